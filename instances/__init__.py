@@ -1,0 +1,1 @@
+"""The bundled instances, one folder per problem, and their best known values."""

@@ -1,0 +1,1 @@
+"""The formulations as in the papers, in Pyomo: one file per problem."""

@@ -1,0 +1,12 @@
+"""Provably optimal scheduling of deep-learning jobs on GPU clusters.
+
+>>> import optsched
+>>> instance = optsched.read("boa/hand")
+>>> result = optsched.solve(instance)
+>>> round(result.objective, 6), result.status.value
+(1.151316, 'optimal')
+"""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

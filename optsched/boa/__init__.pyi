@@ -1,0 +1,12 @@
+from .check import Performance as Performance
+from .check import performance as performance
+from .instance import Amdahl as Amdahl
+from .instance import BoaInstance as BoaInstance
+from .instance import JobClass as JobClass
+from .instance import Phase as Phase
+from .instance import Power as Power
+from .instance import Table as Table
+from .plan import BoaCertificate as BoaCertificate
+from .plan import BoaPlan as BoaPlan
+from .plan import ClassPlan as ClassPlan
+from .plan import WidthSequence as WidthSequence

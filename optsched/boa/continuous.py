@@ -1,0 +1,163 @@
+"""Real widths: the dual of EPEW'24 problem (3), in closed form for Amdahl and power curves.
+
+At price mu a phase takes the width that minimises (1 + mu k) / s(k) (boa.md 1.4 item 2, 4.3):
+power k ** a: k = a / ((1 - a) mu); Amdahl with parallel fraction f: k = sqrt(f / ((1 - f) mu));
+a measured table: a vertex of its upper concave hull, as in `price.py`. Each is cut off at the ends
+of the curve. The use falls with the price, so the best price is found by bisection.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.boa import check
+from optsched.boa.arrays import complementary, curve, to_plan
+from optsched.boa.instance import Amdahl, Power, Table
+
+if TYPE_CHECKING:
+    from optsched.boa.instance import BoaInstance, Speedup
+    from optsched.solve import Search
+
+Widths = list[list[float]]
+
+LARGEST_PRICE = 1e30
+SMALLEST_PRICE = 1e-30
+STEPS_BACK = (0.0, *(2.0**n for n in range(-52, 1)))
+
+
+def solve(instance: BoaInstance, search: Search) -> float | None:
+    """Offer the optimal plan to the search and return its price; None if the limit is too low."""
+    if check.least_use(instance) > check.limit(instance):
+        return None
+    if _offer(instance, search, _respond(instance, 0.0)):
+        return 0.0
+    low, high = _bracket(instance)
+    for step in STEPS_BACK:  # floats may place the plan at `high` a rounding beyond the limit
+        within = _respond(instance, high * (1 + step))
+        if _offer(instance, search, within):
+            _offer_between(instance, search, within, _respond(instance, low))
+            break
+    return max((low, high), key=lambda price: _lagrangian(instance, price))
+
+
+def best_width(speedup: Speedup, jobs: float, gpus: float) -> float:
+    """Return the real width that minimises (jobs + gpus * k) / s(k)."""
+    if isinstance(speedup, Table):
+        widths, values = curve(speedup)
+        return float(widths[np.argmin((jobs + gpus * widths) / values)])
+    last = float(speedup.max_gpus)
+    if isinstance(speedup, Power):
+        denominator = (1 - speedup.exponent) * gpus
+        best = speedup.exponent * jobs / denominator if denominator else math.inf
+    else:
+        denominator = (1 - speedup.parallel_fraction) * gpus
+        best = math.sqrt(speedup.parallel_fraction * jobs / denominator) if denominator else math.inf
+    return min(max(best, 1.0), last)
+
+
+def speedup_at(speedup: Speedup, gpus: float) -> float:
+    """Return the speedup at a real width."""
+    if isinstance(speedup, Table):
+        return float(np.interp(gpus, *curve(speedup)))
+    if isinstance(speedup, Amdahl):
+        return 1 / (1 - speedup.parallel_fraction + speedup.parallel_fraction / gpus)
+    return float(gpus**speedup.exponent)
+
+
+def _respond(instance: BoaInstance, price: float) -> Widths:
+    jobs, gpus = (1.0, price) if instance.budget is not None else (price, 1.0)
+    return [
+        [best_width(phase.speedup, jobs, gpus) for phase in job_class.phases]
+        for job_class in instance.classes
+    ]
+
+
+def _totals(instance: BoaInstance, widths: Widths) -> tuple[float, float]:
+    """Return value and use of one width per phase."""
+    jobs = gpus = 0.0
+    for job_class, row in zip(instance.classes, widths, strict=True):
+        for phase, k in zip(job_class.phases, row, strict=True):
+            mean = job_class.arrival_rate_per_h / 3600 * phase.work_gpu_s
+            mean /= speedup_at(phase.speedup, k)
+            jobs, gpus = jobs + mean, gpus + k * mean
+    return (jobs, gpus) if instance.budget is not None else (gpus, jobs)
+
+
+def _lagrangian(instance: BoaInstance, price: float) -> float:
+    value, use = _totals(instance, _respond(instance, price))
+    return value + price * (use - float(check.limit(instance)))
+
+
+def _bracket(instance: BoaInstance) -> tuple[float, float]:
+    """Return neighbouring prices, the use above the limit at the lower and within at the higher."""
+    limit = float(check.limit(instance))
+    low, high = SMALLEST_PRICE, LARGEST_PRICE
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        if not low < middle < high:
+            break
+        if _totals(instance, _respond(instance, middle))[1] > limit:
+            low = middle
+        else:
+            high = middle
+    return low, high
+
+
+def _offer_between(instance: BoaInstance, search: Search, low: Widths, high: Widths) -> None:
+    """Offer the plan that uses up the limit: phase by phase from `low` to `high`, the last in part."""
+    limit = float(check.limit(instance))
+    below = [row[:] for row in low]
+    for i, row in enumerate(high):
+        for e, k in enumerate(row):
+            use = _totals(instance, below)[1]
+            before, below[i][e] = below[i][e], k
+            above = _totals(instance, below)[1]
+            if above > limit:
+                split = [r[:] for r in below]
+                below[i][e] = before
+                share = (limit - use) / (above - use) if above > use else 0.0
+                _offer_split(instance, search, below, split, share)
+                return
+
+
+def _offer_split(
+    instance: BoaInstance, search: Search, low: Widths, high: Widths, share: float
+) -> None:
+    """Offer a mixture, or the single real width that equals it, as close to the limit as allowed."""
+    for step in STEPS_BACK:
+        part = max(0.0, share - step)
+        if _offer(instance, search, _joined(instance, low, high, part)):
+            return
+        upper, lower = complementary(part)
+        if search.offer(to_plan(instance, [(lower, low), (upper, high)])):
+            return
+
+
+def _joined(instance: BoaInstance, low: Widths, high: Widths, share: float) -> Widths:
+    """Replace a mixture of two widths by its time-weighted mean width.
+
+    On a concave stretch of the curve that is no worse (EPEW'24 lemma 1); where it is worse, the
+    plan is over the limit or is beaten by the mixture.
+    """
+    joined = []
+    for job_class, row, other in zip(instance.classes, low, high, strict=True):
+        joined.append(
+            [
+                a if a == b else _mean_width(phase.speedup, a, b, share)
+                for phase, a, b in zip(job_class.phases, row, other, strict=True)
+            ]
+        )
+    return joined
+
+
+def _mean_width(speedup: Speedup, a: float, b: float, share: float) -> float:
+    time_a = (1 - share) / speedup_at(speedup, a)
+    time_b = share / speedup_at(speedup, b)
+    return (a * time_a + b * time_b) / (time_a + time_b)
+
+
+def _offer(instance: BoaInstance, search: Search, widths: Widths) -> bool:
+    return search.offer(to_plan(instance, [(1.0, widths)]))

@@ -1,0 +1,233 @@
+"""The exact methods of BOA: the price, what it leaves open, and the certificate."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.boa import check, continuous
+from optsched.boa.arrays import (
+    Arrays,
+    Choice,
+    arrays,
+    choice,
+    complementary,
+    to_plan,
+    widths_of,
+)
+from optsched.boa.labels import close
+from optsched.boa.plan import BoaCertificate
+from optsched.boa.price import Dual, maximise, respond
+from optsched.solve import Infeasible
+
+if TYPE_CHECKING:
+    from optsched.boa.instance import BoaInstance
+    from optsched.boa.plan import BoaPlan
+    from optsched.solve import Search
+
+# What is subtracted, relatively, from a bound that rests on sums of floats, so that exact
+# arithmetic confirms it; enough for sums of 10**4 terms, and scaled up beyond.
+SAFETY = 1e-12
+
+
+def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
+    """Solve to proven optimality: by the price alone, or by the price and labels for integers.
+
+    Source: EPEW'24 problem (3); boa.md 1.4 items 2, 6 and 8.
+    """
+    if instance.widths == "continuous":
+        return certify(instance, search)
+    problem, dual = _dual(instance)
+    idle = _idle_widths(instance, dual.price)
+    if instance.widths == "mixed":
+        _offer_mixture(instance, search, problem, dual, idle)
+        return certificate(instance, dual.price)
+
+    def accept(chosen: Choice) -> bool:
+        return search.offer(_plan(instance, problem, chosen, idle))
+
+    closed = close(problem, dual, search.gap, accept, search.out_of_time)
+    return certificate(instance, dual.price, proven_value(instance, closed.bound))
+
+
+def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
+    """Certify the price's bound, for any plan; offer the plan that comes with the price.
+
+    Raises
+    ------
+    Infeasible
+        If not even the least use keeps within the limit.
+    """
+    if instance.widths == "continuous":
+        price = continuous.solve(instance, search)
+        if price is None:
+            raise _infeasible(instance)
+        return certificate(instance, price)
+    problem, dual = _dual(instance)
+    idle = _idle_widths(instance, dual.price)
+    if instance.widths == "mixed":
+        _offer_mixture(instance, search, problem, dual, idle)
+    else:
+        search.offer(_plan(instance, problem, dual.within, idle))
+    return certificate(instance, dual.price)
+
+
+def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCertificate:
+    """Certify an integer bound near a value that another solver has claimed, as far as it is true.
+
+    Parameters
+    ----------
+    value
+        A claimed lower bound on the objective, in its unit.
+    """
+    problem, dual = _dual(instance)
+    if instance.widths == "mixed":
+        return certificate(instance, dual.price)
+    divisor = float(check.objective_divisor(instance))
+    idle = _idle_widths(instance, dual.price)
+
+    def accept(chosen: Choice) -> bool:
+        return search.offer(_plan(instance, problem, chosen, idle))
+
+    claimed = value * divisor
+    lowered = 1 - dual.bound / claimed if claimed > 0 else 0.0
+    closed = close(problem, dual, min(search.gap, max(lowered, 0.0)), accept, search.out_of_time)
+    return certificate(instance, dual.price, proven_value(instance, closed.bound))
+
+
+def certificate(
+    instance: BoaInstance, price: float, integer_bound: float | None = None
+) -> BoaCertificate:
+    """Write the certificate of a price, its exact priced total, and the bound that follows.
+
+    Parameters
+    ----------
+    integer_bound
+        A higher bound on the objective, proven by labels at this price.
+    """
+    exact_price = Fraction(price)
+    total = check.priced_total(instance, exact_price)
+    value = Fraction(total, check.SCALE * exact_price.denominator)
+    value -= exact_price * check.limit(instance)
+    bound = max(_rounded_down(value / check.objective_divisor(instance)), 0.0)
+    if integer_bound is not None:
+        bound = max(bound, integer_bound)
+    priced = str(total // exact_price.denominator)
+    return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound)
+
+
+def proven_value(instance: BoaInstance, value: float) -> float:
+    """Turn a bound on the value, found in floats, into a safe bound on the objective."""
+    phases = sum(len(job_class.phases) for job_class in instance.classes)
+    safety = SAFETY * max(1.0, phases / 1e4)
+    return value / float(check.objective_divisor(instance)) * (1 - safety)
+
+
+def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
+    problem = arrays(instance)
+    dual = maximise(problem)
+    if dual is None or (
+        dual.within.use > problem.limit * (1 - 1e-9)
+        and check.least_use(instance) > check.limit(instance)
+    ):
+        raise _infeasible(instance)
+    return problem, dual
+
+
+def _infeasible(instance: BoaInstance) -> Infeasible:
+    least = check.least_use(instance)
+    figure = _rounded_down(least / check.limit_divisor(instance))
+    proof = BoaCertificate(
+        kind="least", priced_total=str(math.floor(least * check.SCALE)), least=figure
+    )
+    shown = np.nextafter(figure, np.inf)
+    if instance.target_mean_jct_s is not None:
+        target = f"{instance.target_mean_jct_s:g} s"
+        return Infeasible(f"no plan reaches a mean JCT of {target}; the least is {shown!r} s", proof)
+    text = f"the budget of {float(check.limit(instance)):.6g} GPUs is below the least possible cost"
+    text += f" of {float(shown)!r} GPUs"
+    if instance.price_usd_per_gpu_h is not None:
+        text += f" ({float(least * Fraction(instance.price_usd_per_gpu_h)):.6g} USD/h)"
+    return Infeasible(text, proof)
+
+
+def _rounded_down(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+# --- from choices to plans --------------------------------------------------------------------
+
+
+def _idle_widths(instance: BoaInstance, price: float) -> list[list[float]]:
+    """Return the widths of classes in which no job arrives; a price does not ask for rates."""
+    rates = [0.0 if job_class.arrival_rate_per_h else 1.0 for job_class in instance.classes]
+    if not any(rates):
+        return []
+    problem = arrays(instance, rates)
+    return widths_of(instance, problem, respond(problem, price))
+
+
+def _widths(
+    instance: BoaInstance, problem: Arrays, chosen: Choice, idle: list[list[float]]
+) -> list[list[float]]:
+    widths = widths_of(instance, problem, chosen)
+    for i, job_class in enumerate(instance.classes):
+        if not job_class.arrival_rate_per_h:
+            widths[i] = idle[i]
+    return widths
+
+
+def _plan(
+    instance: BoaInstance, problem: Arrays, chosen: Choice, idle: list[list[float]]
+) -> BoaPlan:
+    return to_plan(instance, [(1.0, _widths(instance, problem, chosen, idle))])
+
+
+def _offer_mixture(
+    instance: BoaInstance, search: Search, problem: Arrays, dual: Dual, idle: list[list[float]]
+) -> None:
+    """Offer the mixture that uses up the limit: one class or free phase splits its jobs.
+
+    All plans between `within` and `beyond` have the same priced value, so they are moved from one
+    to the other part by part, and the part that would cross the limit is split (boa.md 1.4 item 6).
+    """
+    below, above = _neighbours(problem, dual)
+    low = _widths(instance, problem, below, idle)
+    high = _widths(instance, problem, above, idle)
+    room, step = problem.limit - below.use, above.use - below.use
+    share = min(1.0, room / step) if step > 0 else 0.0
+    for step in continuous.STEPS_BACK:
+        upper, lower = complementary(max(0.0, share - step))
+        if search.offer(to_plan(instance, [(lower, low), (upper, high)])):
+            return
+    search.offer(to_plan(instance, [(1.0, low)]))
+
+
+def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
+    """Return two choices beside the limit that differ in one class or free phase only."""
+    below = dual.within
+    for part in range(len(below.columns) + len(below.paths)):
+        above = _moved(problem, below, dual.beyond, part)
+        if above.use > problem.limit:
+            return below, above
+        if above.value < below.value:
+            below = above
+    return below, below
+
+
+def _moved(problem: Arrays, source: Choice, target: Choice, part: int) -> Choice:
+    """Replace one group's column or one chain's path by that of another choice."""
+    count = len(source.columns)
+    if part < count:
+        if source.columns[part] == target.columns[part]:
+            return source
+        columns = source.columns.copy()
+        columns[part] = target.columns[part]
+        return choice(problem, columns, source.paths)
+    paths = list(source.paths)
+    paths[part - count] = target.paths[part - count]
+    return choice(problem, source.columns, tuple(paths))

@@ -1,0 +1,134 @@
+"""The room of BOA: its nouns, methods and judge, as the rest of optsched sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.boa import check
+from optsched.boa.instance import BoaInstance
+from optsched.boa.plan import BoaCertificate, BoaPlan
+from optsched.problems import Method, Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optsched.result import Result
+    from optsched.solve import Search
+
+EPEW = "EPEW'24, arXiv 2406.15560"
+
+
+def frame(instance: BoaInstance, plan: BoaPlan) -> pd.DataFrame:
+    """Return one row for each class, phase and width that is used.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns: class, phase, share (of the jobs), gpus, speedup, seconds (mean time in the phase,
+        without rescaling).
+    """
+    import pandas as pd
+
+    classes = {c.id: c for c in instance.classes}
+    rows = []
+    for class_plan in plan.classes:
+        for e, phase in enumerate(classes[class_plan.id].phases):
+            shares: dict[float, float] = {}
+            for sequence in class_plan.sequences:
+                k = sequence.gpus[e]
+                shares[k] = shares.get(k, 0.0) + sequence.share
+            for k, share in sorted(shares.items()):
+                speedup = float(check.speedup_enclosure(phase.speedup, check.Fraction(k))[0])
+                seconds = phase.work_gpu_s / speedup
+                rows.append((class_plan.id, e, share, k, speedup, seconds))
+    columns = ["class", "phase", "share", "gpus", "speedup", "seconds"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def summary(instance: BoaInstance, result: Result) -> dict[str, str]:
+    """Return the figures that go with a plan, as text."""
+    plan = result.plan
+    assert isinstance(plan, BoaPlan)
+    figures = check.performance(instance, plan)
+    rows = {}
+    if instance.budget is not None:
+        rows["budget"] = f"{float(instance.budget):,.6g} GPUs"
+        if instance.budget_usd_per_h is not None:
+            rows["budget"] += f" ({instance.budget_usd_per_h:,.6g} USD/h)"
+    else:
+        rows["target"] = f"{instance.target_mean_jct_s:,.6g} s mean JCT"
+    rows["mean JCT"] = f"{figures.mean_jct_s:,.6f} s"
+    deviation = figures.variance_gpus**0.5
+    rows["GPUs rented"] = f"{figures.mean_gpus:,.6f} on average, standard deviation {deviation:,.2f}"
+    if instance.price_usd_per_gpu_h is not None:
+        rows["GPUs rented"] += f", {figures.mean_gpus * instance.price_usd_per_gpu_h:,.4f} USD/h"
+    rows["jobs in system"] = f"{figures.mean_jobs:,.6f} on average"
+    certificate = result.certificate
+    if isinstance(certificate, BoaCertificate):
+        unit = "jobs per GPU" if instance.budget is not None else "GPUs per job"
+        rows["price mu"] = f"{certificate.price:.6g} {unit}"
+    return rows
+
+
+def objective_unit(instance: BoaInstance) -> str:
+    """Return "s" for a mean JCT, or "GPUs" where that is the target."""
+    return "s" if instance.target_mean_jct_s is None else "GPUs"
+
+
+def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
+    """Certify the price's bound for any plan."""
+    from optsched.boa import exact
+
+    return exact.certify(instance, search)
+
+
+def _greedy(name: str, summary: str, source: str) -> Method:
+    function = name.replace("-", "_")
+    return Method(name, "greedy", summary, source, f"optsched.boa.heuristics:{function}")
+
+
+METHODS = (
+    Method(
+        "exact",
+        "exact",
+        "price of a GPU, closed forms, and labels for integer widths",
+        EPEW,
+        "optsched.boa.exact:exact",
+    ),
+    Method(
+        "milp",
+        "exact",
+        "the Pyomo formulation of models/boa.py, solved by HiGHS",
+        EPEW,
+        "optsched.boa.milp:milp",
+    ),
+    _greedy("same-k", "the same width for every job", "policy 'dummy' of the BOA authors' code"),
+    _greedy("class-width", "one width per class, the best of all", EPEW),
+    _greedy("equal-share", "every job in the system gets an equal share (EQUI)", "mean field of EQUI"),
+    _greedy("marginal", "GPUs one by one to the largest drop in time", "Optimus, EuroSys'18"),
+    _greedy("efficiency", "widest width of at least a given efficiency", "common practice"),
+    _greedy("pollux-like", "power mean of speedups, p = -1", "Pollux, OSDI'21"),
+    _greedy("sia-like", "normalised goodput to the power -0.5", "Sia, SOSP'23"),
+    _greedy(
+        "boa-published",
+        "hull, nearest width, 1 % shrink, random groupings",
+        "BOA Constrictor's code, arXiv 2602.01404",
+    ),
+)
+
+PROBLEM = Problem(
+    name="boa",
+    title="BOA: how many GPUs to rent for each job within a budget",
+    instance=BoaInstance,
+    plan=BoaPlan,
+    certificate=BoaCertificate,
+    methods=METHODS,
+    specification="optsched.models.boa",
+    objective_unit=objective_unit,
+    violations=check.violations,
+    objective=check.objective,
+    certify=certify,
+    prove=check.prove,
+    frame=frame,
+    summary=summary,
+)

@@ -1,0 +1,102 @@
+"""The independent judge: is a plan allowed, and does a certificate prove its bound?
+
+It imports no solver and no formulation; each problem's rules are in its own `check.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.problems import problem
+
+if TYPE_CHECKING:
+    from optsched.instance import Document, Instance
+    from optsched.result import Result
+
+
+class BrokenRule(NamedTuple):
+    """A rule's name, and in words what breaks it."""
+
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"[{self.rule}] {self.message}"
+
+
+class Violation(ValueError):  # noqa: N818 (the name that the design gives)
+    """A plan or a proof that breaks rules; `broken` lists every one of them."""
+
+    def __init__(self, what: str, broken: list[BrokenRule]) -> None:
+        self.broken = broken
+        lines = "\n".join(f"  {rule}" for rule in broken)
+        super().__init__(f"{what}: {len(broken)} broken\n{lines}")
+
+
+def check(instance: Instance, plan: Document) -> None:
+    """Check a plan against every rule of its instance, exactly, without tolerances.
+
+    Raises
+    ------
+    Violation
+        With every broken rule.
+    """
+    broken = problem(instance.problem).violations(instance, plan)
+    if broken:
+        raise Violation("rules of the plan", broken)
+
+
+def verify(instance: Instance, result: Result) -> None:
+    """Prove the bound of a result from its certificate, in rational arithmetic, without a solver.
+
+    The plan is checked too, and the objective recomputed from it.
+
+    Raises
+    ------
+    Violation
+        With every part of the result that is not so.
+    """
+    broken = list(_contradictions(instance, result))
+    if broken:
+        raise Violation("parts of the proof", broken)
+
+
+def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
+    room = problem(instance.problem)
+    if result.problem != instance.problem:
+        text = f"the result is of problem '{result.problem}', the instance of '{instance.problem}'"
+        return [BrokenRule("problem", text)]
+    broken = []
+    if result.plan is not None:
+        broken += room.violations(instance, result.plan)
+        if not broken:
+            broken += _figures(room.objective(instance, result.plan), result)
+    certificate = result.certificate
+    if certificate is None:
+        return [*broken, BrokenRule("certificate", "the result has none")]
+    stated = getattr(certificate, "bound", None)
+    if stated != result.bound:
+        text = f"the result states the bound {result.bound!r}, its certificate {stated!r}"
+        broken.append(BrokenRule("bound", text))
+    return broken + room.prove(instance, certificate)
+
+
+def _figures(objective: float, result: Result) -> list[BrokenRule]:
+    broken = []
+    if objective != result.objective:
+        text = f"stated {result.objective!r}, but the plan gives {objective!r}"
+        broken.append(BrokenRule("objective", text))
+    if result.bound is not None and result.bound > objective:
+        text = f"{result.bound!r} exceeds the objective {objective!r} of the plan"
+        broken.append(BrokenRule("bound", text))
+    if result.gap != relative_gap(objective, result.bound):
+        expected = relative_gap(objective, result.bound)
+        broken.append(BrokenRule("gap", f"stated {result.gap!r}, but it is {expected!r}"))
+    return broken
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """Return (objective - bound) / objective, the share of the objective that is not proven."""
+    if objective is None or bound is None:
+        return None
+    return (objective - bound) / objective if objective else 0.0

@@ -1,0 +1,108 @@
+"""The registry: one line per problem, and the furniture that every problem's room has.
+
+Nothing heavy is imported here; a room is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from optsched.check import BrokenRule
+    from optsched.instance import Document, Instance
+    from optsched.result import Result
+    from optsched.solve import Search
+
+ROOMS = {"boa": "optsched.boa.problem"}
+
+
+class UnknownNameError(LookupError):
+    """A problem, method or instance of that name does not exist."""
+
+    def __init__(self, kind: str, name: str, known: list[str]) -> None:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "known: " + ", ".join(known)
+        super().__init__(f"there is no {kind} '{name}'; {hint}")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named way to get a plan.
+
+    `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to the
+    search as it finds them, and may return a certificate of the bound that it reached.
+    """
+
+    name: str
+    kind: Literal["exact", "greedy"]
+    summary: str
+    source: str
+    entry: str
+
+    def __call__(self, instance: Any, search: Search) -> Document | None:
+        """Run the method on an instance; its plans go to `search`."""
+        module, function = self.entry.split(":")
+        run: Callable[[Any, Search], Document | None] = getattr(
+            importlib.import_module(module), function
+        )
+        return run(instance, search)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The furniture of one problem: its nouns, its methods and its judge.
+
+    Attributes
+    ----------
+    instance, plan, certificate
+        The classes of the problem's data, decision and proof.
+    methods
+        Every method; the first is the default.
+    violations
+        (instance, plan) -> every broken rule.
+    objective
+        (instance, plan) -> the objective, recomputed exactly and then rounded to the nearest float.
+    certify
+        (instance, search) -> a certificate for any plan, or of infeasibility.
+    prove
+        (instance, certificate) -> every reason why the certificate does not prove its bound.
+    frame, summary
+        (instance, plan) -> one row per decision; the figures that go with a plan.
+    """
+
+    name: str
+    title: str
+    instance: type[Instance]
+    plan: type[Document]
+    certificate: type[Document]
+    methods: tuple[Method, ...]
+    specification: str
+    objective_unit: Callable[[Any], str]
+    violations: Callable[[Any, Any], list[BrokenRule]]
+    objective: Callable[[Any, Any], float]
+    certify: Callable[[Any, Search], Any]
+    prove: Callable[[Any, Any], list[BrokenRule]]
+    frame: Callable[[Any, Any], pd.DataFrame]
+    summary: Callable[[Any, Result], dict[str, str]]
+
+    def method(self, name: str) -> Method:
+        """Look a method up by its name."""
+        for method in self.methods:
+            if method.name == name:
+                return method
+        raise UnknownNameError(f"method of '{self.name}'", name, [m.name for m in self.methods])
+
+
+def problem(name: str) -> Problem:
+    """Import the room of a problem and return its furniture."""
+    if name not in ROOMS:
+        raise UnknownNameError("problem", name, list(ROOMS))
+    found: Problem = importlib.import_module(ROOMS[name]).PROBLEM
+    return found

@@ -1,0 +1,155 @@
+"""What a solve gives back: a plan, its objective, a bound, and the certificate of the bound."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from html import escape
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, PrivateAttr, SerializeAsAny, ValidationError
+
+from optsched.instance import Document, Instance, InstanceError, find, load, path_text
+from optsched.problems import ROOMS, problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+PACKAGES = ("optsched", "highspy", "numpy", "pyomo", "scipy")
+
+
+class Status(StrEnum):
+    """How a solve ended.
+
+    `optimal`: proven to the gap asked for. `feasible`: a plan, and an honest bound. `infeasible`:
+    proven that no plan exists. `error`: no plan, and no proof that none exists.
+    """
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    ERROR = "error"
+
+
+class Result(Document):
+    """The outcome of a solve; `plan` is None exactly when the status is infeasible or error.
+
+    Attributes
+    ----------
+    objective
+        Recomputed exactly from the plan, in `objective_unit`; never the solver's figure.
+    bound
+        No plan has an objective below it; `certificate` proves that.
+    gap
+        (objective - bound) / objective.
+    deterministic
+        False if a clock or Ctrl-C ended the solve, so that another run may end elsewhere.
+    """
+
+    schema_id: Literal["optsched/result/1"] = Field(default="optsched/result/1", alias="schema")
+    problem: str
+    instance: str
+    method: str
+    status: Status
+    message: str = ""
+    objective: float | None = None
+    objective_unit: str
+    bound: float | None = None
+    gap: float | None = None
+    seconds: float
+    deterministic: bool = True
+    seed: int = 0
+    plan: SerializeAsAny[Document] | None = None
+    certificate: SerializeAsAny[Document] | None = None
+    versions: dict[str, str]
+
+    _instance: Any = PrivateAttr(default=None)
+
+    def of(self, instance: Instance) -> Self:
+        """Attach the instance that the result belongs to; `frame` needs it."""
+        self._instance = instance
+        return self
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per decision.
+
+        Raises
+        ------
+        ValueError
+            If there is no plan, or the result was read from a file without `of(instance)`.
+        """
+        if self.plan is None:
+            raise ValueError(f"the result has no plan: {self.status}")
+        return problem(self.problem).frame(self._attached(), self.plan)
+
+    def summary(self) -> dict[str, str]:
+        """Return the headline figures as text, by name."""
+        head = {"instance": self.instance, "method": self.method, "status": str(self.status)}
+        if self.message:
+            head["message"] = self.message
+        if self.objective is not None and self.plan is not None:
+            head |= problem(self.problem).summary(self._attached(), self)
+        if self.bound is not None:
+            head["bound"] = f"{self.bound:,.6g} {self.objective_unit}"
+        if self.gap is not None:
+            head["gap"] = f"{self.gap:.2e}" if 0 < self.gap < 1e-4 else f"{self.gap:.2%}"
+        return head | {"time": f"{self.seconds:.3f} s"}
+
+    def _attached(self) -> Instance:
+        if self._instance is None:
+            raise ValueError("attach the instance first: result.of(instance)")
+        found: Instance = self._instance
+        return found
+
+    def __str__(self) -> str:
+        rows = self.summary()
+        width = max(map(len, rows))
+        return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(value)}</td></tr>"
+            for key, value in self.summary().items()
+        )
+        table = "" if self.plan is None else self.frame().to_html(index=False, max_rows=12)
+        return f"<table>{rows}</table>{table}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    return {package: version(package) for package in PACKAGES}
+
+
+def read_result(source: str | Path) -> Result:
+    """Read a result that was written with `optsched.write`.
+
+    Raises
+    ------
+    InstanceError
+        If the file is not a result, with every fault.
+    """
+    document = load(find(source))
+    origin = str(source)
+    if not isinstance(document, dict) or document.get("problem") not in ROOMS:
+        raise InstanceError(origin, ["not a result of optsched: it names no known problem"])
+    room = problem(document["problem"])
+    faults: list[str] = []
+    for key, cls in (("plan", room.plan), ("certificate", room.certificate)):
+        if document.get(key) is not None:
+            try:
+                document[key] = cls.model_validate(document[key])
+            except ValidationError as error:
+                faults += _lines(error, key)
+    try:
+        result = Result.model_validate(document)
+    except ValidationError as error:
+        faults += _lines(error)
+    if faults:
+        raise InstanceError(origin, faults)
+    return result
+
+
+def _lines(error: ValidationError, *prefix: str) -> list[str]:
+    return [f"{path_text((*prefix, *d['loc']))}: {d['msg']}" for d in error.errors()]

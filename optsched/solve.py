@@ -1,0 +1,188 @@
+"""solve(): look the method up, time it, recompute the objective, check plan and bound."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from optsched.check import relative_gap
+from optsched.problems import problem
+from optsched.result import Result, Status, versions
+
+if TYPE_CHECKING:
+    from optsched.instance import Document, Instance
+
+
+class SolverDisagreement(RuntimeError):  # noqa: N818 (the name that the design gives)
+    """A bound above an objective: one of the two is wrong, so neither is reported."""
+
+
+class Infeasible(Exception):  # noqa: N818
+    """Raised by a method when it can prove that no plan exists."""
+
+    def __init__(self, message: str, certificate: Document) -> None:
+        self.certificate = certificate
+        super().__init__(message)
+
+
+class Search:
+    """What a method is given besides the instance, and where it puts its plans.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds from now after which methods stop with the best plan so far; None for no limit.
+    gap
+        Relative gap at which to stop.
+    seed
+        Seed of everything that is drawn.
+    threads
+        Threads for HiGHS.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        time_limit_s: float | None = None,
+        gap: float = 1e-6,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        self.instance = instance
+        self.gap = gap
+        self.seed = seed
+        self.threads = threads
+        self.started = time.perf_counter()
+        self.deadline = None if time_limit_s is None else self.started + time_limit_s
+        self.plan: Document | None = None
+        self.objective: float | None = None
+        self.stopped = ""  # why the solve ended early
+        self._room = problem(instance.problem)
+
+    def offer(self, plan: Document) -> bool:
+        """Take a plan if it breaks no rule; keep it if it is the best so far."""
+        if self._room.violations(self.instance, plan):
+            return False
+        objective = self._room.objective(self.instance, plan)
+        if self.objective is None or objective < self.objective:
+            self.plan, self.objective = plan, objective
+        return True
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the deadline, at least 0; None if there is none."""
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - time.perf_counter())
+
+    def out_of_time(self) -> bool:
+        """Tell whether the deadline has passed, and remember that it cut the solve short."""
+        if self.deadline is None or time.perf_counter() < self.deadline:
+            return False
+        self.stopped = self.stopped or "time limit"
+        return True
+
+
+def solve(
+    instance: Instance,
+    method: str | None = None,
+    *,
+    time_limit_s: float | None = None,
+    gap: float = 1e-6,
+    seed: int = 0,
+    threads: int = 1,
+) -> Result:
+    """Solve an instance.
+
+    Parameters
+    ----------
+    method
+        Name of a method; `optsched methods PROBLEM` lists them. The default is the exact one.
+    time_limit_s
+        Seconds after which the best plan so far is returned, with an honest bound.
+    gap
+        Relative gap at which to stop.
+    seed
+        Seed of everything that is drawn: the same seed gives the same bytes.
+    threads
+        Threads for HiGHS; one process can use one number only.
+
+    Returns
+    -------
+    Result
+        With `status` optimal, feasible, infeasible or error. Ctrl-C gives the best plan so far.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such method.
+    ValueError
+        If an option is out of range, or the method cannot treat such an instance.
+    SolverDisagreement
+        If a bound contradicts a plan.
+    """
+    _check_options(time_limit_s, gap, seed, threads)
+    room = problem(instance.problem)
+    chosen = room.method(method) if method else room.methods[0]
+    search = Search(instance, time_limit_s, gap, seed, threads)
+    certificate, message, infeasible = None, "", False
+    try:
+        try:
+            certificate = chosen(instance, search)
+        except KeyboardInterrupt:
+            search.stopped = "interrupted"
+        if certificate is None:
+            certificate = room.certify(instance, search)
+    except Infeasible as proof:
+        certificate, message, infeasible = proof.certificate, str(proof), True
+    bound = None if infeasible else getattr(certificate, "bound", None)
+    if bound is not None and search.objective is not None and bound > search.objective:
+        raise SolverDisagreement(
+            f"{instance.name}: method '{chosen.name}' has a plan of {search.objective!r}, "
+            f"but the bound {bound!r} lies above it"
+        )
+    difference = relative_gap(search.objective, bound)
+    status = _status(infeasible, difference, gap)
+    return Result(
+        problem=instance.problem,
+        instance=instance.name,
+        method=chosen.name,
+        status=status,
+        message=message or _message(status, search, chosen.name),
+        objective=search.objective,
+        objective_unit=room.objective_unit(instance),
+        bound=bound,
+        gap=difference,
+        seconds=round(time.perf_counter() - search.started, 6),
+        deterministic=not search.stopped,
+        seed=seed,
+        plan=search.plan,
+        certificate=certificate,
+        versions=versions(),
+    ).of(instance)
+
+
+def _check_options(time_limit_s: float | None, gap: float, seed: int, threads: int) -> None:
+    if time_limit_s is not None and not time_limit_s >= 0:
+        raise ValueError(f"the time limit must be at least 0 s, not {time_limit_s!r}")
+    if not 0 <= gap < 1:
+        raise ValueError(f"the gap must be in [0, 1), for example 0.01 for one per cent, not {gap!r}")
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"the seed must be in [0, 2**31), not {seed!r}")
+    if not 1 <= threads <= 1024:
+        raise ValueError(f"the number of threads must be in [1, 1024], not {threads!r}")
+
+
+def _status(infeasible: bool, difference: float | None, gap: float) -> Status:
+    if infeasible:
+        return Status.INFEASIBLE
+    if difference is None:
+        return Status.ERROR
+    return Status.OPTIMAL if difference <= max(gap, 1e-9) else Status.FEASIBLE
+
+
+def _message(status: Status, search: Search, method: str) -> str:
+    if search.stopped:
+        return f"stopped early: {search.stopped}"
+    if status is Status.ERROR:
+        return f"method '{method}' found no plan within the limit"
+    return ""
