@@ -26,6 +26,8 @@ Widths = list[list[float]]
 LARGEST_PRICE = 1e30
 SMALLEST_PRICE = 1e-30
 STEPS_BACK = (0.0, *(2.0**n for n in range(-52, 1)))
+HAIR = 1e-12  # floats closer than this to the limit count as beyond it
+DOUBLINGS = tuple(2.0**n for n in range(1, 200))
 
 
 def solve(instance: BoaInstance, search: Search) -> float | None:
@@ -35,7 +37,7 @@ def solve(instance: BoaInstance, search: Search) -> float | None:
     if _offer(instance, search, _respond(instance, 0.0)):
         return 0.0
     low, high = _bracket(instance)
-    for step in STEPS_BACK:  # floats may place the plan at `high` a rounding beyond the limit
+    for step in (*STEPS_BACK, *DOUBLINGS):  # `high` may be a rounding beyond the limit
         within = _respond(instance, high * (1 + step))
         if _offer(instance, search, within):
             _offer_between(instance, search, within, _respond(instance, low))
@@ -48,14 +50,13 @@ def best_width(speedup: Speedup, jobs: float, gpus: float) -> float:
     if isinstance(speedup, Table):
         widths, values = curve(speedup)
         return float(widths[np.argmin((jobs + gpus * widths) / values)])
-    last = float(speedup.max_gpus)
-    if isinstance(speedup, Power):
-        denominator = (1 - speedup.exponent) * gpus
-        best = speedup.exponent * jobs / denominator if denominator else math.inf
-    else:
-        denominator = (1 - speedup.parallel_fraction) * gpus
-        best = math.sqrt(speedup.parallel_fraction * jobs / denominator) if denominator else math.inf
-    return min(max(best, 1.0), last)
+    parallel = speedup.exponent if isinstance(speedup, Power) else speedup.parallel_fraction
+    if not parallel:
+        return 1.0
+    dearer = (1 - parallel) * gpus
+    ratio = parallel * jobs / dearer if dearer else math.inf
+    best = ratio if isinstance(speedup, Power) else math.sqrt(ratio)
+    return min(max(best, 1.0), float(speedup.max_gpus))
 
 
 def speedup_at(speedup: Speedup, gpus: float) -> float:
@@ -115,7 +116,7 @@ def _offer_between(instance: BoaInstance, search: Search, low: Widths, high: Wid
             use = _totals(instance, below)[1]
             before, below[i][e] = below[i][e], k
             above = _totals(instance, below)[1]
-            if above > limit:
+            if above > limit * (1 - HAIR):
                 split = [r[:] for r in below]
                 below[i][e] = before
                 share = (limit - use) / (above - use) if above > use else 0.0

@@ -1,0 +1,230 @@
+"""The whole cost-JCT frontier of mixed widths without rescaling, in one sort.
+
+Every phase's points (cost, time) = (rho k / s, rho / s) have a lower-left hull; a step from one
+vertex to the next buys time at the exchange rate of its slope. Taking the steps of all phases by
+falling rate gives the optimum of the linear programme for every budget at once (boa.md 1.4 items 3,
+5 and 7): after each step the budget spent, the mean jobs in the system (lambda times mean JCT), and
+the rate, which is the price mu of a GPU there.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.boa.arrays import arrival_rates, curve
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from optsched.boa.instance import BoaInstance
+
+BLOCK = 8192  # rows whose columns stay in the cache together
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Least mean jobs in the system for every budget.
+
+    Attributes
+    ----------
+    gpus
+        Shape (steps + 1,): time-average GPUs rented, ascending; the first is the least possible.
+    jobs
+        Shape (steps + 1,): mean jobs in the system, lambda times mean JCT, descending.
+    price
+        Shape (steps,): -d jobs / d gpus on each step, descending: mu.
+    arrival_rate_per_s
+        lambda, which turns jobs into mean JCT.
+    """
+
+    gpus: NDArray[np.float64]
+    jobs: NDArray[np.float64]
+    price: NDArray[np.float64]
+    arrival_rate_per_s: float = 1.0
+
+    def jobs_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+        """Return the least mean jobs in the system at each budget; NaN below the least budget."""
+        budgets = np.asarray(budget_gpus, float)
+        return np.interp(budgets, self.gpus, self.jobs, left=np.nan)
+
+    def mean_jct_s(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+        """Return the least mean JCT in seconds at each budget; NaN below the least budget."""
+        return self.jobs_at(budget_gpus) / self.arrival_rate_per_s
+
+    def price_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+        """Return the price mu, in jobs per GPU, at each budget; NaN below the least budget."""
+        budgets = np.asarray(budget_gpus, float)
+        steps = np.searchsorted(self.gpus, budgets, side="left") - 1
+        prices = np.append(self.price, 0.0)[np.maximum(steps, 0)]
+        return np.where(budgets < self.gpus[0], np.nan, prices)
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per corner: budget_gpus, mean_jct_s, price (towards the next corner)."""
+        import pandas as pd
+
+        jct = self.jobs / self.arrival_rate_per_s
+        price = np.append(self.price, 0.0)
+        return pd.DataFrame({"budget_gpus": self.gpus, "mean_jct_s": jct, "price": price})
+
+
+class Steps(NamedTuple):
+    """Steps along hulls, by falling rate: what each buys and costs; and where the hulls begin."""
+
+    jobs: NDArray[np.float64]
+    gpus: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    first_jobs: float
+    first_gpus: float
+
+
+def frontier(instance: BoaInstance) -> Frontier:
+    """Return the whole frontier of an instance for mixed widths.
+
+    Raises
+    ------
+    ValueError
+        If rescaling takes time (the frontier then has to be swept) or widths are continuous.
+    """
+    if any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes):
+        raise ValueError(
+            f"{instance.name}: the frontier in one sort needs free rescaling; "
+            "set classes.*.rescale_s=0, or solve budget by budget"
+        )
+    by_widths: dict[tuple[float, ...], tuple[list[float], list[NDArray[np.float64]]]] = {}
+    for job_class, rate in zip(instance.classes, arrival_rates(instance), strict=True):
+        for phase in job_class.phases:
+            widths, speedup = curve(phase.speedup)
+            works, rows = by_widths.setdefault(tuple(widths.tolist()), ([], []))
+            works.append(rate * phase.work_gpu_s)
+            rows.append(speedup)
+    parts = [
+        part
+        for widths, (works, rows) in by_widths.items()
+        for part in hull_steps(np.array(works), np.array(widths), np.array(rows))
+    ]
+    return _merged(parts, float(instance.arrival_rate_per_s))
+
+
+def frontier_of_arrays(load: ArrayLike, widths: ArrayLike, speedup: ArrayLike) -> Frontier:
+    """Return the whole frontier of phases that share their widths.
+
+    Parameters
+    ----------
+    load
+        Shape (phases,): rho, the mean GPUs that a phase keeps busy at speedup 1.
+    widths
+        Shape (widths,), ascending, positive.
+    speedup
+        Shape (phases, widths), positive; neither concave nor monotone in general.
+    """
+    load, widths = np.asarray(load, float), np.asarray(widths, float)
+    return _merged(hull_steps(load, widths, np.asarray(speedup, float)), 1.0)
+
+
+def hull_steps(
+    load: NDArray[np.float64], widths: NDArray[np.float64], speedup: NDArray[np.float64]
+) -> list[Steps]:
+    """Return the steps along the hulls, block by block; `frontier_of_arrays` tells the shapes."""
+    starts = range(0, len(load), BLOCK)
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(
+            pool.map(lambda a: _block(load[a : a + BLOCK], widths, speedup[a : a + BLOCK]), starts)
+        )
+
+
+def hull_vertices(
+    widths: NDArray[np.float64], speedup: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Mark the vertices of the upper concave hull between argmax s/k and argmax s.
+
+    A point is one where every slope from the left, the origin included, exceeds every slope to the
+    right, the horizontal included. All pairs of columns are compared: for the few widths of a curve
+    that beats any stack, since all rows go at once.
+
+    Parameters
+    ----------
+    widths
+        Shape (widths,), ascending.
+    speedup
+        Shape (widths, phases).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (widths, phases).
+    """
+    left = speedup / widths[:, None]
+    right = np.zeros_like(speedup)
+    slope = np.empty_like(speedup[0])
+    for j in range(1, len(widths)):
+        for i in range(j):
+            np.subtract(speedup[j], speedup[i], out=slope)
+            slope *= 1 / (widths[j] - widths[i])
+            np.minimum(left[j], slope, out=left[j])
+            np.maximum(right[i], slope, out=right[i])
+    return left > right
+
+
+def _block(
+    load: NDArray[np.float64], widths: NDArray[np.float64], speedup: NDArray[np.float64]
+) -> Steps:
+    vertices = hull_vertices(widths, np.ascontiguousarray(speedup.T))
+    at = np.flatnonzero(vertices.T)  # row by row, so neighbours are vertices of one hull
+    row, column = np.divmod(at, len(widths))
+    jobs = load[row] / speedup.ravel()[at]
+    gpus = jobs * widths[column]
+    first = np.r_[True, row[1:] != row[:-1]]
+    step = np.flatnonzero(~first)
+    bought, cost = jobs[step - 1] - jobs[step], gpus[step] - gpus[step - 1]
+    step = np.flatnonzero(cost > 0)  # a phase without load has no steps
+    bought, cost = bought[step], cost[step]
+    rate = bought / cost
+    order = np.argsort(-rate, kind="stable")
+    firsts = float(jobs[first].sum()), float(gpus[first].sum())
+    return Steps(bought[order], cost[order], rate[order], *firsts)
+
+
+def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
+    """Merge sorted parts: cut all at common rates, so that each piece is sorted in the cache."""
+    count = sum(len(part.rate) for part in parts)
+    gpus, jobs, rate = np.empty(count + 1), np.empty(count + 1), np.empty(count)
+    gpus[0] = sum(part.first_gpus for part in parts)
+    jobs[0] = sum(part.first_jobs for part in parts)
+    cuts = _cuts(parts, count)
+    sizes = np.diff(cuts, axis=1).sum(axis=0)
+    ends = np.cumsum(sizes)
+
+    def merge(piece: int) -> None:
+        slices = [slice(*cut[piece : piece + 2]) for cut in cuts]
+        rates = np.concatenate([p.rate[s] for p, s in zip(parts, slices, strict=True)])
+        order = np.argsort(-rates, kind="stable")  # quick on what consists of sorted runs
+        out = slice(ends[piece] - sizes[piece], ends[piece])
+        after = slice(out.start + 1, out.stop + 1)
+        rate[out] = rates[order]
+        gpus[after] = np.concatenate([p.gpus[s] for p, s in zip(parts, slices, strict=True)])[order]
+        jobs[after] = np.concatenate([p.jobs[s] for p, s in zip(parts, slices, strict=True)])[order]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(merge, range(len(sizes))))
+    np.cumsum(gpus, out=gpus)
+    np.negative(jobs[1:], out=jobs[1:])
+    np.cumsum(jobs, out=jobs)
+    return Frontier(gpus, jobs, rate, arrival_rate_per_s)
+
+
+def _cuts(parts: list[Steps], count: int) -> NDArray[np.intp]:
+    """Return, for each part, the positions at which it is cut; shape (parts, pieces + 1)."""
+    pieces = count // (8 * BLOCK) + 1
+    sample = np.sort(np.concatenate([part.rate[::97] for part in parts]))
+    inner = np.unique(sample[np.linspace(0, len(sample), pieces, endpoint=False, dtype=int)[1:]])
+    cuts = [
+        np.r_[0, len(part.rate) - np.searchsorted(part.rate[::-1], inner[::-1]), len(part.rate)]
+        for part in parts
+    ]
+    return np.array(cuts, np.intp)
