@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import difflib
-import json
-import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from optsched.faults import Fault as Fault
+from optsched.faults import InstanceError as InstanceError
+from optsched.faults import Place, lines, nearest, place, shown, validation_faults
+from optsched.faults import path_text as path_text
+from optsched.jsonfile import dumps as dumps
+from optsched.jsonfile import encoded, write_text
+from optsched.jsonfile import load as load
 from optsched.problems import ROOMS, UnknownNameError, problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pydantic_core import ErrorDetails
+SMALLEST = 1e-9
+
+
+def _zero_or_not_tiny(value: float) -> float:
+    if 0 < value < SMALLEST:
+        raise ValueError(f"0 or at least {SMALLEST:g}")
+    return value
+
 
 # Wide enough for every cluster, narrow enough that no product of a few of them overflows a float.
-Positive = Annotated[float, Field(ge=1e-9, le=1e12, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-Fault = tuple[tuple[str | int, ...], str]
+Positive = Annotated[float, Field(ge=SMALLEST, le=1e12, allow_inf_nan=False)]
+NonNegative = Annotated[
+    float, Field(ge=0, le=1e12, allow_inf_nan=False), AfterValidator(_zero_or_not_tiny)
+]
 
 _BUNDLED = Path(__file__).parent / "instances"
-_NUMBER_WORDS = {
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "finite_number": "a finite number",
-    "string_type": "a string",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-}
-
-
-class InstanceError(ValueError):
-    """A file or document that is not an instance; `faults` has one line per fault, with its path."""
-
-    def __init__(self, origin: str, faults: list[str]) -> None:
-        self.origin = origin
-        self.faults = faults
-        count = f"{len(faults)} faults" if len(faults) > 1 else "1 fault"
-        super().__init__(f"{origin}: {count}\n" + "\n".join(f"  {fault}" for fault in faults))
 
 
 class Document(BaseModel):
@@ -77,7 +69,7 @@ class Instance(Document):
     def _no_document_faults(self) -> Self:
         faults = list(self.document_faults(self.model_dump(by_alias=True)))
         if faults:
-            raise ValueError("; ".join(f"{path_text(path)}: {text}" for path, text in faults))
+            raise ValueError("; ".join(lines(faults)))
         return self
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
@@ -86,9 +78,9 @@ class Instance(Document):
         Parameters
         ----------
         changes
-            Path to value: ``{"budget_gpus": 24, "classes.*.rescale_s": 0, "classes.bert.phases.0": ...}``.
-            In a list, a part of a path is an index, an id, or ``*`` for every entry. The value None
-            removes an optional field.
+            Path to value: ``{"budget_gpus": 24, "classes.*.rescale_s": 0}``. In a list, a part of a
+            path is an index, an id, or ``*`` for every entry; ``classes[2].id`` and
+            ``classes.2.id`` are the same. The value None removes an optional field.
 
         Raises
         ------
@@ -96,11 +88,11 @@ class Instance(Document):
             If a path leads nowhere or the changed document is not valid.
         """
         document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
-        known = _known_names(type(self))
         faults = []
         for path, value in changes.items():
+            parts = re.sub(r"\[(-?[0-9]+|\*)\]", r".\1", path).split(".")
             try:
-                _assign(document, path.split("."), value, known)
+                _assign(document, place(type(self)), parts, value)
             except LookupError as error:
                 faults.append(f"{path}: {error.args[0]}")
         if faults:
@@ -117,21 +109,17 @@ class Instance(Document):
             With all faults at once, each with its path.
         """
         if not isinstance(document, dict):
-            raise InstanceError(origin, [f"expected an object, found {_shown(document)}"])
+            raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
         faults: dict[tuple[str | int, ...], str] = {}
         instance = None
         try:
-            instance = cls.model_validate_json(json.dumps(document), strict=True)
+            instance = cls.model_validate_json(encoded(document, origin), strict=True)
         except ValidationError as error:
-            for detail in error.errors():
-                if detail["loc"]:  # the rest are document faults, found again below
-                    path = _without_tags(detail["loc"], document)
-                    faults.setdefault(path, _fault_text(detail, _known_names(cls)))
+            faults |= dict(validation_faults(error, cls))
         for path, text in cls.document_faults(document):
             faults.setdefault(path, text)
         if faults or instance is None:
-            lines = [f"{path_text(path)}: {text}" for path, text in faults.items()]
-            raise InstanceError(origin, sorted(lines, key=_natural))
+            raise InstanceError(origin, lines(faults.items()))
         return instance
 
 
@@ -150,14 +138,15 @@ def read(source: str | Path) -> Instance:
     FileNotFoundError, OSError
         If it cannot be read.
     """
-    path = find(source)
-    document = load(path)
-    if not isinstance(document, dict) or "schema" not in document:
-        first = 'the first key is "schema", for example "schema": "optsched/boa/1"'
-        raise InstanceError(str(source), [f"not an instance of optsched: {first}"])
-    return instance_class(document["schema"], origin=str(source)).from_document(
-        document, origin=str(source)
-    )
+    document, origin = load(find(source)), str(source)
+    if not isinstance(document, dict):
+        raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
+    if "schema" not in document:
+        near = difflib.get_close_matches("schema", document, n=1)
+        found = f", found '{near[0]}'" if near else ""
+        first = f'missing: expected for example "schema": "optsched/boa/1"{found}'
+        raise InstanceError(origin, [f"schema: {first}"])
+    return instance_class(document["schema"], origin).from_document(document, origin)
 
 
 def find(source: str | Path) -> Path:
@@ -176,39 +165,28 @@ def find(source: str | Path) -> Path:
         raise FileNotFoundError(str(error)) from None
 
 
-def load(path: Path) -> Any:
-    """Parse a JSON file; whatever is wrong with it becomes an `InstanceError`."""
-    if path.is_dir():
-        raise InstanceError(str(path), ["is a folder, expected a JSON file"])
-    data = path.read_bytes()
-    try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys)
-    except UnicodeDecodeError as error:
-        text = f"byte {error.start} is not UTF-8 text; expected a JSON file"
-    except json.JSONDecodeError as error:
-        text = f"line {error.lineno}, column {error.colno}: {error.msg}; expected JSON"
-        if error.pos >= len(data.rstrip()):
-            text += " (the file ends too early: is it truncated?)"
-    except RecursionError:
-        text = "nested too deeply"
-    except _DuplicateKeyError as error:
-        text = error.args[0]
-    raise InstanceError(str(path), [text])
-
-
 def instance_class(schema_id: object, origin: str) -> type[Instance]:
     """Return the class for a schema id such as ``"optsched/boa/1"``."""
     known = [f"optsched/{name}/1" for name in ROOMS]
+    if schema_id == "optsched/result/1":
+        raise InstanceError(origin, ["schema: this is a result; expected an instance"])
     if not isinstance(schema_id, str) or schema_id not in known:
-        hint = difflib.get_close_matches(str(schema_id), known, n=1, cutoff=0.5)
-        expected = f"did you mean '{hint[0]}'?" if hint else f"expected one of {', '.join(known)}"
-        raise InstanceError(origin, [f"schema: {_shown(schema_id)} is unknown; {expected}"])
+        hint = nearest(str(schema_id), known)
+        raise InstanceError(origin, [f"schema: {shown(schema_id)} is unknown; {hint}"])
     return problem(schema_id.split("/")[1]).instance
 
 
 def write(document: Document, path: str | Path) -> None:
-    """Write an instance or a result as JSON; `read` of it gives an equal object."""
-    Path(path).write_text(document.to_json(), encoding="utf-8")
+    """Write an instance or a result as JSON; `read` of it gives an equal object.
+
+    The file is there whole or not at all, whenever the process or the disk gives out.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; a file that was there before is still the same then.
+    """
+    write_text(path, document.to_json())
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -230,131 +208,41 @@ def names(problem_name: str | None = None) -> list[str]:
 
 def known_values() -> dict[str, Any]:
     """Return the best known values of the bundled instances, by name."""
-    values: dict[str, Any] = load(_BUNDLED / "known.json")
+    path = _BUNDLED / "known.json"
+    values: dict[str, Any] = load(path) if path.exists() else {}
     return values
 
 
-def dumps(document: Any, indent: str = "") -> str:
-    """Write JSON with one line for each list of scalars; nested levels are indented by two."""
-    inner = indent + "  "
-    if isinstance(document, dict) and document:
-        rows = [f"{json.dumps(str(k))}: {dumps(v, inner)}" for k, v in document.items()]
-        opening, closing = "{", "}"
-    elif isinstance(document, list) and any(isinstance(v, dict | list) for v in document):
-        rows = [dumps(v, inner) for v in document]
-        opening, closing = "[", "]"
-    else:
-        return json.dumps(document, ensure_ascii=False, allow_nan=False)
-    body = ",\n".join(f"{inner}{row}" for row in rows)
-    text = f"{opening}\n{body}\n{indent}{closing}"
-    return text if indent else text + "\n"
-
-
-def path_text(path: tuple[str | int, ...]) -> str:
-    """Write a path as in ``classes[2].phases[0].speedup.gpus[3]``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".") or "document"
-
-
-class _DuplicateKeyError(ValueError):
-    pass
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        raise _DuplicateKeyError(f"the key {', '.join(map(repr, twice))} stands twice in one object")
-    return document
-
-
-def _known_names(cls: type[Instance]) -> list[str]:
-    document = cls.model_json_schema(by_alias=True)
-    definitions = [document, *document.get("$defs", {}).values()]
-    return sorted({key for part in definitions for key in part.get("properties", {})})
-
-
-def _without_tags(loc: tuple[str | int, ...], document: Any) -> tuple[str | int, ...]:
-    """Drop the tags of unions, which pydantic puts into a path but which no file holds."""
-    path: list[str | int] = []
-    for position, part in enumerate(loc):
-        inside = document.get(part) if isinstance(document, dict) else None
-        if isinstance(document, dict) and part not in document:
-            if position == len(loc) - 1:  # a missing key
-                path.append(part)
-            continue
-        path.append(part)
-        if isinstance(document, list) and isinstance(part, int) and part < len(document):
-            inside = document[part]
-        document = inside
-    return tuple(path)
-
-
-def _fault_text(detail: ErrorDetails, known: list[str]) -> str:
-    kind, context = detail["type"], detail.get("ctx", {})
-    found = _shown(detail["input"])
-    if kind == "extra_forbidden":
-        key = str(detail["loc"][-1])
-        near = difflib.get_close_matches(key, known, n=1)
-        return f"unknown key; did you mean '{near[0]}'?" if near else "unknown key"
-    if kind == "missing":
-        return "missing"
-    if kind == "union_tag_not_found":
-        return f"needs 'kind': one of {context['discriminator'] and 'table, amdahl, power'}"
-    if kind in _NUMBER_WORDS:
-        return f"expected {_NUMBER_WORDS[kind]}, found {found}"
-    if kind in ("too_short", "tuple_too_short"):
-        return "must not be empty"
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return f"expected {message}, found {found}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _natural(line: str) -> list[tuple[int, str]]:
-    """Sort key that puts ``classes[2]`` before ``classes[10]``."""
-    parts = line.split(":")[0].replace("[", "\0").replace("]", "\0").split("\0")
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
-
-
-def _assign(document: Any, path: list[str], value: Any, known: list[str]) -> None:
+def _assign(document: Any, here: Place, path: list[str], value: Any) -> None:
     part, rest = path[0], path[1:]
-    for key in _keys(document, part, known):
+    for key in _keys(document, part, here.fields):
         if rest:
             if isinstance(document, dict) and key not in document:
                 raise LookupError(f"'{part}' is not set, so nothing inside it can be changed")
-            _assign(document[key], rest, value, known)
+            _assign(document[key], here.inside(key), rest, value)
         elif value is None and isinstance(document, dict):
             document.pop(key, None)
         else:
             document[key] = value
 
 
-def _keys(document: Any, part: str, known: list[str]) -> list[Any]:
+def _keys(document: Any, part: str, fields: list[str]) -> list[Any]:
     """Return the keys or indices of `document` that a part of a path means."""
     if isinstance(document, dict):
         if part == "*":
             return list(document)
-        if part in document or part in known:
+        if part in document or part in fields:
             return [part]
-        raise UnknownNameError("field", part, known)
+        raise LookupError(f"there is no field '{part}'; {nearest(part, fields)}")
     if not isinstance(document, list):
-        raise LookupError(f"'{part}' leads into {_shown(document)}, which has no fields")
+        raise LookupError(f"'{part}' leads into {shown(document)}, which has no fields")
     if part == "*":
         return list(range(len(document)))
     ids = [entry.get("id") if isinstance(entry, dict) else None for entry in document]
     if part in ids:
         return [ids.index(part)]
-    if part.lstrip("-").isdigit() and -len(document) <= int(part) < len(document):
+    if re.fullmatch("-?[0-9]{1,9}", part) and -len(document) <= int(part) < len(document):
         return [int(part)]
-    raise LookupError(f"'{part}' is neither an id nor an index of a list of {len(document)}")
+    known = f"; {nearest(part, [name for name in ids if name])}" if any(ids) else ""
+    count = len(document)
+    raise LookupError(f"'{part}' is neither an id nor an index of a list of {count}{known}")

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, SerializeAsAny, ValidationError
 
-from optsched.instance import Document, Instance, InstanceError, find, load, path_text
+from optsched.faults import InstanceError, lines, shown, validation_faults
+from optsched.instance import Document, Instance, find
+from optsched.jsonfile import load
 from optsched.problems import ROOMS, problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+
+    from optsched.faults import Fault
 
 PACKAGES = ("optsched", "highspy", "numpy", "pyomo", "scipy")
 
@@ -92,9 +96,9 @@ class Result(Document):
         if self.objective is not None and self.plan is not None:
             head |= problem(self.problem).summary(self._attached(), self)
         if self.bound is not None:
-            head["bound"] = f"{self.bound:,.6g} {self.objective_unit}"
+            head["bound"] = f"{figure(self.bound)} {self.objective_unit}"
         if self.gap is not None:
-            head["gap"] = f"{self.gap:.2e}" if 0 < self.gap < 1e-4 else f"{self.gap:.2%}"
+            head["gap"] = f"{self.gap:.2e}" if 0 < self.gap < 1e-4 else f"{100 * self.gap:.2f} %"
         return head | {"time": f"{self.seconds:.3f} s"}
 
     def _attached(self) -> Instance:
@@ -117,6 +121,11 @@ class Result(Document):
         return f"<table>{rows}</table>{table}"
 
 
+def figure(value: float) -> str:
+    """Write a figure for a reader: six decimals, or two from a hundred on."""
+    return f"{value:,.2f}" if abs(value) >= 100 else f"{value:,.6f}"
+
+
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
     return {package: version(package) for package in PACKAGES}
@@ -130,26 +139,34 @@ def read_result(source: str | Path) -> Result:
     InstanceError
         If the file is not a result, with every fault.
     """
-    document = load(find(source))
-    origin = str(source)
-    if not isinstance(document, dict) or document.get("problem") not in ROOMS:
-        raise InstanceError(origin, ["not a result of optsched: it names no known problem"])
-    room = problem(document["problem"])
-    faults: list[str] = []
+    document, origin = load(find(source)), str(source)
+    room = problem(_problem_name(document, origin))
+    faults: list[Fault] = []
     for key, cls in (("plan", room.plan), ("certificate", room.certificate)):
-        if document.get(key) is not None:
-            try:
+        try:
+            if document.get(key) is not None:
                 document[key] = cls.model_validate(document[key])
-            except ValidationError as error:
-                faults += _lines(error, key)
+        except ValidationError as error:
+            faults += (((key, *path), text) for path, text in validation_faults(error, cls))
+            document[key] = None
     try:
         result = Result.model_validate(document)
     except ValidationError as error:
-        faults += _lines(error)
+        faults += validation_faults(error, Result)
     if faults:
-        raise InstanceError(origin, faults)
+        raise InstanceError(origin, lines(dict(faults).items()))
     return result
 
 
-def _lines(error: ValidationError, *prefix: str) -> list[str]:
-    return [f"{path_text((*prefix, *d['loc']))}: {d['msg']}" for d in error.errors()]
+def _problem_name(document: Any, origin: str) -> str:
+    if not isinstance(document, dict):
+        raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
+    if document.get("schema") != "optsched/result/1":
+        found = shown(document["schema"]) if "schema" in document else "none"
+        text = f'schema: not a result; expected "optsched/result/1", found {found}'
+        raise InstanceError(origin, [text])
+    name = document.get("problem")
+    if not isinstance(name, str) or name not in ROOMS:
+        found = shown(name) if "problem" in document else "none"
+        raise InstanceError(origin, [f"problem: expected one of {', '.join(ROOMS)}, found {found}"])
+    return name

@@ -11,6 +11,10 @@ from optsched.result import Result, Status, versions
 
 if TYPE_CHECKING:
     from optsched.instance import Document, Instance
+    from optsched.problems import Method, Problem
+
+
+CLOSED = 1e-9  # a gap that counts as closed even where none is asked for: room for rounding
 
 
 class SolverDisagreement(RuntimeError):  # noqa: N818 (the name that the design gives)
@@ -124,17 +128,12 @@ def solve(
     room = problem(instance.problem)
     chosen = room.method(method) if method else room.methods[0]
     search = Search(instance, time_limit_s, gap, seed, threads)
-    certificate, message, infeasible = None, "", False
+    message, infeasible = "", False
     try:
-        try:
-            certificate = chosen(instance, search)
-        except KeyboardInterrupt:
-            search.stopped = "interrupted"
-        if certificate is None:
-            certificate = room.certify(instance, search)
+        certificate = _run(room, chosen, search)
     except Infeasible as proof:
         certificate, message, infeasible = proof.certificate, str(proof), True
-    bound = None if infeasible else getattr(certificate, "bound", None)
+    bound = getattr(certificate, "bound", None)
     if bound is not None and search.objective is not None and bound > search.objective:
         raise SolverDisagreement(
             f"{instance.name}: method '{chosen.name}' has a plan of {search.objective!r}, "
@@ -161,6 +160,25 @@ def solve(
     ).of(instance)
 
 
+def _run(room: Problem, chosen: Method, search: Search) -> Document:
+    """Run a method and return a certificate; what an exact one leaves unproven is floored."""
+    certificate = None
+    try:
+        certificate = chosen(search.instance, search)
+    except KeyboardInterrupt:
+        search.stopped = "interrupted"
+    if certificate is None:
+        # A certificate may come with a plan; a greedy method is judged by its own ones.
+        taker = search if chosen.kind == "exact" else Search(search.instance)
+        certificate = room.certify(search.instance, taker)
+    gap = relative_gap(search.objective, getattr(certificate, "bound", None))
+    if chosen.kind == "exact" and _status(False, gap, search.gap) is not Status.OPTIMAL:
+        for method in room.methods:
+            if method.kind == "greedy":
+                method(search.instance, search)
+    return certificate
+
+
 def _check_options(time_limit_s: float | None, gap: float, seed: int, threads: int) -> None:
     if time_limit_s is not None and not time_limit_s >= 0:
         raise ValueError(f"the time limit must be at least 0 s, not {time_limit_s!r}")
@@ -177,7 +195,7 @@ def _status(infeasible: bool, difference: float | None, gap: float) -> Status:
         return Status.INFEASIBLE
     if difference is None:
         return Status.ERROR
-    return Status.OPTIMAL if difference <= max(gap, 1e-9) else Status.FEASIBLE
+    return Status.OPTIMAL if difference <= max(gap, CLOSED) else Status.FEASIBLE
 
 
 def _message(status: Status, search: Search, method: str) -> str:

@@ -217,15 +217,27 @@ def _interpolated(table: Table, gpus: Fraction) -> Fraction:
 
 def _power_enclosure(base: Fraction, exponent: Fraction) -> tuple[Fraction, Fraction]:
     """Enclose base ** exponent for a base >= 1 and an exponent in [0, 1]."""
-    if exponent in (0, 1) or base == 1:
-        value = base**exponent if exponent.denominator == 1 else Fraction(1)
-        return Fraction(value), Fraction(value)
+    root = _root(base, exponent.denominator)
+    if root is not None:
+        return root**exponent.numerator, root**exponent.numerator
     quotient = _DECIMAL.divide(Decimal(base.numerator), Decimal(base.denominator))
     power = _DECIMAL.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
     value = Fraction(_DECIMAL.power(quotient, power))
     # Relative errors: of the quotient, of the exponent times ln(base), and of the power itself.
     error = _DECIMAL_ERROR * (3 + base.numerator.bit_length())
     return max(Fraction(1), value * (1 - error)), value * (1 + error)
+
+
+def _root(base: Fraction, degree: int) -> Fraction | None:
+    """Return the root of a rational number where it is rational; the degree is a power of two."""
+    if base == 1:
+        return base
+    while degree > 1:
+        roots = isqrt(base.numerator), isqrt(base.denominator)
+        if (roots[0] ** 2, roots[1] ** 2) != (base.numerator, base.denominator):
+            return None
+        base, degree = Fraction(*roots), degree // 2
+    return base
 
 
 def _floor(value: Fraction) -> int:
@@ -280,7 +292,7 @@ def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule
     if certificate.bound is None:
         return [*broken, BrokenRule("bound", "the certificate states none")]
     stated = Fraction(certificate.bound) * objective_divisor(instance)
-    if stated <= Fraction(total, unit) - price * limit(instance):
+    if stated <= max(Fraction(total, unit) - price * limit(instance), Fraction(0)):
         return broken
     lagrangian = (Fraction(total, unit) - price * limit(instance)) / objective_divisor(instance)
     text = f"the price proves only {float(lagrangian)!r}, {certificate.bound!r} is stated"
@@ -348,13 +360,11 @@ def priced_total(instance: BoaInstance, price: Fraction) -> int:
 def least_use(instance: BoaInstance) -> Fraction:
     """Return a lower bound on the use of every plan, sharp to 2**-192 for each term."""
     if instance.widths == "continuous":
-        flipped = instance.budget is None
-        total = sum(
-            _least_share(c, phase, *((1, 0) if flipped else (0, 1)))
-            for c in instance.classes
-            for phase in c.phases
-        )
-        return Fraction(total)
+        jobs, gpus = (1, 0) if instance.budget is None else (0, 1)
+        shares = [
+            _least_share(c, phase, jobs, gpus) for c in instance.classes for phase in c.phases
+        ]
+        return sum(shares, Fraction(0))
     total = sum(
         _completions(Chain(*_swapped(chain)), Fraction(0))[0] for chain in _chains(instance)
     )

@@ -93,8 +93,11 @@ def _lagrangian(instance: BoaInstance, price: float) -> float:
 
 
 def _bracket(instance: BoaInstance) -> tuple[float, float]:
-    """Return neighbouring prices, the use above the limit at the lower and within at the higher."""
-    limit = float(check.limit(instance))
+    """Return neighbouring prices, the use above the limit at the lower and within at the higher.
+
+    A hair above the limit counts as within: else a limit that is the least use has no price.
+    """
+    limit = float(check.limit(instance)) * (1 + HAIR)
     low, high = SMALLEST_PRICE, LARGEST_PRICE
     for _ in range(200):
         middle = math.sqrt(low * high)

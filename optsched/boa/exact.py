@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from optsched.boa import check, continuous
 from optsched.boa.arrays import (
@@ -21,7 +20,7 @@ from optsched.boa.arrays import (
 from optsched.boa.labels import close
 from optsched.boa.plan import BoaCertificate
 from optsched.boa.price import Dual, maximise, respond
-from optsched.solve import Infeasible
+from optsched.solve import Infeasible, SolverDisagreement
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
 # What is subtracted, relatively, from a bound that rests on sums of floats, so that exact
 # arithmetic confirms it; enough for sums of 10**4 terms, and scaled up beyond.
 SAFETY = 1e-12
+# Figures of two solvers that differ by more than this, relatively, contradict each other.
+DISAGREEMENT = 1e-6
+HAIR = 1e-12
 
 
 def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
@@ -50,6 +52,8 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
         return search.offer(_plan(instance, problem, chosen, idle))
 
     closed = close(problem, dual, search.gap, accept, search.out_of_time)
+    if closed.best is None:
+        return certificate(instance, dual.price)
     return certificate(instance, dual.price, proven_value(instance, closed.bound))
 
 
@@ -76,25 +80,39 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
 
 
 def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCertificate:
-    """Certify an integer bound near a value that another solver has claimed, as far as it is true.
+    """Certify a lower bound that another solver claims, as far as it is true; offer no plan.
+
+    Whatever lies below the claim is enumerated, as if a plan of that value were known. For mixed
+    widths the price alone proves the optimum.
 
     Parameters
     ----------
     value
         A claimed lower bound on the objective, in its unit.
+
+    Raises
+    ------
+    SolverDisagreement
+        If a plan lies below the claim by more than a solver's tolerances.
     """
     problem, dual = _dual(instance)
     if instance.widths == "mixed":
         return certificate(instance, dual.price)
     divisor = float(check.objective_divisor(instance))
+    claim = dual.within._replace(value=max(value * divisor, dual.bound))
     idle = _idle_widths(instance, dual.price)
 
     def accept(chosen: Choice) -> bool:
-        return search.offer(_plan(instance, problem, chosen, idle))
+        if chosen is claim:
+            return True
+        return not check.violations(instance, _plan(instance, problem, chosen, idle))
 
-    claimed = value * divisor
-    lowered = 1 - dual.bound / claimed if claimed > 0 else 0.0
-    closed = close(problem, dual, min(search.gap, max(lowered, 0.0)), accept, search.out_of_time)
+    closed = close(problem, dual._replace(within=claim), 0.0, accept, search.out_of_time)
+    if closed.best is not None and closed.best.value < claim.value * (1 - DISAGREEMENT):
+        raise SolverDisagreement(
+            f"{instance.name}: the lower bound {value!r} is claimed, "
+            f"but a plan has {closed.best.value / divisor!r}"
+        )
     return certificate(instance, dual.price, proven_value(instance, closed.bound))
 
 
@@ -127,14 +145,26 @@ def proven_value(instance: BoaInstance, value: float) -> float:
 
 
 def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
+    """Return the arrays and the best price, with a plan `within` that is exactly within the limit.
+
+    The search adds up floats, so its plan may lie a rounding beyond the limit; then the limit is
+    moved by a hair for the search, and only for it.
+    """
     problem = arrays(instance)
-    dual = maximise(problem)
-    if dual is None or (
-        dual.within.use > problem.limit * (1 - 1e-9)
-        and check.least_use(instance) > check.limit(instance)
-    ):
+    idle = _idle_widths(instance, 0.0)
+    dual = None
+    for hair in (0.0, -HAIR, HAIR):
+        moved = problem.limit * (1 + hair)
+        found = maximise(replace(problem, limit=moved))
+        if found is None:
+            continue
+        dual = found._replace(bound=found.bound - found.price * (problem.limit - moved))
+        if not check.violations(instance, _plan(instance, problem, dual.within, idle)):
+            return problem, dual
+    if dual is None or check.least_use(instance) > check.limit(instance):
         raise _infeasible(instance)
-    return problem, dual
+    cheapest = respond(problem, math.inf)
+    return problem, dual._replace(within=cheapest, beyond=cheapest)
 
 
 def _infeasible(instance: BoaInstance) -> Infeasible:
@@ -143,14 +173,16 @@ def _infeasible(instance: BoaInstance) -> Infeasible:
     proof = BoaCertificate(
         kind="least", priced_total=str(math.floor(least * check.SCALE)), least=figure
     )
-    shown = np.nextafter(figure, np.inf)
+    shown = -_rounded_down(-least / check.limit_divisor(instance))  # enough, as a new limit
     if instance.target_mean_jct_s is not None:
-        target = f"{instance.target_mean_jct_s:g} s"
-        return Infeasible(f"no plan reaches a mean JCT of {target}; the least is {shown!r} s", proof)
-    text = f"the budget of {float(check.limit(instance)):.6g} GPUs is below the least possible cost"
-    text += f" of {float(shown)!r} GPUs"
+        target = f"{instance.target_mean_jct_s!r} s"
+        text = f"no plan reaches a mean JCT of {target}; the least is {shown!r} s"
+        return Infeasible(text, proof)
+    text = f"the budget of {float(check.limit(instance))!r} GPUs is below the least possible cost"
+    text += f" of {shown!r} GPUs"
     if instance.price_usd_per_gpu_h is not None:
-        text += f" ({float(least * Fraction(instance.price_usd_per_gpu_h)):.6g} USD/h)"
+        cost = -_rounded_down(-least * Fraction(instance.price_usd_per_gpu_h))
+        text += f" ({cost!r} USD/h)"
     return Infeasible(text, proof)
 
 
@@ -204,7 +236,7 @@ def _offer_mixture(
         upper, lower = complementary(max(0.0, share - step))
         if search.offer(to_plan(instance, [(lower, low), (upper, high)])):
             return
-    search.offer(to_plan(instance, [(1.0, low)]))
+    search.offer(_plan(instance, problem, dual.within, idle))
 
 
 def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
@@ -212,7 +244,7 @@ def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
     below = dual.within
     for part in range(len(below.columns) + len(below.paths)):
         above = _moved(problem, below, dual.beyond, part)
-        if above.use > problem.limit:
+        if above.use > problem.limit * (1 - HAIR):
             return below, above
         if above.value < below.value:
             below = above

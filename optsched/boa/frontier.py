@@ -51,11 +51,13 @@ class Frontier:
     def jobs_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
         """Return the least mean jobs in the system at each budget; NaN below the least budget."""
         budgets = np.asarray(budget_gpus, float)
-        return np.interp(budgets, self.gpus, self.jobs, left=np.nan)
+        return np.asarray(np.interp(budgets, self.gpus, self.jobs, left=np.nan))
 
     def mean_jct_s(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
         """Return the least mean JCT in seconds at each budget; NaN below the least budget."""
-        return self.jobs_at(budget_gpus) / self.arrival_rate_per_s
+        jobs = self.jobs_at(budget_gpus)
+        jobs /= self.arrival_rate_per_s
+        return jobs
 
     def price_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
         """Return the price mu, in jobs per GPU, at each budget; NaN below the least budget."""
@@ -176,7 +178,7 @@ def _block(
 ) -> Steps:
     vertices = hull_vertices(widths, np.ascontiguousarray(speedup.T))
     at = np.flatnonzero(vertices.T)  # row by row, so neighbours are vertices of one hull
-    row, column = np.divmod(at, len(widths))
+    row, column = np.divmod(at.astype(np.uint32), np.uint32(len(widths)))
     jobs = load[row] / speedup.ravel()[at]
     gpus = jobs * widths[column]
     first = np.r_[True, row[1:] != row[:-1]]
@@ -185,7 +187,7 @@ def _block(
     step = np.flatnonzero(cost > 0)  # a phase without load has no steps
     bought, cost = bought[step], cost[step]
     rate = bought / cost
-    order = np.argsort(-rate, kind="stable")
+    order = _falling(rate)
     firsts = float(jobs[first].sum()), float(gpus[first].sum())
     return Steps(bought[order], cost[order], rate[order], *firsts)
 
@@ -203,7 +205,7 @@ def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
     def merge(piece: int) -> None:
         slices = [slice(*cut[piece : piece + 2]) for cut in cuts]
         rates = np.concatenate([p.rate[s] for p, s in zip(parts, slices, strict=True)])
-        order = np.argsort(-rates, kind="stable")  # quick on what consists of sorted runs
+        order = _falling(rates)
         out = slice(ends[piece] - sizes[piece], ends[piece])
         after = slice(out.start + 1, out.stop + 1)
         rate[out] = rates[order]
@@ -216,6 +218,24 @@ def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
     np.negative(jobs[1:], out=jobs[1:])
     np.cumsum(jobs, out=jobs)
     return Frontier(gpus, jobs, rate, arrival_rate_per_s)
+
+
+def _falling(rate: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the order of falling rates, equal ones in the order of their index.
+
+    The bits of positive floats order as the floats do, and numpy sorts 16-bit integers by radix,
+    many times faster than floats. So the 32 bits that tell the rates apart best are sorted in two
+    passes; a stable sort then puts right what the bits below decide, quickly, since hardly any do.
+    """
+    if not len(rate):
+        return np.empty(0, np.intp)
+    bits = rate.view(np.uint64)
+    down = bits.max() - bits
+    down >>= np.uint64(max(0, int(down.max()).bit_length() - 32))
+    order = np.argsort(down.astype(np.uint16), kind="stable")
+    down >>= np.uint64(16)
+    order = order[np.argsort(down.astype(np.uint16)[order], kind="stable")]
+    return order[np.argsort(-rate[order], kind="stable")]
 
 
 def _cuts(parts: list[Steps], count: int) -> NDArray[np.intp]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from optsched.faults import shown
 from optsched.instance import Document, Fault, Instance, NonNegative, Positive
 
 Gpus = Annotated[int, Field(ge=1, le=100_000)]
@@ -21,7 +22,9 @@ class Table(Document):
     """
 
     kind: Literal["table"] = "table"
-    gpus: tuple[Gpus, ...] = Field(min_length=1, description="Widths that were measured, ascending.")
+    gpus: tuple[Gpus, ...] = Field(
+        min_length=1, description="Widths that were measured, ascending."
+    )
     speedup: tuple[Positive, ...] = Field(
         min_length=1, description="Work done per second at each width, in GPU-seconds of one GPU."
     )
@@ -82,7 +85,7 @@ class JobClass(Document):
 
 
 class BoaInstance(Instance):
-    """How many GPUs to rent for each job, so that the mean job completion time is least in a budget.
+    """How many GPUs to rent for each job: least mean job completion time within a budget.
 
     Exactly one of `budget_gpus`, `budget_usd_per_h` (with `price_usd_per_gpu_h`) and
     `target_mean_jct_s` is given. With the last one the question is turned round: the least budget
@@ -121,7 +124,8 @@ class BoaInstance(Instance):
         for i, entry in entries:
             name = entry.get("id")
             if isinstance(name, str) and first.setdefault(name, i) != i:
-                yield ("classes", i, "id"), f"'{name}' is already the id of classes[{first[name]}]"
+                text = f"{shown(name)} is already the id of classes[{first[name]}]"
+                yield ("classes", i, "id"), text
             yield from _speedup_faults(i, entry)
             if document.get("widths") == "continuous" and entry.get("rescale_s"):
                 yield (
@@ -139,7 +143,7 @@ class BoaInstance(Instance):
 
     @property
     def budget(self) -> Fraction | None:
-        """Time-average GPUs that may be rented, b in the paper; None if a mean JCT is the target."""
+        """Time-average GPUs that may be rented, b in the paper; None with a target JCT."""
         if self.budget_usd_per_h is not None and self.price_usd_per_gpu_h is not None:
             return Fraction(self.budget_usd_per_h) / Fraction(self.price_usd_per_gpu_h)
         return None if self.budget_gpus is None else Fraction(self.budget_gpus)
@@ -161,25 +165,25 @@ def _speedup_faults(i: int, entry: Mapping[str, Any]) -> Iterator[Fault]:
     phases = entry.get("phases")
     for e, phase in enumerate(phases if isinstance(phases, list | tuple) else ()):
         speedup = phase.get("speedup") if isinstance(phase, Mapping) else None
-        if not isinstance(speedup, Mapping):
-            continue
-        gpus, values = speedup.get("gpus"), speedup.get("speedup")
-        if isinstance(gpus, list | tuple) and isinstance(values, list | tuple):
+        if isinstance(speedup, Mapping) and speedup.get("kind") == "table":
             path = ("classes", i, "phases", e, "speedup")
-            yield from ((path + tail, text) for tail, text in _table_faults(gpus, values))
+            yield from ((path + tail, text) for tail, text in _table_faults(speedup))
 
 
-def _table_faults(gpus: Any, values: Any) -> Iterator[Fault]:
-    if len(gpus) != len(values):
+def _table_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
+    gpus, values = table.get("gpus"), table.get("speedup")
+    if not isinstance(gpus, list | tuple):
+        return
+    if not isinstance(values, list | tuple):
+        values = ()
+    elif len(gpus) != len(values):
         yield ("speedup",), f"has {len(values)} values for {len(gpus)} widths in gpus"
-    numbers = [isinstance(k, int) for k in gpus]
     for n in range(1, len(gpus)):
-        if not (numbers[n] and numbers[n - 1]):
+        before, after = gpus[n - 1], gpus[n]
+        if not (isinstance(before, int) and isinstance(after, int)):
             continue
-        if gpus[n] < gpus[n - 1]:
-            yield ("gpus", n), f"{gpus[n]} after {gpus[n - 1]}: widths must ascend"
-        if gpus[n] == gpus[n - 1] and n < len(values) and values[n] != values[n - 1]:
-            yield (
-                ("gpus", n),
-                f"{gpus[n]} GPUs have two speedups, {values[n - 1]} and {values[n]}: keep one",
-            )
+        if after < before:
+            yield ("gpus", n), f"{shown(after)} after {shown(before)}: widths must ascend"
+        if after == before and n < len(values) and values[n] != values[n - 1]:
+            two = f"{shown(values[n - 1])} and {shown(values[n])}"
+            yield ("gpus", n), f"{shown(after)} GPUs have two speedups, {two}: keep one"

@@ -54,7 +54,7 @@ class Labels(NamedTuple):
 
     def taken(self, index: NDArray[np.intp]) -> Labels:
         """Return the labels at an index."""
-        return Labels(*(field[index] for field in self))
+        return Labels(self.value[index], self.use[index], self.parent[index], self.pick[index])
 
 
 class Unit(NamedTuple):
@@ -126,6 +126,8 @@ def _search(
     for chain, least in zip(arrays.chains, chain_least, strict=True):
         unit, whole = _chain_unit(chain, price, least + slack, stop)
         complete &= whole
+        if not len(unit.value):  # a rounding below the least priced way
+            return None, complete
         units.append(unit)
         rest.append(least)
     for g in open_groups:
@@ -204,6 +206,8 @@ def _next_layer(chain: Chain, e: int, layer: Labels, columns: NDArray[np.intp]) 
         k = columns[0]
         value, use = layer.value + chain.value[e, k], layer.use + chain.use[e, k]
         return Labels(value, use, np.arange(len(value)), layer.pick)
+    if not len(columns):  # the target lies within rounding of the price's bound
+        return layer.taken(columns)
     pool = _undominated(layer.value, layer.use)
     parts = []
     for k in columns:
@@ -240,12 +244,12 @@ def _merge(
     nothing = np.zeros(1, np.intp)
     layers = [Labels(np.array([base[0]]), np.array([base[1]]), nothing, nothing)]
     remaining = sum(rest)
-    least_use = sum(float(unit.use.min(initial=np.inf)) for unit in units)
+    least_use = sum(float(unit.use.min()) for unit in units)
     complete = True
     for u in order:
         remaining -= rest[u]
         unit = units[u]
-        least_use -= float(unit.use.min(initial=np.inf)) if len(unit.use) else 0.0
+        least_use -= float(unit.use.min())
         room = cutoff - remaining
         ceiling = limit * (1 + ROUNDING) - least_use
         layer, whole = _product(layers[-1], unit, price, room, ceiling)

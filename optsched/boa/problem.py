@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from optsched.boa import check
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.problems import Method, Problem
+from optsched.result import figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +41,7 @@ def frame(instance: BoaInstance, plan: BoaPlan) -> pd.DataFrame:
                 k = sequence.gpus[e]
                 shares[k] = shares.get(k, 0.0) + sequence.share
             for k, share in sorted(shares.items()):
-                speedup = float(check.speedup_enclosure(phase.speedup, check.Fraction(k))[0])
+                speedup = float(check.speedup_enclosure(phase.speedup, Fraction(k))[0])
                 seconds = phase.work_gpu_s / speedup
                 rows.append((class_plan.id, e, share, k, speedup, seconds))
     columns = ["class", "phase", "share", "gpus", "speedup", "seconds"]
@@ -57,12 +60,13 @@ def summary(instance: BoaInstance, result: Result) -> dict[str, str]:
             rows["budget"] += f" ({instance.budget_usd_per_h:,.6g} USD/h)"
     else:
         rows["target"] = f"{instance.target_mean_jct_s:,.6g} s mean JCT"
-    rows["mean JCT"] = f"{figures.mean_jct_s:,.6f} s"
+    rows["mean JCT"] = f"{figure(figures.mean_jct_s)} s"
     deviation = figures.variance_gpus**0.5
-    rows["GPUs rented"] = f"{figures.mean_gpus:,.6f} on average, standard deviation {deviation:,.2f}"
+    rented = f"{figure(figures.mean_gpus)} on average, standard deviation {deviation:,.2f}"
     if instance.price_usd_per_gpu_h is not None:
-        rows["GPUs rented"] += f", {figures.mean_gpus * instance.price_usd_per_gpu_h:,.4f} USD/h"
-    rows["jobs in system"] = f"{figures.mean_jobs:,.6f} on average"
+        rented += f", {figure(figures.mean_gpus * instance.price_usd_per_gpu_h)} USD/h"
+    rows["GPUs rented"] = rented
+    rows["jobs in system"] = f"{figure(figures.mean_jobs)} on average"
     certificate = result.certificate
     if isinstance(certificate, BoaCertificate):
         unit = "jobs per GPU" if instance.budget is not None else "GPUs per job"
@@ -70,9 +74,49 @@ def summary(instance: BoaInstance, result: Result) -> dict[str, str]:
     return rows
 
 
+def headline(instance: BoaInstance) -> dict[str, str]:
+    """Return in a few words what an instance asks for, by column of a list of instances."""
+    if instance.target_mean_jct_s is not None:
+        limit = f"JCT {instance.target_mean_jct_s:,.6g} s"
+    elif instance.budget_usd_per_h is not None:
+        limit = f"{instance.budget_usd_per_h:,.6g} USD/h"
+    else:
+        limit = f"{instance.budget_gpus:,.6g} GPUs"
+    phases = sum(len(job_class.phases) for job_class in instance.classes)
+    return {
+        "limit": limit,
+        "widths": instance.widths,
+        "classes": str(len(instance.classes)),
+        "phases": str(phases),
+    }
+
+
+def decisions(instance: BoaInstance, plan: BoaPlan) -> list[dict[str, str]]:
+    """Return one row for each class and share of its jobs, its phases as runs of equal width."""
+    mixed = any(len(class_plan.sequences) > 1 for class_plan in plan.classes)
+    rows = []
+    for class_plan in plan.classes:
+        for sequence in sorted(class_plan.sequences, key=lambda s: -s.share):
+            row = {"class": class_plan.id}
+            if mixed:
+                row["jobs"] = f"{100 * sequence.share:.4g} %"
+            rows.append(row | {"GPUs x phases, in order": _runs(sequence.gpus)})
+    return rows
+
+
+def _runs(gpus: tuple[float, ...]) -> str:
+    runs = [(k, len(list(run))) for k, run in groupby(gpus)]
+    return ", ".join(f"{k:.7g} x {count}" for k, count in runs)
+
+
 def objective_unit(instance: BoaInstance) -> str:
     """Return "s" for a mean JCT, or "GPUs" where that is the target."""
     return "s" if instance.target_mean_jct_s is None else "GPUs"
+
+
+def objective_name(instance: BoaInstance) -> str:
+    """Return what the objective is called: the mean JCT, or the GPUs where that is the target."""
+    return "mean JCT" if instance.target_mean_jct_s is None else "mean number of GPUs"
 
 
 def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
@@ -104,11 +148,11 @@ METHODS = (
     ),
     _greedy("same-k", "the same width for every job", "policy 'dummy' of the BOA authors' code"),
     _greedy("class-width", "one width per class, the best of all", EPEW),
-    _greedy("equal-share", "every job in the system gets an equal share (EQUI)", "mean field of EQUI"),
-    _greedy("marginal", "GPUs one by one to the largest drop in time", "Optimus, EuroSys'18"),
-    _greedy("efficiency", "widest width of at least a given efficiency", "common practice"),
+    _greedy("equal-share", "an equal share for every job that can use it", "mean field of EQUI"),
+    _greedy("marginal", "GPUs to the largest drop in a job's time per GPU", "Optimus, EuroSys'18"),
+    _greedy("efficiency", "largest width of at least a given efficiency", "common practice"),
     _greedy("pollux-like", "power mean of speedups, p = -1", "Pollux, OSDI'21"),
-    _greedy("sia-like", "normalised goodput to the power -0.5", "Sia, SOSP'23"),
+    _greedy("sia-like", "normalised goodput, p = -0.5", "Sia, SOSP'23"),
     _greedy(
         "boa-published",
         "hull, nearest width, 1 % shrink, random groupings",

@@ -1,0 +1,204 @@
+r"""BOA, the specification: how many GPUs to rent for each job, within a budget.
+
+Problem (3) of EPEW'24 ("How to Rent GPUs on a Budget", arXiv 2406.15560), with finitely many widths
+for each phase of a job, as a linear or mixed-integer linear program.
+
+Sets, parameters and variables:
+
+=============================  ==================================================================
+:math:`i \in I`                job classes
+:math:`e = 0, 1, \dots`        phases (training epochs) of class i
+:math:`k \in K_{ie}`           widths, in GPUs, that phase e of class i allows
+-----------------------------  ------------------------------------------------------------------
+:math:`\lambda_i`              arrival rate of class i, 1/s; :math:`\lambda = \sum_i \lambda_i`
+:math:`x_{ie}`                 mean work of a phase, in seconds on a GPU of speedup 1
+:math:`s_{ie}(k)`              speedup; :math:`\tau_{iek} = x_{ie} / s_{ie}(k)` is the time in s
+:math:`R_i`                    rescaling time at the start of a job and at each change of width, s
+:math:`b`                      budget: GPUs that may be rented, on average over time
+:math:`T_0`                    target of the mean job completion time (JCT), s
+-----------------------------  ------------------------------------------------------------------
+:math:`w_{iek}`                share of class i that runs phase e at width k
+:math:`y_{iek}`                share that comes to width k in phase e and rescales, if R_i > 0
+=============================  ==================================================================
+
+A2, widths "mixed". A linear program: the optimum over all mixtures of widths.
+
+.. math::
+
+    \min_w \quad & \frac{1}{\lambda} \sum_i \lambda_i \sum_{e,k} \tau_{iek} w_{iek}
+                 && \text{(mean\_jct\_s)} \\
+    \text{s.t.} \quad & \sum_k w_{iek} = 1 \quad \forall i, e && \text{(one\_width)} \\
+    & \sum_i \lambda_i \sum_{e,k} k\, \tau_{iek} w_{iek} \le b && \text{(budget)} \\
+    & 0 \le w_{iek} \le 1
+
+A3, widths "integer". The same with :math:`w_{iek} \in \{0, 1\}`: a multiple-choice knapsack.
+
+A4, with rescaling. In both sums :math:`\tau_{iek} w_{iek}` becomes
+:math:`\tau_{iek} w_{iek} + R_i y_{iek}`, because GPUs are paid for while a job rescales, and
+
+.. math::
+
+    y_{i0k} & \ge w_{i0k} \quad \forall i, k && \text{(starts)} \\
+    y_{iek} & \ge w_{iek} - w_{i,e-1,k} \quad \forall i, e \ge 1, k && \text{(changes)}
+
+where :math:`w_{i,e-1,k}` is 0 if phase e - 1 does not allow width k. For binary w the best y is
+binary by itself. For real w the program is exact as well: shares of single phases are shares of
+jobs that follow whole sequences of widths, such that as many jobs as possible keep their width
+from one phase to the next; then :math:`\max(0, w_{iek} - w_{i,e-1,k})` come to width k.
+
+A5, a target. The least budget that reaches a mean JCT: the two sums change places, GPUs rented are
+minimised, and the mean JCT is at most :math:`T_0` (target).
+"""
+
+# mypy: allow-untyped-decorators
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyomo.environ as pyo
+
+from optsched.boa.arrays import curve
+from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
+
+if TYPE_CHECKING:
+    from optsched.boa.instance import BoaInstance, Phase
+
+# In a plan, shares are counted in units of 2**-40: they sum to one exactly, as floats too.
+UNITS = 2**40
+
+
+def build(instance: BoaInstance) -> pyo.ConcreteModel:
+    """Write down the model of an instance: A2 to A5 of this module's docstring, whichever apply.
+
+    Returns
+    -------
+    pyomo.environ.ConcreteModel
+        With variables ``w[class, phase, width]`` and ``y[class, phase, width]``. The objective is
+        mean JCT in seconds, or the GPUs rented on average where a mean JCT is the target.
+
+    Raises
+    ------
+    ValueError
+        If widths are continuous: a linear model needs finitely many.
+
+    Notes
+    -----
+    Source: EPEW'24, arXiv 2406.15560, problem (3).
+    """
+    if instance.widths == "continuous":
+        raise ValueError(
+            f"{instance.name}: method 'milp' and export need widths 'integer' or 'mixed'; "
+            "widths 'continuous' are for method 'exact'"
+        )
+    rate = {c.id: c.arrival_rate_per_h / 3600 for c in instance.classes}
+    rescale = {c.id: c.rescale_s for c in instance.classes}
+    tau = {(c.id, e): _seconds(phase) for c in instance.classes for e, phase in enumerate(c.phases)}
+    nodes = [(i, e, k) for i, e in tau for k in tau[i, e]]
+
+    m = pyo.ConcreteModel(name="boa")
+    m.w = pyo.Var(nodes, domain=pyo.Binary if instance.widths == "integer" else pyo.UnitInterval)
+    m.y = pyo.Var([n for n in nodes if rescale[n[0]] > 0], domain=pyo.UnitInterval)
+
+    @m.Expression(nodes)
+    def jobs(m: Any, i: str, e: int, k: int) -> Any:  # mean number in phase e at width k (Little)
+        rescaling = rescale[i] * m.y[i, e, k] if rescale[i] > 0 else 0
+        return rate[i] * (tau[i, e][k] * m.w[i, e, k] + rescaling)
+
+    m.mean_jct_s = pyo.Expression(expr=sum(m.jobs[n] for n in nodes) / sum(rate.values()))
+    m.mean_gpus = pyo.Expression(expr=sum(k * m.jobs[i, e, k] for i, e, k in nodes))
+
+    @m.Constraint(list(tau))
+    def one_width(m: Any, i: str, e: int) -> Any:
+        return sum(m.w[i, e, k] for k in tau[i, e]) == 1
+
+    @m.Constraint([(i, e, k) for i, e, k in m.y if e == 0])
+    def starts(m: Any, i: str, e: int, k: int) -> Any:
+        return m.y[i, e, k] >= m.w[i, e, k]
+
+    @m.Constraint([(i, e, k) for i, e, k in m.y if e > 0])
+    def changes(m: Any, i: str, e: int, k: int) -> Any:
+        before = m.w[i, e - 1, k] if k in tau[i, e - 1] else 0
+        return m.y[i, e, k] >= m.w[i, e, k] - before
+
+    if instance.budget is not None:
+        m.objective = pyo.Objective(expr=m.mean_jct_s)
+        m.budget = pyo.Constraint(expr=m.mean_gpus <= float(instance.budget))
+    else:
+        m.objective = pyo.Objective(expr=m.mean_gpus)
+        m.target = pyo.Constraint(expr=m.mean_jct_s <= instance.target_mean_jct_s)
+    return m
+
+
+def extract(model: pyo.ConcreteModel, instance: BoaInstance) -> BoaPlan:
+    """Read the plan off a solved model.
+
+    Parameters
+    ----------
+    model
+        As `build` made it, its variables set by any solver; shares may be off by its tolerances.
+
+    Returns
+    -------
+    BoaPlan
+        Allowed widths, and shares that sum to one exactly. Because of a solver's tolerances it may
+        still exceed the budget or target by a hair; `optsched.check` tells.
+
+    Raises
+    ------
+    ValueError
+        If a variable has no value.
+    """
+    total = 1 if instance.widths == "integer" else UNITS
+    plans = []
+    for c in instance.classes:
+        phases = []
+        for e, phase in enumerate(c.phases):
+            shares = {k: pyo.value(model.w[c.id, e, k]) for k in phase.speedup.widths}
+            phases.append(_counted(shares, total))
+        sequences = tuple(
+            WidthSequence(share=count / total, gpus=gpus)
+            for gpus, count in sorted(_sequences(phases).items())
+        )
+        plans.append(ClassPlan(id=c.id, sequences=sequences))
+    return BoaPlan(classes=tuple(plans))
+
+
+def _seconds(phase: Phase) -> dict[int, float]:
+    """Return tau: for every width of a phase, its mean time in seconds."""
+    widths, speedup = curve(phase.speedup)
+    seconds: list[float] = (phase.work_gpu_s / speedup).tolist()
+    return {int(k): s for k, s in zip(widths, seconds, strict=True)}
+
+
+def _counted(shares: dict[int, float], total: int) -> dict[int, int]:
+    """Round shares to counts that sum to `total`; the largest share takes up the rounding."""
+    counts = {k: max(0, round(share * total)) for k, share in shares.items()}
+    largest = max(shares, key=lambda k: shares[k])
+    counts[largest] += total - sum(counts.values())
+    return {k: count for k, count in counts.items() if count}
+
+
+def _sequences(phases: list[dict[int, int]]) -> dict[tuple[int, ...], int]:
+    """Follow jobs from phase to phase: who can keeps its width, the others take what is left."""
+    sequences: dict[tuple[int, ...], int] = {(k,): count for k, count in phases[0].items()}
+    for phase in phases[1:]:
+        vacant = dict(phase)
+        followed: dict[tuple[int, ...], int] = {}
+        leaving = []
+        for gpus, count in sequences.items():
+            k = gpus[-1]
+            staying = min(count, vacant.get(k, 0))
+            if staying:
+                followed[*gpus, k] = staying
+                vacant[k] -= staying
+            leaving.append((gpus, count - staying))
+        for gpus, count in leaving:
+            for k in vacant:
+                moving = min(count, vacant[k])
+                if moving:
+                    followed[*gpus, k] = moving
+                    vacant[k] -= moving
+                    count -= moving
+        sequences = followed
+    return sequences

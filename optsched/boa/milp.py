@@ -1,0 +1,146 @@
+"""The method "milp": the formulation of models/boa.py, solved by HiGHS.
+
+It is the second, independent way to an exact answer. The plan is HiGHS' own, or a greedy one where
+that is better; of HiGHS' bound as much is stated as can be proven without HiGHS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched import highs
+from optsched.boa import check, exact
+from optsched.boa.heuristics import class_width, same_k
+from optsched.models import boa
+from optsched.solve import SolverDisagreement
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.boa.instance import BoaInstance
+    from optsched.boa.plan import BoaCertificate, BoaPlan
+    from optsched.solve import Search
+
+# HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
+GAP_SHARE = 0.9
+# HiGHS' plan may exceed the limit by its tolerance, which is more than nothing. Then the limit is
+# drawn in by what excludes that plan, and by ever more until the plan keeps within the true limit.
+TOLERANCE, ATTEMPTS, GROWTH = 1e-6, 6, 8.0
+
+
+def milp(instance: BoaInstance, search: Search) -> BoaCertificate | None:
+    """Solve the Pyomo formulation with HiGHS, from the best greedy plan, and certify the bound.
+
+    Source: EPEW'24 problem (3); formulations A2 to A5 of `optsched.models.boa`.
+
+    Raises
+    ------
+    ValueError
+        If widths are continuous.
+    SolverDisagreement
+        If HiGHS contradicts what can be proven without it.
+    """
+    model = boa.build(instance)
+    same_k(instance, search)
+    class_width(instance, search)
+    bound, objective = 0.0, np.inf
+    if not search.out_of_time():
+        bound, objective = _solve(instance, search, model)
+    if search.plan is None:
+        return None  # `exact.certify` brings a plan, or proves that there is none
+    certificate = exact.prove_integer(instance, search, bound)
+    if certificate.bound is not None and certificate.bound > objective * (1 + exact.DISAGREEMENT):
+        raise SolverDisagreement(
+            f"{instance.name}: HiGHS states the objective {objective!r}, "
+            f"but every plan has at least {certificate.bound!r}"
+        )
+    return certificate
+
+
+def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, float]:
+    """Offer HiGHS' plan; return the bound that HiGHS claims and the objective that it states."""
+    compiled = highs.compile_model(model)
+    limit = model.target if instance.budget is None else model.budget
+    row = next(n for n, constraint in enumerate(compiled.constraints) if constraint is limit)
+    program, bound, step = compiled.program, None, 0.0
+    for attempt in range(ATTEMPTS):
+        outcome = highs.solve(
+            program,
+            time_limit_s=search.seconds_left(),
+            gap=GAP_SHARE * search.gap,
+            seed=search.seed,
+            threads=search.threads,
+            start=_start(model, compiled.variables, search.plan),
+        )
+        if bound is None:
+            bound = _claimed(instance, search, outcome)
+        if outcome.x is None or outcome.objective is None:
+            break
+        for variable, x in zip(compiled.variables, outcome.x.tolist(), strict=True):
+            variable.set_value(x, skip_validation=True)
+        plan = boa.extract(model, instance)
+        if search.offer(plan):
+            return bound, outcome.objective
+        step += _excess(instance, plan) * GROWTH**attempt
+        program = _drawn_in(compiled.program, row, step)
+    return bound or 0.0, np.inf
+
+
+def _start(model: Any, variables: list[Any], plan: BoaPlan | None) -> NDArray[np.float64] | None:
+    """Return the values that w and y have for a plan of one width per phase."""
+    if plan is None:
+        return None
+    chosen = {(c.id, e, k) for c in plan.classes for e, k in enumerate(c.sequences[0].gpus)}
+
+    def value(variable: Any) -> float:
+        i, e, k = variable.index()
+        keeps = variable.parent_component() is model.y and (i, e - 1, k) in chosen
+        return float((i, e, k) in chosen and not keeps)
+
+    return np.array([value(variable) for variable in variables])
+
+
+def _claimed(instance: BoaInstance, search: Search, outcome: highs.Outcome) -> float:
+    """Return the bound that is worth proving, and note why HiGHS ended early, if it did."""
+    if outcome.status == "optimal":
+        return outcome.bound
+    if outcome.status == "infeasible":
+        _confirm_infeasible(instance)
+    elif outcome.status == "limit":
+        search.stopped = "time limit"
+        return outcome.bound
+    elif outcome.status == "interrupted":
+        search.stopped = "interrupted"
+    else:
+        search.stopped = f"HiGHS ends with '{outcome.message}'"
+    return 0.0
+
+
+def _confirm_infeasible(instance: BoaInstance) -> None:
+    least, limit = check.least_use(instance), check.limit(instance)
+    if least * (1 + Fraction(exact.DISAGREEMENT)) < limit:
+        unit = check.limit_divisor(instance)
+        raise SolverDisagreement(
+            f"{instance.name}: HiGHS finds no plan, but one needs only {float(least / unit)!r} "
+            f"of the limit {float(limit / unit)!r}"
+        )
+
+
+def _excess(instance: BoaInstance, plan: BoaPlan) -> float:
+    """Return how far to draw in the limit, in GPUs or seconds, so that HiGHS drops this plan."""
+    figures = check.performance(instance, plan)
+    used = figures.mean_gpus if instance.target_mean_jct_s is None else figures.mean_jct_s
+    limit = float(check.limit(instance) / check.limit_divisor(instance))
+    if instance.widths == "integer":  # the plan cannot move, so all of the tolerance is needed
+        return max(used - limit, TOLERANCE * limit)
+    return 1.001 * max(used - limit, float(np.spacing(limit)))
+
+
+def _drawn_in(program: highs.Program, row: int, step: float) -> highs.Program:
+    row_upper = program.row_upper.copy()
+    row_upper[row] -= step
+    return replace(program, row_upper=row_upper)

@@ -1,0 +1,296 @@
+"""The command line: `optsched --help`.
+
+Exit codes: 0 done, 1 a check or proof failed, 2 bad input, 3 infeasible, 4 no plan within the
+limits, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optsched import terminal
+from optsched.faults import InstanceError
+from optsched.result import Result, Status, read_result, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from optsched.instance import Instance
+
+EXIT_CODES = {
+    Status.OPTIMAL: 0,
+    Status.FEASIBLE: 0,
+    Status.INFEASIBLE: terminal.INFEASIBLE,
+    Status.ERROR: terminal.NO_PLAN,
+}
+
+
+class ModelFormat(StrEnum):
+    """Formats of files that other solvers read."""
+
+    LP = "lp"
+    MPS = "mps"
+
+
+Source = Annotated[
+    str,
+    typer.Argument(metavar="INSTANCE", help="A file, or the name of a bundled instance."),
+]
+ResultFile = Annotated[str, typer.Argument(metavar="RESULT", help="A file written by --output.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change a field, e.g. budget_gpus=24 or classes.*.rescale_s=0; null removes it. "
+        "May be given several times.",
+    ),
+]
+ProblemName = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, such as boa.")]
+
+app = typer.Typer(
+    cls=terminal.Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="optsched")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"optsched {versions()['optsched']}")
+        raise typer.Exit
+
+
+@app.callback()
+def _optsched(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Provably optimal scheduling of deep-learning jobs on GPU clusters.
+
+    Exit codes: 0 done, 1 a check or proof failed, 2 bad input, 3 infeasible,
+    4 no plan within the time limit, 130 interrupted.
+    """
+
+
+@app.command()
+def instances() -> None:
+    """List the bundled instances.
+
+    Example: optsched instances
+    """
+    from optsched import tables
+    from optsched.instance import names, read
+
+    for table in tables.instances([(name, read(name)) for name in names()]):
+        terminal.show(table, pipe_width=terminal.PIPE_WIDTH)
+
+
+@app.command()
+def solve(
+    source: Source,
+    method: Annotated[
+        str | None, typer.Option(help="See `optsched methods`; the default is the exact one.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop with the best plan so far.")
+    ] = None,
+    gap: Annotated[
+        float, typer.Option(help="Relative gap at which to stop, 0.01 for one per cent.")
+    ] = 1e-6,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads for HiGHS.")] = 1,
+    changes: Changes = None,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the result there, as JSON.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON and nothing else.")
+    ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare/--no-compare", help="Run the greedy methods too.")
+    ] = True,
+) -> None:
+    """Solve an instance, and compare the greedy methods.
+
+    Example: optsched solve boa/cbd-85 --set budget_gpus=30
+
+    Example: optsched solve my.json --method milp --time-limit 10 --output r.json
+    """
+    from optsched.instance import write
+    from optsched.solve import solve as solve_instance
+
+    instance = _instance(source, changes)
+
+    def run(method: str | None) -> Result:
+        return solve_instance(
+            instance, method, time_limit_s=time_limit, gap=gap, seed=seed, threads=threads
+        )
+
+    with terminal.spinner(f"solving {instance.name}"):
+        result = run(method)
+    try:
+        _print_result(instance, result, as_json)
+    finally:
+        if output is not None:
+            write(result, output)
+    if compare and result.plan is not None and not as_json and not _interrupted(result):
+        _print_comparison(instance, result, run)
+    if result.plan is None:
+        typer.echo(f"{result.status}: {result.message}", err=True)
+    raise typer.Exit(EXIT_CODES[result.status])
+
+
+@app.command()
+def check(source: Source, result_file: ResultFile, changes: Changes = None) -> None:
+    """Check the plan of a result against every rule.
+
+    Example: optsched check boa/cbd-85 result.json
+    """
+    from optsched.check import check as check_plan
+
+    instance = _instance(source, changes)
+    result = _result(result_file, instance)
+    if result.plan is None:
+        terminal.fail(f"{result_file}: no plan to check, it is {result.status}", terminal.FAILED)
+    with terminal.judging():
+        check_plan(instance, result.plan)
+    typer.echo(f"feasible: the plan keeps every rule of {instance.name}")
+
+
+@app.command()
+def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> None:
+    """Prove the bound of a result, without a solver.
+
+    Example: optsched verify boa/cbd-85 result.json
+    """
+    from optsched import tables
+    from optsched.check import verify as prove
+
+    instance = _instance(source, changes)
+    result = _result(result_file, instance)
+    with terminal.judging():
+        prove(instance, result)
+    if result.bound is None:
+        typer.echo(f"proven: no plan keeps within the limit of {instance.name}")
+        return
+    unit = result.objective_unit
+    typer.echo(
+        f"proven: no plan has a {tables.objective_name(instance)} below {result.bound:,} {unit}"
+    )
+    if result.objective is not None:
+        objective = f"{result.objective:,} {unit}, recomputed from the plan"
+        terminal.show(tables.rows({"objective": objective, "gap": result.summary()["gap"]}))
+
+
+@app.command()
+def export(
+    source: Source,
+    file_format: Annotated[ModelFormat, typer.Option("--format")] = ModelFormat.LP,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Default: stdout.")] = None,
+    changes: Changes = None,
+) -> None:
+    """Write the formulation of an instance for another solver.
+
+    Example: optsched export boa/hand --format mps --output hand.mps
+    """
+    from optsched.export import export as text_of
+    from optsched.jsonfile import write_text
+
+    text = text_of(_instance(source, changes), file_format.value)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+@app.command()
+def methods(name: ProblemName) -> None:
+    """List the methods of a problem.
+
+    Example: optsched methods boa
+    """
+    from optsched import tables
+
+    terminal.show(tables.methods(name))
+
+
+@app.command()
+def schema(name: ProblemName) -> None:
+    """Print the JSON Schema of a problem's instances.
+
+    Example: optsched schema boa
+    """
+    from optsched.instance import dumps
+    from optsched.instance import schema as schema_of
+
+    typer.echo(dumps(schema_of(name)), nl=False)
+
+
+def _instance(source: str, changes: list[str] | None) -> Instance:
+    from optsched.instance import read
+
+    wanted = dict(_change(text) for text in changes or ())
+    instance = read(source)
+    return instance.changed(wanted) if wanted else instance
+
+
+def _change(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set {text}: expected PATH=VALUE, for example budget_gpus=24")
+    try:
+        return path, json.loads(value)
+    except (ValueError, RecursionError):
+        return path, value
+
+
+def _result(source: str, instance: Instance) -> Result:
+    result = read_result(source)
+    if result.problem != instance.problem:
+        text = f"problem: a result of '{result.problem}', the instance is of '{instance.problem}'"
+        raise InstanceError(source, [text])
+    return result.of(instance)
+
+
+def _print_result(instance: Instance, result: Result, as_json: bool) -> None:
+    from optsched import tables
+
+    if as_json:
+        typer.echo(result.to_json(), nl=False)
+    elif result.plan is not None:
+        terminal.show(tables.rows(result.summary()), "", tables.decisions(instance, result))
+
+
+def _print_comparison(instance: Instance, result: Result, run: Callable[[str], Result]) -> None:
+    from optsched import tables
+    from optsched.problems import problem
+
+    greedy = [m.name for m in problem(instance.problem).methods if m.kind == "greedy"]
+    greedy = [name for name in greedy if name != result.method]
+    others: list[Result] = []
+    with terminal.spinner("comparing") as say:
+        for number, name in enumerate(greedy, start=1):
+            say(f"comparing {name}, {number} of {len(greedy)}")
+            others.append(run(name))
+            if _interrupted(others[-1]):
+                break
+    terminal.show("", tables.comparison(instance, result, others))
+
+
+def _interrupted(result: Result) -> bool:
+    return result.message.endswith("interrupted")

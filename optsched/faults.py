@@ -1,0 +1,195 @@
+"""Faults of documents: where each one is, what was found there and what was expected."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+Path = tuple[str | int, ...]
+Fault = tuple[Path, str]
+
+_EXPECTED = {
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "finite_number": "a finite number",
+    "string_type": "a string",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+
+class InstanceError(ValueError):
+    """A file or document that is not what it should be; `faults` has a line for each fault."""
+
+    def __init__(self, origin: str, faults: list[str]) -> None:
+        self.origin = origin
+        self.faults = faults
+        count = f"{len(faults)} faults" if len(faults) > 1 else "1 fault"
+        super().__init__(f"{origin}: {count}\n" + "\n".join(f"  {fault}" for fault in faults))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the documents of a class, as its JSON Schema describes it."""
+
+    schema: dict[str, Any]
+    node: dict[str, Any]
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the fields that an object may have here."""
+        names = set(self.node.get("properties", {}))
+        for option in self.node.get("oneOf", ()):
+            names.update(self._at(option).fields)
+        return sorted(names)
+
+    def tagged(self, tag: object) -> Place | None:
+        """Return the alternative of a union that a tag names; None if it names none."""
+        mapping = self.node.get("discriminator", {}).get("mapping", {})
+        return self._at({"$ref": mapping[tag]}) if tag in mapping else None
+
+    def inside(self, part: str | int) -> Place:
+        """Return the place one step further along a path."""
+        if isinstance(part, int):
+            return self._at(self.node.get("items", {}))
+        options = [self._at(option) for option in self.node.get("oneOf", ())]
+        for place in (self, *options):
+            if part in place.node.get("properties", {}):
+                return self._at(place.node["properties"][part])
+        return self._at({})
+
+    def _at(self, node: dict[str, Any]) -> Place:
+        while "$ref" in node:
+            node = self.schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        return Place(self.schema, node)
+
+
+@functools.cache
+def place(cls: type[BaseModel]) -> Place:
+    """Return the outermost place in the documents of a class."""
+    schema = cls.model_json_schema(by_alias=True)
+    return Place(schema, schema)
+
+
+def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[Fault]:
+    """Yield path and text of every fault that pydantic found in fields of the class."""
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "json_invalid":
+            deep = "recursion" in detail["ctx"]["error"]
+            yield (), "nested too deeply" if deep else "holds a lone surrogate: not valid text"
+            continue
+        if detail["type"] == "value_error" or _is_echo(detail):
+            continue  # an instance's `document_faults` are asked for directly
+        path, above, here = _located(detail["loc"], place(cls))
+        if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
+            tag = str(here.node["discriminator"]["propertyName"])
+            yield (*path, tag), _tag_text(detail["input"].get(tag), here)
+        else:
+            yield path, _text(detail, above.fields)
+
+
+def lines(faults: Iterable[Fault]) -> list[str]:
+    """Write faults as text, in the order of their paths."""
+    return [f"{path_text(path)}: {text}" for path, text in sorted(faults, key=_order)]
+
+
+def path_text(path: Path) -> str:
+    """Write a path as in ``classes[2].phases[0].speedup.gpus[3]``."""
+    text = "".join(_step(part) for part in path)
+    return text.removeprefix(".") or "document"
+
+
+def shown(value: object) -> str:
+    """Write a value that was found in a document, in a few words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"a whole number of {value.bit_length()} bits"
+    plain = isinstance(value, str | bool | None)
+    text = json.dumps(value, ensure_ascii=False) if plain else repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint: the known name that is nearest to a misspelt one, or all that there are."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"known: {', '.join(known)}" if known else "none is known here"
+
+
+def _is_echo(detail: ErrorDetails) -> bool:
+    """Tell whether a list is called too short only because its entries have faults."""
+    if detail["type"] not in ("too_short", "tuple_too_short"):
+        return False
+    return bool(len(detail["input"]) >= detail["ctx"]["min_length"])
+
+
+def _located(loc: Path, here: Place) -> tuple[Path, Place, Place]:
+    """Drop the tags of unions, which no file holds; return path, last object or list, and end."""
+    path: list[str | int] = []
+    above = here
+    for part in loc:
+        tagged = here.tagged(part)
+        if tagged is not None:
+            here = tagged
+        elif isinstance(part, int) or here.fields:
+            path.append(part)
+            above, here = here, here.inside(part)
+    return tuple(path), above, here
+
+
+def _tag_text(found: object, here: Place) -> str:
+    known = ", ".join(f"'{tag}'" for tag in here.node["discriminator"]["mapping"])
+    if found is None:
+        return f"missing: give one of {known}"
+    return f"expected one of {known}, found {shown(found)}"
+
+
+def _text(detail: ErrorDetails, fields: list[str]) -> str:
+    kind, context, found = detail["type"], detail.get("ctx", {}), shown(detail["input"])
+    if kind == "extra_forbidden":
+        return f"unknown key; {nearest(str(detail['loc'][-1]), fields)}"
+    if kind == "missing":
+        return "missing"
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind]}, found {found}"
+    if kind in ("too_short", "tuple_too_short", "string_too_short"):
+        return "must not be empty"
+    if kind == "greater_than_equal":
+        return f"must be at least {context['ge']:g}, found {found}"
+    if kind == "less_than_equal":
+        return f"must be at most {context['le']:g}, found {found}"
+    return f"expected {detail['msg'].removeprefix('Input should be ')}, found {found}"
+
+
+def _order(fault: Fault) -> list[tuple[bool, int, str]]:
+    """Sort key that puts ``classes[2]`` before ``classes[10]``."""
+    return [(False, part, "") if isinstance(part, int) else (True, 0, part) for part in fault[0]]
+
+
+def _step(part: str | int) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part}" if part.isidentifier() else f"[{shown(part)}]"

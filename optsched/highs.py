@@ -1,0 +1,295 @@
+"""HiGHS, and the compiler from Pyomo models to its arrays: the only file that talks to either.
+
+Arrays go in and arrays come out, so a program may come from a Pyomo model or be built with numpy.
+"""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import highspy
+import numpy as np
+from highspy import HighsModelStatus, HighsStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyomo.environ as pyo
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+# The largest coefficient of the cost and of a row after scaling. The cost's is large because HiGHS
+# gives up on improvements below 1e-6; rows of ones should stay as they are.
+LARGEST_COST = (2.0**13, 2.0**14)
+LARGEST_IN_ROW = (1.0, 2.0**10)
+
+Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
+
+_STATUS: dict[Any, Status] = {
+    HighsModelStatus.kOptimal: "optimal",
+    HighsModelStatus.kTimeLimit: "limit",
+    HighsModelStatus.kIterationLimit: "limit",
+    HighsModelStatus.kSolutionLimit: "limit",
+    HighsModelStatus.kMemoryLimit: "limit",
+    HighsModelStatus.kInterrupt: "interrupted",
+    HighsModelStatus.kInfeasible: "infeasible",
+    HighsModelStatus.kUnbounded: "unbounded",
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """Minimise ``cost @ x + offset`` where ``row_lower <= matrix @ x <= row_upper``.
+
+    Attributes
+    ----------
+    cost, lower, upper, integer
+        Shape (columns,): ``lower <= x <= upper``, and x is whole where `integer` is true.
+    matrix
+        Shape (rows, columns), sparse.
+    row_lower, row_upper
+        Shape (rows,); infinite where a row has no such bound.
+    """
+
+    cost: NDArray[np.float64]
+    offset: float
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    integer: NDArray[np.bool_]
+    matrix: csr_array[Any, Any]
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+
+
+class Compiled(NamedTuple):
+    """A Pyomo model as a program, and which variable and constraint each column and row is."""
+
+    program: Program
+    variables: list[Any]
+    constraints: list[Any]
+
+
+class Outcome(NamedTuple):
+    """What HiGHS has to say about a program.
+
+    Attributes
+    ----------
+    status
+        "optimal": within the gap. "limit", "interrupted": stopped early. "error": none of these.
+    x
+        Shape (columns,), feasible within HiGHS' tolerances; None if there is no such point.
+    objective
+        Of `x`; None without it.
+    bound
+        HiGHS' lower bound on the objective; minus infinity if it has none.
+    row_duals
+        Shape (rows,): change of the objective per unit of a row's bound; None for integer programs.
+    nodes
+        Branch-and-bound nodes.
+    message
+        The model status in HiGHS' own words.
+    """
+
+    status: Status
+    x: NDArray[np.float64] | None
+    objective: float | None
+    bound: float
+    row_duals: NDArray[np.float64] | None
+    nodes: int
+    message: str
+
+
+def compile_model(model: pyo.ConcreteModel) -> Compiled:
+    """Compile a linear Pyomo model with one objective; rows and columns keep its order."""
+    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+    form = LinearStandardFormCompiler().write(model, mixed_form=True)
+    sense = np.array([row.bound_type for row in form.rows])  # 1: <=, 0: ==, -1: >=
+    program = Program(
+        cost=form.c.toarray()[0],
+        offset=float(form.c_offset[0]),
+        lower=np.array([-np.inf if v.lb is None else v.lb for v in form.columns], float),
+        upper=np.array([np.inf if v.ub is None else v.ub for v in form.columns], float),
+        integer=np.array([not v.is_continuous() for v in form.columns]),
+        matrix=form.A.tocsr(),
+        row_lower=np.where(sense <= 0, form.rhs, -np.inf),
+        row_upper=np.where(sense >= 0, form.rhs, np.inf),
+    )
+    return Compiled(program, form.columns, [row.constraint for row in form.rows])
+
+
+def solve(
+    program: Program,
+    *,
+    time_limit_s: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    threads: int = 1,
+    start: NDArray[np.float64] | None = None,
+) -> Outcome:
+    """Solve a program. Ctrl-C stops HiGHS, and the best point so far is returned.
+
+    Parameters
+    ----------
+    gap
+        Relative gap between objective and bound at which to stop.
+    threads
+        May differ from one solve to the next.
+    start
+        Shape (columns,): a point to start an integer program from.
+
+    Raises
+    ------
+    ValueError
+        If HiGHS refuses an option or the program.
+    """
+    scaled, cost_scale, row_scale = _scaled(program)
+    highs = highspy.Highs()
+    set_option(highs, "output_flag", False)
+    set_option(highs, "threads", threads)
+    set_option(highs, "random_seed", seed)
+    set_option(highs, "mip_rel_gap", gap)
+    set_option(highs, "mip_abs_gap", 0.0)
+    if time_limit_s is not None:
+        set_option(highs, "time_limit", time_limit_s)
+    _pass(highs, scaled)
+    if start is not None and program.integer.any():
+        highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
+    outcome = _outcome(highs, _run(highs), is_integer=bool(program.integer.any()))
+    duals = outcome.row_duals
+    return outcome._replace(
+        objective=None if outcome.objective is None else outcome.objective / cost_scale,
+        bound=outcome.bound / cost_scale,
+        row_duals=None if duals is None else duals * row_scale / cost_scale,
+    )
+
+
+def set_option(highs: highspy.Highs, name: str, value: float) -> None:
+    """Set an option of HiGHS, which by itself only logs what it refuses.
+
+    Raises
+    ------
+    ValueError
+        If there is no such option or the value is out of its range.
+    """
+    if highs.setOptionValue(name, value) != HighsStatus.kOk:
+        raise ValueError(f"HiGHS refuses the option '{name}' = {value!r}")
+
+
+def _scaled(program: Program) -> tuple[Program, float, NDArray[np.float64]]:
+    """Scale cost and rows by powers of two, since HiGHS' tolerances are absolute.
+
+    It also drops coefficients below 1e-9 and refuses those above 1e15.
+    """
+    cost_scale = float(_power_of_two(np.abs(program.cost).max(), *LARGEST_COST))
+    row_scale = _power_of_two(abs(program.matrix).max(axis=1).toarray(), *LARGEST_IN_ROW)
+    scaled = replace(
+        program,
+        cost=program.cost * cost_scale,
+        offset=program.offset * cost_scale,
+        matrix=program.matrix.multiply(row_scale[:, None]).tocsr(),
+        row_lower=program.row_lower * row_scale,
+        row_upper=program.row_upper * row_scale,
+    )
+    return scaled, cost_scale, row_scale
+
+
+def _power_of_two(largest: Any, low: float, high: float) -> Any:
+    """Return the power of two that brings a magnitude into a range; 1 for zero."""
+    wanted = np.clip(largest, low, high)
+    return np.exp2(np.rint(np.log2(wanted / np.where(largest > 0, largest, wanted))))
+
+
+def _pass(highs: highspy.Highs, program: Program) -> None:
+    matrix = program.matrix
+    rows, columns = matrix.shape
+    status = highs.passModel(
+        columns,
+        rows,
+        matrix.nnz,
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMinimize),
+        program.offset,
+        program.cost,
+        program.lower,
+        program.upper,
+        program.row_lower,
+        program.row_upper,
+        matrix.indptr.astype(np.int32),
+        matrix.indices.astype(np.int32),
+        matrix.data,
+        program.integer.astype(np.int32),
+    )
+    if status == HighsStatus.kError:
+        raise ValueError(f"HiGHS refuses the program of {rows} rows and {columns} columns")
+
+
+def _run(highs: highspy.Highs) -> HighsStatus:
+    """Run HiGHS in a thread of its own, so that Ctrl-C reaches this one.
+
+    HiGHS fixes the number of its threads once for each thread that calls it; a fresh one may have
+    any number. (highspy's own way to do so prints, and allows one solve at a time.)
+    """
+    highs.HandleUserInterrupt = True
+    with _standard_output_to_error(), ThreadPoolExecutor(1) as pool:
+        running = pool.submit(highs.run)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            highs.cancelSolve()
+            return running.result()
+
+
+def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -> Outcome:
+    info, solution, model_status = highs.getInfo(), highs.getSolution(), highs.getModelStatus()
+    feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    status: Status = _STATUS.get(model_status, "error")
+    if returned == HighsStatus.kError or (status == "optimal" and not feasible):
+        status = "error"
+    is_optimal = status == "optimal"
+    objective = info.objective_function_value
+    bound = objective if is_optimal else -np.inf
+    if is_integer and status in ("optimal", "limit", "interrupted"):
+        bound = info.mip_dual_bound
+    return Outcome(
+        status=status,
+        x=np.array(solution.col_value) if feasible else None,
+        objective=objective if feasible else None,
+        bound=bound,
+        row_duals=np.array(solution.row_dual) if is_optimal and not is_integer else None,
+        nodes=max(info.mip_node_count, 0),
+        message=highs.modelStatusToString(model_status),
+    )
+
+
+class _StandardOutput:
+    """Standard output at the level of C, which is one for the whole process and all its threads."""
+
+    lock = threading.Lock()
+    users = 0
+    saved = -1
+
+
+@contextmanager
+def _standard_output_to_error() -> Iterator[None]:
+    """Send what C prints to standard error: standard output may be a result that is piped on."""
+    with _StandardOutput.lock:
+        if not _StandardOutput.users:
+            _StandardOutput.saved = os.dup(1)
+            os.dup2(2, 1)
+        _StandardOutput.users += 1
+    try:
+        yield
+    finally:
+        with _StandardOutput.lock:
+            _StandardOutput.users -= 1
+            if not _StandardOutput.users:
+                os.dup2(_StandardOutput.saved, 1)
+                os.close(_StandardOutput.saved)

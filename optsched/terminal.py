@@ -1,0 +1,100 @@
+"""What every command of the command line shares: exit codes, errors, progress, tables."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from optsched.check import Violation
+from optsched.problems import UnknownNameError
+from optsched.solve import SolverDisagreement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import RenderableType
+
+FAILED, BAD_INPUT, INFEASIBLE, NO_PLAN, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
+PIPE_WIDTH = 240  # of lists that are not shown on a terminal, so that each entry keeps its line
+
+
+class Commands(TyperGroup):
+    """Turns what can go wrong in a command into one message on stderr and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_stdout()
+            raise typer.Exit(BROKEN_PIPE) from None
+        except KeyboardInterrupt:
+            fail("interrupted", INTERRUPTED)
+        except SolverDisagreement as error:
+            fail(f"error: {error}", FAILED)
+        except OSError as error:
+            if error.strerror and error.filename is None:
+                _drop_stdout()
+            named = f"{error.filename or 'standard output'}: {error.strerror}"
+            fail(f"error: {named if error.strerror else error}", BAD_INPUT)
+        except (UnknownNameError, ValueError) as error:
+            fail(f"error: {error}", BAD_INPUT)
+
+
+def _drop_stdout() -> None:
+    """Send what is still buffered nowhere, so that it does not fail again when the process ends."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print a message on stderr and end the command."""
+    typer.echo(message, err=True)
+    raise typer.Exit(code) from None
+
+
+@contextlib.contextmanager
+def judging() -> Iterator[None]:
+    """Print broken rules as what they are: the outcome of the command."""
+    try:
+        yield
+    except Violation as violation:
+        typer.echo(str(violation))
+        raise typer.Exit(FAILED) from None
+
+
+@contextlib.contextmanager
+def spinner(text: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something goes on; yields what changes the text."""
+    from rich.console import Console
+
+    console = Console(stderr=True, markup=False)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    with console.status(text) as status:
+        yield status.update
+
+
+def show(*parts: RenderableType, pipe_width: int | None = None) -> None:
+    """Print tables on stdout, in colour on a terminal only, without blanks at the ends of lines.
+
+    Parameters
+    ----------
+    pipe_width
+        Columns where stdout is not a terminal; by default 80, or what COLUMNS says.
+    """
+    from rich.console import Console
+
+    # Names and ids come from files: they are not markup.
+    console = Console(markup=False, emoji=False, highlight=False)
+    if pipe_width is not None and not console.is_terminal:
+        console.width = pipe_width
+    with console.capture() as capture:
+        console.print(*parts, sep="\n")
+    typer.echo("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))

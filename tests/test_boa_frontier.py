@@ -1,0 +1,122 @@
+"""The frontier in one sort: equal to the exact method and to SciPy's HiGHS at every budget."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optsched
+from optsched.boa.frontier import frontier, frontier_of_arrays, hull_vertices
+from strategies import boa_instances, law
+
+
+def free(name):
+    return optsched.read(name).changed({"classes.*.rescale_s": 0, "widths": "mixed"})
+
+
+@pytest.mark.parametrize(
+    ("budget", "jct", "price"),
+    [(24, 1336.2396, 0.531991), (30, 805.3118, 0.135039), (48, 638.1496, 0.004207)],
+)
+def test_golden_cbd_85(budget, jct, price):
+    whole = frontier(free("boa/cbd-85"))
+    assert whole.mean_jct_s(budget) == pytest.approx(jct, abs=2e-3)
+    assert whole.price_at(budget) == pytest.approx(price, abs=2e-6)
+
+
+def test_ends_of_cbd_85():
+    whole = frontier(free("boa/cbd-85"))
+    assert whole.gpus[0] == pytest.approx(19.927, abs=1e-3)
+    assert whole.gpus[-1] == pytest.approx(71.558, abs=1e-3)
+    assert whole.mean_jct_s(1e9) == pytest.approx(618.59, abs=1e-2)
+    assert np.isnan(whole.mean_jct_s(19.9))
+    assert np.isnan(whole.price_at(19.9))
+    assert whole.price_at(1e9) == 0
+
+
+@law(300)
+@given(
+    boa_instances(widths=("mixed",), rescaling=False, targets=False, feasible=True),
+    st.floats(1, 2),
+)
+def test_equals_the_exact_method(instance, factor):
+    whole = frontier(instance)
+    budget = instance.budget_gpus * factor
+    result = optsched.solve(instance.changed({"budget_gpus": budget}))
+    assert whole.mean_jct_s(budget) == pytest.approx(result.objective, rel=1e-9)
+
+
+@law(300)
+@given(boa_instances(widths=("mixed",), rescaling=False, targets=False))
+def test_convex_and_falling(instance):
+    whole = frontier(instance)
+    assert (np.diff(whole.gpus) >= 0).all()
+    assert (np.diff(whole.jobs) <= 0).all()
+    assert (np.diff(whole.price) <= 0).all()
+    assert (whole.price > 0).all()
+
+
+@law(300)
+@given(st.lists(st.floats(0.05, 50), min_size=1, max_size=6), st.data())
+def test_hull_vertices_equal_a_stack(speedup, data):
+    """Against the textbook: walk from the origin, always along the steepest slope."""
+    widths = np.array(
+        sorted(data.draw(st.sets(st.integers(1, 64), min_size=len(speedup), max_size=len(speedup))))
+    )
+    expected, at, height = [], 0.0, 0.0
+    while True:
+        slopes = [
+            ((s - height) / (k - at), k, s)
+            for k, s in zip(widths.tolist(), speedup, strict=True)
+            if k > at
+        ]
+        steepest = max(slopes, default=(0.0, 0, 0.0))
+        if steepest[0] <= 0:
+            break
+        _, at, height = steepest
+        expected.append(at)
+    found = widths[hull_vertices(widths.astype(float), np.array(speedup)[:, None])[:, 0]]
+    # Points on an edge, up to rounding, may or may not count as vertices.
+    curve = np.interp(widths, [0, *expected], [0, *np.array(speedup)[np.isin(widths, expected)]])
+    for k in set(found.tolist()) ^ set(expected):
+        assert curve[widths == k] == pytest.approx(speedup[widths.tolist().index(k)], rel=1e-9)
+
+
+@pytest.mark.parametrize("phases", [1, 100, 20_000])
+def test_many_phases_equal_a_plain_sort(phases):
+    """Blocks and pieces are only a way to sort: the corners equal those of one plain sort."""
+    rng = np.random.default_rng(phases)
+    widths = np.array([1.0, 2, 4, 8])
+    fraction = rng.uniform(0.3, 0.99, phases)[:, None]
+    speedup = np.round(1 / (1 - fraction + fraction / widths), 2)  # rounded: many equal rates
+    load = rng.integers(1, 4, phases).astype(float)
+    whole = frontier_of_arrays(load, widths, speedup)
+    jobs, gpus, rates = [], [], []
+    marked = hull_vertices(widths, np.ascontiguousarray(speedup.T)).T
+    for rho, row, vertex in zip(load, speedup, marked, strict=True):
+        time, cost = rho / row[vertex], rho * widths[vertex] / row[vertex]
+        jobs += (-np.diff(time)).tolist()
+        gpus += np.diff(cost).tolist()
+        rates += (-np.diff(time) / np.diff(cost)).tolist()
+    order = np.argsort(-np.array(rates), kind="stable")
+    assert whole.price == pytest.approx(np.array(rates)[order])
+    assert np.diff(whole.gpus).sum() == pytest.approx(sum(gpus))
+    assert whole.jobs[0] - whole.jobs[-1] == pytest.approx(sum(jobs))
+    middle = np.linspace(whole.gpus[0], whole.gpus[-1], 50)
+    plain = np.interp(
+        middle,
+        np.r_[whole.gpus[0], whole.gpus[0] + np.cumsum(np.array(gpus)[order])],
+        np.r_[whole.jobs[0], whole.jobs[0] - np.cumsum(np.array(jobs)[order])],
+    )
+    assert whole.jobs_at(middle) == pytest.approx(plain)
+
+
+def test_rescaling_is_refused():
+    with pytest.raises(ValueError, match="needs free rescaling"):
+        frontier(optsched.read("boa/cbd-85"))
+
+
+def test_frame_has_units():
+    frame = frontier(free("boa/hand")).frame()
+    assert list(frame.columns) == ["budget_gpus", "mean_jct_s", "price"]
+    assert frame["price"].tolist() == pytest.approx([9, 1.5, 0.6875, 1 / 6, 0])

@@ -1,0 +1,124 @@
+"""The shape that the project keeps: packages, links, the direction of imports, a light import."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import optsched
+from optsched.problems import ROOMS, problem
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "optsched"
+# A module may import from its own layer and from lower ones.
+LAYERS = [
+    {"faults", "jsonfile", "problems", "instance", "models", "instances", "cluster"},
+    {"check", "result"},
+    {"solve", "highs"},
+    {"export"},
+    {"cli", "tables", "terminal"},
+]
+ROOM_LAYERS = [
+    {"instance", "plan", "check", "proof"},
+    {"arrays", "price", "labels", "ladders", "published", "heuristics", "frontier", "continuous"},
+    {"exact", "milp"},
+    {"problem", "__init__"},
+]
+
+
+def test_packages_equal_folders():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {"optsched", "optsched.models", "optsched.instances"}
+    folders |= {
+        "optsched." + ".".join(path.parent.relative_to(SOURCE).parts)
+        for path in SOURCE.glob("*/**/__init__.py")
+        if not path.parent.is_symlink()
+    }
+    assert set(settings["packages"]) == folders
+    for name in ("models", "instances"):
+        assert (SOURCE / name).is_symlink()
+        assert (SOURCE / name).readlink() == Path("..") / name
+
+
+def imported(path):
+    """Modules that a file imports when it is itself imported: not those inside functions."""
+    tree = ast.parse(path.read_text())
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def layer(layers, name):
+    found = [n for n, members in enumerate(layers) if name in members]
+    assert found, f"module '{name}' stands in no layer of tests/test_layout.py"
+    return found[0]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.glob("*.py")), ids=lambda path: path.stem)
+def test_imports_of_the_hall_point_down(path):
+    if path.stem == "__init__":
+        return
+    for name in imported(path):
+        parts = name.split(".")
+        if parts[0] == "optsched" and len(parts) > 1 and (SOURCE / f"{parts[1]}.py").exists():
+            assert layer(LAYERS, parts[1]) <= layer(LAYERS, path.stem), f"{path.stem} <- {name}"
+        assert parts[0] != "optsched" or parts[1:2] != ["boa"], "rooms are found by the registry"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_of_a_room_point_down(room):
+    for path in (SOURCE / room).glob("*.py"):
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[:2] == ["optsched", room] and len(parts) > 2:
+                below = layer(ROOM_LAYERS, parts[2])
+                assert below <= layer(ROOM_LAYERS, path.stem), f"{path} <- {name}"
+            assert parts[:2] != ["optsched", "cli"]
+
+
+def modules_after(statement):
+    code = f"{statement}; import sys; print(' '.join(sys.modules))"
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert outcome.returncode == 0, outcome.stderr
+    return {name.split(".")[0] for name in outcome.stdout.split()}
+
+
+def test_import_is_light():
+    heavy = {"numpy", "scipy", "pandas", "pyomo", "highspy", "matplotlib", "networkx", "pydantic"}
+    assert not modules_after("import optsched") & (heavy | {"typer", "rich"})
+
+
+@pytest.mark.parametrize("module", ["check", "boa.check", "boa.heuristics", "boa.exact"])
+def test_judge_and_greedy_need_no_solver(module):
+    assert not modules_after(f"import optsched.{module}") & {"pyomo", "highspy"}
+
+
+def test_judge_needs_no_numbers_but_integers_and_fractions():
+    for path in [SOURCE / "check.py", *SOURCE.glob("*/check.py"), *SOURCE.glob("*/proof.py")]:
+        used = {name.split(".")[0] for name in imported(path)}
+        assert not used & {"numpy", "scipy", "pyomo", "highspy"}, path
+
+
+def test_public_names_are_importable():
+    for name in optsched.__all__:
+        assert getattr(optsched, name) is not None
+
+
+def test_registered_methods_exist():
+    for room in ROOMS:
+        methods = problem(room).methods
+        assert len({method.name for method in methods}) == len(methods)
+        assert methods[0].kind == "exact"
+        for method in methods:
+            module, function = method.entry.split(":")
+            __import__(module)
+            assert callable(getattr(sys.modules[module], function))
+            assert method.summary
+            assert method.source
