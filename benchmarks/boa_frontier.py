@@ -75,7 +75,9 @@ def choice_form(load, widths, speedup, budget):
 def delta_form(load, widths, speedup, budget):
     parts = hull_steps(load, widths, speedup)
     jobs, gpus = (np.concatenate([getattr(p, name) for p in parts]) for name in ("jobs", "gpus"))
-    first_jobs, first_gpus = (sum(getattr(p, f"first_{n}") for p in parts) for n in ("jobs", "gpus"))
+    first_jobs, first_gpus = (
+        sum(getattr(p, f"first_{n}") for p in parts) for n in ("jobs", "gpus")
+    )
     count = len(jobs)
     seconds, saved = highs(
         -jobs, np.zeros(count), np.ones(count),

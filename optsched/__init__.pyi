@@ -3,6 +3,7 @@ from .check import BrokenRule as BrokenRule
 from .check import Violation as Violation
 from .check import check as check
 from .check import verify as verify
+from .export import export as export
 from .instance import Instance as Instance
 from .instance import InstanceError as InstanceError
 from .instance import known_values as known_values

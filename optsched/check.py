@@ -1,4 +1,4 @@
-"""The independent judge: is a plan allowed, and does a certificate prove its bound?
+"""The independent judge of plans, and of the certificates that prove bounds.
 
 It imports no solver and no formulation; each problem's rules are in its own `check.py`.
 """
@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.problems import problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from optsched.instance import Document, Instance
     from optsched.result import Result
+
+
+ROUNDING = 1e-9
 
 
 class BrokenRule(NamedTuple):
@@ -24,7 +29,7 @@ class BrokenRule(NamedTuple):
         return f"[{self.rule}] {self.message}"
 
 
-class Violation(ValueError):  # noqa: N818 (the name that the design gives)
+class Violation(ValueError):
     """A plan or a proof that breaks rules; `broken` lists every one of them."""
 
     def __init__(self, what: str, broken: list[BrokenRule]) -> None:
@@ -66,10 +71,11 @@ def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
     if result.problem != instance.problem:
         text = f"the result is of problem '{result.problem}', the instance of '{instance.problem}'"
         return [BrokenRule("problem", text)]
-    broken = []
+    broken = list(_status(result))
     if result.plan is not None:
-        broken += room.violations(instance, result.plan)
-        if not broken:
+        against_rules = room.violations(instance, result.plan)
+        broken += against_rules
+        if not against_rules:
             broken += _figures(room.objective(instance, result.plan), result)
     certificate = result.certificate
     if certificate is None:
@@ -79,6 +85,19 @@ def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
         text = f"the result states the bound {result.bound!r}, its certificate {stated!r}"
         broken.append(BrokenRule("bound", text))
     return broken + room.prove(instance, certificate)
+
+
+def _status(result: Result) -> Iterator[BrokenRule]:
+    """Compare the status with what it says of plan, bound and gap."""
+    text = f"'{result.status}' is stated, but the result has "
+    if (result.plan is None) != (result.status in ("infeasible", "error")):
+        yield BrokenRule("status", text + ("no plan" if result.plan is None else "a plan"))
+    if result.status == "infeasible" and result.bound is not None:
+        yield BrokenRule("status", text + "a bound on plans")
+    if result.status == "infeasible" and result.objective is not None:
+        yield BrokenRule("status", text + "an objective")
+    if result.status == "optimal" and not closed(result.gap, result.gap_limit):
+        yield BrokenRule("status", text + f"a gap of {result.gap}, {result.gap_limit} is allowed")
 
 
 def _figures(objective: float, result: Result) -> list[BrokenRule]:
@@ -93,6 +112,11 @@ def _figures(objective: float, result: Result) -> list[BrokenRule]:
         expected = relative_gap(objective, result.bound)
         broken.append(BrokenRule("gap", f"stated {result.gap!r}, but it is {expected!r}"))
     return broken
+
+
+def closed(gap: float | None, allowed: float) -> bool:
+    """Tell whether a gap counts as closed; rounding gets room where no gap is allowed."""
+    return gap is not None and gap <= max(allowed, ROUNDING)
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:

@@ -94,7 +94,7 @@ def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[
             deep = "recursion" in detail["ctx"]["error"]
             yield (), "nested too deeply" if deep else "holds a lone surrogate: not valid text"
             continue
-        if detail["type"] == "value_error" or _is_echo(detail):
+        if (detail["type"] == "value_error" and not detail["loc"]) or _is_echo(detail):
             continue  # an instance's `document_faults` are asked for directly
         path, above, here = _located(detail["loc"], place(cls))
         if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
@@ -181,7 +181,8 @@ def _text(detail: ErrorDetails, fields: list[str]) -> str:
         return f"must be at least {context['ge']:g}, found {found}"
     if kind == "less_than_equal":
         return f"must be at most {context['le']:g}, found {found}"
-    return f"expected {detail['msg'].removeprefix('Input should be ')}, found {found}"
+    expected = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"expected {expected}, found {found}"
 
 
 def _order(fault: Fault) -> list[tuple[bool, int, str]]:

@@ -36,8 +36,8 @@ class UnknownNameError(LookupError):
 class Method:
     """A named way to get a plan.
 
-    `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to the
-    search as it finds them, and may return a certificate of the bound that it reached.
+    `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to
+    the search as it finds them, and may return a certificate of the bound that it reached.
     """
 
     name: str
@@ -73,8 +73,10 @@ class Problem:
         (instance, search) -> a certificate for any plan, or of infeasibility.
     prove
         (instance, certificate) -> every reason why the certificate does not prove its bound.
-    frame, summary
-        (instance, plan) -> one row per decision; the figures that go with a plan.
+    frame
+        (instance, plan) -> one row per decision.
+    summary, headline, decisions
+        Texts for tables: the figures of a result, what an instance asks for, a plan in short.
     """
 
     name: str
@@ -85,12 +87,15 @@ class Problem:
     methods: tuple[Method, ...]
     specification: str
     objective_unit: Callable[[Any], str]
+    objective_name: Callable[[Any], str]
     violations: Callable[[Any, Any], list[BrokenRule]]
     objective: Callable[[Any, Any], float]
     certify: Callable[[Any, Search], Any]
     prove: Callable[[Any, Any], list[BrokenRule]]
     frame: Callable[[Any, Any], pd.DataFrame]
     summary: Callable[[Any, Result], dict[str, str]]
+    headline: Callable[[Any], dict[str, str]]
+    decisions: Callable[[Any, Any], list[dict[str, str]]]
 
     def method(self, name: str) -> Method:
         """Look a method up by its name."""

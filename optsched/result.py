@@ -46,8 +46,8 @@ class Result(Document):
         Recomputed exactly from the plan, in `objective_unit`; never the solver's figure.
     bound
         No plan has an objective below it; `certificate` proves that.
-    gap
-        (objective - bound) / objective.
+    gap, gap_limit
+        (objective - bound) / objective; and how much of it was asked for: `optimal` means no more.
     deterministic
         False if a clock or Ctrl-C ended the solve, so that another run may end elsewhere.
     """
@@ -62,6 +62,7 @@ class Result(Document):
     objective_unit: str
     bound: float | None = None
     gap: float | None = None
+    gap_limit: float = 1e-6
     seconds: float
     deterministic: bool = True
     seed: int = 0
@@ -70,6 +71,11 @@ class Result(Document):
     versions: dict[str, str]
 
     _instance: Any = PrivateAttr(default=None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
 
     def of(self, instance: Instance) -> Self:
         """Attach the instance that the result belongs to; `frame` needs it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from optsched.check import relative_gap
+from optsched.check import closed, relative_gap
 from optsched.problems import problem
 from optsched.result import Result, Status, versions
 
@@ -14,14 +14,11 @@ if TYPE_CHECKING:
     from optsched.problems import Method, Problem
 
 
-CLOSED = 1e-9  # a gap that counts as closed even where none is asked for: room for rounding
-
-
-class SolverDisagreement(RuntimeError):  # noqa: N818 (the name that the design gives)
+class SolverDisagreement(RuntimeError):
     """A bound above an objective: one of the two is wrong, so neither is reported."""
 
 
-class Infeasible(Exception):  # noqa: N818
+class Infeasible(Exception):
     """Raised by a method when it can prove that no plan exists."""
 
     def __init__(self, message: str, certificate: Document) -> None:
@@ -126,7 +123,7 @@ def solve(
     """
     _check_options(time_limit_s, gap, seed, threads)
     room = problem(instance.problem)
-    chosen = room.method(method) if method else room.methods[0]
+    chosen = room.methods[0] if method is None else room.method(method)
     search = Search(instance, time_limit_s, gap, seed, threads)
     message, infeasible = "", False
     try:
@@ -140,7 +137,7 @@ def solve(
             f"but the bound {bound!r} lies above it"
         )
     difference = relative_gap(search.objective, bound)
-    status = _status(infeasible, difference, gap)
+    status = _status(infeasible, search, difference)
     return Result(
         problem=instance.problem,
         instance=instance.name,
@@ -151,6 +148,7 @@ def solve(
         objective_unit=room.objective_unit(instance),
         bound=bound,
         gap=difference,
+        gap_limit=gap,
         seconds=round(time.perf_counter() - search.started, 6),
         deterministic=not search.stopped,
         seed=seed,
@@ -160,22 +158,28 @@ def solve(
     ).of(instance)
 
 
-def _run(room: Problem, chosen: Method, search: Search) -> Document:
-    """Run a method and return a certificate; what an exact one leaves unproven is floored."""
+def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
+    """Run a method and return a certificate; what an exact one leaves unproven is floored.
+
+    The certificate is None only if Ctrl-C comes while it is made.
+    """
     certificate = None
     try:
         certificate = chosen(search.instance, search)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
-    if certificate is None:
-        # A certificate may come with a plan; a greedy method is judged by its own ones.
-        taker = search if chosen.kind == "exact" else Search(search.instance)
-        certificate = room.certify(search.instance, taker)
-    gap = relative_gap(search.objective, getattr(certificate, "bound", None))
-    if chosen.kind == "exact" and _status(False, gap, search.gap) is not Status.OPTIMAL:
-        for method in room.methods:
-            if method.kind == "greedy":
-                method(search.instance, search)
+    try:
+        if certificate is None:
+            # A certificate may come with a plan; a greedy method is judged by its own ones.
+            taker = search if chosen.kind == "exact" else Search(search.instance)
+            certificate = room.certify(search.instance, taker)
+        gap = relative_gap(search.objective, getattr(certificate, "bound", None))
+        if chosen.kind == "exact" and not closed(gap, search.gap):
+            for method in room.methods:
+                if method.kind == "greedy":
+                    method(search.instance, search)
+    except KeyboardInterrupt:
+        search.stopped = "interrupted"
     return certificate
 
 
@@ -183,19 +187,21 @@ def _check_options(time_limit_s: float | None, gap: float, seed: int, threads: i
     if time_limit_s is not None and not time_limit_s >= 0:
         raise ValueError(f"the time limit must be at least 0 s, not {time_limit_s!r}")
     if not 0 <= gap < 1:
-        raise ValueError(f"the gap must be in [0, 1), for example 0.01 for one per cent, not {gap!r}")
+        raise ValueError(
+            f"the gap must be in [0, 1), for example 0.01 for one per cent, not {gap!r}"
+        )
     if not 0 <= seed < 2**31:
         raise ValueError(f"the seed must be in [0, 2**31), not {seed!r}")
     if not 1 <= threads <= 1024:
         raise ValueError(f"the number of threads must be in [1, 1024], not {threads!r}")
 
 
-def _status(infeasible: bool, difference: float | None, gap: float) -> Status:
+def _status(infeasible: bool, search: Search, difference: float | None) -> Status:
     if infeasible:
         return Status.INFEASIBLE
-    if difference is None:
+    if search.plan is None:
         return Status.ERROR
-    return Status.OPTIMAL if difference <= max(gap, CLOSED) else Status.FEASIBLE
+    return Status.OPTIMAL if closed(difference, search.gap) else Status.FEASIBLE
 
 
 def _message(status: Status, search: Search, method: str) -> str:

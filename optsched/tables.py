@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -10,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optsched.instance import known_values
-from optsched.problems import ROOMS, problem
+from optsched.problems import problem
 from optsched.result import figure
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def instances(named: Iterable[tuple[str, Instance]]) -> list[Table]:
     known = known_values()
     tables: dict[str, Table] = {}
     for name, instance in named:
-        headline = _room(instance).headline(instance)
+        headline = problem(instance.problem).headline(instance)
         columns = ["name", *headline, "best known", "what it is"]
         table = tables.setdefault(instance.problem, _table(*columns))
         value = _known_text(known.get(name, {}))
@@ -58,7 +57,7 @@ def rows(texts: dict[str, str]) -> Table:
 
 def decisions(instance: Instance, result: Result) -> Table:
     """Return the plan, shortened to what fits: equal decisions in a row become one."""
-    entries = _room(instance).decisions(instance, result.plan)
+    entries = problem(instance.problem).decisions(instance, result.plan)
     table = _table(*entries[0])
     for entry in entries:
         table.add_row(*entry.values())
@@ -81,8 +80,7 @@ def comparison(instance: Instance, result: Result, others: Iterable[Result]) -> 
 
 def objective_name(instance: Instance) -> str:
     """Return what the objective of an instance is called."""
-    name: str = _room(instance).objective_name(instance)
-    return name
+    return problem(instance.problem).objective_name(instance)
 
 
 def _above(other: Result, result: Result) -> str:
@@ -96,10 +94,6 @@ def _known_text(entry: dict[str, Any]) -> str:
         if kind in entry:
             return f"{figure(entry[kind])} {entry['unit']}"
     return ""
-
-
-def _room(instance: Instance) -> Any:
-    return import_module(ROOMS[instance.problem])
 
 
 def _table(*columns: str) -> Table:

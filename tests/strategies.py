@@ -86,9 +86,7 @@ def boa_instances(
     if not any(c.arrival_rate_per_h for c in classes):
         classes[0] = classes[0].model_copy(update={"arrival_rate_per_h": 7.5})
     key = draw(st.sampled_from(["budget_gpus", "target_mean_jct_s"])) if targets else "budget_gpus"
-    loose = BoaInstance(
-        widths=draw(st.sampled_from(widths)), classes=tuple(classes), **{key: 1.0}
-    )
+    loose = BoaInstance(widths=draw(st.sampled_from(widths)), classes=tuple(classes), **{key: 1.0})
     least, greatest = extreme_uses(loose)
     edge = st.sampled_from([0.0, 1.0] if feasible else [-0.1, 0.0, 1.0])
     where = draw(st.one_of(edge, st.floats(0, 1.1)))

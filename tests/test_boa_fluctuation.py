@@ -1,4 +1,4 @@
-"""A short simulation agrees with the closed-form mean and variance of rented GPUs (boa.md 1.4, 9)."""
+"""A short simulation agrees with the closed-form mean and variance of rented GPUs."""
 
 import numpy as np
 import pytest

@@ -9,14 +9,14 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles import brute_force, extreme_uses
-from strategies import boa_instances, law
 
 import optsched
 from optsched.boa import BoaInstance, check, ladders, performance
 from optsched.boa.arrays import curve, to_plan
 from optsched.problems import problem
 from optsched.solve import Search
+from oracles import brute_force, extreme_uses
+from strategies import boa_instances, law
 
 GREEDY = [method.name for method in problem("boa").methods if method.kind == "greedy"]
 BUDGETS = (22, 24, 26, 30, 35, 40, 48, 60, 80)

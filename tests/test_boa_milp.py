@@ -111,9 +111,10 @@ def test_plan_comes_from_highs_not_from_the_proof(monkeypatch):
 # --- limits -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("widths", ["integer", "mixed"])
-@pytest.mark.parametrize("limit_s", [0.0, 0.05])
-@pytest.mark.parametrize("budget", [20.5, 24])
+@pytest.mark.parametrize(
+    ("widths", "limit_s", "budget"),
+    [("integer", 0.0, 20.5), ("integer", 0.05, 24), ("mixed", 0.0, 24), ("mixed", 0.05, 20.5)],
+)
 def test_time_limit_leaves_a_plan_and_an_honest_bound(widths, limit_s, budget):
     instance = optsched.read("boa/cbd-85").changed({"widths": widths, "budget_gpus": budget})
     result = solved(instance, time_limit_s=limit_s)

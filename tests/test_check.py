@@ -9,7 +9,7 @@ import pytest
 
 import optsched
 from optsched.boa import BoaPlan, ClassPlan, WidthSequence
-from optsched.boa import check as boa
+from optsched.boa.proof import prove
 from optsched.check import BrokenRule, Violation, relative_gap
 from optsched.result import Result, read_result
 
@@ -183,7 +183,11 @@ def test_untouched_results_are_proven(case, tmp_path):
         ({"bound": 1.152}, {"bound", "gap"}),
         ({"bound": None}, {"bound", "gap"}),
         ({"gap": 0.0}, {"gap"}),
-        ({"gap": None}, {"gap"}),
+        ({"gap": None}, {"gap", "status"}),
+        ({"gap_limit": 1e-8}, {"status"}),
+        ({"status": "infeasible"}, {"status"}),
+        ({"status": "error"}, {"status"}),
+        ({"status": "feasible"}, set()),
         ({"certificate": None}, {"certificate"}),
     ],
 )
@@ -283,7 +287,7 @@ def test_a_bound_is_proven_if_and_only_if_it_is_true(case, factor, true):
     bound = document["objective"] * factor
     certificate = document["certificate"] | {"bound": bound}
     proof = type(optsched.solve(instance).certificate).model_validate(certificate)
-    assert [rule for rule, _ in boa.prove(instance, proof)] == ([] if true else ["bound"])
+    assert [rule for rule, _ in prove(instance, proof)] == ([] if true else ["bound"])
 
 
 def test_a_plan_and_a_proof_that_there_is_none_exclude_each_other(tmp_path):

@@ -198,15 +198,15 @@ def test_comparison_says_which_method_found_no_plan(monkeypatch):
     assert re.match(r"same-k +no plan +error +[0-9.]+$", rows(done.stdout)["same-k"])
 
 
-def test_no_plan_within_the_limit_is_4(monkeypatch, tmp_path):
-    monkeypatch.setattr(exact, "exact", lambda instance, search: exact.certificate(instance, 0.5))
-    done = run("solve", "boa/hand", "--output", tmp_path / "none.json")
+def test_no_plan_within_the_limit_is_4(tmp_path):
+    tight = ("boa/cbd-85", "--set", "budget_gpus=20.13")
+    done = run("solve", *tight, "--method", "same-k", "--output", tmp_path / "none.json")
     assert done.exit_code == 4
     assert done.stdout == ""
-    assert done.stderr == "error: method 'exact' found no plan within the limit\n"
-    shown = run("verify", "boa/hand", tmp_path / "none.json")
-    assert shown.stdout.startswith("proven: no plan has a mean JCT below 0.9")
-    assert run("check", "boa/hand", tmp_path / "none.json").exit_code == 1
+    assert done.stderr == "error: method 'same-k' found no plan within the limit\n"
+    shown = run("verify", tight[0], tmp_path / "none.json", *tight[1:])
+    assert shown.stdout.startswith("proven: no plan has a mean JCT below ")
+    assert run("check", tight[0], tmp_path / "none.json", *tight[1:]).exit_code == 1
 
 
 def test_contradicting_solvers_are_one_message(monkeypatch):

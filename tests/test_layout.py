@@ -106,6 +106,14 @@ def test_judge_needs_no_numbers_but_integers_and_fractions():
         assert not used & {"numpy", "scipy", "pyomo", "highspy"}, path
 
 
+@pytest.mark.parametrize("first", ["optsched.solve", "optsched.check", "optsched.export"])
+def test_functions_are_not_shadowed_by_their_modules(first):
+    """`optsched.solve` is the function, whatever was imported before."""
+    name = first.split(".")[1]
+    modules_after(f"from {first} import {name}; import optsched; assert optsched.{name} is {name}")
+    modules_after(f"import optsched, {first}; assert callable(optsched.{name})")
+
+
 def test_public_names_are_importable():
     for name in optsched.__all__:
         assert getattr(optsched, name) is not None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.boa import check
+from optsched.boa import check, proof
 from optsched.boa.arrays import complementary, curve, to_plan
 from optsched.boa.instance import Amdahl, Power, Table
 
@@ -32,7 +32,7 @@ DOUBLINGS = tuple(2.0**n for n in range(1, 200))
 
 def solve(instance: BoaInstance, search: Search) -> float | None:
     """Offer the optimal plan to the search and return its price; None if the limit is too low."""
-    if check.least_use(instance) > check.limit(instance):
+    if proof.least_use(instance) > check.limit(instance):
         return None
     if _offer(instance, search, _respond(instance, 0.0)):
         return 0.0
@@ -111,7 +111,7 @@ def _bracket(instance: BoaInstance) -> tuple[float, float]:
 
 
 def _offer_between(instance: BoaInstance, search: Search, low: Widths, high: Widths) -> None:
-    """Offer the plan that uses up the limit: phase by phase from `low` to `high`, the last in part."""
+    """Offer the plan that uses up the limit: from `low` to `high` by phases, the last in part."""
     limit = float(check.limit(instance))
     below = [row[:] for row in low]
     for i, row in enumerate(high):
@@ -130,7 +130,7 @@ def _offer_between(instance: BoaInstance, search: Search, low: Widths, high: Wid
 def _offer_split(
     instance: BoaInstance, search: Search, low: Widths, high: Widths, share: float
 ) -> None:
-    """Offer a mixture, or the single real width that equals it, as close to the limit as allowed."""
+    """Offer a mixture, or the single real width that equals it, as near to the limit as may be."""
     for step in STEPS_BACK:
         part = max(0.0, share - step)
         if _offer(instance, search, _joined(instance, low, high, part)):

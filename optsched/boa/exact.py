@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from optsched.boa import check, continuous
+from optsched.boa import check, continuous, proof
 from optsched.boa.arrays import (
     Arrays,
     Choice,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from optsched.boa.plan import BoaPlan
     from optsched.solve import Search
 
-# What is subtracted, relatively, from a bound that rests on sums of floats, so that exact
-# arithmetic confirms it; enough for sums of 10**4 terms, and scaled up beyond.
-SAFETY = 1e-12
+# What is subtracted for each phase, relative to the sum, from a bound that rests on sums of floats,
+# so that exact arithmetic confirms it: a few roundings.
+SAFETY = 1e-15
 # Figures of two solvers that differ by more than this, relatively, contradict each other.
 DISAGREEMENT = 1e-6
 HAIR = 1e-12
@@ -54,7 +54,7 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     closed = close(problem, dual, search.gap, accept, search.out_of_time)
     if closed.best is None:
         return certificate(instance, dual.price)
-    return certificate(instance, dual.price, proven_value(instance, closed.bound))
+    return certificate(instance, dual.price, proven_value(instance, closed.bound, dual.price))
 
 
 def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
@@ -113,7 +113,7 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
             f"{instance.name}: the lower bound {value!r} is claimed, "
             f"but a plan has {closed.best.value / divisor!r}"
         )
-    return certificate(instance, dual.price, proven_value(instance, closed.bound))
+    return certificate(instance, dual.price, proven_value(instance, closed.bound, dual.price))
 
 
 def certificate(
@@ -127,7 +127,7 @@ def certificate(
         A higher bound on the objective, proven by labels at this price.
     """
     exact_price = Fraction(price)
-    total = check.priced_total(instance, exact_price)
+    total = proof.priced_total(instance, exact_price)
     value = Fraction(total, check.SCALE * exact_price.denominator)
     value -= exact_price * check.limit(instance)
     bound = max(_rounded_down(value / check.objective_divisor(instance)), 0.0)
@@ -137,11 +137,12 @@ def certificate(
     return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound)
 
 
-def proven_value(instance: BoaInstance, value: float) -> float:
-    """Turn a bound on the value, found in floats, into a safe bound on the objective."""
+def proven_value(instance: BoaInstance, value: float, price: float) -> float:
+    """Turn a bound on the value, found in floats at a price, into a safe bound on the objective."""
     phases = sum(len(job_class.phases) for job_class in instance.classes)
-    safety = SAFETY * max(1.0, phases / 1e4)
-    return value / float(check.objective_divisor(instance)) * (1 - safety)
+    added_up = value + price * float(check.limit(instance))
+    safe = value - SAFETY * (phases + 10) * added_up
+    return safe / float(check.objective_divisor(instance))
 
 
 def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
@@ -161,29 +162,29 @@ def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
         dual = found._replace(bound=found.bound - found.price * (problem.limit - moved))
         if not check.violations(instance, _plan(instance, problem, dual.within, idle)):
             return problem, dual
-    if dual is None or check.least_use(instance) > check.limit(instance):
+    if dual is None or proof.least_use(instance) > check.limit(instance):
         raise _infeasible(instance)
     cheapest = respond(problem, math.inf)
     return problem, dual._replace(within=cheapest, beyond=cheapest)
 
 
 def _infeasible(instance: BoaInstance) -> Infeasible:
-    least = check.least_use(instance)
+    least = proof.least_use(instance)
     figure = _rounded_down(least / check.limit_divisor(instance))
-    proof = BoaCertificate(
+    evidence = BoaCertificate(
         kind="least", priced_total=str(math.floor(least * check.SCALE)), least=figure
     )
     shown = -_rounded_down(-least / check.limit_divisor(instance))  # enough, as a new limit
     if instance.target_mean_jct_s is not None:
         target = f"{instance.target_mean_jct_s!r} s"
         text = f"no plan reaches a mean JCT of {target}; the least is {shown!r} s"
-        return Infeasible(text, proof)
+        return Infeasible(text, evidence)
     text = f"the budget of {float(check.limit(instance))!r} GPUs is below the least possible cost"
     text += f" of {shown!r} GPUs"
     if instance.price_usd_per_gpu_h is not None:
         cost = -_rounded_down(-least * Fraction(instance.price_usd_per_gpu_h))
         text += f" ({cost!r} USD/h)"
-    return Infeasible(text, proof)
+    return Infeasible(text, evidence)
 
 
 def _rounded_down(value: Fraction) -> float:

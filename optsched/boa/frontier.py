@@ -140,9 +140,7 @@ def hull_steps(
         )
 
 
-def hull_vertices(
-    widths: NDArray[np.float64], speedup: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def hull_vertices(widths: NDArray[np.float64], speedup: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark the vertices of the upper concave hull between argmax s/k and argmax s.
 
     A point is one where every slope from the left, the origin included, exceeds every slope to the

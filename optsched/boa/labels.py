@@ -110,7 +110,7 @@ def _search(
     accept: Callable[[Choice], bool],
     stop: Callable[[], bool],
 ) -> tuple[Choice | None, bool]:
-    """Enumerate the choices whose value may be below `target`; return the best and if all were seen."""
+    """Enumerate what may be below `target`; return the best choice, and whether all were seen."""
     cutoff = target + price * arrays.limit
     priced = arrays.groups.priced(price)
     least_columns = priced.argmin(axis=1)
@@ -179,7 +179,9 @@ def _chain_unit(
         layers.append(layer)
     last = layers[-1]
     ends = _undominated(last.value, last.use)
-    return Unit(last.value[ends], last.use[ends], lambda n: _traced(chain, layers, ends[n])), complete
+    return Unit(
+        last.value[ends], last.use[ends], lambda n: _traced(chain, layers, ends[n])
+    ), complete
 
 
 def _priced_before(
@@ -317,7 +319,7 @@ def _best(
 
 
 def _undominated(value: NDArray[np.float64], use: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the indices, by growing use, of the pairs that no other pair equals or beats in both."""
+    """Return the indices, by growing use, of pairs that no other equals or beats in both."""
     if len(value) <= 1:
         return np.arange(len(value))
     order = np.lexsort((value, use))

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched import highs
-from optsched.boa import check, exact
+from optsched.boa import check, exact, proof
 from optsched.boa.heuristics import class_width, same_k
+from optsched.boa.plan import BoaPlan
 from optsched.models import boa
 from optsched.solve import SolverDisagreement
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance
-    from optsched.boa.plan import BoaCertificate, BoaPlan
+    from optsched.boa.plan import BoaCertificate
     from optsched.solve import Search
 
 # HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
@@ -66,7 +67,7 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
     compiled = highs.compile_model(model)
     limit = model.target if instance.budget is None else model.budget
     row = next(n for n, constraint in enumerate(compiled.constraints) if constraint is limit)
-    program, bound, step = compiled.program, None, 0.0
+    program, bound, step = compiled.program, 0.0, 0.0
     for attempt in range(ATTEMPTS):
         outcome = highs.solve(
             program,
@@ -74,9 +75,9 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
             gap=GAP_SHARE * search.gap,
             seed=search.seed,
             threads=search.threads,
-            start=_start(model, compiled.variables, search.plan),
+            start=_start(model, compiled.variables, search),
         )
-        if bound is None:
+        if attempt == 0:
             bound = _claimed(instance, search, outcome)
         if outcome.x is None or outcome.objective is None:
             break
@@ -85,14 +86,17 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
         plan = boa.extract(model, instance)
         if search.offer(plan):
             return bound, outcome.objective
+        if search.stopped:
+            break
         step += _excess(instance, plan) * GROWTH**attempt
         program = _drawn_in(compiled.program, row, step)
-    return bound or 0.0, np.inf
+    return bound, np.inf
 
 
-def _start(model: Any, variables: list[Any], plan: BoaPlan | None) -> NDArray[np.float64] | None:
-    """Return the values that w and y have for a plan of one width per phase."""
-    if plan is None:
+def _start(model: Any, variables: list[Any], search: Search) -> NDArray[np.float64] | None:
+    """Return the values of w and y for the best plan so far, if it has one width per phase."""
+    plan = search.plan
+    if not isinstance(plan, BoaPlan) or any(len(c.sequences) > 1 for c in plan.classes):
         return None
     chosen = {(c.id, e, k) for c in plan.classes for e, k in enumerate(c.sequences[0].gpus)}
 
@@ -121,7 +125,7 @@ def _claimed(instance: BoaInstance, search: Search, outcome: highs.Outcome) -> f
 
 
 def _confirm_infeasible(instance: BoaInstance) -> None:
-    least, limit = check.least_use(instance), check.limit(instance)
+    least, limit = proof.least_use(instance), check.limit(instance)
     if least * (1 + Fraction(exact.DISAGREEMENT)) < limit:
         unit = check.limit_divisor(instance)
         raise SolverDisagreement(

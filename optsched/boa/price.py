@@ -34,7 +34,7 @@ class Dual(NamedTuple):
     within
         The better plan of those within the limit.
     beyond
-        A plan of the same priced value beyond the limit; equal to `within` where the limit is loose.
+        A plan of the same priced value beyond the limit; `within` itself where the limit is loose.
     """
 
     price: float

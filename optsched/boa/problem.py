@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from optsched.boa import check
+from optsched.boa import check, proof
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.problems import Method, Problem
@@ -169,10 +169,13 @@ PROBLEM = Problem(
     methods=METHODS,
     specification="optsched.models.boa",
     objective_unit=objective_unit,
+    objective_name=objective_name,
     violations=check.violations,
     objective=check.objective,
     certify=certify,
-    prove=check.prove,
+    prove=proof.prove,
     frame=frame,
     summary=summary,
+    headline=headline,
+    decisions=decisions,
 )
