@@ -21,7 +21,7 @@ import time
 import highspy
 import numpy as np
 
-from optsched.boa.frontier import frontier_of_arrays, hull_steps
+from optsched.boa.hull import frontier_of_arrays, hull_steps
 
 WIDTHS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64], float)
 

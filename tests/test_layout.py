@@ -23,7 +23,7 @@ LAYERS = [
 ]
 ROOM_LAYERS = [
     {"instance", "plan", "check", "proof"},
-    {"arrays", "price", "labels", "ladders", "published", "heuristics", "frontier", "continuous"},
+    {"arrays", "price", "labels", "ladders", "published", "heuristics", "hull", "continuous"},
     {"exact", "milp"},
     {"problem", "__init__"},
 ]

@@ -1,5 +1,7 @@
 from .check import Performance as Performance
 from .check import performance as performance
+from .hull import Frontier as Frontier
+from .hull import frontier as frontier
 from .instance import Amdahl as Amdahl
 from .instance import BoaInstance as BoaInstance
 from .instance import JobClass as JobClass

@@ -156,8 +156,8 @@ def arrival_rates(instance: BoaInstance) -> list[float]:
 def curve(speedup: Speedup) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the whole widths of a speedup curve, ascending, and the speedup at each."""
     if isinstance(speedup, Table):
-        points = dict(zip(speedup.gpus, speedup.speedup, strict=True))
-        return np.array(list(points), float), np.array(list(points.values()))
+        measured = speedup.measured
+        return np.array(list(measured), float), np.array(list(measured.values()))
     gpus = np.arange(1, speedup.max_gpus + 1, dtype=float)
     if isinstance(speedup, Amdahl):
         fraction = speedup.parallel_fraction

@@ -208,10 +208,9 @@ def speedup_enclosure(speedup: Speedup, gpus: Fraction) -> tuple[Fraction, Fract
 
 
 def _interpolated(table: Table, gpus: Fraction) -> Fraction:
-    points = list(zip(table.gpus, table.speedup, strict=True))
-    for k, value in points:
-        if k == gpus:
-            return Fraction(value)
+    if gpus in table.measured:
+        return Fraction(table.measured[int(gpus)])
+    points = list(table.measured.items())
     above = next(n for n, (k, _) in enumerate(points) if k > gpus)
     (k0, s0), (k1, s1) = points[above - 1], points[above]
     return Fraction(s0) + (gpus - k0) * (Fraction(s1) - Fraction(s0)) / (k1 - k0)

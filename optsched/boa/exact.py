@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # What is subtracted for each phase, relative to the sum, from a bound that rests on sums of floats,
 # so that exact arithmetic confirms it: a few roundings.
 SAFETY = 1e-15
+BLUR = 1e-10  # rounding that matters, relative to the value
 # Figures of two solvers that differ by more than this, relatively, contradict each other.
 DISAGREEMENT = 1e-6
 HAIR = 1e-12
@@ -54,7 +55,7 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     closed = close(problem, dual, search.gap, accept, search.out_of_time)
     if closed.best is None:
         return certificate(instance, dual.price)
-    return certificate(instance, dual.price, proven_value(instance, closed.bound, dual.price))
+    return enumerated(instance, dual.price, closed.bound)
 
 
 def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
@@ -113,7 +114,7 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
             f"{instance.name}: the lower bound {value!r} is claimed, "
             f"but a plan has {closed.best.value / divisor!r}"
         )
-    return certificate(instance, dual.price, proven_value(instance, closed.bound, dual.price))
+    return enumerated(instance, dual.price, closed.bound)
 
 
 def certificate(
@@ -137,12 +138,19 @@ def certificate(
     return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound)
 
 
-def proven_value(instance: BoaInstance, value: float, price: float) -> float:
-    """Turn a bound on the value, found in floats at a price, into a safe bound on the objective."""
+def enumerated(instance: BoaInstance, price: float, value: float) -> BoaCertificate:
+    """Certify a bound on the value that was found by labels, in floats, at a price.
+
+    Where the price is so steep that rounding could blur the bound, the judge decides on it.
+    """
     phases = sum(len(job_class.phases) for job_class in instance.classes)
-    added_up = value + price * float(check.limit(instance))
-    safe = value - SAFETY * (phases + 10) * added_up
-    return safe / float(check.objective_divisor(instance))
+    rounding = SAFETY * (phases + 10) * (value + price * float(check.limit(instance)))
+    divisor = float(check.objective_divisor(instance))
+    safe = certificate(instance, price, (value - rounding) / divisor)
+    if rounding <= BLUR * value:
+        return safe
+    sharp = certificate(instance, price, value * (1 - BLUR) / divisor)
+    return safe if proof.prove(instance, sharp) else sharp
 
 
 def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:

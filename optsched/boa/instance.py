@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -32,7 +33,12 @@ class Table(Document):
     @property
     def widths(self) -> tuple[int, ...]:
         """The distinct widths, ascending."""
-        return tuple(sorted(set(self.gpus)))
+        return tuple(self.measured)
+
+    @cached_property
+    def measured(self) -> dict[int, float]:
+        """The speedup at each distinct width, ascending."""
+        return dict(zip(self.gpus, self.speedup, strict=True))
 
 
 class Amdahl(Document):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.boa.check import (
     SCALE,
+    SCALE_BITS,
     limit,
     limit_divisor,
     objective_divisor,
@@ -151,18 +152,22 @@ def _chains(instance: BoaInstance) -> list[Chain]:
             work = rate * Fraction(phase.work_gpu_s)
             nodes = {}
             for k in phase.speedup.widths:
-                jobs = work / speedup_enclosure(phase.speedup, Fraction(k))[1]
-                nodes[k] = _node(jobs, k, flipped)
+                speedup = speedup_enclosure(phase.speedup, Fraction(k))[1]
+                nodes[k] = _node(work, speedup, k, flipped)
             phases.append(nodes)
-        rescaling = rate * Fraction(job_class.rescale_s)
+        lost = rate * Fraction(job_class.rescale_s)
         widths = {k for nodes in phases for k in nodes}
-        chains.append(Chain(phases, {k: _node(rescaling, k, flipped) for k in widths}))
+        rescaling = {k: _node(lost, Fraction(1), k, flipped) for k in widths}
+        chains.append(Chain(phases, rescaling))
     return chains
 
 
-def _node(jobs: Fraction, gpus: int, flipped: bool) -> Node:
-    pair = rounded_down(jobs), rounded_down(gpus * jobs)
-    return Node(*(reversed(pair) if flipped else pair))
+def _node(work: Fraction, speedup: Fraction, gpus: int, flipped: bool) -> Node:
+    """Return mean jobs, work / speedup, and the mean GPUs that they hold; both rounded down."""
+    top = (work.numerator * speedup.denominator) << SCALE_BITS
+    bottom = work.denominator * speedup.numerator
+    jobs, held = top // bottom, gpus * top // bottom
+    return Node(held, jobs) if flipped else Node(jobs, held)
 
 
 def _completions(chain: Chain, price: Fraction) -> tuple[int, list[dict[int, int]]]:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance
 
-BLOCK = 8192  # rows whose columns stay in the cache together
+BLOCK = 8192  # phases whose columns stay in the cache together
+PIECE = 65_536  # steps that are sorted together
 THREADS = 2
 
 
@@ -76,7 +77,7 @@ class Frontier:
 
 
 class Steps(NamedTuple):
-    """Steps along hulls, by falling rate: what each buys and costs; and where the hulls begin."""
+    """Steps along hulls: what each buys and costs; and what the beginnings of hulls add up to."""
 
     jobs: NDArray[np.float64]
     gpus: NDArray[np.float64]
@@ -182,48 +183,77 @@ def _block(
     first = np.r_[True, row[1:] != row[:-1]]
     step = np.flatnonzero(~first)
     bought, cost = jobs[step - 1] - jobs[step], gpus[step] - gpus[step - 1]
-    step = np.flatnonzero(cost > 0)  # a phase without load has no steps
-    bought, cost = bought[step], cost[step]
-    rate = bought / cost
-    order = _falling(rate)
+    if not (cost > 0).all():  # a phase without load has no steps
+        bought, cost = bought[cost > 0], cost[cost > 0]
     firsts = float(jobs[first].sum()), float(gpus[first].sum())
-    return Steps(bought[order], cost[order], rate[order], *firsts)
+    return Steps(bought, cost, bought / cost, *firsts)
 
 
 def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
-    """Merge sorted parts: cut all at common rates, so that each piece is sorted in the cache."""
+    """Take all steps by falling rate: first into pieces that fit the cache, then piece by piece."""
     count = sum(len(part.rate) for part in parts)
     gpus, jobs, rate = np.empty(count + 1), np.empty(count + 1), np.empty(count)
     gpus[0] = sum(part.first_gpus for part in parts)
     jobs[0] = sum(part.first_jobs for part in parts)
-    cuts = _cuts(parts, count)
-    sizes = np.diff(cuts, axis=1).sum(axis=0)
-    ends = np.cumsum(sizes)
-
-    def merge(piece: int) -> None:
-        slices = [slice(*cut[piece : piece + 2]) for cut in cuts]
-        rates = np.concatenate([p.rate[s] for p, s in zip(parts, slices, strict=True)])
-        order = _falling(rates)
-        out = slice(ends[piece] - sizes[piece], ends[piece])
-        after = slice(out.start + 1, out.stop + 1)
-        rate[out] = rates[order]
-        gpus[after] = np.concatenate([p.gpus[s] for p, s in zip(parts, slices, strict=True)])[order]
-        jobs[after] = np.concatenate([p.jobs[s] for p, s in zip(parts, slices, strict=True)])[order]
-
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(merge, range(len(sizes))))
+        pieces = _pieces(parts, count, pool)
+        ends = np.cumsum([sum(map(len, piece)) for piece in pieces]).tolist()
+
+        def take(piece: list[NDArray[np.intp]], end: int) -> None:
+            rates = np.concatenate([p.rate[i] for p, i in zip(parts, piece, strict=True)])
+            order = _falling(rates)
+            out, after = slice(end - len(rates), end), slice(end - len(rates) + 1, end + 1)
+            rate[out] = rates[order]
+            gpus[after] = np.concatenate([p.gpus[i] for p, i in zip(parts, piece, strict=True)])[
+                order
+            ]
+            jobs[after] = np.concatenate([p.jobs[i] for p, i in zip(parts, piece, strict=True)])[
+                order
+            ]
+
+        list(pool.map(take, pieces, ends))
     np.cumsum(gpus, out=gpus)
     np.negative(jobs[1:], out=jobs[1:])
     np.cumsum(jobs, out=jobs)
     return Frontier(gpus, jobs, rate, arrival_rate_per_s)
 
 
+# The bits of positive floats order as the floats do, and numpy sorts 16-bit integers by radix, many
+# times faster than floats. So rates are sorted by 16 of their bits at a time.
+
+
+def _pieces(
+    parts: list[Steps], count: int, pool: ThreadPoolExecutor
+) -> list[list[NDArray[np.intp]]]:
+    """Return, by falling rate, pieces of about equal size: for each part the indices of its steps."""
+    if not count:
+        return []
+    bits = [part.rate.view(np.uint64) for part in parts if len(part.rate)]
+    highest = max(part.max() for part in bits)
+    spread = int(highest - min(part.min() for part in bits))
+    shift = np.uint64(max(0, spread.bit_length() - 16))
+
+    def sort(part: Steps) -> tuple[NDArray[np.uint16], NDArray[np.intp]]:
+        keys = ((highest - part.rate.view(np.uint64)) >> shift).astype(np.uint16)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    coarse = list(pool.map(sort, parts))
+    sample = np.sort(np.concatenate([keys[::97] for keys, _ in coarse]))
+    inner = np.linspace(0, len(sample), count // PIECE + 1, endpoint=False, dtype=int)[1:]
+    limits = np.unique(sample[inner])
+    cuts = [[0, *np.searchsorted(keys, limits).tolist(), len(keys)] for keys, _ in coarse]
+    return [
+        [order[cut[n] : cut[n + 1]] for (_, order), cut in zip(coarse, cuts, strict=True)]
+        for n in range(len(limits) + 1)
+    ]
+
+
 def _falling(rate: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the order of falling rates, equal ones in the order of their index.
 
-    The bits of positive floats order as the floats do, and numpy sorts 16-bit integers by radix,
-    many times faster than floats. So the 32 bits that tell the rates apart best are sorted in two
-    passes; a stable sort then puts right what the bits below decide, quickly, since hardly any do.
+    The 32 bits that tell the rates apart best are sorted in two passes; a stable sort then puts
+    right what the bits below decide, quickly, since hardly any do.
     """
     if not len(rate):
         return np.empty(0, np.intp)
@@ -234,15 +264,3 @@ def _falling(rate: NDArray[np.float64]) -> NDArray[np.intp]:
     down >>= np.uint64(16)
     order = order[np.argsort(down.astype(np.uint16)[order], kind="stable")]
     return order[np.argsort(-rate[order], kind="stable")]
-
-
-def _cuts(parts: list[Steps], count: int) -> NDArray[np.intp]:
-    """Return, for each part, the positions at which it is cut; shape (parts, pieces + 1)."""
-    pieces = count // (8 * BLOCK) + 1
-    sample = np.sort(np.concatenate([part.rate[::97] for part in parts]))
-    inner = np.unique(sample[np.linspace(0, len(sample), pieces, endpoint=False, dtype=int)[1:]])
-    cuts = [
-        np.r_[0, len(part.rate) - np.searchsorted(part.rate[::-1], inner[::-1]), len(part.rate)]
-        for part in parts
-    ]
-    return np.array(cuts, np.intp)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.boa.frontier import frontier, frontier_of_arrays, hull_vertices
+from optsched.boa.hull import frontier, frontier_of_arrays, hull_vertices
 from strategies import boa_instances, law
 
 
