@@ -101,7 +101,7 @@ def large(phases):
 
 def against_lp(phases, repeats):
     widths = WIDTHS[[0, 1, 3, 5, 7, 11, 13, 15]]
-    load, speedup = curves(phases, widths, 0.05)
+    load, speedup = curves(phases, widths, 0.0)
     whole = frontier_of_arrays(load, widths, speedup)
     budget = float((whole.gpus[0] + whole.gpus[-1]) / 2)
     print(f"{phases:,} phases x {len(widths)} widths: all budgets in one sort, against one budget")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 # gives up on improvements below 1e-6; rows of ones should stay as they are.
 LARGEST_COST = (2.0**13, 2.0**14)
 LARGEST_IN_ROW = (1.0, 2.0**10)
+PATIENCE_S = 0.5  # from Ctrl-C until a run of HiGHS is left behind
 
 Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
 
@@ -162,7 +162,10 @@ def solve(
     _pass(highs, scaled)
     if start is not None and program.integer.any():
         highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
-    outcome = _outcome(highs, _run(highs), is_integer=bool(program.integer.any()))
+    returned = _run(highs)
+    if returned is None:
+        return Outcome("interrupted", None, None, -np.inf, None, 0, "left behind after Ctrl-C")
+    outcome = _outcome(highs, returned, is_integer=bool(program.integer.any()))
     duals = outcome.row_duals
     return outcome._replace(
         objective=None if outcome.objective is None else outcome.objective / cost_scale,
@@ -231,20 +234,24 @@ def _pass(highs: highspy.Highs, program: Program) -> None:
         raise ValueError(f"HiGHS refuses the program of {rows} rows and {columns} columns")
 
 
-def _run(highs: highspy.Highs) -> HighsStatus:
-    """Run HiGHS in a thread of its own, so that Ctrl-C reaches this one.
+def _run(highs: highspy.Highs) -> HighsStatus | None:
+    """Run HiGHS in a thread of its own, so that Ctrl-C reaches this one; None if it hangs on then.
 
     HiGHS fixes the number of its threads once for each thread that calls it; a fresh one may have
-    any number. (highspy's own way to do so prints, and allows one solve at a time.)
+    any number. (highspy's own way to do so prints, and allows one solve at a time.) HiGHS does not
+    listen in presolve; a run that does not end soon after Ctrl-C is left to itself.
     """
     highs.HandleUserInterrupt = True
-    with _standard_output_to_error(), ThreadPoolExecutor(1) as pool:
-        running = pool.submit(highs.run)
+    returned: list[HighsStatus] = []
+    running = threading.Thread(target=lambda: returned.append(highs.run()), daemon=True)
+    with _standard_output_to_error():
+        running.start()
         try:
-            return running.result()
+            running.join()
         except KeyboardInterrupt:
             highs.cancelSolve()
-            return running.result()
+            running.join(PATIENCE_S)
+    return returned[0] if returned else None
 
 
 def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -> Outcome:

@@ -299,12 +299,12 @@ def test_every_broken_rule_is_listed(name, solved):
 def test_export(tmp_path):
     printed = run("export", "boa/hand")
     assert printed.exit_code == 0
-    assert printed.stdout == optsched.export.export(optsched.read("boa/hand"), "lp")
+    assert printed.stdout == optsched.export(optsched.read("boa/hand"), "lp")
     path = tmp_path / "hand.mps"
     sets = ["--set", "budget_gpus=3"]
     assert run("export", "boa/hand", *sets, "--format", "mps", "--output", path).exit_code == 0
     changed = optsched.read("boa/hand").changed({"budget_gpus": 3})
-    assert path.read_text() == optsched.export.export(changed, "mps")
+    assert path.read_text() == optsched.export(changed, "mps")
 
 
 # --- terminals, pipes, signals ----------------------------------------------------------------

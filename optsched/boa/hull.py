@@ -225,7 +225,7 @@ def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
 def _pieces(
     parts: list[Steps], count: int, pool: ThreadPoolExecutor
 ) -> list[list[NDArray[np.intp]]]:
-    """Return, by falling rate, pieces of about equal size: for each part the indices of its steps."""
+    """Return pieces of about equal size, by falling rate: for each part the steps in it."""
     if not count:
         return []
     bits = [part.rate.view(np.uint64) for part in parts if len(part.rate)]
