@@ -67,7 +67,7 @@ def test_golden_six_models():
 # --- agreement with the exact method ----------------------------------------------------------
 
 
-@law(1000)
+@law(2000)
 @given(boa_instances(feasible=True))
 def test_milp_equals_exact(instance):
     """Any widths, budgets and targets, classes without arrivals, tables of any shape."""

@@ -23,7 +23,17 @@ LAYERS = [
 ]
 ROOM_LAYERS = [
     {"instance", "plan", "check", "proof"},
-    {"arrays", "price", "labels", "ladders", "published", "heuristics", "hull", "continuous"},
+    {
+        "arrays",
+        "price",
+        "labels",
+        "closing",
+        "ladders",
+        "published",
+        "heuristics",
+        "hull",
+        "continuous",
+    },
     {"exact", "milp"},
     {"problem", "__init__"},
 ]

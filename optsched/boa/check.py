@@ -7,6 +7,7 @@ fractions added up.
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Context, Decimal
 from fractions import Fraction
 from math import isqrt
@@ -37,11 +38,11 @@ def violations(instance: BoaInstance, plan: BoaPlan) -> list[BrokenRule]:
 
 def _structure(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
     known = {c.id: c for c in instance.classes}
-    planned = [c.id for c in plan.classes]
-    for name in dict.fromkeys(planned):
+    planned = Counter(c.id for c in plan.classes)
+    for name in planned:
         if name not in known:
             yield BrokenRule("known-class", f"the instance has no class '{name}'")
-        if planned.count(name) > 1:
+        if planned[name] > 1:
             yield BrokenRule("one-plan-per-class", f"class '{name}' is planned more than once")
     for name in known:
         if name not in planned:

@@ -17,7 +17,7 @@ from optsched.boa.arrays import (
     to_plan,
     widths_of,
 )
-from optsched.boa.labels import close
+from optsched.boa.closing import close
 from optsched.boa.plan import BoaCertificate
 from optsched.boa.price import Dual, maximise, respond
 from optsched.solve import Infeasible, SolverDisagreement

@@ -18,7 +18,7 @@ import numpy as np
 
 from optsched.boa import check
 from optsched.boa.arrays import Arrays, Choice, Groups
-from optsched.boa.labels import close
+from optsched.boa.closing import close
 from optsched.boa.ladders import (
     SLACK,
     Block,

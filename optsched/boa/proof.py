@@ -11,6 +11,7 @@ the system and use is mean GPUs; where the JCT is the target, the two change pla
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
 from math import inf, isqrt, nextafter
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,7 +31,7 @@ from optsched.check import BrokenRule
 if TYPE_CHECKING:
     from optsched.boa.plan import BoaCertificate
 
-MAX_LABELS = 5_000_000
+MAX_LABELS = 20_000_000
 
 
 class Node(NamedTuple):
@@ -143,31 +144,41 @@ def _swapped(chain: Chain) -> tuple[list[dict[int, Node]], dict[int, Node]]:
 
 
 def _chains(instance: BoaInstance) -> list[Chain]:
+    """Return a chain for every class, or for every phase where rescaling is free."""
     flipped = instance.budget is None
     chains = []
     for job_class in instance.classes:
         rate = Fraction(job_class.arrival_rate_per_h) / 3600
-        phases = []
-        for phase in job_class.phases:
-            work = rate * Fraction(phase.work_gpu_s)
-            nodes = {}
-            for k in phase.speedup.widths:
-                speedup = speedup_enclosure(phase.speedup, Fraction(k))[1]
-                nodes[k] = _node(work, speedup, k, flipped)
-            phases.append(nodes)
+        phases = [
+            _nodes(phase.speedup, rate * Fraction(phase.work_gpu_s), flipped)
+            for phase in job_class.phases
+        ]
         lost = rate * Fraction(job_class.rescale_s)
         widths = {k for nodes in phases for k in nodes}
-        rescaling = {k: _node(lost, Fraction(1), k, flipped) for k in widths}
-        chains.append(Chain(phases, rescaling))
+        rescaling = {k: _node(*lost.as_integer_ratio(), k, flipped) for k in widths}
+        if lost:
+            chains.append(Chain(phases, rescaling))
+        else:
+            chains += [Chain([nodes], rescaling) for nodes in phases]
     return chains
 
 
-def _node(work: Fraction, speedup: Fraction, gpus: int, flipped: bool) -> Node:
-    """Return mean jobs, work / speedup, and the mean GPUs that they hold; both rounded down."""
-    top = (work.numerator * speedup.denominator) << SCALE_BITS
-    bottom = work.denominator * speedup.numerator
-    jobs, held = top // bottom, gpus * top // bottom
-    return Node(held, jobs) if flipped else Node(jobs, held)
+def _nodes(speedup: Speedup, work: Fraction, flipped: bool) -> dict[int, Node]:
+    nodes = {}
+    for k in speedup.widths:
+        if isinstance(speedup, Table):
+            top, bottom = speedup.measured[k].as_integer_ratio()
+        else:
+            top, bottom = speedup_enclosure(speedup, Fraction(k))[1].as_integer_ratio()
+        nodes[k] = _node(work.numerator * bottom, work.denominator * top, k, flipped)
+    return nodes
+
+
+def _node(jobs: int, per: int, gpus: int, flipped: bool) -> Node:
+    """Return the mean jobs, jobs / per, and the mean GPUs that they hold; both rounded down."""
+    jobs <<= SCALE_BITS
+    mean, held = jobs // per, gpus * jobs // per
+    return Node(held, mean) if flipped else Node(mean, held)
 
 
 def _completions(chain: Chain, price: Fraction) -> tuple[int, list[dict[int, int]]]:
@@ -187,6 +198,18 @@ def _completions(chain: Chain, price: Fraction) -> tuple[int, list[dict[int, int
 Labels = list[tuple[int, int]]  # (use, value) of partial plans, none worse than another in both
 
 
+class _Effort:
+    """Counts partial plans, and gives up on certificates that ask for too many."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def spend(self, count: int) -> None:
+        self.count += count
+        if self.count > MAX_LABELS:
+            raise OverflowError(f"more than {MAX_LABELS:,} partial plans would have to be followed")
+
+
 def _counterexample(
     chains: list[Chain], price: Fraction, limit: Fraction, stated: Fraction
 ) -> str | None:
@@ -194,30 +217,41 @@ def _counterexample(
     unit = SCALE * price.denominator
     ceiling = stated * unit + price.numerator * SCALE * limit  # on value + price * use
     cutoff = -((-ceiling.numerator) // ceiling.denominator)
-    least, after = zip(*(_completions(chain, price) for chain in chains), strict=True)
-    labels: Labels = [(0, 0)]
-    count = 0
-    for position, chain in enumerate(chains):
-        rest = sum(least[position + 1 :])
-        entering, staying = labels, dict[int, Labels]()
-        for e, nodes in enumerate(chain.phases):
-            leaving = {}
-            for k, node in nodes.items():
-                room = cutoff - rest - after[position][e][k]
-                extended = _extended(entering, node, chain.rescaling[k], price, room)
-                extended += _extended(staying.get(k, []), node, Node(0, 0), price, room)
-                if extended:
-                    leaving[k] = _undominated(extended)
-                    count += len(extended)
-            if count > MAX_LABELS:
-                return f"more than {MAX_LABELS} partial plans would have to be followed"
-            staying = leaving
-            entering = _undominated([label for part in leaving.values() for label in part])
-        labels = entering
+    completions = [_completions(chain, price) for chain in chains]
+    slack = cutoff - sum(least for least, _ in completions)
+    effort = _Effort()
+    try:
+        menus = [
+            (least, _ways(chain, after, price, least + slack, effort))
+            for chain, (least, after) in zip(chains, completions, strict=True)
+        ]
+        labels = _combined(menus, price, cutoff, effort)
+    except OverflowError as error:
+        return str(error)
     for use, value in labels:
         if Fraction(use, SCALE) <= limit and Fraction(value, SCALE) < stated:
             return "a plan that may lie within the limit has a smaller objective"
     return None
+
+
+def _ways(
+    chain: Chain, after: list[dict[int, int]], price: Fraction, ceiling: int, effort: _Effort
+) -> Labels:
+    """Return the ways through a chain whose priced value is below a ceiling."""
+    entering: Labels = [(0, 0)]
+    staying: dict[int, Labels] = {}
+    for nodes, rest in zip(chain.phases, after, strict=True):
+        leaving = {}
+        for k, node in nodes.items():
+            room = ceiling - rest[k]
+            extended = _extended(entering, node, chain.rescaling[k], price, room)
+            extended += _extended(staying.get(k, []), node, Node(0, 0), price, room)
+            if extended:
+                leaving[k] = _undominated(extended)
+                effort.spend(len(extended))
+        staying = leaving
+        entering = _undominated([label for part in leaving.values() for label in part])
+    return entering
 
 
 def _extended(labels: Labels, node: Node, switch: Node, price: Fraction, room: int) -> Labels:
@@ -228,7 +262,32 @@ def _extended(labels: Labels, node: Node, switch: Node, price: Fraction, room: i
     return [(u + use, v + value) for u, v in labels if v * d + m * u < room]
 
 
+def _combined(
+    menus: list[tuple[int, Labels]], price: Fraction, cutoff: int, effort: _Effort
+) -> Labels:
+    """Return the plans that take one way from each menu and whose priced value is below a cutoff.
+
+    Each menu comes with its least priced value; the short ones come first.
+    """
+    m, d = price.numerator, price.denominator
+    rest = sum(least for least, _ in menus)
+    labels: Labels = [(0, 0)]
+    for least, ways in sorted(menus, key=lambda menu: len(menu[1])):
+        rest -= least
+        priced = sorted((v * d + m * u, u, v) for u, v in ways)
+        extended: Labels = []
+        for use, value in labels:
+            room = cutoff - rest - value * d - m * use
+            fitting = bisect_left(priced, (room,))
+            extended += [(use + u, value + v) for _, u, v in priced[:fitting]]
+        effort.spend(len(extended))
+        labels = _undominated(extended)
+    return labels
+
+
 def _undominated(labels: Labels) -> Labels:
+    if len(labels) == 1:
+        return labels
     kept: Labels = []
     for use, value in sorted(labels):
         if not kept or value < kept[-1][1]:
