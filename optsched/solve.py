@@ -57,6 +57,7 @@ class Search:
         self.deadline = None if time_limit_s is None else self.started + time_limit_s
         self.plan: Document | None = None
         self.objective: float | None = None
+        self.certificate: Document | None = None  # what is proven if the method is stopped now
         self.stopped = ""  # why the solve ended early
         self._room = problem(instance.problem)
 
@@ -168,13 +169,15 @@ def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
         certificate = chosen(search.instance, search)
     except KeyboardInterrupt:
         search.stopped = "interrupted"
+        certificate = search.certificate
     try:
         if certificate is None:
             # A certificate may come with a plan; a greedy method is judged by its own ones.
             taker = search if chosen.kind == "exact" else Search(search.instance)
             certificate = room.certify(search.instance, taker)
         gap = relative_gap(search.objective, getattr(certificate, "bound", None))
-        if chosen.kind == "exact" and not closed(gap, search.gap):
+        wanting = chosen.kind == "exact" and not closed(gap, search.gap)
+        if wanting and search.stopped != "interrupted":
             for method in room.methods:
                 if method.kind == "greedy":
                     method(search.instance, search)

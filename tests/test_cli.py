@@ -212,7 +212,7 @@ def test_no_plan_within_the_limit_is_4(tmp_path):
 def test_contradicting_solvers_are_one_message(monkeypatch):
     def wrong(instance, search):
         search.offer(optsched.solve(instance, "same-k").plan)
-        return exact.certificate(instance, 0.5, integer_bound=1e6)
+        return exact.certificate(instance, 0.5).model_copy(update={"bound": 1e6})
 
     monkeypatch.setattr(exact, "exact", wrong)
     done = run("solve", "boa/hand")

@@ -52,10 +52,11 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     def accept(chosen: Choice) -> bool:
         return search.offer(_plan(instance, problem, chosen, idle))
 
+    search.certificate = certificate(instance, dual.price)
     closed = close(problem, dual, search.gap, accept, search.out_of_time)
     if closed.best is None:
-        return certificate(instance, dual.price)
-    return enumerated(instance, dual.price, closed.bound)
+        return search.certificate
+    return enumerated(instance, search.certificate, closed.bound)
 
 
 def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
@@ -114,43 +115,38 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
             f"{instance.name}: the lower bound {value!r} is claimed, "
             f"but a plan has {closed.best.value / divisor!r}"
         )
-    return enumerated(instance, dual.price, closed.bound)
+    return enumerated(instance, certificate(instance, dual.price), closed.bound)
 
 
-def certificate(
-    instance: BoaInstance, price: float, integer_bound: float | None = None
-) -> BoaCertificate:
-    """Write the certificate of a price, its exact priced total, and the bound that follows.
-
-    Parameters
-    ----------
-    integer_bound
-        A higher bound on the objective, proven by labels at this price.
-    """
+def certificate(instance: BoaInstance, price: float) -> BoaCertificate:
+    """Write the certificate of a price, its exact priced total, and the bound that follows."""
     exact_price = Fraction(price)
     total = proof.priced_total(instance, exact_price)
     value = Fraction(total, check.SCALE * exact_price.denominator)
     value -= exact_price * check.limit(instance)
     bound = max(_rounded_down(value / check.objective_divisor(instance)), 0.0)
-    if integer_bound is not None:
-        bound = max(bound, integer_bound)
     priced = str(total // exact_price.denominator)
     return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound)
 
 
-def enumerated(instance: BoaInstance, price: float, value: float) -> BoaCertificate:
-    """Certify a bound on the value that was found by labels, in floats, at a price.
+def enumerated(instance: BoaInstance, of_price: BoaCertificate, value: float) -> BoaCertificate:
+    """Raise the bound of a price's certificate to one on the value, found by labels in floats.
 
     Where the price is so steep that rounding could blur the bound, the judge decides on it.
     """
     phases = sum(len(job_class.phases) for job_class in instance.classes)
-    rounding = SAFETY * (phases + 10) * (value + price * float(check.limit(instance)))
+    rounding = SAFETY * (phases + 10)
+    rounding *= value + of_price.price * float(check.limit(instance))
     divisor = float(check.objective_divisor(instance))
-    safe = certificate(instance, price, (value - rounding) / divisor)
+    safe = _raised(of_price, (value - rounding) / divisor)
     if rounding <= BLUR * value:
         return safe
-    sharp = certificate(instance, price, value * (1 - BLUR) / divisor)
+    sharp = _raised(of_price, value * (1 - BLUR) / divisor)
     return safe if proof.prove(instance, sharp) else sharp
+
+
+def _raised(of_price: BoaCertificate, bound: float) -> BoaCertificate:
+    return of_price.model_copy(update={"bound": max(of_price.bound or 0.0, bound)})
 
 
 def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
