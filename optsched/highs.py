@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -239,19 +240,21 @@ def _run(highs: highspy.Highs) -> HighsStatus | None:
 
     HiGHS fixes the number of its threads once for each thread that calls it; a fresh one may have
     any number. (highspy's own way to do so prints, and allows one solve at a time.) HiGHS does not
-    listen in presolve; a run that does not end soon after Ctrl-C is left to itself.
+    listen in presolve; a run that does not end soon after Ctrl-C is left to itself, and the process
+    ends after it.
     """
     highs.HandleUserInterrupt = True
-    returned: list[HighsStatus] = []
-    running = threading.Thread(target=lambda: returned.append(highs.run()), daemon=True)
+    pool = ThreadPoolExecutor(1)
     with _standard_output_to_error():
-        running.start()
+        running = pool.submit(highs.run)
+        pool.shutdown(wait=False)
         try:
-            running.join()
+            return running.result()
         except KeyboardInterrupt:
             highs.cancelSolve()
-            running.join(PATIENCE_S)
-    return returned[0] if returned else None
+        with suppress(TimeoutError):
+            return running.result(PATIENCE_S)
+    return None
 
 
 def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -> Outcome:
