@@ -102,7 +102,7 @@ class Problem:
         for method in self.methods:
             if method.name == name:
                 return method
-        raise UnknownNameError(f"method of '{self.name}'", name, [m.name for m in self.methods])
+        raise UnknownNameError(f"{self.name} method", name, [m.name for m in self.methods])
 
 
 def problem(name: str) -> Problem:

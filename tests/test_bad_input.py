@@ -415,8 +415,8 @@ def test_all_faults_of_a_result_at_once(result, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "exat"], "there is no method of 'boa' 'exat'; did you mean 'exact'?"),
-        (["--method", "zzz"], "there is no method of 'boa' 'zzz'; known: exact, milp, "),
+        (["--method", "exat"], "there is no boa method 'exat'; did you mean 'exact'?"),
+        (["--method", "zzz"], "there is no boa method 'zzz'; known: exact, milp, "),
         (["--time-limit", "-1"], "the time limit must be at least 0 s, not -1.0"),
         (["--time-limit", "nan"], "the time limit must be at least 0 s, not nan"),
         (["--time-limit", "soon"], "'--time-limit'"),
