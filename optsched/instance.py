@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -35,6 +36,17 @@ Positive = Annotated[float, Field(ge=SMALLEST, le=1e12, allow_inf_nan=False)]
 NonNegative = Annotated[
     float, Field(ge=0, le=1e12, allow_inf_nan=False), AfterValidator(_zero_or_not_tiny)
 ]
+
+
+def html_rows(texts: dict[str, str]) -> str:
+    """Return names and texts as an HTML table, for notebooks."""
+    rows = (
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(text)}</td></tr>"
+        for name, text in texts.items()
+    )
+    return f"<table>{''.join(rows)}</table>"
+
 
 _BUNDLED = Path(__file__).parent / "instances"
 
@@ -71,6 +83,16 @@ class Instance(Document):
         if faults:
             raise ValueError("; ".join(lines(faults)))
         return self
+
+    def __str__(self) -> str:
+        return "  ".join([self.name, *(f"{key}: {text}" for key, text in self._headline().items())])
+
+    def _repr_html_(self) -> str:
+        rows = {"instance": self.name, **self._headline(), "what it is": self.description}
+        return html_rows(rows)
+
+    def _headline(self) -> dict[str, str]:
+        return problem(self.problem).headline(self)
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with fields changed by path, validated anew.

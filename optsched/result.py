@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from html import escape
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, SerializeAsAny, ValidationError
 
 from optsched.faults import InstanceError, lines, shown, validation_faults
-from optsched.instance import Document, Instance, find
+from optsched.instance import Document, Instance, find, html_rows
 from optsched.jsonfile import load
 from optsched.problems import ROOMS, problem
 
@@ -119,12 +118,8 @@ class Result(Document):
         return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(value)}</td></tr>"
-            for key, value in self.summary().items()
-        )
         table = "" if self.plan is None else self.frame().to_html(index=False, max_rows=12)
-        return f"<table>{rows}</table>{table}"
+        return html_rows(self.summary()) + table
 
 
 def figure(value: float) -> str:
