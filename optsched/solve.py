@@ -106,7 +106,7 @@ def solve(
     seed
         Seed of everything that is drawn: the same seed gives the same bytes.
     threads
-        Threads for HiGHS; one process can use one number only.
+        Threads for HiGHS.
 
     Returns
     -------
