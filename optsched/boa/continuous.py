@@ -116,6 +116,8 @@ def _offer_between(instance: BoaInstance, search: Search, low: Widths, high: Wid
     below = [row[:] for row in low]
     for i, row in enumerate(high):
         for e, k in enumerate(row):
+            if k == below[i][e]:
+                continue
             use = _totals(instance, below)[1]
             before, below[i][e] = below[i][e], k
             above = _totals(instance, below)[1]

@@ -235,8 +235,8 @@ def _offer_mixture(
     below, above = _neighbours(problem, dual)
     low = _widths(instance, problem, below, idle)
     high = _widths(instance, problem, above, idle)
-    room, step = problem.limit - below.use, above.use - below.use
-    share = min(1.0, room / step) if step > 0 else 0.0
+    room, span = problem.limit - below.use, above.use - below.use
+    share = min(1.0, room / span) if span > 0 else 0.0
     for step in continuous.STEPS_BACK:
         upper, lower = complementary(max(0.0, share - step))
         if search.offer(to_plan(instance, [(lower, low), (upper, high)])):
