@@ -1,4 +1,5 @@
 from . import boa as boa
+from . import cluster as cluster
 from .check import BrokenRule as BrokenRule
 from .check import Violation as Violation
 from .check import check as check

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched import terminal
+from optsched import cli_topology, terminal
 from optsched.faults import InstanceError
 from optsched.result import Result, Status, read_result, versions
 
@@ -60,6 +60,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
+app.add_typer(cli_topology.app, name="topology")
 
 
 def main() -> None:

@@ -94,8 +94,8 @@ def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[
             deep = "recursion" in detail["ctx"]["error"]
             yield (), "nested too deeply" if deep else "holds a lone surrogate: not valid text"
             continue
-        if (detail["type"] == "value_error" and not detail["loc"]) or _is_echo(detail):
-            continue  # an instance's `document_faults` are asked for directly
+        if detail["type"] == "document_faults" or _is_echo(detail):
+            continue  # `document_faults` are asked for directly
         path, above, here = _located(detail["loc"], place(cls))
         if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
             tag = str(here.node["discriminator"]["propertyName"])

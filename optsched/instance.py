@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from optsched.faults import Fault as Fault
 from optsched.faults import InstanceError as InstanceError
@@ -61,16 +62,8 @@ class Document(BaseModel):
         return dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
-class Instance(Document):
-    """Base of all instances: a name, where the data come from, and cross-field checks."""
-
-    problem: ClassVar[str]
-    example: ClassVar[str]
-
-    schema_id: str = Field(alias="schema")
-    name: str = Field(default="unnamed", description="Short name, used in tables and messages.")
-    description: str = Field(default="", description="What the instance is, in a sentence or two.")
-    source: str = Field(default="", description="Where the figures come from.")
+class CheckedDocument(Document):
+    """Base of documents whose fields must fit together: every fault is found, with its path."""
 
     @classmethod
     def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
@@ -80,9 +73,45 @@ class Instance(Document):
     @model_validator(mode="after")
     def _no_document_faults(self) -> Self:
         faults = list(self.document_faults(self.model_dump(by_alias=True)))
-        if faults:
-            raise ValueError("; ".join(lines(faults)))
+        if faults:  # a type of its own: `from_document` asks for these faults directly
+            text = "; ".join(lines(faults))
+            raise PydanticCustomError("document_faults", "{faults}", {"faults": text})
         return self
+
+    @classmethod
+    def from_document(cls, document: Any, origin: str = "document") -> Self:
+        """Validate a document as it comes out of `json.loads`.
+
+        Raises
+        ------
+        InstanceError
+            With all faults at once, each with its path.
+        """
+        if not isinstance(document, dict):
+            raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
+        faults: dict[tuple[str | int, ...], str] = {}
+        checked = None
+        try:
+            checked = cls.model_validate_json(encoded(document, origin), strict=True)
+        except ValidationError as error:
+            faults |= dict(validation_faults(error, cls))
+        for path, text in cls.document_faults(document):
+            faults.setdefault(path, text)
+        if faults or checked is None:
+            raise InstanceError(origin, lines(faults.items()))
+        return checked
+
+
+class Instance(CheckedDocument):
+    """Base of all instances: a name, where the data come from, and cross-field checks."""
+
+    problem: ClassVar[str]
+    example: ClassVar[str]
+
+    schema_id: str = Field(alias="schema")
+    name: str = Field(default="unnamed", description="Short name, used in tables and messages.")
+    description: str = Field(default="", description="What the instance is, in a sentence or two.")
+    source: str = Field(default="", description="Where the figures come from.")
 
     def __str__(self) -> str:
         return "  ".join([self.name, *(f"{key}: {text}" for key, text in self._headline().items())])
@@ -120,29 +149,6 @@ class Instance(Document):
         if faults:
             raise InstanceError("change of fields", faults)
         return type(self).from_document(document, origin=f"{self.name} after the change of fields")
-
-    @classmethod
-    def from_document(cls, document: Any, origin: str = "document") -> Self:
-        """Validate a document as it comes out of `json.loads`.
-
-        Raises
-        ------
-        InstanceError
-            With all faults at once, each with its path.
-        """
-        if not isinstance(document, dict):
-            raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-        faults: dict[tuple[str | int, ...], str] = {}
-        instance = None
-        try:
-            instance = cls.model_validate_json(encoded(document, origin), strict=True)
-        except ValidationError as error:
-            faults |= dict(validation_faults(error, cls))
-        for path, text in cls.document_faults(document):
-            faults.setdefault(path, text)
-        if faults or instance is None:
-            raise InstanceError(origin, lines(faults.items()))
-        return instance
 
 
 def read(source: str | Path) -> Instance:

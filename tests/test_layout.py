@@ -19,7 +19,7 @@ LAYERS = [
     {"check", "result"},
     {"solve", "highs"},
     {"export"},
-    {"cli", "tables", "terminal"},
+    {"cli", "cli_topology", "tables", "terminal"},
 ]
 ROOM_LAYERS = [
     {"instance", "plan", "check", "proof"},
@@ -93,6 +93,15 @@ def test_imports_of_a_room_point_down(room):
             assert parts[:2] != ["optsched", "cli"]
 
 
+@pytest.mark.parametrize("path", sorted((SOURCE / "cluster").rglob("*.py")), ids=str)
+def test_clusters_know_nothing_of_problems_and_solvers(path):
+    for name in imported(path):
+        parts = name.split(".")
+        if parts[0] == "optsched" and len(parts) > 1:
+            assert parts[1] in {"cluster", "faults", "instance", "jsonfile", "problems"}
+        assert parts[0] not in {"pyomo", "highspy", "typer", "rich"}
+
+
 def modules_after(statement):
     code = f"{statement}; import sys; print(' '.join(sys.modules))"
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -103,6 +112,8 @@ def modules_after(statement):
 def test_import_is_light():
     heavy = {"numpy", "scipy", "pandas", "pyomo", "highspy", "matplotlib", "networkx", "pydantic"}
     assert not modules_after("import optsched") & (heavy | {"typer", "rich"})
+    assert not modules_after("import optsched.cluster") & (heavy | {"yaml"})
+    assert not modules_after("import optsched.cli") & {"numpy", "networkx", "yaml"}
 
 
 @pytest.mark.parametrize("module", ["check", "boa.check", "boa.heuristics", "boa.exact"])

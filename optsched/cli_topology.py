@@ -1,0 +1,90 @@
+"""The commands `optsched topology ...`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optsched import terminal
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from optsched.cluster import Topology
+
+
+class FileFormat(StrEnum):
+    """Formats of files that describe clusters."""
+
+    SLURM = "slurm"
+    TOPOGRAPH = "topograph"
+    NODE_LINK = "node-link"
+    GRAPHML = "graphml"
+    LABELS = "labels"
+    NVIDIA_SMI = "nvidia-smi"
+
+
+app = typer.Typer(
+    cls=terminal.Commands,
+    no_args_is_help=True,
+    help="Import and show topologies of clusters.",
+    rich_markup_mode=None,
+)
+
+
+@app.command("import")
+def import_file(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="For example topology.conf.")],
+    file_format: Annotated[FileFormat, typer.Option("--format")],
+    gpus_per_node: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Where the file does not say it; ids are <node>/<index>."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
+    ] = None,
+) -> None:
+    """Read the topology of a cluster from a file of another program.
+
+    Example: optsched topology import topology.conf --format slurm --gpus-per-node 8 -o c.json
+    """
+    from optsched.cluster import import_topology
+    from optsched.instance import write
+
+    topology = import_topology(source, file_format.value, gpus_per_node)
+    if output is None:
+        typer.echo(topology.to_json(), nl=False)
+        return
+    write(topology, output)
+    terminal.show(_table(topology))
+
+
+@app.command()
+def show(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file written by import.")],
+) -> None:
+    """Show the levels of a topology, from the root down.
+
+    Example: optsched topology show cluster.json
+    """
+    from optsched.cluster import read_topology
+
+    terminal.show(_table(read_topology(source)))
+
+
+def _table(topology: Topology) -> Table:
+    """Return a row for each level from the root down: domains, and their GPUs."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in ("level", "domains", "available GPUs", "in each"):
+        table.add_column(heading, justify="left" if heading == "level" else "right")
+    for level in reversed(topology.levels):
+        sizes = [len(topology.gpus_in(int(domain))) for domain in topology.domains_at(level)]
+        ends = dict.fromkeys([min(sizes, default=0), max(sizes, default=0)])
+        each = " to ".join(f"{size:,}" for size in ends)
+        table.add_row(level, f"{len(sizes):,}", f"{sum(sizes):,}", each)
+    return table

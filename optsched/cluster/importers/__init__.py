@@ -1,0 +1,60 @@
+"""Topologies from the files that clusters already have: one module for each format."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optsched.problems import UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from optsched.cluster.topology import Topology
+
+FORMATS = {
+    "slurm": "optsched.cluster.importers.slurm:read_slurm",
+    "topograph": "optsched.cluster.importers.topograph:read_topograph",
+    "node-link": "optsched.cluster.importers.graphs:read_node_link",
+    "graphml": "optsched.cluster.importers.graphs:read_graphml",
+    "labels": "optsched.cluster.importers.labels:read_labels",
+    "nvidia-smi": "optsched.cluster.importers.nvidia:read_nvidia_smi",
+}
+
+
+def import_topology(
+    path: str | Path, file_format: str, gpus_per_node: int | None = None
+) -> Topology:
+    """Read the topology of a cluster from a file of another program.
+
+    Parameters
+    ----------
+    path
+        The file.
+    file_format
+        ``"slurm"``: topology.conf or topology.yaml, tree or block; ``"topograph"``: JSON of
+        Topograph's graph engine; ``"node-link"`` and ``"graphml"``: a graph of networkx;
+        ``"labels"``: CSV with the columns node, gpus and one for each level from the closest up;
+        ``"nvidia-smi"``: what ``nvidia-smi topo -m`` prints.
+    gpus_per_node
+        Where the file does not say how many GPUs a node has: they get the ids ``"<node>/<index>"``.
+
+    Raises
+    ------
+    InstanceError
+        If the file does not parse, with line and column, or is no tree of domains.
+    UnknownNameError
+        If there is no such format.
+    OSError
+        If the file cannot be read.
+    """
+    if file_format not in FORMATS:
+        raise UnknownNameError("format", file_format, list(FORMATS))
+    if gpus_per_node is not None and not 1 <= gpus_per_node <= 1024:
+        raise ValueError(f"GPUs per node must be from 1 to 1024, found {gpus_per_node}")
+    module, function = FORMATS[file_format].split(":")
+    read: Callable[[Path, int | None], Topology] = getattr(
+        importlib.import_module(module), function
+    )
+    return read(Path(path), gpus_per_node)

@@ -1,0 +1,90 @@
+"""The matrix that `nvidia-smi topo -m` prints: how the GPUs of one node are connected."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from optsched.cluster.bottleneck import bottleneck_bandwidths, bottleneck_topology
+from optsched.cluster.importers.text import located, read_text
+from optsched.faults import InstanceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from optsched.cluster.topology import Topology
+
+# From far to near; SOC is what older drivers call SYS. NVLinks are nearer than all of them, the
+# nearer the more of them are bonded.
+FAR_TO_NEAR = ("SYS", "NODE", "PHB", "PXB", "PIX")
+_GPU = re.compile(r"GPU[0-9]+")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def read_nvidia_smi(path: Path, gpus_per_node: int | None) -> Topology:
+    """Read the matrix of one node; its GPUs get the ids ``"node/<index>"``.
+
+    Levels are the kinds of connection that occur, from the nearest: for example NV2, NV1, SYS. Two
+    GPUs stand at the level of the weakest connection on their best way, which may lead through
+    other GPUs.
+    """
+    text, origin = _COLOUR.sub("", read_text(path)), str(path)
+    try:
+        kinds = _kinds(text)
+    except ValueError as error:
+        raise InstanceError(origin, [str(error)]) from None
+    if gpus_per_node is not None and gpus_per_node != len({one for one, _ in kinds}):
+        count = len({one for one, _ in kinds})
+        raise InstanceError(origin, [f"has {count} GPUs, not {gpus_per_node} per node"])
+    graph: nx.Graph[str] = nx.Graph()
+    for (one, other), kind in kinds.items():
+        graph.add_node(one, gpus=[f"node/{one.removeprefix('GPU')}"])
+        if one != other:
+            graph.add_edge(one, other, bandwidth=_nearness(kind))
+    name: dict[float, str] = {_nearness(kind): kind for kind in kinds.values()}
+    widths = bottleneck_bandwidths(graph)
+    return bottleneck_topology(graph, [name[w] for w in widths] or ["GPU"], widths[:-1])
+
+
+def _kinds(text: str) -> dict[tuple[str, str], str]:
+    """Return the kind of connection of each ordered pair of GPUs, and "X" of a GPU with itself."""
+    lines = list(re.finditer(r"[^\n]+", text))
+    heads = (line for line in lines if line[0].split()[:1] == ["GPU0"])
+    header = next((line for line in heads if "X" not in line[0].split()), None)
+    if header is None:
+        raise ValueError("line 1, column 1: expected a line that begins with GPU0, GPU1, ...")
+    columns = [name for name in header[0].split() if _GPU.fullmatch(name)]
+    kinds: dict[tuple[str, str], str] = {}
+    for line in lines[lines.index(header) + 1 :]:
+        cells = list(re.finditer(r"\S+", line[0]))
+        if not cells or not _GPU.fullmatch(cells[0][0]):
+            continue
+        row = cells[0][0]
+        place = located(text, line.start())
+        if row not in columns or len(cells) <= len(columns):
+            raise ValueError(f"{place}: {row} has no cell for each of {len(columns)} GPUs")
+        for column, cell in zip(columns, cells[1:], strict=False):
+            kind = "SYS" if cell[0] == "SOC" else cell[0]
+            if (kind == "X") != (row == column) or not re.fullmatch(_KIND, kind):
+                place = located(text, line.start() + cell.start())
+                raise ValueError(f"{place}: '{kind}' cannot connect {row} with {column}")
+            if kinds.setdefault((column, row), kind) != kind:
+                place = located(text, line.start() + cell.start())
+                other = kinds[column, row]
+                raise ValueError(f"{place}: {kind}, but {other} from {column} to {row}")
+            kinds[row, column] = kind
+    missing = [name for name in columns if (name, name) not in kinds]
+    if missing:
+        raise ValueError(f"{located(text, header.start())}: there is no line for {missing[0]}")
+    return kinds
+
+
+_KIND = re.compile(rf"X|NV[1-9][0-9]?|{'|'.join(FAR_TO_NEAR)}")
+
+
+def _nearness(kind: str) -> float:
+    if kind.startswith("NV"):
+        return len(FAR_TO_NEAR) + int(kind[2:])
+    return FAR_TO_NEAR.index(kind) + 1 if kind in FAR_TO_NEAR else 0

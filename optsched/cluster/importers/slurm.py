@@ -1,0 +1,141 @@
+"""Slurm's network topology, of both plugins: topology/tree and topology/block."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from optsched.cluster.importers.nested import Row, nested_topology
+from optsched.cluster.importers.slurm_conf import parse_conf
+from optsched.cluster.importers.switches import switch_topology
+from optsched.cluster.importers.text import gpu_ids, read_text
+from optsched.cluster.treefaults import some
+from optsched.faults import InstanceError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from optsched.cluster.importers.wiring import Field, Switch, Wiring
+    from optsched.cluster.topology import Topology
+
+    Entry = tuple[str, list[str], list[str]]  # name, child switches, nodes
+
+
+def read_slurm(path: Path, gpus_per_node: int | None) -> Topology:
+    """Read topology.conf, or topology.yaml if the name of the file ends so."""
+    text, origin = read_text(path), str(path)
+    if path.suffix in (".yaml", ".yml"):
+        from optsched.cluster.importers.slurm_yaml import parse_yaml
+
+        wiring = parse_yaml(text, origin)
+    else:
+        wiring = parse_conf(text, origin)
+    return _topology(wiring, gpus_per_node, origin)
+
+
+def _topology(wiring: Wiring, gpus_per_node: int | None, origin: str) -> Topology:
+    if bool(wiring.switches) == bool(wiring.blocks):
+        found = "both" if wiring.blocks else "neither"
+        raise InstanceError(origin, [f"expected either switches or blocks, found {found}"])
+    entries = _entries([*wiring.switches, *wiring.blocks], origin)
+    nodes = {node for *_, nodes in entries for node in nodes}
+    both = [name for name, *_ in entries if name in nodes]
+    faults = [f"'{name}' names both a node and a switch or block" for name in both]
+    if faults:
+        raise InstanceError(origin, faults)
+    if wiring.blocks:
+        ratios = _ratios(wiring.sizes, origin)
+        return _blocks(entries, ratios, gpus_per_node, origin)
+    return _switches(entries, gpus_per_node, origin)
+
+
+def _entries(switches: list[Switch], origin: str) -> list[Entry]:
+    """Expand all hostlists; every fault of the file at once."""
+    names: dict[str, str] = {}
+    entries: list[Entry] = []
+    faults: list[str] = []
+    for switch in switches:
+        name, place = switch.name.value, switch.name.place
+        if name in names:
+            faults.append(f"{place}: '{name}' is already defined at {names[name]}")
+        names.setdefault(name, place)
+        try:
+            children = switch.children.names() if switch.children else []
+            entries.append((name, children, switch.nodes.names() if switch.nodes else []))
+        except ValueError as error:
+            faults.append(str(error))
+    faults += [] if faults else _unknown_children(switches, entries)
+    if faults:
+        raise InstanceError(origin, faults)
+    return entries
+
+
+def _unknown_children(switches: list[Switch], entries: list[Entry]) -> Iterator[str]:
+    names = [name for name, *_ in entries]
+    known = set(names)
+    for switch, (_, children, _) in zip(switches, entries, strict=True):
+        for child in children:
+            if child not in known and switch.children:
+                hint = nearest(child, some(child, names))
+                yield f"{switch.children.place}: there is no switch '{child}'; {hint}"
+
+
+def _switches(entries: list[Entry], gpus_per_node: int | None, origin: str) -> Topology:
+    fabric: nx.DiGraph[str] = nx.DiGraph()
+    gpus: dict[str, list[str]] = {}
+    for name, children, nodes in entries:
+        fabric.add_node(name, height=1)
+        fabric.add_edges_from((name, child) for child in [*children, *nodes])
+        gpus |= {node: gpu_ids(node, gpus_per_node, origin) for node in nodes}
+    parts = [next(n for n in fabric if n in p) for p in nx.weakly_connected_components(fabric)]
+    if len(parts) > 1:
+        shown = ", ".join(f"'{name}'" for name in parts)
+        text = f"no switch stands above the separate parts with {shown}, so no job can span them"
+        raise InstanceError(origin, [f"{text}: import them one by one"])
+    return switch_topology(fabric, gpus, ["node"], origin)
+
+
+def _ratios(sizes: Field | None, origin: str) -> list[int]:
+    """Return how many base blocks stand in each aggregated block, ascending."""
+    if sizes is None:
+        return []
+    if not re.fullmatch(r"[1-9][0-9]{0,8}(,[1-9][0-9]{0,8})*", sizes.value):
+        text = f"expected sizes of blocks such as 4,16, found '{sizes.value}'"
+        raise InstanceError(origin, [f"{sizes.place}: {text}"])
+    base, *rest = sorted({int(size) for size in sizes.value.split(",")})
+    for size in rest:
+        if size % base or (size // base).bit_count() != 1:
+            text = f"the size {size} is not a power of two times the base size {base}"
+            raise InstanceError(origin, [f"{sizes.place}: {text}"])
+    return [size // base for size in rest]
+
+
+def _blocks(
+    entries: list[Entry], ratios: list[int], gpus_per_node: int | None, origin: str
+) -> Topology:
+    """Put nodes in base blocks, and runs of consecutive base blocks in aggregated blocks."""
+    _refuse_shared_nodes(entries, origin)
+    names = [name for name, *_ in entries]
+    rows: list[Row] = []
+    for number, (block, _, nodes) in enumerate(entries):
+        around = [block]
+        for ratio in ratios:
+            run = names[number - number % ratio :][:ratio]
+            around.append(f"{run[0]}..{run[-1]}")
+        rows += [Row(node, gpu_ids(node, gpus_per_node, origin), around) for node in nodes]
+    return nested_topology(["block", *(f"{ratio}-blocks" for ratio in ratios)], rows, origin)
+
+
+def _refuse_shared_nodes(entries: list[Entry], origin: str) -> None:
+    holder: dict[str, str] = {}
+    faults: list[str] = []
+    for block, _, nodes in entries:
+        for node in nodes:
+            if node in holder:
+                faults.append(f"node '{node}' is in block '{holder[node]}' and in block '{block}'")
+            holder.setdefault(node, block)
+    if faults:
+        raise InstanceError(origin, faults)

@@ -1,0 +1,82 @@
+"""The lines of Slurm's topology.conf.
+
+Facts of the format: https://slurm.schedmd.com/topology.conf.html; keys in any case, comments from
+``#``, lines that go on after a backslash.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from optsched.cluster.importers.text import line_and_column, located
+from optsched.cluster.importers.wiring import Field, Switch, Wiring
+from optsched.faults import InstanceError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEYS = ("SwitchName", "Switches", "Nodes", "LinkSpeed", "BlockName", "BlockSizes")
+_NO_TEXT = re.compile(r"#[^\n]*|\\\r?\n")
+_PAIR = re.compile(r'([^\s=]+)[ \t]*=[ \t]*("[^"\n]*"|[^\s"]+)(?!\S)|\S+')
+
+
+def parse_conf(text: str, origin: str) -> Wiring:
+    """Parse topology.conf.
+
+    Raises
+    ------
+    InstanceError
+        With every line that does not parse.
+    """
+    wiring = Wiring([], [], None)
+    faults: list[str] = []
+    plain = _NO_TEXT.sub(lambda match: " " * len(match[0]), text)  # offsets stay the same
+    for line in re.finditer(r"[^\n]*\S[^\n]*", plain):
+        try:
+            pairs = dict(_pairs(text, plain, line.start(), line.end()))
+            wiring = _with_line(wiring, pairs)
+        except ValueError as error:
+            blanks = len(line[0]) - len(line[0].lstrip())
+            place = located(text, line.start() + blanks)
+            faults.append(str(error) if str(error)[:5] == "line " else f"{place}: {error}")
+    if faults:
+        raise InstanceError(origin, faults)
+    return wiring
+
+
+def _pairs(text: str, plain: str, start: int, end: int) -> Iterator[tuple[str, Field]]:
+    known = {key.lower(): key for key in KEYS}
+    found: set[str] = set()
+    for match in _PAIR.finditer(plain, start, end):
+        place = located(text, match.start())
+        if match[1] is None:
+            raise ValueError(f"{place}: expected KEY=VALUE, found '{match[0]}'")
+        key = known.get(match[1].lower())
+        if key is None:
+            raise ValueError(f"{place}: the key '{match[1]}' is unknown; {nearest(match[1], KEYS)}")
+        if key in found:
+            raise ValueError(f"{place}: {key} stands twice in its line")
+        found.add(key)
+        value = match[2].strip('"')
+        yield key, Field(value, line_and_column(text, match.start(2) + match[2].startswith('"')))
+
+
+def _with_line(wiring: Wiring, pairs: dict[str, Field]) -> Wiring:
+    kinds = [key for key in ("SwitchName", "BlockName", "BlockSizes") if key in pairs]
+    if len(kinds) != 1:
+        found = " and ".join(kinds) or "none"
+        raise ValueError(f"expected one of SwitchName, BlockName and BlockSizes, found {found}")
+    nodes, switches = pairs.get("Nodes"), pairs.get("Switches")
+    if kinds == ["BlockSizes"]:
+        return Wiring(wiring.switches, wiring.blocks, pairs["BlockSizes"])
+    name = pairs[kinds[0]]
+    if kinds == ["BlockName"]:
+        if nodes is None or switches is not None:
+            raise ValueError(f"block '{name.value}' needs Nodes, and nothing else")
+        wiring.blocks.append(Switch(name, None, nodes))
+        return wiring
+    if (nodes is None) == (switches is None):
+        raise ValueError(f"switch '{name.value}' needs either Nodes or Switches")
+    wiring.switches.append(Switch(name, switches, nodes))
+    return wiring
