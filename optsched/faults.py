@@ -72,7 +72,8 @@ class Place:
         for place in (self, *options):
             if part in place.node.get("properties", {}):
                 return self._at(place.node["properties"][part])
-        return self._at({})
+        values = self.node.get("additionalProperties")  # of an object with free keys
+        return self._at(values if isinstance(values, dict) else {})
 
     def _at(self, node: dict[str, Any]) -> Place:
         while "$ref" in node:
@@ -154,7 +155,7 @@ def _located(loc: Path, here: Place) -> tuple[Path, Place, Place]:
         tagged = here.tagged(part)
         if tagged is not None:
             here = tagged
-        elif isinstance(part, int) or here.fields:
+        elif isinstance(part, int) or here.fields or here.node.get("additionalProperties"):
             path.append(part)
             above, here = here, here.inside(part)
     return tuple(path), above, here

@@ -16,6 +16,7 @@ from optsched.cluster.binning import (
     kmeans_as_released,
     kmeans_by_silhouette,
 )
+from optsched.cluster.kmeans import best_clusters
 from strategies import law
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "pal"
@@ -88,6 +89,19 @@ def test_the_geometric_guarantee_holds_exactly(case):
         assert value <= score <= (1 + epsilon) * value
         assert Fraction(score) <= (1 + Fraction(epsilon)) * Fraction(value)
         assert Fraction(score) <= Fraction(binned.guarantee) * Fraction(value)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.05, 0.1, 0.5, 1.0])
+def test_powers_are_their_own_values_and_their_neighbours_are_bounded(epsilon):
+    """A logarithm or a power rounded the wrong way shows here."""
+    exponents = np.arange(-29 if epsilon == 1 else -50, 39 if epsilon == 1 else 61)
+    powers = (1 + epsilon) ** exponents.astype(float)
+    assert (geometric(powers, epsilon).scores == powers).all()
+    for step in (-2, -1, 1, 2):
+        beside = powers + step * np.spacing(powers)
+        for value, score in zip(beside, geometric(beside, epsilon).scores, strict=True):
+            assert value <= score
+            assert Fraction(score) <= (1 + Fraction(epsilon)) * Fraction(value)
 
 
 @given(cases())
@@ -208,9 +222,14 @@ def test_kmeans_by_silhouette_finds_the_groups():
 
 
 def test_an_outlier_is_measured_by_the_sample_deviation_of_all_gpus():
-    """The last GPU lies 3.01, then 2.96 sample deviations above the mean (3.10 of the population)."""
+    """The last GPU lies 3.01, then 2.96 deviations above the mean (3.10 of the population)."""
     assert len(kmeans_as_released([1.0, 1.001] * 5 + [9.0]).values) == 3
     assert len(kmeans_as_released([0.94, 1.06] * 5 + [2.0]).values) == 2
+
+
+def test_of_equal_silhouettes_the_first_is_taken():
+    """As the released code means to: `index(max(...))`."""
+    assert best_clusters({2: 0.5, 3: 0.75, 4: 0.75}) == 3
 
 
 def test_kmeans_values_are_no_bounds():

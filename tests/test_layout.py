@@ -110,7 +110,17 @@ def modules_after(statement):
 
 
 def test_import_is_light():
-    heavy = {"numpy", "scipy", "pandas", "pyomo", "highspy", "matplotlib", "networkx", "pydantic"}
+    heavy = {
+        "numpy",
+        "scipy",
+        "pandas",
+        "pyomo",
+        "highspy",
+        "matplotlib",
+        "networkx",
+        "pydantic",
+        "sklearn",
+    }
     assert not modules_after("import optsched") & (heavy | {"typer", "rich"})
     assert not modules_after("import optsched.cluster") & (heavy | {"yaml"})
     assert not modules_after("import optsched.cli") & {"numpy", "networkx", "yaml"}

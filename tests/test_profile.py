@@ -253,7 +253,7 @@ def written(tmp_path, text):
 
 
 def test_csv_is_read(tmp_path):
-    text = "gpu,node,V_A,V_big model,bin_A\n\n0, n1 ,1.0,0.98,7\n,,,,\n1,n1,1.5,1e0,7\n"
+    text = "gpu,node,V_A,V_big model,bin_A\n\n 0 ,n1, 1.0,0.98,7\n,,,,\n1,n1,1.5,1e0,7\n"
     for start in ("", "\ufeff"):
         profile = read_profile_csv(written(tmp_path, start + text), "single-run", "a source")
         assert profile == Profile(
@@ -348,3 +348,10 @@ def test_no_gpu_of_longhorn_is_an_outlier_for_good():
     runs = [(row["gpu_index"], "A", float(row["norm_median"])) for row in rows]
     assert not Profile.from_runs(runs, "persistent").outliers("A", above=1.13)
     assert max(float(row["norm_max"]) for row in rows) > 3.5
+
+
+def test_faults_below_a_free_key_have_their_whole_path():
+    document = {"gpus": ["a", "b"], "slowdown": {"A": [1.0, "x"]}, "kind": "persistent"}
+    with pytest.raises(InstanceError) as error:
+        Profile.from_document(document, "profile")
+    assert error.value.faults == ['slowdown.A[1]: expected a number, found "x"']

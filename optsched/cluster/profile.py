@@ -7,11 +7,10 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from optsched.faults import InstanceError, lines, shown
-from optsched.instance import Document, Fault, Positive
+from optsched.faults import InstanceError, shown
+from optsched.instance import CheckedDocument, Fault, Positive
 from optsched.problems import UnknownNameError
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 Kind = Literal["persistent", "single-run"]
 
 
-class Profile(Document):
+class Profile(CheckedDocument):
     """Slowdowns V[class, GPU] relative to the median GPU of the cluster that was measured.
 
     Source: PM-Scores of Jain et al., "PAL: A Variability-Aware Policy for Scheduling ML Workloads
@@ -63,14 +62,6 @@ class Profile(Document):
                 yield path, "the id of an application class must not be empty"
             if isinstance(values, list | tuple):
                 yield from ((path + tail, text) for tail, text in _value_faults(values, ids))
-
-    @model_validator(mode="after")
-    def _no_document_faults(self) -> Self:
-        faults = list(self.document_faults(self.model_dump()))
-        if faults:  # a type of its own: whoever holds a profile asks `document_faults` directly
-            text = "; ".join(lines(faults))
-            raise PydanticCustomError("document_faults", "{faults}", {"faults": text})
-        return self
 
     @classmethod
     def from_runs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -74,7 +75,7 @@ def _lines(path: Path) -> Iterator[_Line]:
     except UnicodeDecodeError as error:
         message = f"byte {error.start} is not UTF-8 text; expected a CSV file"
         raise InstanceError(str(path), [message]) from None
-    reader = csv.reader(text.splitlines(), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
             cells = [cell.strip() for cell in row]
