@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance, JobClass, Speedup
 
-Floats = "NDArray[np.float64]"
-Ints = "NDArray[np.intp]"
-
 
 class Path(NamedTuple):
     """One column per phase of a chain, and what the columns add up to."""

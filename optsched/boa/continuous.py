@@ -16,6 +16,7 @@ import numpy as np
 from optsched.boa import check, proof
 from optsched.boa.arrays import complementary, curve, to_plan
 from optsched.boa.instance import Amdahl, Power, Table
+from optsched.boa.price import HAIR
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance, Speedup
@@ -26,7 +27,6 @@ Widths = list[list[float]]
 LARGEST_PRICE = 1e30
 SMALLEST_PRICE = 1e-30
 STEPS_BACK = (0.0, *(2.0**n for n in range(-52, 1)))
-HAIR = 1e-12  # floats closer than this to the limit count as beyond it
 DOUBLINGS = tuple(2.0**n for n in range(1, 200))
 
 

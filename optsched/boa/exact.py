@@ -19,7 +19,7 @@ from optsched.boa.arrays import (
 )
 from optsched.boa.closing import close
 from optsched.boa.plan import BoaCertificate
-from optsched.boa.price import Dual, maximise, respond
+from optsched.boa.price import HAIR, Dual, maximise, respond
 from optsched.solve import Infeasible, SolverDisagreement
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ SAFETY = 1e-15
 BLUR = 1e-10  # rounding that matters, relative to the value
 # Figures of two solvers that differ by more than this, relatively, contradict each other.
 DISAGREEMENT = 1e-6
-HAIR = 1e-12
 
 
 def exact(instance: BoaInstance, search: Search) -> BoaCertificate:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Two floats that differ by less than this, relatively, are taken for equal in the search; whether
 # a plan keeps within its limit is decided exactly, elsewhere.
 ROUNDING = 1e-13
+HAIR = 1e-12  # plans closer than this to the limit, relatively, are taken for beyond it when mixed
 
 
 class Dual(NamedTuple):
