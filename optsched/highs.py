@@ -151,28 +151,31 @@ def solve(
     ValueError
         If HiGHS refuses an option or the program.
     """
-    scaled, cost_scale, row_scale = _scaled(program)
-    highs = highspy.Highs()
-    set_option(highs, "output_flag", False)
-    set_option(highs, "threads", threads)
-    set_option(highs, "random_seed", seed)
+    scaled, scale, row_scale = _scaled(program)
+    highs = new(seed=seed, threads=threads)
     set_option(highs, "mip_rel_gap", gap)
     set_option(highs, "mip_abs_gap", 0.0)
     if time_limit_s is not None:
         set_option(highs, "time_limit", time_limit_s)
-    _pass(highs, scaled)
+    load(highs, scaled)
     if start is not None and program.integer.any():
         highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
-    returned = _run(highs)
-    if returned is None:
-        return Outcome("interrupted", None, None, -np.inf, None, 0, "left behind after Ctrl-C")
-    outcome = _outcome(highs, returned, is_integer=bool(program.integer.any()))
+    outcome = run(highs, is_integer=bool(program.integer.any()))
     duals = outcome.row_duals
     return outcome._replace(
-        objective=None if outcome.objective is None else outcome.objective / cost_scale,
-        bound=outcome.bound / cost_scale,
-        row_duals=None if duals is None else duals * row_scale / cost_scale,
+        objective=None if outcome.objective is None else outcome.objective / scale,
+        bound=outcome.bound / scale,
+        row_duals=None if duals is None else duals * row_scale / scale,
     )
+
+
+def new(*, seed: int, threads: int) -> highspy.Highs:
+    """Return a silent HiGHS without a program."""
+    highs = highspy.Highs()
+    set_option(highs, "output_flag", False)
+    set_option(highs, "threads", threads)
+    set_option(highs, "random_seed", seed)
+    return highs
 
 
 def set_option(highs: highspy.Highs, name: str, value: float) -> None:
@@ -192,17 +195,22 @@ def _scaled(program: Program) -> tuple[Program, float, NDArray[np.float64]]:
 
     It also drops coefficients below 1e-9 and refuses those above 1e15.
     """
-    cost_scale = float(_power_of_two(np.abs(program.cost).max(), *LARGEST_COST))
+    scale = cost_scale(program)
     row_scale = _power_of_two(abs(program.matrix).max(axis=1).toarray(), *LARGEST_IN_ROW)
     scaled = replace(
         program,
-        cost=program.cost * cost_scale,
-        offset=program.offset * cost_scale,
+        cost=program.cost * scale,
+        offset=program.offset * scale,
         matrix=program.matrix.multiply(row_scale[:, None]).tocsr(),
         row_lower=program.row_lower * row_scale,
         row_upper=program.row_upper * row_scale,
     )
-    return scaled, cost_scale, row_scale
+    return scaled, scale, row_scale
+
+
+def cost_scale(program: Program) -> float:
+    """Return the power of two that brings the cost to a size that suits HiGHS' tolerances."""
+    return float(_power_of_two(np.abs(program.cost).max(), *LARGEST_COST))
 
 
 def _power_of_two(largest: Any, low: float, high: float) -> Any:
@@ -211,7 +219,14 @@ def _power_of_two(largest: Any, low: float, high: float) -> Any:
     return np.exp2(np.rint(np.log2(wanted / np.where(largest > 0, largest, wanted))))
 
 
-def _pass(highs: highspy.Highs, program: Program) -> None:
+def load(highs: highspy.Highs, program: Program) -> None:
+    """Pass a program to HiGHS as it is.
+
+    Raises
+    ------
+    ValueError
+        If HiGHS refuses it.
+    """
     matrix = program.matrix
     rows, columns = matrix.shape
     status = highs.passModel(
@@ -235,7 +250,20 @@ def _pass(highs: highspy.Highs, program: Program) -> None:
         raise ValueError(f"HiGHS refuses the program of {rows} rows and {columns} columns")
 
 
-def _run(highs: highspy.Highs) -> HighsStatus | None:
+def run(
+    highs: highspy.Highs, *, is_integer: bool = False, pool: ThreadPoolExecutor | None = None
+) -> Outcome:
+    """Run HiGHS on the program that was loaded; Ctrl-C gives what it has by then.
+
+    For many short runs, `pool` is where they all take place: one thread of its own.
+    """
+    returned = _run(highs, pool or ThreadPoolExecutor(1), keep=pool is not None)
+    if returned is None:
+        return Outcome("interrupted", None, None, -np.inf, None, 0, "left behind after Ctrl-C")
+    return _outcome(highs, returned, is_integer=is_integer)
+
+
+def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> HighsStatus | None:
     """Run HiGHS in a thread of its own, so that Ctrl-C reaches this one; None if it hangs on then.
 
     HiGHS fixes the number of its threads once for each thread that calls it; a fresh one may have
@@ -244,10 +272,10 @@ def _run(highs: highspy.Highs) -> HighsStatus | None:
     ends after it.
     """
     highs.HandleUserInterrupt = True
-    pool = ThreadPoolExecutor(1)
     with _standard_output_to_error():
         running = pool.submit(highs.run)
-        pool.shutdown(wait=False)
+        if not keep:
+            pool.shutdown(wait=False)
         try:
             return running.result()
         except KeyboardInterrupt:

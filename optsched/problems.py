@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from optsched.check import BrokenRule
     from optsched.instance import Document, Instance
     from optsched.result import Result
     from optsched.solve import Search
 
-ROOMS = {"boa": "optsched.boa.problem"}
+ROOMS = {"boa": "optsched.boa.problem", "pal": "optsched.pal.problem"}
 
 
 class UnknownNameError(LookupError):
@@ -77,6 +78,9 @@ class Problem:
         (instance, plan) -> one row per decision.
     summary, headline, decisions
         Texts for tables: the figures of a result, what an instance asks for, a plan in short.
+    plot
+        (instance, plan, axes or None) -> the axes with a picture of the plan; None if the problem
+        has no picture.
     """
 
     name: str
@@ -96,6 +100,7 @@ class Problem:
     summary: Callable[[Any, Result], dict[str, str]]
     headline: Callable[[Any], dict[str, str]]
     decisions: Callable[[Any, Any], list[dict[str, str]]]
+    plot: Callable[[Any, Any, Axes | None], Axes] | None = None
 
     def method(self, name: str) -> Method:
         """Look a method up by its name."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from optsched.faults import Fault
 
@@ -89,9 +90,23 @@ class Result(Document):
         ValueError
             If there is no plan, or the result was read from a file without `of(instance)`.
         """
-        if self.plan is None:
-            raise ValueError(f"the result has no plan: {self.status}")
-        return problem(self.problem).frame(self._attached(), self.plan)
+        plan = self._decided()
+        return problem(self.problem).frame(self._attached(), plan)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the plan, and return the axes; by default on a new figure.
+
+        Raises
+        ------
+        ValueError
+            If there is no plan, if the problem has no picture, or if the result was read from a
+            file without `of(instance)`.
+        """
+        draw = problem(self.problem).plot
+        if draw is None:
+            raise ValueError(f"results of '{self.problem}' have no picture; see frame()")
+        plan = self._decided()
+        return draw(self._attached(), plan, ax)
 
     def summary(self) -> dict[str, str]:
         """Return the headline figures as text, by name."""
@@ -105,6 +120,11 @@ class Result(Document):
         if self.gap is not None:
             head["gap"] = f"{self.gap:.2e}" if 0 < self.gap < 1e-4 else f"{100 * self.gap:.2f} %"
         return head | {"time": f"{self.seconds:.3f} s"}
+
+    def _decided(self) -> Document:
+        if self.plan is None:
+            raise ValueError(f"the result has no plan: {self.status}")
+        return self.plan
 
     def _attached(self) -> Instance:
         if self._instance is None:

@@ -6,6 +6,12 @@ from .bottleneck import bottleneck_topology as bottleneck_topology
 from .importers import FORMATS as FORMATS
 from .importers import import_topology as import_topology
 from .plot import plot_topology as plot_topology
+from .power import GPU_POWER as GPU_POWER
+from .power import NODE_POWER as NODE_POWER
+from .power import GpuPower as GpuPower
+from .power import NodePower as NodePower
+from .power import gpu_power as gpu_power
+from .power import node_power as node_power
 from .profile import Profile as Profile
 from .profile_csv import read_profile_csv as read_profile_csv
 from .topology import Domain as Domain

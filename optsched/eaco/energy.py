@@ -1,0 +1,251 @@
+"""What groups of jobs take: phases, slowdowns, energy, in exact rational numbers.
+
+Part of the judge: it imports neither numpy nor solvers and shares no code with the methods.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.eaco.plan import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from optsched.eaco.instance import EacoInstance, Job, Nodes
+    from optsched.eaco.interference import Rates
+
+JOULES_PER_KWH = 3_600_000
+
+
+class Phase(NamedTuple):
+    """A stretch of a group's run in which the same jobs are active.
+
+    Attributes
+    ----------
+    jobs
+        Ids of the active jobs.
+    seconds
+        How long it takes until the first of them ends.
+    gpu_w
+        Watts of each GPU.
+    rates
+        Work per second of each active job, relative to running alone at full power.
+    """
+
+    jobs: tuple[str, ...]
+    seconds: Fraction
+    gpu_w: Fraction
+    rates: dict[str, Fraction]
+
+
+class Book:
+    """The entries of an instance by id, and the exact figures of groups of its jobs."""
+
+    def __init__(self, instance: EacoInstance) -> None:
+        self.instance = instance
+        self.jobs = {job.id: job for job in instance.jobs}
+        self.types = {kind.id: kind for kind in instance.types}
+        self.nodes = {nodes.id: nodes for nodes in instance.nodes}
+        self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
+
+    def speed(self, job: Job, nodes: Nodes) -> Fraction:
+        """Return the speed of a job alone, relative to what its work is stated for."""
+        return Fraction(self.types[job.type].speeds.get(nodes.gpu, 1.0))
+
+    def rates(self, jobs: Sequence[str], nodes: Nodes) -> Rates:
+        """Return the rates by type of jobs side by side at full power."""
+        return self.instance.rates[nodes.gpu].of([self.jobs[name].type for name in jobs])
+
+    def level(self, group: Group) -> tuple[Fraction, Fraction, Fraction | None]:
+        """Return rate, relative power and watt limit of a group's power level."""
+        for level in self.gpus[self.nodes[group.nodes].gpu].levels:
+            if level.id == group.level:
+                return Fraction(level.rate), Fraction(level.power), Fraction(level.limit_w)
+        return Fraction(1), Fraction(1), None
+
+    def utilisation(self, jobs: Sequence[str], nodes: Nodes) -> Fraction:
+        """Return the utilisation of GPUs that jobs share at full power; it may exceed 1."""
+        types = [self.jobs[name].type for name in jobs]
+        measured = self.instance.rates[nodes.gpu].measured.get(tuple(sorted(types)))
+        if measured is not None and measured.utilisation is not None:
+            return Fraction(measured.utilisation)
+        rates = self.rates(jobs, nodes).by_type
+        terms = (Fraction(self.types[kind].utilisation) * rates[kind] for kind in types)
+        return sum(terms, Fraction(0))
+
+    def gpu_w(self, jobs: Sequence[str], group: Group) -> Fraction:
+        """Return the watts of each GPU while some jobs of a group are active."""
+        nodes = self.nodes[group.nodes]
+        types = tuple(sorted(self.jobs[name].type for name in jobs))
+        measured = self.instance.rates[nodes.gpu].measured.get(types)
+        if measured is not None and measured.gpu_power_w is not None:
+            watts = Fraction(measured.gpu_power_w)
+        else:
+            watts = self.gpus[nodes.gpu].power.watts(self.utilisation(jobs, nodes))
+        _, power, limit = self.level(group)
+        return watts * power if limit is None else min(watts * power, limit)
+
+    def node_share_w(self, nodes: Nodes) -> Fraction:
+        """Return the watts of a node outside its GPUs, above sleep, by GPU."""
+        return (Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w)) / nodes.gpus
+
+    def wake_j(self, nodes: Nodes) -> Fraction:
+        """Return the joules of waking a node, above those of sleeping on."""
+        asleep = Fraction(nodes.power.wake_s) * Fraction(nodes.power.sleep_w)
+        return nodes.power.wake_energy_j - asleep
+
+    def is_moved(self, job: Job, group: Group) -> bool:
+        """Tell whether a job runs now, and the group has other GPUs."""
+        place = self.instance.location_of.get(job.id)
+        return place is not None and place.id != group.location
+
+    def work_s(self, job: Job, group: Group) -> Fraction:
+        """Return the seconds that a job would take alone at full power where the group is."""
+        work = Fraction(job.work_s) / self.speed(job, self.nodes[group.nodes])
+        return work + Fraction(job.migration_s) if self.is_moved(job, group) else work
+
+    def slowdown(self, job: Job, group: Group) -> Fraction:
+        """Return 1 / the rate of a job while all of its group run."""
+        rates = self.rates(group.jobs, self.nodes[group.nodes]).by_type
+        return 1 / (rates[job.type] * self.level(group)[0])
+
+    def latest_s(self, job: Job, group: Group) -> Fraction:
+        """Return when a job ends if the whole group ran on throughout."""
+        return self.work_s(job, group) * self.slowdown(job, group)
+
+    def phases(self, group: Group) -> list[Phase]:
+        """Return the phases of a group's run to completion, in order."""
+        left = {name: self.work_s(self.jobs[name], group) for name in group.jobs}
+        phases: list[Phase] = []
+        while left:
+            active = tuple(left)
+            rates, watts = self._pace(active, group, phases)
+            seconds = min(left[name] / rates[name] for name in active)
+            phases.append(Phase(active, seconds, watts, rates))
+            left = {name: left[name] - seconds * rates[name] for name in active}
+            left = {name: work for name, work in left.items() if work > 0}
+        return phases
+
+    def _pace(
+        self, active: tuple[str, ...], group: Group, before: list[Phase]
+    ) -> tuple[dict[str, Fraction], Fraction]:
+        """Return the rates and watts of active jobs; unknown ones stay as they were."""
+        rates = self.rates(active, self.nodes[group.nodes])
+        if before and not rates.is_known:
+            return {name: before[-1].rates[name] for name in active}, before[-1].gpu_w
+        factor = self.level(group)[0]
+        by_job = {name: rates.by_type[self.jobs[name].type] * factor for name in active}
+        return by_job, self.gpu_w(active, group)
+
+    def gang(self, group: Group) -> int:
+        """Return how many GPUs a group has."""
+        return self.jobs[group.jobs[0]].gpus
+
+    def energy_j(self, group: Group, phases: Sequence[Phase]) -> Fraction:
+        """Return the joules of a group's GPUs and of its share of the node, until it ends."""
+        share = self.node_share_w(self.nodes[group.nodes])
+        joules = sum((phase.seconds * (phase.gpu_w + share) for phase in phases), Fraction(0))
+        return self.gang(group) * joules
+
+    def alone_j(self, job: Job) -> Fraction:
+        """Return the least joules of a job on GPUs of its own, at full power, not moved."""
+        return min(
+            self._alone_w(job, nodes) * Fraction(job.work_s) / self.speed(job, nodes)
+            for nodes in self.hosts(job)
+        )
+
+    def later_j(self, job: Job) -> Fraction:
+        """Return the least joules of a job that waits now, and then has GPUs of its own."""
+        return min(
+            self._alone_w(job, nodes) * self.work_s(job, _alone(job, nodes))
+            for nodes in self.hosts(job)
+        )
+
+    def _alone_w(self, job: Job, nodes: Nodes) -> Fraction:
+        watts = self.gpu_w([job.id], _alone(job, nodes)) + self.node_share_w(nodes)
+        return job.gpus * watts
+
+    def hosts(self, job: Job) -> list[Nodes]:
+        """Return the nodes on whose GPUs a job fits alone; one at least."""
+        memory = self.types[job.type].memory_gb
+        return [
+            nodes
+            for nodes in self.instance.nodes
+            if memory <= self.gpus[nodes.gpu].memory_gb and gang_fits(job.gpus, nodes)
+        ]
+
+    def must_be_late(self, job: Job) -> bool:
+        """Tell whether a job misses its deadline even alone at full power, wherever it is put."""
+        if job.deadline_s is None:
+            return False
+        place = self.instance.location_of.get(job.id)
+        ends = []
+        for nodes in self.hosts(job):
+            stays = place is not None and place.nodes == nodes.id
+            ends.append(self.work_s(job, _alone(job, nodes, place.id if place and stays else None)))
+        return min(ends) > Fraction(job.deadline_s)
+
+    def credit_w(self, job: Job) -> Fraction:
+        """Return the joules that a second of a job's work is worth, objective 'epoch'."""
+        if job.work_credit_w is not None:
+            return Fraction(job.work_credit_w)
+        return self.alone_j(job) / Fraction(job.work_s)
+
+
+def gang_fits(gpus: int, nodes: Nodes) -> bool:
+    """Tell whether a gang fits into a node, or fills several whole ones that exist."""
+    within = gpus <= nodes.gpus or gpus % nodes.gpus == 0
+    return within and gpus <= nodes.gpus * nodes.count
+
+
+def used_nodes(gpus: int, group: Group, nodes: Nodes) -> range:
+    """Return the numbers of the nodes that a group with gangs of that size is on."""
+    return range(group.node, group.node + max(1, gpus // nodes.gpus))
+
+
+def loads(book: Book, groups: Sequence[Group]) -> Mapping[tuple[str, int], int]:
+    """Return the GPUs in use on each node in use, by id and number."""
+    found: dict[tuple[str, int], int] = {}
+    for group in groups:
+        nodes, gang = book.nodes[group.nodes], book.gang(group)
+        for number in used_nodes(gang, group, nodes):
+            key = (nodes.id, number)
+            found[key] = found.get(key, 0) + min(gang, nodes.gpus)
+    return found
+
+
+def wakes_j(book: Book, groups: Sequence[Group]) -> Fraction:
+    """Return the joules of waking the nodes that groups use and that sleep now."""
+    used = [(book.nodes[name], number) for name, number in loads(book, groups)]
+    woken = (book.wake_j(nodes) for nodes, number in used if number >= nodes.awake)
+    return sum(woken, Fraction(0))
+
+
+def total_j(book: Book, groups: Sequence[Group]) -> Fraction:
+    """Return the joules of groups until their last jobs end, and of waking nodes."""
+    terms = (book.energy_j(group, book.phases(group)) for group in groups)
+    return sum(terms, wakes_j(book, groups))
+
+
+def above_sleep_w(book: Book, groups: Sequence[Group], gpu_w: Sequence[Fraction]) -> Fraction:
+    """Return the watts of the nodes in use above sleep, their GPUs included."""
+    total = Fraction(0)
+    for (name, _), used in loads(book, groups).items():
+        nodes = book.nodes[name]
+        empty = (nodes.gpus - used) * Fraction(book.gpus[nodes.gpu].power.bare_w)
+        total += Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w) + empty
+    for group, watts in zip(groups, gpu_w, strict=True):
+        total += book.gang(group) * watts
+    return total
+
+
+def cluster_w(book: Book, groups: Sequence[Group]) -> Fraction:
+    """Return the watts of the cluster if every group had its greatest at once."""
+    greatest = [max(phase.gpu_w for phase in book.phases(group)) for group in groups]
+    return book.instance.idle_floor_w + above_sleep_w(book, groups, greatest)
+
+
+def _alone(job: Job, nodes: Nodes, location: str | None = None) -> Group:
+    return Group(jobs=(job.id,), nodes=nodes.id, location=location)

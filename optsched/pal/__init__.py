@@ -1,0 +1,5 @@
+"""PAL (variability-aware placement): which GPUs for each gang job, on a topology tree."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,270 @@
+"""A PAL instance as arrays: free GPUs, domains, job types and the labels that a job may get.
+
+GPUs are numbered from 0 in the order of `PalInstance.free_gpus`, so those of a domain stand
+together. A *label* (domain d, slowdown v) stands for every set of GPUs whose lowest common domain
+is d and whose slowest GPU has the slowdown v for the job's class: all of them cost the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.instance import Job, PalInstance
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Domains that hold free GPUs, children before parents, without those that equal a child.
+
+    Attributes
+    ----------
+    start, stop
+        Shape (domains,): GPUs from `start` to `stop` stand in the domain.
+    level
+        Shape (domains,): number of the level, 0 for the lowest.
+    parent
+        Shape (domains,): the next domain around; -1 for the root.
+    names
+        Ids.
+    """
+
+    start: Indices
+    stop: Indices
+    level: Indices
+    parent: Indices
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def around(self, domain: int) -> Iterator[int]:
+        """Yield a domain and those around it, up to the root."""
+        while domain >= 0:
+            yield domain
+            domain = int(self.parent[domain])
+
+
+class Chain(NamedTuple):
+    """The GPUs of one domain from the fastest for a class on, and where thresholds end.
+
+    Attributes
+    ----------
+    order
+        Shape (GPUs of the domain,): their numbers, ascending by slowdown.
+    ends
+        Shape (thresholds,): how many GPUs are at most as slow as each threshold; thresholds whose
+        GPUs all stand in one child are left out.
+    slowdown
+        Shape (thresholds,).
+    """
+
+    order: Indices
+    ends: Indices
+    slowdown: Floats
+
+
+@dataclass(frozen=True)
+class JobType:
+    """Jobs that are equal but for their ids and current GPUs.
+
+    Attributes
+    ----------
+    jobs
+        Their numbers in the instance.
+    gpus
+        Size of the gang.
+    row
+        Row of `Arrays.slowdown` that holds the slowdowns of their class.
+    factor
+        Shape (levels,): cost of one unit of slowdown at each level of the topology, infinite above
+        the hard cap.
+    moving
+        Cost of a move, zero for waiting jobs.
+    reward
+        Cost of leaving one out; infinite if that is not allowed.
+    """
+
+    jobs: tuple[int, ...]
+    gpus: int
+    row: int
+    factor: Floats
+    moving: float
+    reward: float
+
+
+class Stay(NamedTuple):
+    """A running job that may keep its GPUs: its number, type, GPUs, label and cost."""
+
+    job: int
+    type: int
+    gpus: Indices
+    domain: int
+    slowdown: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What the methods need of an instance; see the parts.
+
+    Attributes
+    ----------
+    slowdown
+        Shape (classes, GPUs): V; classes with equal data share a row.
+    chains
+        For each row of `slowdown` the chain of each domain.
+    """
+
+    gpus: tuple[str, ...]
+    slowdown: Floats
+    domains: Domains
+    types: tuple[JobType, ...]
+    stays: tuple[Stay, ...]
+    chains: tuple[tuple[Chain, ...], ...]
+
+
+def arrays(instance: PalInstance) -> Arrays:
+    """Return the arrays of an instance."""
+    domains = _domains(instance)
+    slowdown, rows = _slowdown(instance)
+    types = _types(instance, rows)
+    return Arrays(
+        gpus=instance.free_gpus,
+        slowdown=slowdown,
+        domains=domains,
+        types=types,
+        stays=tuple(_stays(instance, domains, slowdown, types)),
+        chains=tuple(_chains(domains, values) for values in slowdown),
+    )
+
+
+def _domains(instance: PalInstance) -> Domains:
+    topology = instance.topology
+    free = set(instance.free_gpus)
+    count = np.cumsum([0] + [gpu in free for gpu in topology.gpus])
+    height = {level: n for n, level in enumerate(topology.levels)}
+    found: dict[tuple[int, int], tuple[int, str]] = {}
+    for n in sorted(range(len(topology.domains)), key=lambda n: height[topology.domains[n].level]):
+        inside = topology.gpus_in(n)
+        if len(inside):
+            span = int(count[inside[0]]), int(count[inside[-1] + 1])
+            if span[0] < span[1]:
+                domain = topology.domains[n]
+                found.setdefault(span, (height[domain.level], domain.id))
+    spans = np.array(list(found), dtype=np.intp).reshape(-1, 2)
+    return Domains(
+        start=spans[:, 0],
+        stop=spans[:, 1],
+        level=np.array([level for level, _ in found.values()], dtype=np.intp),
+        parent=_parents(spans),
+        names=tuple(name for _, name in found.values()),
+    )
+
+
+def _parents(spans: Indices) -> Indices:
+    """Return the narrowest span around each; spans are nested or disjoint, children first."""
+    parent = np.full(len(spans), -1, dtype=np.intp)
+    latest: dict[int, int] = {}  # by first GPU of a topmost span so far
+    ends: dict[int, int] = {}
+    for n, (start, stop) in enumerate(spans.tolist()):
+        here = start
+        while here < stop and here in latest:
+            parent[latest.pop(here)] = n
+            here = ends.pop(here)
+        latest[start], ends[start] = n, stop
+    return parent
+
+
+def _slowdown(instance: PalInstance) -> tuple[Floats, dict[str, int]]:
+    number = {gpu: n for n, gpu in enumerate(instance.profile.gpus)}
+    chosen = np.array([number[gpu] for gpu in instance.free_gpus], dtype=np.intp)
+    rows: dict[str, int] = {}
+    values: dict[bytes, tuple[int, Floats]] = {}
+    for name in dict.fromkeys(job.application_class for job in instance.jobs):
+        row = instance.profile.array(name)[chosen]
+        rows[name] = values.setdefault(row.tobytes(), (len(values), row))[0]
+    return np.array([row for _, row in values.values()]), rows
+
+
+def _types(instance: PalInstance, rows: dict[str, int]) -> tuple[JobType, ...]:
+    levels = instance.topology.levels
+    members: dict[tuple[object, ...], list[int]] = {}
+    for n, job in enumerate(instance.jobs):
+        penalty = instance.penalties[job.model]
+        running = (job.restart_s,) if job.current else ()
+        work = (job.weight, job.remaining_s, job.reward, job.highest_level)
+        key = (job.gpus, rows[job.application_class], penalty, *work, *running)
+        members.setdefault(key, []).append(n)
+    types = []
+    for numbers in members.values():
+        job = instance.jobs[numbers[0]]
+        types.append(
+            JobType(
+                jobs=tuple(numbers),
+                gpus=job.gpus,
+                row=rows[job.application_class],
+                factor=_factor(job, instance.penalties[job.model], levels),
+                moving=job.weight * (job.restart_s or 0.0) if job.current else 0.0,
+                reward=_reward(instance, job),
+            )
+        )
+    return tuple(types)
+
+
+def _factor(job: Job, penalty: tuple[float, ...], levels: tuple[str, ...]) -> Floats:
+    factor = job.weight * (job.remaining_s or 1.0) * np.array(penalty)
+    if job.highest_level is not None:
+        factor[levels.index(job.highest_level) + 1 :] = np.inf
+    return factor
+
+
+def _reward(instance: PalInstance, job: Job) -> float:
+    if instance.admission == "all" or job.reward is None:
+        return np.inf
+    return job.reward
+
+
+def _stays(
+    instance: PalInstance, domains: Domains, slowdown: Floats, types: tuple[JobType, ...]
+) -> Iterator[Stay]:
+    number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
+    for t, jobs in enumerate(types):
+        for n in jobs.jobs:
+            current = instance.jobs[n].current
+            if not current or not all(gpu in number for gpu in current):
+                continue
+            gpus = np.sort(np.array([number[gpu] for gpu in current], dtype=np.intp))
+            covers = (domains.start <= gpus[0]) & (domains.stop > gpus[-1])
+            domain = int(np.flatnonzero(covers)[0])
+            slowest = float(slowdown[jobs.row, gpus].max())
+            cost = float(jobs.factor[domains.level[domain]]) * slowest
+            if cost < np.inf:
+                yield Stay(n, t, gpus, domain, slowest, cost)
+
+
+def _chains(domains: Domains, values: Floats) -> tuple[Chain, ...]:
+    return tuple(_chain(domains, values, d) for d in range(len(domains)))
+
+
+def _chain(domains: Domains, values: Floats, d: int) -> Chain:
+    start, stop = int(domains.start[d]), int(domains.stop[d])
+    order = start + np.argsort(values[start:stop], kind="stable")
+    ascending = values[order]
+    ends = np.flatnonzero(np.r_[np.diff(ascending) > 0, True]) + 1
+    children = np.flatnonzero(domains.parent == d)
+    if len(children):
+        child = np.searchsorted(np.sort(domains.start[children]), order, side="right")
+        others = np.flatnonzero(child != child[0])
+        ends = ends[ends > others[0]]
+    return Chain(order, ends, ascending[ends - 1])

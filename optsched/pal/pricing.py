@@ -1,0 +1,262 @@
+"""Of the judge of PAL: the least priced cost of the jobs, whatever GPUs each of them takes.
+
+Integers and fractions only, and no code shared with the methods. Amounts are multiples of 2**-192;
+costs and prices are rounded down to them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from fractions import Fraction
+from math import inf
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.pal.places import Cluster, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.pal.instance import Job, PalInstance
+
+SCALE_BITS = 192
+SCALE = 1 << SCALE_BITS
+
+
+def scaled(value: float | Fraction) -> int:
+    """Return the multiple of 2**-192 at or below a value."""
+    top, bottom = value.as_integer_ratio()
+    return (top << SCALE_BITS) // bottom
+
+
+# --- costs ------------------------------------------------------------------------------------
+
+
+class ObjectiveCosts:
+    """What jobs add to the objective."""
+
+    def __init__(self, instance: PalInstance) -> None:
+        self.penalties = instance.penalties
+        self.left_out_costs = instance.admission == "optional"
+
+    def placed(self, job: Job, level: int, slowdowns: Sequence[float]) -> list[int]:
+        """Cost of a job at a level, for each slowdown of its slowest GPU; without a restart."""
+        time = Fraction(1 if job.remaining_s is None else job.remaining_s)
+        factor = Fraction(job.weight) * time * Fraction(self.penalties[job.model][level])
+        m, d = factor.as_integer_ratio()
+        ratios = (slowdown.as_integer_ratio() for slowdown in slowdowns)
+        return [(m * top << SCALE_BITS) // (d * bottom) for top, bottom in ratios]
+
+    def restart(self, job: Job) -> int:
+        """Cost of moving a running job."""
+        return scaled(Fraction(job.weight) * Fraction(job.restart_s or 0)) if job.current else 0
+
+    def left_out(self, job: Job) -> int | None:
+        """Cost of leaving a job out; None where that is not allowed."""
+        return scaled(job.reward or 0.0) if self.left_out_costs else None
+
+
+class MisfitCosts:
+    """One for each job that is left out, and none for what is placed."""
+
+    def placed(self, job: Job, level: int, slowdowns: Sequence[float]) -> list[int]:
+        """Cost of a job at a level, for each slowdown of its slowest GPU: none."""
+        return [0] * len(slowdowns)
+
+    def restart(self, job: Job) -> int:
+        """Cost of moving a running job: none."""
+        return 0
+
+    def left_out(self, job: Job) -> int | None:
+        """Cost of leaving a job out."""
+        return SCALE
+
+
+# --- jobs -------------------------------------------------------------------------------------
+
+
+class Stay(NamedTuple):
+    """A running job stays where it is."""
+
+    job: str
+    gpus: list[int]
+    domain: str
+    slowdown: float
+    cost: int
+
+
+class JobType(NamedTuple):
+    """Jobs that are equal but for their ids and current GPUs.
+
+    Attributes
+    ----------
+    places, costs
+        Numbers of places, and for each of them the costs of its labels.
+    stays, others
+        Jobs that can stay, and how many there are besides.
+    left_out
+        Cost of leaving out; None if it is not allowed.
+    """
+
+    places: list[int]
+    costs: list[list[int]]
+    stays: list[Stay]
+    others: int
+    left_out: int | None
+
+
+class Counted(NamedTuple):
+    """What a rule counts.
+
+    Attributes
+    ----------
+    labels
+        (type, position in `JobType.places`, how many of the labels from the first).
+    stays
+        (type, position in `JobType.stays`).
+    """
+
+    labels: list[tuple[int, int, int]]
+    stays: list[tuple[int, int]]
+
+
+class Menu:
+    """All that jobs can take, and what it costs them.
+
+    Attributes
+    ----------
+    type_of
+        Number of the type of each job, by id.
+    """
+
+    def __init__(self, instance: PalInstance, costs: ObjectiveCosts | MisfitCosts) -> None:
+        self.cluster = Cluster(instance)
+        self.costs = costs
+        self.places: list[Place] = []
+        self.numbers: dict[tuple[str, int], list[int]] = {}  # of places, by class and size
+        self._find_places(instance)
+        jobs: dict[tuple[object, ...], list[Job]] = {}
+        for job in instance.jobs:
+            jobs.setdefault(_type(job), []).append(job)
+        self.types = [self._job_type(instance, equal) for equal in jobs.values()]
+        self.type_of = {job.id: n for n, equal in enumerate(jobs.values()) for job in equal}
+
+    def _find_places(self, instance: PalInstance) -> None:
+        sizes: dict[str, set[int]] = {}
+        for job in instance.jobs:
+            sizes.setdefault(job.application_class, set()).add(job.gpus)
+        for name, of_class in sizes.items():
+            for place in self.cluster.places(name, of_class):
+                self.numbers.setdefault((name, place.size), []).append(len(self.places))
+                self.places.append(place)
+
+    def _job_type(self, instance: PalInstance, jobs: list[Job]) -> JobType:
+        job, levels = jobs[0], instance.topology.levels
+        top = len(levels) - 1 if job.highest_level is None else levels.index(job.highest_level)
+        known = self.numbers.get((job.application_class, job.gpus), [])
+        places = [n for n in known if self.places[n].level <= top]
+        restart, costs = self.costs.restart(job), []
+        for level, slowdowns in ((self.places[n].level, self.places[n].slowdowns) for n in places):
+            costs.append([restart + cost for cost in self.costs.placed(job, level, slowdowns)])
+        stays = [stay for one in jobs if (stay := self._stay(one, top)) is not None]
+        left_out, others = self.costs.left_out(job), len(jobs) - len(stays)
+        return JobType(places, costs, stays, others, left_out)
+
+    def _stay(self, job: Job, top: int) -> Stay | None:
+        if not job.current or not all(gpu in self.cluster.numbers for gpu in job.current):
+            return None
+        gpus = [self.cluster.numbers[gpu] for gpu in job.current]
+        domain = self.cluster.common(gpus)
+        level = self.cluster.levels[domain]
+        if level > top:
+            return None
+        slowest = self.cluster.slowest(job.application_class, gpus)
+        return Stay(job.id, gpus, domain, slowest, self.costs.placed(job, level, [slowest])[0])
+
+    def within(self, types: set[int], domain: str, slowest: float | None) -> Counted:
+        """Return what counts jobs of some types in a domain, on GPUs that are fast enough."""
+        inside = self.cluster.inside[domain]
+        limit = inf if slowest is None else slowest
+        labels, stays = [], []
+        for t in types:
+            for n, number in enumerate(self.types[t].places):
+                place = self.places[number]
+                count = bisect_right(place.slowdowns, limit) if place.domain in inside else 0
+                if count:
+                    labels.append((t, n, count))
+            for n, stay in enumerate(self.types[t].stays):
+                if stay.domain in inside and stay.slowdown <= limit:
+                    stays.append((t, n))
+        return Counted(labels, stays)
+
+    def keeps(self, job: str) -> Counted:
+        """Return what counts a job that keeps its GPUs."""
+        t = self.type_of[job]
+        return Counted([], [(t, n) for n, s in enumerate(self.types[t].stays) if s.job == job])
+
+    def least(self, prices: list[int], charges: list[tuple[Counted, int]]) -> int | None:
+        """Return the least priced cost of all jobs, at any GPUs, each on its own.
+
+        Parameters
+        ----------
+        prices
+            Of each free GPU.
+        charges
+            What is added for one more of what a rule counts; may be negative.
+
+        Returns
+        -------
+        int | None
+            None if there is a job with nothing to take.
+        """
+        negated = [-price for price in prices]
+        gangs: dict[int, list[int]] = {}
+        steps, fees = _by_option(charges)
+        total = 0
+        for t, kind in enumerate(self.types):
+            options = [] if kind.left_out is None else [kind.left_out]
+            for n, (number, costs) in enumerate(zip(kind.places, kind.costs, strict=True)):
+                if number not in gangs:
+                    gangs[number] = self.places[number].gang_prices(negated)
+                options.append(_least_label(gangs[number], costs, steps.get((t, n), ())))
+            if not options:  # then no job of the type can stay either
+                return None
+            total += kind.others * min(options)
+            for n, stay in enumerate(kind.stays):
+                price = stay.cost + sum(prices[gpu] for gpu in stay.gpus)
+                total += min([price + fees.get((t, n), 0), *options])
+        return total
+
+
+def _by_option(
+    charges: list[tuple[Counted, int]],
+) -> tuple[dict[tuple[int, int], list[tuple[int, int]]], dict[tuple[int, int], int]]:
+    """Return for each place of a type the charges of its first labels, and those of each stay."""
+    steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    fees: dict[tuple[int, int], int] = {}
+    for counted, charge in charges:
+        for t, n, count in counted.labels:
+            steps.setdefault((t, n), []).append((count, charge))
+        for stay in counted.stays:
+            fees[stay] = fees.get(stay, 0) + charge
+    return steps, fees
+
+
+def _least_label(gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]) -> int:
+    """Return the least sum of prices, costs, and charges for a number of labels from the first."""
+    charge = sum(charge for _, charge in steps)
+    found: list[int] = []
+    start = 0
+    for stop, step in [*sorted(steps), (len(costs), charge)]:
+        if stop > start:
+            found.append(min(map(add, gangs[start:stop], costs[start:stop])) + charge)
+            start = stop
+        charge -= step
+    return min(found)
+
+
+def _type(job: Job) -> tuple[object, ...]:
+    """Return what jobs of one type have in common."""
+    restart = job.restart_s if job.current else None
+    need = (job.gpus, job.application_class, job.model, job.highest_level)
+    return (*need, job.weight, job.remaining_s, job.reward, restart)

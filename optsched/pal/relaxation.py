@@ -1,0 +1,197 @@
+"""The type-chain formulation F7 (pal.md 4.5) on arrays: its linear relaxation and its bounds.
+
+Jobs of one class in one domain d with threshold v may use any GPU of d that is no slower than v.
+These sets are nested in v, so by Hall's condition whole counts y[type, d, v] of jobs can be placed
+exactly if, threshold by threshold, no more GPUs are asked for than were given to the chain:
+
+    S[c,d,v] = S[c,d,v-1] + sum of g[c,d,i] over GPUs i of slowdown v
+                          - sum of k[t] y[t,d,v] over types t of class c,     S >= 0
+    sum of g[c,d,i] over c, d <= 1 for each GPU i
+    sum of y[t,.,.] + stays + left out = n[t] for each type t
+
+A job may be counted under a label above its true one, but never gains by it. A running job may stay
+(one column with its GPUs), and then keeps them: holdings are disjoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from optsched.highs import Program
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.pal.arrays import Arrays
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a job may get: labels by type, then domain, then slowdown; after them the stays.
+
+    Attributes
+    ----------
+    type, domain
+        Shape (labels + stays,).
+    end
+        Shape (labels + stays,): how many GPUs of the domain are fast enough; 0 for stays.
+    slowdown, cost
+        Shape (labels + stays,).
+    job
+        Shape (labels + stays,): number of the job that stays, -1 for labels.
+    """
+
+    type: Indices
+    domain: Indices
+    end: Indices
+    slowdown: Floats
+    cost: Floats
+    job: Indices
+
+    @property
+    def stays(self) -> int:
+        """Index of the first stay."""
+        return int((self.job < 0).sum())
+
+
+class Relaxation(NamedTuple):
+    """A program whose columns are labels, stays, jobs left out by type, and then g and S.
+
+    Its rows are types, GPUs, and then chains.
+    """
+
+    program: Program
+    labels: Labels
+    types: int
+    gpus: int
+
+    @property
+    def left_out(self) -> int:
+        """Column of the jobs of the first type that are left out."""
+        return len(self.labels.type)
+
+
+def labels(problem: Arrays) -> Labels:
+    """Return every label that a job of each type may get, and the stays."""
+    parts = []
+    for t, jobs in enumerate(problem.types):
+        for d, chain in enumerate(problem.chains[jobs.row]):
+            factor = jobs.factor[problem.domains.level[d]]
+            if len(chain.order) < jobs.gpus or factor == np.inf:
+                continue
+            if jobs.gpus == 1 and d in problem.domains.parent:
+                continue  # a single GPU stands in a domain of the lowest level
+            first = int(np.searchsorted(chain.ends, jobs.gpus))
+            ends, slowdown = chain.ends[first:], chain.slowdown[first:]
+            cost = factor * slowdown + jobs.moving
+            parts.append((np.full(len(ends), t), np.full(len(ends), d), ends, slowdown, cost))
+    count = sum(len(part[0]) for part in parts)
+    stays = problem.stays
+    tails = (
+        [s.type for s in stays],
+        [s.domain for s in stays],
+        [0 for _ in stays],
+        [s.slowdown for s in stays],
+        [s.cost for s in stays],
+    )
+    columns = [np.concatenate([*(p[n] for p in parts), tail]) for n, tail in enumerate(tails)]
+    whole = [column.astype(np.intp) for column in columns[:3]]
+    job = np.r_[np.full(count, -1, dtype=np.intp), np.array([s.job for s in stays], dtype=np.intp)]
+    return Labels(*whole, columns[3].astype(float), columns[4].astype(float), job)
+
+
+def relaxation(problem: Arrays, found: Labels, reward: Floats) -> Relaxation:
+    """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array."""
+    builder = _Builder(problem, found)
+    builder.add_types()
+    builder.add_stays()
+    for row in range(len(problem.slowdown)):
+        for d in range(len(problem.domains)):
+            builder.add_chain(row, d)
+    return Relaxation(builder.program(reward), found, len(problem.types), len(problem.gpus))
+
+
+class _Builder:
+    """Collects the entries of the matrix, block by block."""
+
+    def __init__(self, problem: Arrays, found: Labels) -> None:
+        self.problem, self.labels = problem, found
+        self.of_type = [np.flatnonzero(found.type == t) for t in range(len(problem.types))]
+        self.columns = len(found.type) + len(problem.types)
+        self.rows = len(problem.types) + len(problem.gpus)
+        self.first_chain_row = self.rows
+        self.first_pool_column = self.columns
+        self.entries: list[tuple[Indices, Indices, Floats]] = []
+
+    def add(self, rows: Indices, columns: Indices, value: float | Floats) -> None:
+        self.entries.append((rows, columns, np.broadcast_to(value, rows.shape)))
+
+    def add_types(self) -> None:
+        count = len(self.labels.type)
+        self.add(self.labels.type, np.arange(count), 1.0)
+        types = np.arange(len(self.problem.types))
+        self.add(types, count + types, 1.0)
+
+    def add_stays(self) -> None:
+        first = self.labels.stays
+        for n, stay in enumerate(self.problem.stays):
+            rows = len(self.problem.types) + stay.gpus
+            self.add(rows, np.full(len(rows), first + n), 1.0)
+
+    def add_chain(self, row: int, d: int) -> None:
+        """Add the rows of a class in a domain, with the columns g and S."""
+        found = self.labels
+        mine = [self._in_domain(t, d) for t in self._types_of(row)]
+        mine = [columns for columns in mine if len(columns)]
+        if not mine:
+            return
+        chain = self.problem.chains[row][d]
+        ends = np.unique(np.concatenate([found.end[columns] for columns in mine]))
+        rows = self.rows + np.arange(len(ends))
+        self.rows += len(ends)
+        for columns in mine:
+            size = self.problem.types[int(found.type[columns[0]])].gpus
+            self.add(rows[np.searchsorted(ends, found.end[columns])], columns, -float(size))
+        gpus = chain.order[: ends[-1]]
+        given = self.columns + np.arange(len(gpus))
+        self.add(rows[np.searchsorted(ends, np.arange(len(gpus)), side="right")], given, 1.0)
+        self.add(len(self.problem.types) + gpus, given, 1.0)
+        carried = given[-1] + 1 + np.arange(len(ends))
+        self.add(rows, carried, -1.0)
+        self.add(rows[1:], carried[:-1], 1.0)
+        self.columns = int(carried[-1]) + 1
+
+    def _types_of(self, row: int) -> list[int]:
+        return [t for t, jobs in enumerate(self.problem.types) if jobs.row == row]
+
+    def _in_domain(self, t: int, d: int) -> Indices:
+        columns = self.of_type[t]
+        columns = columns[self.labels.domain[columns] == d]
+        return columns[self.labels.end[columns] > 0]
+
+    def program(self, reward: Floats) -> Program:
+        counts = np.array([len(jobs.jobs) for jobs in self.problem.types], dtype=float)
+        pool = self.columns - self.first_pool_column
+        chains = self.rows - self.first_chain_row
+        gpus = len(self.problem.gpus)
+        rows, columns, values = (
+            np.concatenate([entry[n] for entry in self.entries]) for n in range(3)
+        )
+        shape = self.rows, self.columns
+        return Program(
+            cost=np.concatenate([self.labels.cost, reward, np.zeros(pool)]),
+            offset=0.0,
+            lower=np.zeros(self.columns),
+            upper=np.full(self.columns, np.inf),
+            integer=np.arange(self.columns) < self.first_pool_column,
+            matrix=csr_array((values, (rows, columns)), shape=shape),
+            row_lower=np.concatenate([counts, np.full(gpus, -np.inf), np.zeros(chains)]),
+            row_upper=np.concatenate([counts, np.ones(gpus), np.zeros(chains)]),
+        )
