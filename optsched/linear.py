@@ -65,13 +65,13 @@ class LinearProgram:
         highs.load(self._highs, scaled)
         self.rows = len(program.row_lower)
 
-    def add_elastic_row(self, columns: Indices, values: Floats, penalty: float) -> int:
-        """Add a row, without bounds yet; return its number.
+    def add_elastic_row(self, columns: Indices, penalty: float) -> int:
+        """Add a row of ones, without bounds yet; return its number.
 
         A lower bound on it may be missed at the penalty per unit, by a column of its own.
         """
         indices, row = columns.astype(np.int32), np.array([self.rows], dtype=np.int32)
-        self._highs.addRow(-np.inf, np.inf, len(columns), indices, values)
+        self._highs.addRow(-np.inf, np.inf, len(columns), indices, np.ones(len(columns)))
         self._highs.addCol(penalty * self._cost_scale, 0.0, np.inf, 1, row, np.ones(1))
         self.rows += 1
         return self.rows - 1

@@ -1,12 +1,16 @@
-"""Decisions of the EaCO problem."""
+"""Decisions of the EaCO problem, and the certificate that goes with them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from optsched.instance import Document
+
+Real = Annotated[float, Field(allow_inf_nan=False)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Index = Annotated[int, Field(ge=0)]
 
 
 class Group(Document):
@@ -38,3 +42,153 @@ class EacoPlan(Document):
 
     groups: tuple[Group, ...] = ()
     waiting: tuple[str, ...] = ()
+
+
+class Together(Document):
+    """Counts groups that hold certain jobs; a job stands for all jobs that equal it.
+
+    Attributes
+    ----------
+    jobs
+        Ids; a group counts if it holds at least these, each as often as it is named.
+    nodes
+        Id of the nodes that a group must be on to count; any if None.
+    gpus
+        Gang size that it must have; any if None.
+    level
+        Id of the power level that it must have, "" for full power; any if None.
+    location
+        Id of the location that it must keep, "" for none; any if None.
+    """
+
+    kind: Literal["together"] = "together"
+    jobs: tuple[str, ...] = ()
+    nodes: str | None = None
+    gpus: Annotated[int, Field(ge=1)] | None = None
+    level: str | None = None
+    location: str | None = None
+
+
+class Rounded(Document):
+    """Counts floor(jobs of a set in a group / divisor); all groups count at most as the set does.
+
+    That is a Chvatal-Gomory cut of rank one: with divisor 2 the odd set cuts of matching.
+
+    Attributes
+    ----------
+    jobs
+        Ids; each stands for all jobs that equal it.
+    """
+
+    kind: Literal["rounded"] = "rounded"
+    jobs: tuple[str, ...] = Field(min_length=1)
+    divisor: Annotated[int, Field(ge=2, le=1000)]
+
+
+class NodesUsed(Document):
+    """Counts nodes in use, or of these only the ones that are asleep now."""
+
+    kind: Literal["nodes"] = "nodes"
+    nodes: str
+    asleep: bool = False
+
+
+class Split(Document):
+    """Two cases of which every plan meets one: a count is at most a number, or at least one more.
+
+    Attributes
+    ----------
+    rule
+        Index of the rule that counts.
+    at_most
+        Greatest count in the first case.
+    cases
+        Indices of the two cases among the certificate's `nodes`; both lie behind this one.
+    """
+
+    rule: Index
+    at_most: Index
+    cases: tuple[Index, Index]
+
+
+class Cut(Document):
+    """The price of a cut, by the index of its rule."""
+
+    rule: Index
+    price: Price
+
+
+class Prices(Document):
+    """Prices of all that groups use up, in the unit of the objective.
+
+    Attributes
+    ----------
+    jobs
+        What a job pays for being placed, by sets of equal jobs: in the order of their first ones in
+        the instance. Of any sign.
+    gpus
+        Of a GPU of each entry in `nodes`.
+    locations
+        Of keeping each entry in `running`.
+    watt
+        Of a watt below the power cap.
+    cuts
+        Of cuts.
+    """
+
+    jobs: tuple[Real, ...]
+    gpus: tuple[Price, ...]
+    locations: tuple[Price, ...] = ()
+    watt: Price = 0.0
+    cuts: tuple[Cut, ...] = ()
+
+
+class Leaf(Document):
+    """Prices that prove the bound in one case.
+
+    Attributes
+    ----------
+    split_prices
+        Of one more or one less of what is counted, for each split on the way from the root.
+    """
+
+    prices: Prices
+    split_prices: tuple[Price, ...] = ()
+
+
+class Unpackable(Document):
+    """A case without any plan: the groups that it asks for do not fit on the nodes it allows.
+
+    Attributes
+    ----------
+    nodes
+        Id of the nodes.
+    """
+
+    nodes: str
+
+
+class EacoCertificate(Document):
+    """What proves a bound, or that no plan exists: cases, and Lagrangian prices in each of them.
+
+    Attributes
+    ----------
+    kind
+        ``"prices"``: every plan costs at least `bound`. ``"misfit"``: at least `left_out` jobs,
+        more than none, find no place; the prices are then for the cost of one for each such job,
+        and none for all else. ``"floor"``: the power cap is below the watts of the cluster asleep.
+    everywhere
+        Prices that hold in all cases. They prove less than the cases do, but a group whose reduced
+        cost makes up for the difference need not be looked at in any case.
+    rules
+        What splits and cuts count.
+    nodes
+        The tree of cases; the first is its root.
+    """
+
+    kind: Literal["prices", "misfit", "floor"] = "prices"
+    bound: float | None = None
+    left_out: float | None = None
+    everywhere: Prices | None = None
+    rules: tuple[Annotated[Together | Rounded | NodesUsed, Field(discriminator="kind")], ...] = ()
+    nodes: tuple[Split | Leaf | Unpackable, ...] = ()

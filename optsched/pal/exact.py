@@ -12,24 +12,107 @@ import numpy as np
 
 from optsched.pal import heuristics
 from optsched.pal.arrays import arrays
+from optsched.pal.cases import Cases
+from optsched.pal.diving import dive
 from optsched.pal.relaxation import labels
 from optsched.pal.rounding import rounded
-from optsched.pal.tree import Tree
+from optsched.pal.tree import Exclusion, Tree
 from optsched.solve import Infeasible
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from optsched.pal.arrays import Arrays
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
     from optsched.pal.relaxation import Labels
+    from optsched.pal.rules import Point
     from optsched.pal.tree import Node
     from optsched.solve import Search
 
 MOST_NODES = 20_000
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
 PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
-SAFETY = 1e-12
-LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
+GAP_SHARE = 0.9  # of the gap that is asked for is used, so that rounding cannot miss it
+LEAST_GAP = 1e-10
+WORTH_EXCLUDING = 0.1  # of the labels: with fewer the next tree would be much like the last one
+EXCLUSIONS = 4
+
+
+class Prover:
+    """One instance on its way to a proven optimum.
+
+    Parameters
+    ----------
+    claimed
+        A bound that is enough; infinite if only the gap that is asked for counts.
+    """
+
+    def __init__(self, instance: PalInstance, search: Search, claimed: float = np.inf) -> None:
+        self.instance, self.search, self.claimed = instance, search, claimed
+        self.problem = arrays(instance)
+        self.labels = labels(self.problem)
+        self.reward = np.array([jobs.reward for jobs in self.problem.types])
+        self.exclusions: list[Exclusion] = []
+        self.limit = np.inf  # of what the exclusions prove
+
+    def goal(self) -> float:
+        """Return the bound that would do."""
+        objective = np.inf if self.search.objective is None else self.search.objective
+        return min(self.claimed, objective * (1 - max(GAP_SHARE * self.search.gap, LEAST_GAP)))
+
+    def offer(self, point: Point, found: Labels) -> None:
+        """Round a solution of the relaxation to a plan, and offer that."""
+        self.search.offer(rounded(self.problem, found, point).plan(self.instance))
+
+    def tree(self, found: Labels) -> Tree | None:
+        """Return a tree with its root; None if there is no time for that."""
+        assert self.search.objective is not None
+        penalty = PENALTY * self.search.objective
+        cases = Cases(self.problem, found, self.reward, penalty, self.search.seed)
+        tree = Tree(cases, self.search.seconds_left)
+        return tree if tree.plant() else None
+
+    def root(self) -> Tree | None:
+        """Return a tree for as few labels as need be, with the plans that its root suggests."""
+        tree = self.tree(self.labels)
+        while tree is not None and tree.bound < self.goal():
+            root = tree.nodes[0]
+            self.offer(root.point, self.labels)
+            if tree.bound < self.goal():
+                self.offer(dive(tree.cases, root.point, self.search.seconds_left), self.labels)
+            limit = min(self.goal(), self.limit)
+            kept = ~tree.too_dear(limit)
+            if kept.mean() > 1 - WORTH_EXCLUDING or len(self.exclusions) == EXCLUSIONS:
+                break
+            smaller = self.labels.only(kept)
+            next_tree = self.tree(smaller)
+            if next_tree is None:
+                break
+            self.exclusions.append(Exclusion(tree.cases.rules, root.prices))
+            self.labels, self.limit, tree = smaller, limit, next_tree
+        return tree
+
+    def prove(self, most_nodes: int) -> PalCertificate | None:
+        """Grow a tree to the goal, or as far as time and nodes allow; return what it proves."""
+        tree = self.root()
+        if tree is None:
+            self.search.out_of_time()
+            return None
+        tree.grow(self.goal, lambda node: self._visit(tree, node), most_nodes)
+        if tree.bound < self.goal():
+            self.search.out_of_time()
+        return tree.certificate(self.instance, "prices", self.exclusions, self._stated(tree))
+
+    def _stated(self, tree: Tree) -> float:
+        """Return the greatest bound to state: an empty tree proves no more than was asked."""
+        assert self.search.objective is not None
+        return min(self.limit, self.search.objective)
+
+    def _visit(self, tree: Tree, node: Node) -> None:
+        number = len(tree.nodes)
+        if number <= ROUNDED_NODES or number % 10 == 0 or node.point.is_whole:
+            self.offer(node.point, self.labels)
 
 
 def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -40,56 +123,40 @@ def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no room for all jobs.
     """
-    _start(instance, search)
-    return _prove(instance, search, np.inf, MOST_NODES)
+    plan = heuristics.quick_start(instance)
+    if plan is not None:
+        search.offer(plan)
+    return certify_claim(instance, search, np.inf)
 
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
-    return _prove(instance, search, np.inf, most_nodes=1)
+    return _prove(instance, search, np.inf, 1)
 
 
 def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalCertificate | None:
-    """Prove a bound that a solver claims, or as much of it as time and nodes allow."""
+    """Prove a bound that a solver claims, or as much of it as time and nodes allow.
+
+    Raises
+    ------
+    Infeasible
+        If that is proven instead.
+    """
     return _prove(instance, search, claimed, MOST_NODES)
-
-
-def _start(instance: PalInstance, search: Search) -> None:
-    plan = heuristics.quick_start(instance)
-    if plan is not None:
-        search.offer(plan)
 
 
 def _prove(
     instance: PalInstance, search: Search, claimed: float, most_nodes: int
 ) -> PalCertificate | None:
-    problem = arrays(instance)
-    found = labels(problem)
+    prover = Prover(instance, search, claimed)
     if search.plan is None:
-        _find_any(instance, search, problem, found)
-    if search.objective is None:
-        return None
-    reward = np.array([jobs.reward for jobs in problem.types])
-    tree = Tree(problem, found, reward, PENALTY * search.objective, search.seed)
-    if not tree.plant(search.seconds_left):
-        search.out_of_time()
-        return None
-
-    def goal() -> float:
-        assert search.objective is not None
-        return min(claimed, search.objective * (1 - max(0.9 * search.gap, SAFETY)))
-
-    def visit(node: Node) -> None:
-        number = len(tree.nodes)
-        if number <= ROUNDED_NODES or number % 10 == 0 or node.point.is_whole:
-            search.offer(rounded(problem, found, node.point).plan(instance))
-
-    visit(tree.nodes[0])
-    tree.grow(goal, visit, search.seconds_left, most_nodes)
-    if tree.bound < goal():
-        search.out_of_time()
-    return tree.certificate(instance, "prices")
+        _find_any(prover)
+    return None if search.objective is None else prover.prove(most_nodes)
 
 
-def _find_any(instance: PalInstance, search: Search, problem: Arrays, found: Labels) -> None:
-    """Offer a plan that places all jobs, or prove that there is none."""
+def _find_any(prover: Prover) -> None:
+    """Offer a plan that places all jobs, or prove that there is none.
+
+    Nothing costs anything but a job that is left out, which costs one. A tree for these costs finds
+    a plan that leaves none out, or proves that each does.
+    """

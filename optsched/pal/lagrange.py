@@ -8,7 +8,7 @@ label the cheapest GPUs are the k with the least prices among those that are fas
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,17 +24,40 @@ if TYPE_CHECKING:
 ROUNDING = 1e-13  # more than what rounding takes from a sum of some thousand terms, relative
 
 
+class Options(NamedTuple):
+    """What every job may take at given prices.
+
+    Attributes
+    ----------
+    priced
+        Shape (labels + stays,): cost and prices of each.
+    least
+        Shape (types,): the least of a type's labels, or its reward.
+    value
+        The Lagrangian value; less than the exact one.
+    """
+
+    priced: Floats
+    least: Floats
+    value: float
+
+
 class Lagrangian:
     """Values of prices for one instance; `reward` is the cost of leaving a job of a type out."""
 
     def __init__(self, problem: Arrays, found: Labels, reward: Floats) -> None:
         self._problem, self._labels, self._reward = problem, found, reward
         self._counts = np.array([len(jobs.jobs) for jobs in problem.types])
-        self._first_stay = found.stays
-        self._blocks = self._label_blocks()
+        self._stay_types = found.type[found.first_stay :]
+        self._chains: dict[tuple[int, int, int], list[slice]] = {}
+        for t, d, columns in found.blocks:
+            key = problem.types[t].row, d, problem.types[t].gpus
+            self._chains.setdefault(key, []).append(columns)
+        gpus = {stay.job: stay.gpus for stay in problem.stays}
+        self._stay_gpus = [gpus[job] for job in found.job[found.first_stay :].tolist()]
 
-    def value(self, gpu_prices: Floats, extra: Floats, constant: float) -> float:
-        """Return a lower bound on the cost of all plans.
+    def options(self, gpu_prices: Floats, extra: Floats, constant: float) -> Options:
+        """Return what jobs may take, and the lower bound on the cost of all plans.
 
         Parameters
         ----------
@@ -43,49 +66,50 @@ class Lagrangian:
         extra
             Shape (labels + stays,): what the rules that count a label add to its cost.
         constant
-            What their right-hand sides add, without the prices of GPUs.
+            What their right-hand sides add.
         """
-        reduced = self._labels.cost + extra + self._gpu_costs(gpu_prices)
+        first = self._labels.first_stay
+        priced = self._labels.cost + extra + self._gpu_costs(gpu_prices)
         least = self._reward.copy()
-        np.minimum.at(least, self._labels.type[: self._first_stay], reduced[: self._first_stay])
-        with np.errstate(invalid="ignore"):
-            terms = np.where(self._counts > 0, self._counts * least, 0.0)
-        stays = reduced[self._first_stay :]
-        gain = np.minimum(stays - least[self._labels.type[self._first_stay :]], 0.0)
+        np.minimum.at(least, self._labels.type[:first], priced[:first])
+        terms = self._counts * least
+        gain = np.minimum(priced[first:] - least[self._stay_types], 0.0)
         rent = float(gpu_prices.sum())
         total = float(terms.sum()) + float(gain.sum()) + constant - rent
-        size = float(np.abs(terms).sum() + np.abs(extra).max(initial=0) * self._counts.sum())
-        return total - ROUNDING * (size + rent + abs(constant))
+        if not np.isfinite(total):
+            return Options(priced, least, np.inf)
+        spread = float(np.abs(extra).max(initial=0.0)) * int(self._counts.sum())
+        size = float(np.abs(terms).sum()) + rent + abs(constant) + spread
+        return Options(priced, least, total - ROUNDING * size)
 
-    def _label_blocks(self) -> list[tuple[int, Indices, Indices, list[slice]]]:
-        """Return size, ends and GPUs of each chain, and the labels that are priced with them."""
-        found, problem = self._labels, self._problem
-        blocks: dict[tuple[int, int, int], list[slice]] = {}
-        keys = np.stack([found.type, found.domain])[:, : self._first_stay]
-        starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0).any(axis=0)])
-        stops = np.r_[starts[1:], self._first_stay]
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            if start < stop:
-                jobs = problem.types[int(found.type[start])]
-                key = jobs.row, int(found.domain[start]), jobs.gpus
-                blocks.setdefault(key, []).append(slice(start, stop))
-        return [
-            (size, found.end[slices[0]], problem.chains[row][d].order, slices)
-            for (row, d, size), slices in blocks.items()
-        ]
+    def too_dear(self, options: Options, limit: float) -> NDArray[np.bool_]:
+        """Tell which labels and stays are only in plans that cost at least a limit."""
+        first = self._labels.first_stay
+        paid = options.least.copy()  # by the job of each type that pays most
+        staying = np.bincount(self._stay_types, minlength=len(paid))
+        kept = np.minimum(options.priced[first:], options.least[self._stay_types])
+        most = np.full(len(paid), -np.inf)
+        np.maximum.at(most, self._stay_types, kept)
+        all_stay = staying == self._counts
+        paid[all_stay] = most[all_stay]
+        paid = np.r_[paid[self._labels.type[:first]], kept]
+        added = options.priced - paid
+        return options.value + added * (1 - ROUNDING) >= limit * (1 + ROUNDING)
 
     def _gpu_costs(self, prices: Floats) -> Floats:
         costs = np.zeros(len(self._labels.type))
-        for size, ends, order, slices in self._blocks:
-            sums = _least_sums(prices[order[: ends[-1]]], size, ends)
-            for part in slices:
-                costs[part] = sums
-        for n, stay in enumerate(self._problem.stays):
-            costs[self._first_stay + n] = prices[stay.gpus].sum()
+        for (row, d, size), blocks in self._chains.items():
+            order = self._problem.chains[row][d].order
+            ends = np.unique(np.concatenate([self._labels.end[columns] for columns in blocks]))
+            sums = least_sums(prices[order[: ends[-1]]], size, ends)
+            for columns in blocks:
+                costs[columns] = sums[np.searchsorted(ends, self._labels.end[columns])]
+        for n, gpus in enumerate(self._stay_gpus):
+            costs[self._labels.first_stay + n] = prices[gpus].sum()
         return costs
 
 
-def _least_sums(prices: Floats, size: int, ends: Indices) -> Floats:
+def least_sums(prices: Floats, size: int, ends: Indices) -> Floats:
     """Return the sum of the `size` least of the first `end` prices, for ascending ends."""
     if not prices.any():
         return np.zeros(len(ends))

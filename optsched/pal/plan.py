@@ -32,6 +32,8 @@ class Within(Document):
     ----------
     types
         Ids of jobs; each stands for all jobs that equal it but for their ids and current GPUs.
+        Running jobs equal each other only, if their restarts take the same; of waiting ones
+        `restart_s` does not count.
     domain
         Id of a domain that holds all GPUs of a counted job.
     slowest
@@ -104,6 +106,10 @@ class PalCertificate(Document):
         is left out, and none for one that is placed.
     rules
         What splits and cuts count.
+    exclusions
+        Prices, for kind ``"prices"``, that say what better plans cannot use: a label, or stay, with
+        which every plan costs at least `bound`, since so do the prices of the rest. It is left out
+        of everything behind: later exclusions, and the leaves.
     nodes
         The tree of cases; the first is its root.
     """
@@ -112,4 +118,5 @@ class PalCertificate(Document):
     bound: float | None = None
     left_out: float | None = None
     rules: tuple[Within | Keeps, ...] = ()
+    exclusions: tuple[Leaf, ...] = ()
     nodes: tuple[Split | Leaf, ...] = Field(min_length=1)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SCALE_BITS = 192
 SCALE = 1 << SCALE_BITS
+NEVER = 1 << 4096  # the cost of what is left out: more than all floats add up to
 
 
 def scaled(value: float | Fraction) -> int:
@@ -209,23 +210,83 @@ class Menu:
         int | None
             None if there is a job with nothing to take.
         """
+        priced = self._priced(prices, charges)
+        if any(each.dearest >= NEVER for each in priced):
+            return None
+        return sum(each.total for each in priced)
+
+    def exclude(
+        self, prices: list[int], charges: list[tuple[Counted, int]], paid: int, limit: int
+    ) -> None:
+        """Leave out labels and stays that are only in plans that cost at least a limit.
+
+        Parameters
+        ----------
+        paid
+            What is paid at most: the least priced cost of all jobs less that is a bound, and with
+            a job elsewhere than where it pays least, the bound is as much greater.
+        """
+        priced = self._priced(prices, charges)
+        if any(each.dearest >= NEVER for each in priced):
+            return  # there is no plan at all, as the leaves will say
+        room = limit + paid - sum(each.total for each in priced)
+        for kind, each in zip(self.types, priced, strict=True):
+            for costs, of_place in zip(kind.costs, each.labels, strict=True):
+                for n, price in enumerate(of_place):
+                    if price - each.dearest >= room:
+                        costs[n] = NEVER
+            for n, (stay, price) in enumerate(zip(kind.stays, each.stays, strict=True)):
+                if price - min(price, each.shared) >= room:
+                    kind.stays[n] = stay._replace(cost=NEVER)
+
+    def _priced(self, prices: list[int], charges: list[tuple[Counted, int]]) -> list[Priced]:
         negated = [-price for price in prices]
         gangs: dict[int, list[int]] = {}
         steps, fees = _by_option(charges)
-        total = 0
+        found = []
         for t, kind in enumerate(self.types):
-            options = [] if kind.left_out is None else [kind.left_out]
+            labels = []
             for n, (number, costs) in enumerate(zip(kind.places, kind.costs, strict=True)):
                 if number not in gangs:
                     gangs[number] = self.places[number].gang_prices(negated)
-                options.append(_least_label(gangs[number], costs, steps.get((t, n), ())))
-            if not options:  # then no job of the type can stay either
-                return None
-            total += kind.others * min(options)
-            for n, stay in enumerate(kind.stays):
-                price = stay.cost + sum(prices[gpu] for gpu in stay.gpus)
-                total += min([price + fees.get((t, n), 0), *options])
-        return total
+                labels.append(_label_prices(gangs[number], costs, steps.get((t, n), ())))
+            stays = [
+                stay.cost + sum(prices[gpu] for gpu in stay.gpus) + fees.get((t, n), 0)
+                for n, stay in enumerate(kind.stays)
+            ]
+            found.append(_priced_type(kind, labels, stays))
+        return found
+
+
+class Priced(NamedTuple):
+    """What the jobs of a type may take at some prices.
+
+    Attributes
+    ----------
+    labels, stays
+        Prices of the labels of each place, and of each stay.
+    shared
+        The least that a job which does not stay can pay.
+    dearest
+        What the job of the type that pays most pays.
+    total
+        What all of them pay.
+    """
+
+    labels: list[list[int]]
+    stays: list[int]
+    shared: int
+    dearest: int
+    total: int
+
+
+def _priced_type(kind: JobType, labels: list[list[int]], stays: list[int]) -> Priced:
+    shared = min((min(prices) for prices in labels), default=NEVER)
+    if kind.left_out is not None:
+        shared = min(shared, kind.left_out)
+    paid = [min(stay, shared) for stay in stays] + ([shared] if kind.others else [])
+    total = sum(paid) + (kind.others - 1) * shared * (kind.others > 0)
+    return Priced(labels, stays, shared, max(paid), total)
 
 
 def _by_option(
@@ -242,17 +303,15 @@ def _by_option(
     return steps, fees
 
 
-def _least_label(gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]) -> int:
-    """Return the least sum of prices, costs, and charges for a number of labels from the first."""
+def _label_prices(gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the sums of prices, costs, and charges for a number of labels from the first."""
+    found = list(map(add, gangs, costs))
     charge = sum(charge for _, charge in steps)
-    found: list[int] = []
     start = 0
-    for stop, step in [*sorted(steps), (len(costs), charge)]:
-        if stop > start:
-            found.append(min(map(add, gangs[start:stop], costs[start:stop])) + charge)
-            start = stop
-        charge -= step
-    return min(found)
+    for stop, step in sorted(steps):
+        found[start:stop] = [price + charge for price in found[start:stop]]
+        start, charge = max(start, stop), charge - step
+    return found
 
 
 def _type(job: Job) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.check import BrokenRule
@@ -60,6 +60,8 @@ def _statement(instance: PalInstance, certificate: PalCertificate) -> Iterator[B
     if left_out is None or not 0 < left_out < inf:
         text = f"a proof that no plan exists needs more than none, {left_out!r} is stated"
         yield BrokenRule("left-out", text)
+    if certificate.exclusions:
+        yield BrokenRule("exclusions", "only a bound can leave out what is too dear")
     if instance.admission != "all":
         yield BrokenRule("infeasible", f"admission '{instance.admission}' always allows a plan")
 
@@ -83,7 +85,8 @@ def _rules(instance: PalInstance, certificate: PalCertificate) -> Iterator[Broke
         classes = {jobs[name].application_class for name in names if name in jobs}
         if rule.slowest is not None and not isfinite(rule.slowest):
             yield BrokenRule("slowest", f"rules[{n}]: {rule.slowest!r} is no slowdown")
-        if rule.slowest is not None and len(classes) > 1:
+        slowdowns = [instance.slowdowns[name] for name in classes]
+        if rule.slowest is not None and any(each != slowdowns[0] for each in slowdowns):
             listed = ", ".join(f"'{name}'" for name in sorted(classes))
             text = f"rules[{n}]: a slowdown is of one class, its types are of {listed}"
             yield BrokenRule("one-class", text)
@@ -113,24 +116,26 @@ def _tree(certificate: PalCertificate) -> Iterator[BrokenRule]:
 
 
 def _leaves(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
-    """Yield what is wrong with the prices of the leaves of a tree."""
+    """Yield what is wrong with the prices of exclusions and of the leaves of a tree."""
     gpus, rules = len(instance.free_gpus), certificate.rules
     depths = _depths(certificate)
+    named = [(f"exclusions[{n}]", leaf, 0) for n, leaf in enumerate(certificate.exclusions)]
     for n, node in enumerate(certificate.nodes):
-        if not isinstance(node, Leaf):
-            continue
-        if len(node.gpu_prices) != gpus:
-            text = f"nodes[{n}] has {len(node.gpu_prices)} prices for {gpus} free GPUs"
+        if isinstance(node, Leaf):
+            named.append((f"nodes[{n}]", node, depths[n]))
+    for name, leaf, splits in named:
+        if len(leaf.gpu_prices) != gpus:
+            text = f"{name} has {len(leaf.gpu_prices)} prices for {gpus} free GPUs"
             yield BrokenRule("one-price-per-gpu", text)
-        if len(node.split_prices) != depths[n]:
-            text = f"nodes[{n}] has {len(node.split_prices)} prices for {depths[n]} splits"
+        if len(leaf.split_prices) != splits:
+            text = f"{name} has {len(leaf.split_prices)} prices for {splits} splits"
             yield BrokenRule("one-price-per-split", text)
-        for cut in node.cuts:
+        for cut in leaf.cuts:
             if cut.rule >= len(rules):
-                text = f"nodes[{n}] cuts by rules[{shown(cut.rule)}], but there are {len(rules)}"
+                text = f"{name} cuts by rules[{shown(cut.rule)}], but there are {len(rules)}"
                 yield BrokenRule("known-rule", text)
             elif not isinstance(rules[cut.rule], Within):
-                text = f"nodes[{n}] cuts by rules[{cut.rule}], which counts no jobs in a domain"
+                text = f"{name} cuts by rules[{cut.rule}], which counts no jobs in a domain"
                 yield BrokenRule("cut", text)
 
 
@@ -175,9 +180,18 @@ def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int,
     costs = ObjectiveCosts(instance) if certificate.kind == "prices" else MisfitCosts()
     menu = Menu(instance, costs)
     counted = [_counted(menu, rule) for rule in certificate.rules]
-    cuts = {cut.rule for leaf in certificate.nodes if isinstance(leaf, Leaf) for cut in leaf.cuts}
+    leaves = [node for node in certificate.nodes if isinstance(node, Leaf)]
+    cuts = {cut.rule for leaf in (*certificate.exclusions, *leaves) for cut in leaf.cuts}
     room = {n: _room(instance, menu, certificate.rules[n]) for n in cuts}
-    return {n: _value(menu, leaf, way, counted, room) for n, leaf, way in _cases(certificate)}
+    for leaf in certificate.exclusions:
+        bill = _bill(leaf, [], counted, room)
+        menu.exclude(*bill, limit=ceil(Fraction(certificate.bound or 0.0) * SCALE))
+    values = {}
+    for n, leaf, way in _cases(certificate):
+        prices, charges, paid = _bill(leaf, way, counted, room)
+        least = menu.least(prices, charges)
+        values[n] = None if least is None else least - paid
+    return values
 
 
 def _cases(certificate: PalCertificate) -> Iterator[tuple[int, Leaf, list[Turn]]]:
@@ -210,10 +224,10 @@ def _room(instance: PalInstance, menu: Menu, rule: Within | Keeps) -> int:
     return gpus // min(job.gpus for job in jobs)
 
 
-def _value(
-    menu: Menu, leaf: Leaf, way: list[Turn], counted: list[Counted], room: dict[int, int]
-) -> int | None:
-    """Return the least priced cost of the jobs, less what is paid at most within the limits."""
+def _bill(
+    leaf: Leaf, way: list[Turn], counted: list[Counted], room: dict[int, int]
+) -> tuple[list[int], list[tuple[Counted, int]], int]:
+    """Return prices of GPUs, charges for what rules count, and what is paid at most for both."""
     prices = [scaled(price) for price in leaf.gpu_prices]
     charges: dict[int, int] = {}
     paid = sum(prices)
@@ -227,8 +241,7 @@ def _value(
         price = scaled(cut.price)
         charges[cut.rule] = charges.get(cut.rule, 0) + price
         paid += price * room[cut.rule]
-    least = menu.least(prices, [(counted[n], charge) for n, charge in charges.items()])
-    return None if least is None else least - paid
+    return prices, [(counted[n], charge) for n, charge in charges.items()], paid
 
 
 def _shown(value: int) -> str:

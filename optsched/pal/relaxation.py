@@ -16,7 +16,8 @@ A job may be counted under a label above its true one, but never gains by it. A 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -55,27 +56,26 @@ class Labels:
     cost: Floats
     job: Indices
 
-    @property
-    def stays(self) -> int:
+    @cached_property
+    def first_stay(self) -> int:
         """Index of the first stay."""
         return int((self.job < 0).sum())
 
+    @cached_property
+    def blocks(self) -> list[tuple[int, int, slice]]:
+        """Type, domain, and the labels that have both; without the stays."""
+        keys = np.stack([self.type, self.domain])[:, : self.first_stay]
+        starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0).any(axis=0)][: self.first_stay])
+        stops = [*starts[1:].tolist(), self.first_stay]
+        return [
+            (int(self.type[start]), int(self.domain[start]), slice(start, stop))
+            for start, stop in zip(starts.tolist(), stops, strict=False)
+        ]
 
-class Relaxation(NamedTuple):
-    """A program whose columns are labels, stays, jobs left out by type, and then g and S.
-
-    Its rows are types, GPUs, and then chains.
-    """
-
-    program: Program
-    labels: Labels
-    types: int
-    gpus: int
-
-    @property
-    def left_out(self) -> int:
-        """Column of the jobs of the first type that are left out."""
-        return len(self.labels.type)
+    def only(self, kept: NDArray[np.bool_]) -> Labels:
+        """Return some of the labels and stays."""
+        parts = (self.type, self.domain, self.end, self.slowdown, self.cost, self.job)
+        return Labels(*(part[kept] for part in parts))
 
 
 def labels(problem: Arrays) -> Labels:
@@ -107,15 +107,17 @@ def labels(problem: Arrays) -> Labels:
     return Labels(*whole, columns[3].astype(float), columns[4].astype(float), job)
 
 
-def relaxation(problem: Arrays, found: Labels, reward: Floats) -> Relaxation:
-    """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array."""
+def relaxation(problem: Arrays, found: Labels, reward: Floats) -> Program:
+    """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array.
+
+    Its columns are labels, stays, jobs left out by type, and then g and S; its rows are types, GPUs
+    and then chains.
+    """
     builder = _Builder(problem, found)
     builder.add_types()
     builder.add_stays()
-    for row in range(len(problem.slowdown)):
-        for d in range(len(problem.domains)):
-            builder.add_chain(row, d)
-    return Relaxation(builder.program(reward), found, len(problem.types), len(problem.gpus))
+    builder.add_chains()
+    return builder.program(reward)
 
 
 class _Builder:
@@ -123,15 +125,14 @@ class _Builder:
 
     def __init__(self, problem: Arrays, found: Labels) -> None:
         self.problem, self.labels = problem, found
-        self.of_type = [np.flatnonzero(found.type == t) for t in range(len(problem.types))]
         self.columns = len(found.type) + len(problem.types)
         self.rows = len(problem.types) + len(problem.gpus)
         self.first_chain_row = self.rows
         self.first_pool_column = self.columns
         self.entries: list[tuple[Indices, Indices, Floats]] = []
 
-    def add(self, rows: Indices, columns: Indices, value: float | Floats) -> None:
-        self.entries.append((rows, columns, np.broadcast_to(value, rows.shape)))
+    def add(self, rows: Indices, columns: Indices, value: float) -> None:
+        self.entries.append((rows, columns, np.full(len(rows), value)))
 
     def add_types(self) -> None:
         count = len(self.labels.type)
@@ -140,26 +141,30 @@ class _Builder:
         self.add(types, count + types, 1.0)
 
     def add_stays(self) -> None:
-        first = self.labels.stays
-        for n, stay in enumerate(self.problem.stays):
-            rows = len(self.problem.types) + stay.gpus
-            self.add(rows, np.full(len(rows), first + n), 1.0)
+        gpus = {stay.job: stay.gpus for stay in self.problem.stays}
+        for column in range(self.labels.first_stay, len(self.labels.job)):
+            rows = len(self.problem.types) + gpus[int(self.labels.job[column])]
+            self.add(rows, np.full(len(rows), column), 1.0)
 
-    def add_chain(self, row: int, d: int) -> None:
-        """Add the rows of a class in a domain, with the columns g and S."""
+    def add_chains(self) -> None:
+        """Add a chain for each class in each domain that some label is in."""
+        users: dict[tuple[int, int], list[slice]] = {}
+        for t, d, columns in self.labels.blocks:
+            users.setdefault((self.problem.types[t].row, d), []).append(columns)
+        for (row, d), blocks in users.items():
+            self.add_chain(self.problem.chains[row][d].order, blocks)
+
+    def add_chain(self, order: Indices, blocks: list[slice]) -> None:
+        """Add the rows of a chain, with its columns g and S."""
         found = self.labels
-        mine = [self._in_domain(t, d) for t in self._types_of(row)]
-        mine = [columns for columns in mine if len(columns)]
-        if not mine:
-            return
-        chain = self.problem.chains[row][d]
-        ends = np.unique(np.concatenate([found.end[columns] for columns in mine]))
+        ends = np.unique(np.concatenate([found.end[columns] for columns in blocks]))
         rows = self.rows + np.arange(len(ends))
         self.rows += len(ends)
-        for columns in mine:
-            size = self.problem.types[int(found.type[columns[0]])].gpus
-            self.add(rows[np.searchsorted(ends, found.end[columns])], columns, -float(size))
-        gpus = chain.order[: ends[-1]]
+        for columns in blocks:
+            size = self.problem.types[int(found.type[columns.start])].gpus
+            mine = np.arange(columns.start, columns.stop)
+            self.add(rows[np.searchsorted(ends, found.end[mine])], mine, -float(size))
+        gpus = order[: ends[-1]]
         given = self.columns + np.arange(len(gpus))
         self.add(rows[np.searchsorted(ends, np.arange(len(gpus)), side="right")], given, 1.0)
         self.add(len(self.problem.types) + gpus, given, 1.0)
@@ -167,14 +172,6 @@ class _Builder:
         self.add(rows, carried, -1.0)
         self.add(rows[1:], carried[:-1], 1.0)
         self.columns = int(carried[-1]) + 1
-
-    def _types_of(self, row: int) -> list[int]:
-        return [t for t, jobs in enumerate(self.problem.types) if jobs.row == row]
-
-    def _in_domain(self, t: int, d: int) -> Indices:
-        columns = self.of_type[t]
-        columns = columns[self.labels.domain[columns] == d]
-        return columns[self.labels.end[columns] > 0]
 
     def program(self, reward: Floats) -> Program:
         counts = np.array([len(jobs.jobs) for jobs in self.problem.types], dtype=float)

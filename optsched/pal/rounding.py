@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
 
 from optsched.pal.plan import PalPlan, Placement
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 ROUNDS = 20  # of reinsertion; far more than it takes to find no better place
+WHOLE = 1e-6  # what HiGHS calls whole
 BETTER = 1e-9  # by how much a place must be better, relative
 
 Placed = dict[int, "Indices"]  # GPUs by number of the job
@@ -56,13 +59,6 @@ class Packing:
         if gpus is not None:
             self.free[gpus] = True
         return gpus
-
-    def within(self, t: int, domain: int, end: int) -> Indices | None:
-        """Return the slowest free GPUs of a label: fast ones are left to jobs that need them."""
-        jobs = self.problem.types[t]
-        order = self.problem.chains[jobs.row][domain].order[:end]
-        eligible = order[self.free[order]]
-        return None if len(eligible) < jobs.gpus else eligible[-jobs.gpus :]
 
     def cheapest(self, job: int) -> tuple[float, Indices] | None:
         """Return the cost and GPUs of the cheapest place that is free; None if there is none."""
@@ -117,6 +113,14 @@ class Packing:
             if not improved:
                 return
 
+    def fill(self) -> None:
+        """Put the jobs that are not placed where it is cheapest, large ones first."""
+        size = {job: jobs.gpus for jobs in self.problem.types for job in jobs.jobs}
+        for job in sorted(size.keys() - self.placed.keys(), key=lambda job: (-size[job], job)):
+            place = self.cheapest(job)
+            if place is not None:
+                self.put(job, place[1])
+
     def plan(self, instance: PalInstance) -> PalPlan:
         """Return the plan."""
         names = self.problem.gpus
@@ -128,58 +132,73 @@ class Packing:
 
 
 def rounded(problem: Arrays, found: Labels, point: Point) -> Packing:
-    """Place jobs as near to a fractional solution as they fit, and the rest where it is cheapest.
+    """Place jobs as a fractional solution suggests, and where they do not fit, where it is cheapest.
 
-    Labels get whole counts by rounding their running sums, from the cheapest on; then narrow
-    domains and fast GPUs come first, and every job takes the slowest GPUs that its label allows.
+    A job gets the label at which the running sum of its type's shares, from the cheapest on,
+    reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to labels
+    by a maximum flow, so a whole solution is decoded exactly.
     """
     packing = Packing(problem)
-    waiting = []
-    for job, column in sorted(_labelled(problem, found, point), key=_narrow_first(problem, found)):
-        if found.job[column] >= 0:
-            gpus: Indices | None = next(s.gpus for s in problem.stays if s.job == job)
-            gpus = gpus if packing.free[gpus].all() else None
-        else:
-            t, domain, end = (int(part[column]) for part in (found.type, found.domain, found.end))
-            gpus = packing.within(t, domain, end)
-        if gpus is None:
-            waiting.append(job)
-        else:
-            packing.put(job, gpus)
-    left = [job for jobs in problem.types for job in jobs.jobs if job not in packing.placed]
-    size = {job: jobs.gpus for jobs in problem.types for job in jobs.jobs}
-    for job in sorted(left, key=lambda job: (job not in waiting, -size[job], job)):
-        place = packing.cheapest(job)
-        if place is not None:
-            packing.put(job, place[1])
+    gpus_of_stay = {stay.job: stay.gpus for stay in problem.stays}
+    for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
+        job = int(found.job[column])
+        if job >= 0 and share > 0.5:
+            packing.put(job, gpus_of_stay[job])
+    columns, counts = _whole_counts(problem, found, point, packing)
+    for column, gpus in zip(columns, _flow(packing, found, columns, counts), strict=True):
+        t = int(found.type[column])
+        size = problem.types[t].gpus
+        waiting = [job for job in problem.types[t].jobs if job not in packing.placed]
+        for n, job in zip(range(len(gpus) // size), waiting, strict=False):
+            packing.put(job, gpus[n * size : (n + 1) * size])
+    packing.fill()
     packing.reinsert()
     return packing
 
 
-def _labelled(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[int, int]]:
-    """Yield jobs and the columns that they get."""
-    staying = set()
-    for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
-        if found.job[column] >= 0 and share > 0.5:
-            staying.add(int(found.job[column]))
-            yield int(found.job[column]), column
+def _whole_counts(
+    problem: Arrays, found: Labels, point: Point, packing: Packing
+) -> tuple[list[int], list[int]]:
+    """Return labels and how many jobs get each of them."""
+    chosen: dict[int, int] = {}
     for t, jobs in enumerate(problem.types):
         mine = (found.type[point.columns] == t) & (found.job[point.columns] < 0)
         columns, share = point.columns[mine], point.share[mine]
         order = np.argsort(found.cost[columns], kind="stable")
-        counts = np.diff(np.rint(np.cumsum(share[order])).astype(int), prepend=0)
-        members = iter([job for job in jobs.jobs if job not in staying])
-        for column, count in zip(columns[order].tolist(), counts.tolist(), strict=True):
-            for _, job in zip(range(count), members, strict=False):
-                yield job, column
+        reached = np.floor(np.cumsum(share[order]) + WHOLE).astype(int)
+        waiting = sum(job not in packing.placed for job in jobs.jobs)
+        counts = np.diff(np.minimum(reached, waiting), prepend=0)
+        pairs = zip(columns[order].tolist(), counts.tolist(), strict=True)
+        chosen |= {column: count for column, count in pairs if count}
+    return list(chosen), list(chosen.values())
 
 
-def _narrow_first(problem: Arrays, found: Labels):  # type: ignore[no-untyped-def]
-    width = problem.domains.stop - problem.domains.start
-
-    def key(labelled: tuple[int, int]) -> tuple[bool, int, int, int]:
-        job, column = labelled
-        stays = bool(found.job[column] >= 0)
-        return not stays, int(width[found.domain[column]]), int(found.end[column]), job
-
-    return key
+def _flow(
+    packing: Packing, found: Labels, columns: list[int], counts: list[int]
+) -> Iterator[Indices]:
+    """Yield the GPUs for each label, ascending by slowdown: a maximum flow from labels to GPUs."""
+    if not columns:
+        return
+    problem, count = packing.problem, len(columns)
+    eligible = []
+    for column in columns:
+        row = problem.types[int(found.type[column])].row
+        order = problem.chains[row][int(found.domain[column])].order[: int(found.end[column])]
+        eligible.append(order[packing.free[order]])
+    sizes = [problem.types[int(found.type[column])].gpus for column in columns]
+    gpus = 2 + count + np.arange(len(problem.gpus))
+    widths = [len(of_label) for of_label in eligible]
+    tails = np.concatenate(
+        [np.zeros(count, int), np.repeat(2 + np.arange(count), widths), gpus]
+    )
+    heads = np.concatenate(
+        [2 + np.arange(count), 2 + count + np.concatenate(eligible), np.ones(len(gpus), int)]
+    )
+    limits = np.ones(len(tails), dtype=np.int32)
+    limits[:count] = np.array(counts) * np.array(sizes)
+    shape = 2 + count + len(gpus), 2 + count + len(gpus)
+    flow = maximum_flow(csr_array((limits, (tails, heads)), shape=shape), 0, 1).flow.tocsr()
+    for n, of_label in enumerate(eligible):
+        used = flow.indices[flow.indptr[2 + n] : flow.indptr[3 + n]]
+        given = used[flow.data[flow.indptr[2 + n] : flow.indptr[3 + n]] > 0] - 2 - count
+        yield of_label[np.isin(of_label, given)]

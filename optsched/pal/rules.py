@@ -25,16 +25,22 @@ VIOLATED = 1e-4  # by how much a cut must be violated to be worth a row
 
 
 class Rule(NamedTuple):
-    """Counts the jobs of some types in a domain with a slowdown; or one job, if it stays.
+    """Counts the jobs of some types in a domain, on GPUs that are fast enough; or one that stays.
 
-    With a divisor q a job of k GPUs counts floor(k / q) times.
+    Attributes
+    ----------
+    types, domain
+        Numbers.
+    slowdown
+        Greatest slowdown; if finite, the types are of one class.
+    job
+        If not negative, the rule counts only whether this running job stays.
     """
 
     types: tuple[int, ...]
     domain: int
     slowdown: float
     job: int = -1
-    divisor: int = 0
 
     def columns(self, problem: Arrays, found: Labels) -> Indices:
         """Return the labels and stays that are counted."""
@@ -43,22 +49,22 @@ class Rule(NamedTuple):
         domains = problem.domains
         inside = domains.start >= domains.start[self.domain]
         inside &= domains.stop <= domains.stop[self.domain]
-        counted = np.isin(found.type, self.types) & inside[found.domain]
-        return np.flatnonzero(counted & (found.slowdown <= self.slowdown))
-
-    def weights(self, problem: Arrays, found: Labels, columns: Indices) -> Floats:
-        """Return how often each of the labels counts."""
-        if not self.divisor:
-            return np.ones(len(columns))
-        sizes = np.array([jobs.gpus for jobs in problem.types])
-        return (sizes[found.type[columns]] // self.divisor).astype(float)
+        counted = np.zeros(len(problem.types), dtype=np.bool_)
+        counted[list(self.types)] = True
+        fast = found.slowdown <= self.slowdown
+        return np.flatnonzero(counted[found.type] & inside[found.domain] & fast)
 
     def document(self, instance: PalInstance, problem: Arrays) -> Within | Keeps:
         """Return the rule as it stands in certificates."""
         if self.job >= 0:
             return Keeps(job=instance.jobs[self.job].id)
+        alike = {}  # jobs of equal types here may be of other models or classes with equal figures
+        for t in self.types:
+            for n in reversed(problem.types[t].jobs):
+                job = instance.jobs[n]
+                alike[t, job.model, job.application_class] = job.id
         return Within(
-            types=tuple(instance.jobs[problem.types[t].jobs[0]].id for t in self.types),
+            types=tuple(alike.values()),
             domain=problem.domains.names[self.domain],
             slowest=None if self.slowdown == np.inf else self.slowdown,
         )
@@ -83,29 +89,32 @@ class Point(NamedTuple):
 
 
 def capacity(problem: Arrays, rule: Rule) -> int:
-    """Return how much of a cut the GPUs can hold: floor(GPUs / divisor)."""
+    """Return how many jobs of a rule the GPUs can hold: floor(GPUs / smallest gang)."""
     start, stop = problem.domains.start[rule.domain], problem.domains.stop[rule.domain]
     values = problem.slowdown[problem.types[rule.types[0]].row, start:stop]
-    return int((values <= rule.slowdown).sum()) // rule.divisor
+    smallest = min(problem.types[t].gpus for t in rule.types)
+    return int((values <= rule.slowdown).sum()) // smallest
 
 
 def violated_cuts(problem: Arrays, found: Labels, point: Point) -> Iterator[Rule]:
-    """Yield rounding cuts that a point violates: gangs in a domain, in whole multiples of q GPUs.
+    """Yield cuts that a point violates: gangs of q GPUs or more, q GPUs for each of them.
 
     Chvatal-Gomory cuts of the capacity of the GPUs in a domain that are fast enough for a class,
     with each threshold in use, and of all GPUs of the domain for all classes.
     """
+    sizes = np.array([jobs.gpus for jobs in problem.types])
     rows = np.array([jobs.row for jobs in problem.types])
     for d, members in _by_domain(problem, found, point).items():
         columns, share = point.columns[members], point.share[members]
         types = found.type[columns]
-        everything = np.full(len(columns), np.inf)
-        yield from _cuts_of(problem, d, types, everything, share, np.arange(len(rows)))
+        room = int(problem.domains.stop[d] - problem.domains.start[d])
+        for q in np.unique(sizes[types]).tolist():
+            if share[sizes[types] >= q].sum() > room // q + VIOLATED:
+                yield Rule(tuple(np.flatnonzero(sizes >= q).tolist()), d, np.inf)
         for row in np.unique(rows[types]).tolist():
             mine = rows[types] == row
-            slowdown = found.slowdown[columns[mine]]
             group = np.flatnonzero(rows == row)
-            yield from _cuts_of(problem, d, types[mine], slowdown, share[mine], group)
+            yield from _cuts_of(problem, d, found, columns[mine], share[mine], group)
 
 
 def _by_domain(problem: Arrays, found: Labels, point: Point) -> dict[int, list[int]]:
@@ -118,26 +127,23 @@ def _by_domain(problem: Arrays, found: Labels, point: Point) -> dict[int, list[i
 
 
 def _cuts_of(
-    problem: Arrays, d: int, types: Indices, slowdown: Floats, share: Floats, group: Indices
+    problem: Arrays, d: int, found: Labels, columns: Indices, share: Floats, group: Indices
 ) -> Iterator[Rule]:
-    sizes = np.array([jobs.gpus for jobs in problem.types])
+    """Yield the most violated cut for each size; `group` are the types of the class."""
     start, stop = int(problem.domains.start[d]), int(problem.domains.stop[d])
     values = np.sort(problem.slowdown[problem.types[int(group[0])].row, start:stop])
-    order = np.argsort(slowdown, kind="stable")
-    ascending = slowdown[order]
+    order = np.argsort(found.slowdown[columns], kind="stable")
+    ascending = found.slowdown[columns[order]]
     last = np.r_[ascending[1:] > ascending[:-1], True]
     room = np.searchsorted(values, ascending, side="right")
-    used, shares = sizes[types[order]], share[order]
-    for q in divisors(used, int(room[-1])):
-        over = np.cumsum(used // q * shares) - room // q
-        chosen = tuple(group[sizes[group] >= q].tolist())
-        for n in np.flatnonzero(last & (over > VIOLATED)).tolist():
-            yield Rule(chosen, d, float(ascending[n]), divisor=q)
-
-
-def divisors(sizes: Indices, room: int) -> list[int]:
-    """Return the divisors that are worth a try."""
-    return [q for q in range(2, min(int(sizes.max()), room) + 1)]
+    sizes = np.array([problem.types[t].gpus for t in group.tolist()])
+    used = np.array([problem.types[t].gpus for t in found.type[columns[order]].tolist()])
+    for q in np.unique(used).tolist():
+        counts = np.cumsum(np.where(used >= q, share[order], 0.0))
+        over = np.where(last, counts - room // q, 0.0)
+        worst = int(np.argmax(over))
+        if over[worst] > VIOLATED:
+            yield Rule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
 
 
 def best_split(problem: Arrays, found: Labels, point: Point) -> tuple[Rule, float] | None:
@@ -163,7 +169,18 @@ def _counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule
             order = np.argsort(slowdown, kind="stable")
             counts = np.cumsum(share[mine][order])
             ascending = slowdown[order]
-            last = np.flatnonzero(np.r_[ascending[1:] > ascending[:-1], True])
-            for n in last[:-1].tolist():
-                yield Rule((t,), d, float(slowdown[order[n]])), float(counts[n])
+            for n in np.flatnonzero(ascending[1:] > ascending[:-1]).tolist():
+                yield Rule((t,), d, float(ascending[n])), float(counts[n])
             yield Rule((t,), d, np.inf), float(counts[-1])
+
+
+def domain_totals(problem: Arrays, found: Labels, point: Point) -> dict[Rule, float]:
+    """Return how many jobs of each type a point has in each domain below the root."""
+    totals: dict[Rule, float] = {}
+    for d, members in _by_domain(problem, found, point).items():
+        if problem.domains.parent[d] < 0:
+            continue
+        for n in members:
+            rule = Rule((int(found.type[point.columns[n]]),), d, np.inf)
+            totals[rule] = totals.get(rule, 0.0) + float(point.share[n])
+    return totals

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.linear import LinearProgram
-from optsched.pal.lagrange import Lagrangian
-from optsched.pal.plan import Cut, Leaf, PalCertificate, Split
-from optsched.pal.relaxation import relaxation
-from optsched.pal.rules import Point, Rule, best_split, capacity, violated_cuts
+from optsched.pal.cases import Case, Cases, Path, Prices
+from optsched.pal.plan import Leaf, PalCertificate, Split
+from optsched.pal.rules import Point, Rule, best_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,49 +23,37 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.linear import Solved
-    from optsched.pal.arrays import Arrays
     from optsched.pal.instance import PalInstance
-    from optsched.pal.relaxation import Labels
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-
-CUT_ROUNDS = 12  # at the root
-CUTS_PER_ROUND = 200
-
-
-class Case(NamedTuple):
-    """A rule and a number: its count is at most that, or at least one more."""
-
-    rule: int
-    at_most: int
-    is_above: bool
+CUT_ROUNDS = 12
 
 
 @dataclass
 class Node:
-    """A case of the tree, with what its prices prove and where its relaxation lies.
+    """A case of the tree.
 
     Attributes
     ----------
-    path
-        The cases on the way from the root.
     bound
         Lagrangian value of its prices; infinite if the case is empty.
-    prices, split_prices, cuts
-        Of GPUs, of the cases on the path, and of cuts by rule.
-    point, children
-        Solution of the relaxation; and the split, once there is one.
+    point
+        Solution of the relaxation there.
+    split
+        The rule and number by which it is split, and the first of the two nodes for its cases.
     """
 
-    path: tuple[Case, ...]
+    path: Path
     bound: float
-    prices: Floats
-    split_prices: tuple[float, ...]
-    cuts: dict[int, float]
+    prices: Prices
     point: Point
-    children: tuple[Case, int, int] | None = None
+    split: tuple[Case, int] | None = None
+
+
+class Exclusion(NamedTuple):
+    """Prices at which some labels are only in plans that cost a limit or more."""
+
+    rules: list[Rule]
+    prices: Prices
 
 
 class Tree:
@@ -75,56 +61,45 @@ class Tree:
 
     Parameters
     ----------
-    reward
-        Shape (types,): cost of leaving a job of a type out; infinite where that is not allowed.
-    penalty
-        Finite cost of leaving out where it is not allowed: more than any plan costs that matters.
+    seconds_left
+        Asked before each linear program; None if there is no limit.
     """
 
-    def __init__(
-        self, problem: Arrays, found: Labels, reward: Floats, penalty: float, seed: int
-    ) -> None:
-        self.problem, self.labels = problem, found
-        finite = np.where(np.isfinite(reward), reward, penalty)
-        self._penalty = penalty
-        self._first_gpu_row = len(problem.types)
-        self._lp = LinearProgram(relaxation(problem, found, finite).program, seed=seed)
-        self._lagrangian = Lagrangian(problem, found, reward)
-        self.rules: list[Rule] = []
-        self._numbers: dict[Rule, int] = {}
-        self._rows: list[int] = []
-        self._counted: list[tuple[Indices, Floats]] = []  # labels, and how often
-        self._capacity: dict[int, int] = {}  # of the rules that are cuts
-        self._bounded: list[int] = []  # rules whose rows the last case bounded
+    def __init__(self, cases: Cases, seconds_left: Callable[[], float | None]) -> None:
+        self.cases = cases
         self.nodes: list[Node] = []
+        self._seconds_left = seconds_left
         self._open: list[tuple[float, int]] = []
 
     @property
     def bound(self) -> float:
         """The least bound of a leaf: what the tree proves."""
-        return min(node.bound for node in self.nodes if node.children is None)
+        return min(node.bound for node in self.nodes if node.split is None)
 
-    def plant(self, seconds_left: Callable[[], float | None]) -> bool:
-        """Solve the root, with rounds of cuts; return whether it could be solved in time."""
-        node = self._solve((), seconds_left())
+    def plant(self) -> bool:
+        """Solve the root, with rounds of cuts; return whether there was time for it."""
+        node = self._node(())
         for _ in range(CUT_ROUNDS):
-            if node is None or not self._cut(node.point):
+            if node is None or not self.cases.cut(node.point):
                 break
-            tighter = self._solve((), seconds_left())
+            tighter = self._node(())
             if tighter is None:
                 break
+            if tighter.bound < node.bound:  # prices of the looser program can be the better ones
+                tighter.bound, tighter.prices = node.bound, node.prices
             node = tighter
         if node is None:
             return False
         self._keep(node)
         return True
 
+    def too_dear(self, limit: float) -> NDArray[np.bool_]:
+        """Tell which labels and stays are only in plans that cost at least a limit."""
+        root = self.nodes[0]
+        return self.cases.too_dear(self.cases.options(root.path, root.prices), limit)
+
     def grow(
-        self,
-        goal: Callable[[], float],
-        visit: Callable[[Node], None],
-        seconds_left: Callable[[], float | None],
-        most_nodes: int,
+        self, goal: Callable[[], float], visit: Callable[[Node], None], most_nodes: int
     ) -> None:
         """Split the leaf of least bound until all reach the goal, or time or nodes run out.
 
@@ -135,176 +110,88 @@ class Tree:
         visit
             Called with each new node; may look for plans there.
         """
-        while self._open and len(self.nodes) < most_nodes:
-            bound, number = self._open[0]
-            if bound >= goal() or seconds_left() == 0:
+        while self._open and len(self.nodes) < most_nodes and self._seconds_left() != 0:
+            if self._open[0][0] >= goal():
                 return
-            heapq.heappop(self._open)
+            _, number = heapq.heappop(self._open)
             node = self.nodes[number]
-            split = best_split(self.problem, self.labels, node.point)
+            split = best_split(self.cases.problem, self.cases.labels, node.point)
             if split is None:
                 continue  # whole: rounding alone keeps it below the goal
-            children = self._split(node, *split, seconds_left)
+            children = self._split(node, *split)
             if children is None:
                 return
             for child in children:
                 visit(child)
 
     def certificate(
-        self, instance: PalInstance, kind: Literal["prices", "misfit"]
+        self,
+        instance: PalInstance,
+        kind: Literal["prices", "misfit"],
+        exclusions: list[Exclusion],
+        most: float,
     ) -> PalCertificate:
-        """Return what the leaves prove."""
-        bound = self.bound
-        used = sorted(self._used_rules())
-        number = {rule: n for n, rule in enumerate(used)}
+        """Return what the leaves prove, at most the limit of the exclusions."""
+        documents: dict[Rule, int] = {}
+
+        def numbered(rules: list[Rule], used: set[int]) -> dict[int, int]:
+            return {n: documents.setdefault(rules[n], len(documents)) for n in sorted(used)}
+
+        leaves = [
+            exclusion.prices.leaf(numbered(exclusion.rules, set(exclusion.prices.cuts)))
+            for exclusion in exclusions
+        ]
+        nodes = self._documents(numbered)
+        bound = min(self.bound, most)
+        problem = self.cases.problem
         return PalCertificate(
             kind=kind,
             bound=bound if kind == "prices" else None,
             left_out=bound if kind == "misfit" else None,
-            rules=tuple(self.rules[n].document(instance, self.problem) for n in used),
-            nodes=tuple(_document(node, number) for node in self.nodes),
+            rules=tuple(rule.document(instance, problem) for rule in documents),
+            exclusions=tuple(leaves),
+            nodes=tuple(nodes),
         )
 
-    def _used_rules(self) -> set[int]:
-        used: set[int] = set()
+    def _documents(
+        self, numbered: Callable[[list[Rule], set[int]], dict[int, int]]
+    ) -> list[Split | Leaf]:
+        nodes: list[Split | Leaf] = []
         for node in self.nodes:
-            if node.children is None:
-                used |= set(node.cuts)
-            else:
-                used.add(node.children[0].rule)
-        return used
+            if node.split is None:
+                nodes.append(node.prices.leaf(numbered(self.cases.rules, set(node.prices.cuts))))
+                continue
+            case, first = node.split
+            rule = numbered(self.cases.rules, {case.rule})[case.rule]
+            nodes.append(Split(rule=rule, at_most=case.at_most, cases=(first, first + 1)))
+        return nodes
 
-    # --- nodes --------------------------------------------------------------------------------
+    def _split(self, node: Node, rule: Rule, count: float) -> tuple[Node, Node] | None:
+        number, at_most = self.cases.number(rule), int(np.floor(count))
+        below = self._child(node, Case(number, at_most, is_above=False))
+        above = self._child(node, Case(number, at_most, is_above=True))
+        if below is None or above is None:
+            return None
+        node.split = below.path[-1], len(self.nodes)
+        self._keep(below)
+        self._keep(above)
+        return below, above
 
-    def _split(
-        self, node: Node, rule: Rule, count: float, seconds_left: Callable[[], float | None]
-    ) -> tuple[Node, Node] | None:
-        number, at_most = self._number(rule), int(np.floor(count))
-        cases = [Case(number, at_most, is_above) for is_above in (False, True)]
-        children = []
-        for case in cases:
-            child = self._solve((*node.path, case), seconds_left())
-            if child is None:
-                return None
-            if child.bound < node.bound:  # what the node proves holds in its cases too
-                unchanged = (*node.split_prices, 0.0)
-                child.bound, child.prices, child.cuts = node.bound, node.prices, node.cuts
-                child.split_prices = unchanged
-            children.append(child)
-        node.children = (cases[0], len(self.nodes), len(self.nodes) + 1)
-        for child in children:
-            self._keep(child)
-        return children[0], children[1]
+    def _child(self, node: Node, case: Case) -> Node | None:
+        child = self._node((*node.path, case))
+        if child is not None and child.bound < node.bound:  # what holds in a node holds in its cases
+            child.bound = node.bound
+            child.prices = node.prices._replace(cases=(*node.prices.cases, 0.0))
+        return child
+
+    def _node(self, path: Path) -> Node | None:
+        solved = self.cases.relax(path, self._seconds_left())
+        if solved is None:
+            return None
+        prices = self.cases.prices(path, solved)
+        bound = self.cases.options(path, prices).value
+        return Node(path, bound, prices, self.cases.point(solved))
 
     def _keep(self, node: Node) -> None:
         heapq.heappush(self._open, (node.bound, len(self.nodes)))
         self.nodes.append(node)
-
-    def _solve(self, path: tuple[Case, ...], time_limit_s: float | None) -> Node | None:
-        tightest = self._bound_rows(path)
-        solved = self._lp.solve(time_limit_s)
-        if solved is None:
-            return None
-        prices = np.maximum(-solved.row_duals[self._gpu_rows()], 0.0)
-        split_prices = self._split_prices(path, tightest, solved)
-        cuts = self._cut_prices(solved)
-        bound = self._value(path, prices, split_prices, cuts)
-        point = Point.of(solved.x, self.labels)
-        return Node(path, bound, prices, split_prices, cuts, point)
-
-    def _gpu_rows(self) -> slice:
-        return slice(self._first_gpu_row, self._first_gpu_row + len(self.problem.gpus))
-
-    def _bound_rows(self, path: tuple[Case, ...]) -> set[int]:
-        """Bound the rows of a path's rules; return the indices of the cases that are tightest."""
-        for rule in self._bounded:
-            self._lp.bound_row(self._rows[rule], -np.inf, self._capacity.get(rule, np.inf))
-        lower: dict[int, int] = {}
-        upper: dict[int, int] = {}
-        for n, case in enumerate(path):
-            if case.is_above:
-                kept = lower.setdefault(case.rule, n)
-                lower[case.rule] = n if case.at_most >= path[kept].at_most else kept
-            else:
-                kept = upper.setdefault(case.rule, n)
-                upper[case.rule] = n if case.at_most <= path[kept].at_most else kept
-        for rule in {*lower, *upper}:
-            low = path[lower[rule]].at_most + 1 if rule in lower else -np.inf
-            high = path[upper[rule]].at_most if rule in upper else self._capacity.get(rule, np.inf)
-            self._lp.bound_row(self._rows[rule], low, high)
-        self._bounded = list({*lower, *upper})
-        return {*lower.values(), *upper.values()}
-
-    def _split_prices(
-        self, path: tuple[Case, ...], tightest: set[int], solved: Solved
-    ) -> tuple[float, ...]:
-        prices = []
-        for n, case in enumerate(path):
-            dual = float(solved.row_duals[self._rows[case.rule]]) if n in tightest else 0.0
-            prices.append(max(0.0, dual if case.is_above else -dual))
-        return tuple(prices)
-
-    def _cut_prices(self, solved: Solved) -> dict[int, float]:
-        """Return the prices of cuts; where a case bounds a cut's row, the case has the price."""
-        prices = {
-            rule: -float(solved.row_duals[self._rows[rule]])
-            for rule in self._capacity
-            if rule not in self._bounded
-        }
-        return {rule: price for rule, price in prices.items() if price > 0}
-
-    def _value(
-        self,
-        path: tuple[Case, ...],
-        prices: Floats,
-        split_prices: tuple[float, ...],
-        cuts: dict[int, float],
-    ) -> float:
-        extra = np.zeros(len(self.labels.type))
-        constant = 0.0
-        for case, price in zip(path, split_prices, strict=True):
-            sign = -1.0 if case.is_above else 1.0
-            columns, weights = self._counted[case.rule]
-            extra[columns] += sign * price * weights
-            constant -= sign * price * (case.at_most + case.is_above)
-        for rule, price in cuts.items():
-            columns, weights = self._counted[rule]
-            extra[columns] += price * weights
-            constant -= price * self._capacity[rule]
-        return self._lagrangian.value(prices, extra, constant)
-
-    # --- rules --------------------------------------------------------------------------------
-
-    def _cut(self, point: Point) -> bool:
-        """Add the cuts that a point violates; return whether there were any."""
-        fresh = False
-        for n, rule in enumerate(violated_cuts(self.problem, self.labels, point)):
-            if n >= CUTS_PER_ROUND:
-                break
-            number = self._number(rule)
-            if number not in self._capacity:
-                self._capacity[number] = capacity(self.problem, rule)
-                self._lp.bound_row(self._rows[number], -np.inf, self._capacity[number])
-                fresh = True
-        return fresh
-
-    def _number(self, rule: Rule) -> int:
-        if rule not in self._numbers:
-            columns = rule.columns(self.problem, self.labels)
-            self._numbers[rule] = len(self.rules)
-            self.rules.append(rule)
-            weights = rule.weights(self.problem, self.labels, columns)
-            self._rows.append(self._lp.add_elastic_row(columns, weights, self._penalty))
-            self._counted.append((columns, weights))
-        return self._numbers[rule]
-
-
-def _document(node: Node, number: dict[int, int]) -> Split | Leaf:
-    if node.children is not None:
-        case, below, above = node.children
-        return Split(rule=number[case.rule], at_most=case.at_most, cases=(below, above))
-    return Leaf(
-        gpu_prices=tuple(node.prices.tolist()),
-        split_prices=node.split_prices,
-        cuts=tuple(Cut(rule=number[rule], price=price) for rule, price in node.cuts.items()),
-    )

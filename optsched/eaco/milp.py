@@ -1,0 +1,150 @@
+"""The method "milp": the formulation of models/eaco.py, solved by HiGHS.
+
+It is the second, independent way to an exact answer. The plan is HiGHS' own, or a greedy one where
+that is better; of HiGHS' bound as much is stated as can be proven without HiGHS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched import highs
+from optsched.eaco import exact, heuristics
+from optsched.eaco.plan import EacoPlan
+from optsched.models import eaco
+from optsched.solve import SolverDisagreement
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.instance import EacoInstance
+    from optsched.eaco.plan import EacoCertificate
+    from optsched.solve import Search
+
+# HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
+GAP_SHARE = 0.9
+DISAGREEMENT = 1e-6  # between HiGHS and what is proven: more than its tolerances explain
+
+
+def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Solve the Pyomo formulation with HiGHS, from a greedy plan, and certify the bound.
+
+    Source: EaCO, arXiv 2412.08294; formulation of `optsched.models.eaco`.
+
+    Raises
+    ------
+    Infeasible
+        If HiGHS finds that there is no plan, and that can be proven.
+    SolverDisagreement
+        If HiGHS contradicts what can be proven without it.
+    """
+    greedy = heuristics.quick_start(instance)
+    if greedy is not None:
+        search.offer(greedy)
+    claimed, stated = -math.inf, math.inf
+    if not search.out_of_time():
+        outcome = solve_formulation(instance, search)
+        claimed = _claimed(search, outcome)
+        stated = math.inf if outcome.objective is None else outcome.objective
+    certificate = exact.certify_claim(instance, search, claimed)
+    bound = None if certificate is None else certificate.bound
+    if bound is not None and bound > stated + DISAGREEMENT * (abs(stated) + _cancelling(instance)):
+        raise SolverDisagreement(
+            f"{instance.name}: HiGHS states the objective {stated!r}, "
+            f"but every plan has at least {bound!r}"
+        )
+    return certificate
+
+
+def solve_formulation(instance: EacoInstance, search: Search) -> highs.Outcome:
+    """Build the formulation, solve it from the best plan so far, and offer HiGHS' plan."""
+    model = eaco.build(instance)
+    compiled = highs.compile_model(model)
+    outcome = highs.solve(
+        compiled.program,
+        time_limit_s=search.seconds_left(),
+        gap=GAP_SHARE * search.gap,
+        seed=search.seed,
+        threads=search.threads,
+        start=_start(model, compiled.variables, instance, search),
+    )
+    if outcome.x is not None:
+        for variable, x in zip(compiled.variables, outcome.x.tolist(), strict=True):
+            variable.set_value(x, skip_validation=True)
+        search.offer(eaco.extract(model, instance))
+    return outcome
+
+
+def values(model: Any, instance: EacoInstance, plan: EacoPlan) -> Counter[Any] | None:
+    """Return the values of the formulation's variables in a plan by index; others are 0.
+
+    None if a group stands on a node that the formulation leaves out.
+    """
+    number = {(frozenset(c.jobs), *c[1:4]): n for n, c in enumerate(model.columns)}
+    gang = {job.id: job.gpus for job in instance.jobs}
+    pools = {nodes.id: nodes for nodes in instance.nodes}
+    parts = {
+        (pool.id, n): (q, part)
+        for pool in instance.nodes
+        for q, part in eaco.parts_of(instance, pool).items()
+        for n in part.numbers
+    }
+    found = Counter[Any]({("waits", name): 1 for name in plan.waiting})
+    used = set()
+    for group in plan.groups:
+        key = (frozenset(group.jobs), group.nodes, group.level, group.location)
+        gpus, each = gang[group.jobs[0]], pools[group.nodes].gpus
+        on = {(group.nodes, group.node + n) for n in range(max(1, gpus // each))}
+        if not on <= set(parts):
+            return None
+        used |= on
+        found["z", number[key]] = 1
+        if group.location is None:
+            found["begins", (gpus, group.nodes, parts[group.nodes, group.node][0])] += 1
+    for name, n in used:
+        found["on", (name, parts[name, n][0])] += 1
+    for (name, n), (q, part) in parts.items():
+        if n == q and part.awake < len(part.numbers):
+            found["woken", (name, q)] = max(0, found["on", (name, q)] - part.awake)
+    return found
+
+
+def _start(
+    model: Any, variables: list[Any], instance: EacoInstance, search: Search
+) -> NDArray[np.float64] | None:
+    if not isinstance(search.plan, EacoPlan):
+        return None
+    found = values(model, instance, search.plan)
+    if found is None:
+        return None
+    keys = ((v.parent_component().name, v.index()) for v in variables)
+    return np.array([float(found[key]) for key in keys])
+
+
+def _claimed(search: Search, outcome: highs.Outcome) -> float:
+    """Return the bound that is worth proving, and note why HiGHS ended early, if it did."""
+    if outcome.status == "optimal":
+        return outcome.bound
+    if outcome.status == "infeasible":
+        return math.inf
+    if outcome.status == "limit":
+        search.stopped = "time limit"
+        return outcome.bound
+    if outcome.status == "interrupted":
+        search.stopped = "interrupted"
+    else:
+        search.stopped = f"HiGHS ends with '{outcome.message}'"
+    return -math.inf
+
+
+def _cancelling(instance: EacoInstance) -> float:
+    """Return the size of what cancels in the objective 'epoch', power and credits; else 0."""
+    if instance.objective != "epoch":
+        return 0.0
+    most = max(gpu.power.peak_w for gpu in instance.gpu_types)
+    watts = sum(max(job.gpus * most, job.work_credit_w or 0.0) for job in instance.jobs)
+    return float(instance.per_kwh) * watts * (instance.epoch_s or 0.0) / 3.6e6

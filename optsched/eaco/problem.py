@@ -1,0 +1,179 @@
+"""The room of EaCO: its nouns, methods and judge, as the rest of optsched sees them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from optsched.eaco import check, proof
+from optsched.eaco.figures import performance
+from optsched.eaco.instance import EacoInstance
+from optsched.eaco.plan import EacoCertificate, EacoPlan
+from optsched.eaco.tables import decisions, frame
+from optsched.problems import Method, Problem
+from optsched.result import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.axes import Axes
+
+    from optsched.result import Result
+    from optsched.solve import Search
+
+EACO = "EaCO, arXiv 2412.08294"
+GAVEL = "Gavel's policies, stanford-futuredata/gavel @c4fa4009"
+
+
+def summary(instance: EacoInstance, result: Result) -> dict[str, str]:
+    """Return the figures that go with a plan, as text."""
+    plan = result.plan
+    assert isinstance(plan, EacoPlan)
+    runs = performance(instance, plan)
+    value = check.objective(instance, plan)
+    rows = {objective_name(instance): f"{figure(value)} {objective_unit(instance)}"}
+    if instance.objective != "run-to-completion" or objective_unit(instance) != "kWh":
+        rows["energy"] = f"{figure(runs.energy_kwh)} kWh until all jobs end"
+    if runs.alone_kwh > 0:
+        saved = 1 - runs.energy_kwh / runs.alone_kwh
+        rows["saving"] = f"{100 * saved:.1f} % of {figure(runs.alone_kwh)} kWh, exclusive GPUs"
+    sizes = Counter(len(group.jobs) for group in plan.groups)
+    counts = ", ".join(f"{sizes[n]} of {n}" for n in sorted(sizes))
+    rows["groups"] = f"{len(plan.groups)}: {counts}" if sizes else "none"
+    woken = f", {runs.woken} of them woken" if runs.woken else ""
+    rows["nodes used"] = f"{runs.nodes_on} of {sum(n.count for n in instance.nodes)}{woken}"
+    jobs = [job for group in runs.groups for job in group.jobs]
+    if jobs:
+        slowdowns = [job.slowdown for job in jobs]
+        rows["slowdown"] = f"{fmean(slowdowns):.4f} on average, {max(slowdowns):.4f} at most"
+    if plan.waiting:
+        rows["jobs waiting"] = f"{len(plan.waiting)}: {_some(plan.waiting, 3)}"
+    if instance.running:
+        moved = sum(job.is_moved for job in jobs)
+        rows["jobs moved"] = f"{moved} of {len(instance.location_of)} running"
+    if any(job.deadline_s is not None for job in instance.jobs):
+        rows["late jobs"] = f"{len(runs.late)}: {_some(runs.late, 3)}" if runs.late else "none"
+    if instance.power_cap_w is not None:
+        rows["power"] = f"{figure(runs.power_w)} W at most, the cap is {instance.power_cap_w:,g} W"
+    return rows | _data_notes(instance, [group.origin for group in runs.groups])
+
+
+def _data_notes(instance: EacoInstance, origins: Sequence[str]) -> dict[str, str]:
+    """Return what a reader of the figures should know of the interference behind them."""
+    notes = {}
+    counts = Counter(origin for origin in origins if origin != "alone")
+    words = {
+        "measured": "measured",
+        "larger": "by larger groups",
+        "pairs": "by pairs",
+        "utilisation": "by the formula",
+    }
+    if counts:
+        listed = [f"{counts[key]} {text}" for key, text in words.items() if counts[key]]
+        notes["interference"] = f"of {sum(counts.values())} shared groups, {', '.join(listed)}"
+    repairs = [repair for rates in instance.rates.values() for repair in rates.repairs]
+    if repairs:
+        more = f", and {len(repairs) - 1} more" if len(repairs) > 1 else ""
+        notes["repairs"] = f"{repairs[0]}{more}"
+    return notes
+
+
+def _some(names: Sequence[str], count: int) -> str:
+    more = f" and {len(names) - count} more" if len(names) > count else ""
+    return ", ".join(names[:count]) + more
+
+
+def headline(instance: EacoInstance) -> dict[str, str]:
+    """Return in a few words what an instance asks for, by column of a list of instances."""
+    known = len(instance.interference.groups)
+    return {
+        "jobs": str(len(instance.jobs)),
+        "nodes": str(sum(nodes.count for nodes in instance.nodes)),
+        "per GPU": str(instance.max_jobs_per_gpu),
+        "objective": instance.objective,
+        "measured": f"{known} groups" if known else "none",
+    }
+
+
+def objective_unit(instance: EacoInstance) -> str:
+    """Return "kWh", "USD" or "g CO2"; kWh and hours weighted for equation (1) of the paper."""
+    return instance.unit
+
+
+def objective_name(instance: EacoInstance) -> str:
+    """Return what the objective is called."""
+    if instance.objective == "eaco":
+        return "weighted energy and time"
+    noun = {"kWh": "energy", "USD": "cost", "g CO2": "carbon"}[instance.unit]
+    return noun if instance.objective == "run-to-completion" else f"{noun} of the epoch"
+
+
+def certify(instance: EacoInstance, search: Search) -> EacoCertificate:
+    """Certify a bound for any plan, or that there is none."""
+    from optsched.eaco import exact
+
+    return exact.certify(instance, search)
+
+
+def plot(instance: EacoInstance, plan: EacoPlan, ax: Axes | None = None) -> Axes:
+    """Draw the groups over time; see `optsched.eaco.plot.plot`."""
+    from optsched.eaco.plot import plot as draw
+
+    return draw(instance, plan, ax)
+
+
+def _methods() -> Iterator[Method]:
+    yield Method(
+        "exact",
+        "exact",
+        "all groups, set partitioning with fixing by reduced costs",
+        EACO,
+        "optsched.eaco.exact:exact",
+    )
+    yield Method(
+        "milp",
+        "exact",
+        "the Pyomo formulation of models/eaco.py, solved by HiGHS",
+        EACO,
+        "optsched.eaco.milp:milp",
+    )
+    for name, text, source in GREEDY:
+        function = name.replace("-", "_")
+        yield Method(name, "greedy", text, source, f"optsched.eaco.heuristics:{function}")
+
+
+GREEDY = (
+    ("fifo", "GPUs of its own for every job, in order", f"{GAVEL}, fifo; EaCO's default"),
+    ("fifo-packed", "pairs of the greatest sum of rates, if GPUs run out", f"{GAVEL}, fifo"),
+    ("gandiva-gavel", "random pairs, if GPUs run out", f"{GAVEL}, gandiva"),
+    ("gandiva", "least busy job on the least busy GPUs, if they run out", "Gandiva, OSDI'18"),
+    ("eaco-greedy", "the busiest GPUs where every tolerance holds", EACO),
+    ("best-fit", "the GPUs where least memory is left", "common practice"),
+    ("best-delta-energy", "where the objective rises least", "common practice"),
+    ("lucid-like", "pairs whose labels sum to at most 2", "Lucid, ASPLOS'23"),
+    ("longest-first", "jobs that end together, the longest first", "optsched"),
+    ("local-search", "moves and swaps, from the best of the simple rules", "optsched"),
+)
+METHODS = tuple(_methods())
+
+PROBLEM = Problem(
+    name="eaco",
+    title="EaCO: which jobs share GPUs",
+    instance=EacoInstance,
+    plan=EacoPlan,
+    certificate=EacoCertificate,
+    methods=METHODS,
+    specification="optsched.models.eaco",
+    objective_unit=objective_unit,
+    objective_name=objective_name,
+    violations=check.violations,
+    objective=check.objective,
+    certify=certify,
+    prove=proof.prove,
+    frame=frame,
+    summary=summary,
+    headline=headline,
+    decisions=decisions,
+    plot=plot,
+)

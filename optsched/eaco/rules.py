@@ -1,0 +1,190 @@
+"""What splits and cuts count, over arrays of columns; and which ones a fractional point calls for.
+
+A group counts in `Together` if it holds some jobs, and may have to be on some nodes, at some power
+level or location. `Rounded` counts how many times q of a set of jobs a group holds, rounded down:
+all groups together at most as often as the whole set does (a Chvatal-Gomory cut; for q = 2 the odd
+set cuts of matching, and the subset rows of vehicle routing).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.columns import Columns
+    from optsched.eaco.master import Frame
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+FRACTION = 1e-6  # how far from a whole number a count must be
+VIOLATED = 1e-3
+MOST_TRIPLES = 400_000
+
+
+@dataclass(frozen=True, order=True)
+class Together:
+    """Counts groups that hold jobs of some classes; None stands for any pool, gang and so on."""
+
+    classes: tuple[int, ...] = ()
+    pool: int | None = None
+    gang: int | None = None
+    level: int | None = None
+    place: int | None = None
+
+    def counts(self, columns: Columns) -> Floats:
+        """Return how often each column is counted."""
+        counted = np.ones(len(columns.cost), dtype=bool)
+        for c, times in Counter(self.classes).items():
+            held = columns.members == c
+            counted &= held.any(axis=1) if times == 1 else held.sum(axis=1) >= times
+        for array, wanted in zip(columns[1:5], self._wanted(), strict=True):
+            if wanted is not None:
+                counted &= array == wanted
+        return counted.astype(float)
+
+    def _wanted(self) -> tuple[int | None, ...]:
+        return self.pool, self.level, self.place, self.gang
+
+
+@dataclass(frozen=True, order=True)
+class Rounded:
+    """Counts floor(jobs of some classes in a group / divisor)."""
+
+    classes: tuple[int, ...]
+    divisor: int
+
+    def counts(self, columns: Columns) -> Floats:
+        """Return how often each column is counted."""
+        return np.floor(np.isin(columns.members, self.classes).sum(axis=1) / self.divisor)
+
+    def most(self, copies: Floats) -> float:
+        """Return the greatest count of any plan."""
+        return float(copies[list(self.classes)].sum() // self.divisor)
+
+
+@dataclass(frozen=True, order=True)
+class NodesUsed:
+    """Counts nodes of a pool in use; or those of them that are asleep now."""
+
+    pool: int
+    asleep: bool = False
+
+
+Rule = Together | Rounded | NodesUsed
+
+
+def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rounded]:
+    """Return cuts that a point violates, the most violated first.
+
+    Parameters
+    ----------
+    support
+        The columns that are not zero at the point, and `x` how much of each.
+    """
+    found: dict[Rounded, float] = {}
+    held = _held(support, len(frame.copies))
+    for candidates, divisor in _candidates(held, x, frame.copies):
+        totals = np.stack([held[:, list(members)].sum(axis=1) for members in candidates])
+        values = np.floor(totals / divisor) @ x
+        for members, value in zip(candidates, values, strict=True):
+            rule = Rounded(members, divisor)
+            excess = float(value) - rule.most(frame.copies)
+            if excess > VIOLATED:
+                found[rule] = excess / np.sqrt(len(members))
+    return sorted(found, key=lambda rule: (-found[rule], rule))
+
+
+def _held(support: Columns, classes: int) -> Floats:
+    """Return how many jobs of each class each column holds."""
+    held = np.zeros((len(support.cost), classes + 1))
+    rows = np.arange(len(support.cost))
+    for n in range(support.members.shape[1]):
+        np.add.at(held, (rows, support.members[:, n]), 1.0)
+    return held[:, :-1]
+
+
+def _candidates(
+    held: Floats, x: Floats, copies: Floats
+) -> Iterator[tuple[list[tuple[int, ...]], int]]:
+    """Yield sets of classes by divisor: few together, and odd ones that hang together."""
+    loose = np.abs(x - np.rint(x)) > FRACTION
+    touched = np.flatnonzero(held[loose].any(axis=0))
+    together = np.minimum(held[loose], 1).T @ np.minimum(held[loose], 1) > 0
+    sets: list[tuple[int, ...]] = [(int(c),) for c in touched if copies[c] > 1]
+    pairs = [(a, b) for a, b in itertools.combinations(touched.tolist(), 2) if together[a, b]]
+    sets += [pair for pair in pairs if (copies[list(pair)] > 1).any()]
+    triples = (
+        (a, b, int(c)) for a, b in pairs for c in np.flatnonzero(together[a] & together[b]) if c > b
+    )
+    sets += itertools.islice(triples, MOST_TRIPLES)
+    odd = [members for members in sets if copies[list(members)].sum() % 2 == 1]
+    if odd:
+        yield from ((odd[n : n + 20_000], 2) for n in range(0, len(odd), 20_000))
+    most = int(held.sum(axis=1).max(initial=0))
+    for divisor in range(3, most + 1):
+        short = [members for members in sets if copies[list(members)].sum() % divisor]
+        short = [members for members in short if copies[list(members)].sum() > divisor]
+        if short:
+            yield short, divisor
+
+
+def best_split(
+    frame: Frame, support: Columns, x: Floats, nodes: Mapping[NodesUsed, float]
+) -> tuple[Rule, float] | None:
+    """Return a rule whose count is not whole at a point, and the count; None if there is none."""
+    found: dict[Rule, float] = {}
+    for candidates in _splits(support, x, len(frame.copies), nodes):
+        for rule, count in candidates:
+            found[rule] = found.get(rule, 0.0) + count
+        loose = {r: v for r, v in found.items() if abs(v - round(v)) > FRACTION}
+        if loose:
+            return max(loose.items(), key=lambda entry: (_merit(entry[1]), entry[0].__repr__()))
+    return None
+
+
+def _merit(count: float) -> float:
+    """Rate a fractional count: near to a half best, and rather more than less."""
+    part = count - np.floor(count)
+    return float(min(part, 1 - part) + 0.01 * part)
+
+
+def _splits(
+    support: Columns, x: Floats, classes: int, nodes: Mapping[NodesUsed, float]
+) -> Iterator[list[tuple[Rule, float]]]:
+    """Yield rules with what they count of each column, the coarse ones first."""
+    groups = [tuple(c for c in row if c < classes) for row in support.members.tolist()]
+    marks = list(zip(*(array.tolist() for array in support[1:5]), strict=True))
+    amounts = x.tolist()
+    yield list(nodes.items())
+    for size in range(2, support.members.shape[1] + 1):
+        yield [
+            (Together(inner), amount)
+            for group, amount in zip(groups, amounts, strict=True)
+            for inner in set(itertools.combinations(group, size))
+        ]
+    for part in range(1, 5):
+        yield [
+            (_marked(group, mark, part), amount)
+            for group, mark, amount in zip(groups, marks, amounts, strict=True)
+        ]
+
+
+def _marked(group: tuple[int, ...], mark: tuple[int, int, int, int], parts: int) -> Together:
+    pool, level, place, gang = mark
+    return Together(
+        group,
+        pool=pool,
+        gang=gang if parts > 3 else None,
+        level=level if parts > 2 else None,
+        place=place if parts > 1 else None,
+    )

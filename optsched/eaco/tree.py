@@ -1,0 +1,207 @@
+"""Branch and bound over groups, as a tree of cases that a judge can follow.
+
+What a case proves is the Lagrangian value of its prices, not the word of HiGHS. The root is cut; a
+case that does not prove enough is split by a count that is not whole there, and one whose groups do
+not fit on nodes by the counts that this hangs on.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.eaco.relaxation import Case, Relaxation
+from optsched.eaco.rules import NodesUsed, Rounded, Rule, best_split, violated_cuts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.columns import Columns
+    from optsched.eaco.master import Frame
+    from optsched.eaco.relaxation import Point
+
+    Floats = NDArray[np.float64]
+    Clock = Callable[[], float | None]
+
+CUT_ROUNDS = 25  # at the root
+CUTS_PER_ROUND = 100
+ROUNDS_BELOW = 2  # in other cases
+SETTLED = 1e-7  # relative rise of the bound below which cutting ends
+
+
+@dataclass
+class Node:
+    """A case of the tree.
+
+    Attributes
+    ----------
+    value
+        What is proven of it; infinite if it holds no plan.
+    unpackable
+        Index of the nodes on which its groups do not fit.
+    split, cases
+        Rule and number of the split, and indices of its two cases, once there is one.
+    """
+
+    path: tuple[Case, ...]
+    point: Point
+    value: float
+    unpackable: int | None = None
+    split: tuple[Rule, int] | None = None
+    cases: tuple[int, int] = (0, 0)
+
+
+class Tree:
+    """A tree of cases that grows until the bound is proven.
+
+    Attributes
+    ----------
+    root
+        Optimum of the relaxation of the root, with the cuts of the root: its prices hold
+        everywhere.
+    """
+
+    def __init__(self, frame: Frame, pool: Columns, penalty: float, seed: int) -> None:
+        self.frame, self._penalty, self._seed = frame, penalty, seed
+        self.relaxation = Relaxation(frame, pool, penalty, seed)
+        self.root: Point | None = None
+        self.nodes: list[Node] = []
+        self._open: list[tuple[float, int]] = []
+
+    @property
+    def bound(self) -> float:
+        """The least value of a leaf: what the tree proves."""
+        return min(node.value for node in self.nodes if node.split is None)
+
+    @property
+    def pool(self) -> Columns:
+        """The columns that are still possible."""
+        return self.relaxation.pool
+
+    def plant(self, clock: Clock) -> bool:
+        """Solve the root, with rounds of cuts; return whether it could be solved in time."""
+        point = self.relaxation.solve((), clock)
+        if point is None:
+            return False
+        self.root = self._cut(point, (), clock, CUT_ROUNDS)
+        self._keep(Node((), self.root, self.root.value))
+        return True
+
+    def reduced(self) -> Floats:
+        """Return the reduced costs of all columns at the root."""
+        assert self.root is not None
+        return self.relaxation.reduced(self.root.prices, dict(self.root.cuts))
+
+    def narrow(self, goal: float) -> None:
+        """Drop columns that no plan below the goal has; to be done before the tree grows."""
+        assert self.root is not None
+        assert len(self.nodes) == 1
+        kept = self.reduced() <= goal - self.root.value + 1e-9 * abs(goal)
+        positions = np.cumsum(kept) - 1
+        cuts = [rule for rule in self.relaxation.capacity if rule in self.root.cuts]
+        self.root.columns = positions[self.root.columns]
+        self.relaxation = Relaxation(self.frame, self.pool.take(kept), self._penalty, self._seed)
+        for rule in cuts:
+            assert isinstance(rule, Rounded)
+            self.relaxation.add_cut(rule)
+
+    def grow(
+        self, goal: Callable[[], float], visit: Callable[[Node], int | None], clock: Clock, most: int
+    ) -> None:
+        """Split cases, the one that proves least first, until the goal is proven.
+
+        Parameters
+        ----------
+        goal
+            What must be proven; it may fall as better plans are found.
+        visit
+            Called with each node that is whole; returns the index of nodes on which its groups do
+            not fit for certain, or None.
+        most
+            Number of nodes at which to stop.
+        """
+        while self._open and len(self.nodes) < most:
+            if self._open[0][0] >= goal() or clock() == 0:
+                return
+            node = self.nodes[heapq.heappop(self._open)[1]]
+            pool = visit(node) if node.point.is_whole else None
+            if node.value >= goal():
+                self._reopen(node)
+                continue
+            chosen = self._split_of(node, pool)
+            if chosen is None and pool is not None:
+                node.unpackable, node.value = pool, np.inf
+                continue
+            if chosen is not None and not self._divide(node, chosen, goal, clock):
+                return
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    def _reopen(self, node: Node) -> None:
+        heapq.heappush(self._open, (node.value, self.nodes.index(node)))
+
+    def _split_of(self, node: Node, pool: int | None) -> tuple[Rule, int] | None:
+        if pool is not None:
+            return self._packing_split(node, pool)
+        support = self.pool.take(node.point.columns)
+        found = best_split(self.frame, support, node.point.x, node.point.nodes)
+        return None if found is None else (found[0], int(np.floor(found[1])))
+
+    def _packing_split(self, node: Node, pool: int) -> tuple[Rule, int] | None:
+        """Return a count that the groups' room hangs on and that the path does not yet fix."""
+        from optsched.eaco.packed import asked
+
+        return asked(self.frame, self.pool.take(node.point.columns), node.point, node.path, pool)
+
+    def _divide(
+        self, node: Node, split: tuple[Rule, int], goal: Callable[[], float], clock: Clock
+    ) -> bool:
+        children = []
+        for is_above in (False, True):
+            path = (*node.path, Case(*split, is_above))
+            point = self.relaxation.solve(path, clock)
+            if point is None:
+                self._reopen(node)
+                return False
+            if point.value < goal() and not point.is_whole:
+                point = self._cut(point, path, clock, ROUNDS_BELOW)
+            children.append(Node(path, self._inherited(point, node), max(point.value, node.value)))
+        node.split, node.cases = split, (len(self.nodes), len(self.nodes) + 1)
+        for child in children:
+            self._keep(child)
+        return True
+
+    def _inherited(self, point: Point, parent: Node) -> Point:
+        """Give a case the prices of the one it is part of, if they prove more."""
+        if point.value < parent.point.value:
+            old = parent.point
+            point.value, point.prices, point.cuts = old.value, old.prices, old.cuts
+            point.split_prices = (*old.split_prices, 0.0)
+        return point
+
+    def _keep(self, node: Node) -> None:
+        heapq.heappush(self._open, (node.value, len(self.nodes)))
+        self.nodes.append(node)
+
+    def _cut(self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int) -> Point:
+        """Return the point after rounds of cuts."""
+        for _ in range(rounds):
+            cuts = violated_cuts(self.frame, self.pool.take(point.columns), point.x)
+            if not any([self.relaxation.add_cut(rule) for rule in cuts[:CUTS_PER_ROUND]]):
+                break
+            tighter = self.relaxation.solve(path, clock)
+            if tighter is None:
+                break
+            rise = tighter.value - point.value
+            point = tighter if rise >= 0 else point
+            if rise < SETTLED * abs(point.value):
+                break
+        return point
+
+
+__all__ = ["Node", "NodesUsed", "Tree"]
