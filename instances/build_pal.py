@@ -8,22 +8,19 @@ change, ``python build_pal.py --known`` solves them and writes their entries of 
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.instances import pal_parts as parts
+from optsched.instances import pal_parts, parts
 from optsched.instances.pal_parts import ACROSS, ACROSS_FRONTERA, BLOX, job
-from optsched.jsonfile import dumps, load, write_text
 from optsched.pal import PalInstance
 
 if TYPE_CHECKING:
-    from optsched.instances.pal_parts import Document
+    from pathlib import Path
 
-FOLDER = Path(__file__).parent / "pal"
+    from optsched.instances.parts import Document
+
 TRACE = f"Jobs: its Sia-Philly trace, workload {{}} (after Sia, SOSP'23), of {BLOX}."
 FILL = 0.9
-SOLVED_WITHIN_S = 600
 EPOCH_S, ROUND_S = 14400, 360
 RESTART_S = {"resnet50": 60, "BERT": 120, "GPT2": 120}  # checkpoint and start; others 30
 
@@ -31,7 +28,7 @@ RESTART_S = {"resnet50": 60, "BERT": 120, "GPT2": 120}  # checkpoint and start; 
 def tiny(data: Path) -> Document:
     """Return three jobs on two nodes, to be solved by hand."""
     slowdown = {"A": [1.2, 1.1, 0.95, 1.0], "D": [1.0, 1.0, 1.0, 1.0]}
-    ids = parts.gpu_ids(2, 2)
+    ids = pal_parts.gpu_ids(2, 2)
     jobs = [
         {"id": "solo", "gpus": 1, "application_class": "A", "model": "resnet50"},
         {"id": "pair", "gpus": 2, "application_class": "A", "model": "resnet50"},
@@ -43,7 +40,7 @@ def tiny(data: Path) -> Document:
         "and calm on n0/0 cost 1.0 + 1.1 + 1.0. Packing gives solo n0/0 (3.2); PAL gives it the "
         "fastest GPU, n1/0, and the pair what is left of one node (3.15).",
         "optsched",
-        topology=parts.two_levels(2, 2),
+        topology=pal_parts.two_levels(2, 2),
         profile={"gpus": ids, "slowdown": slowdown, "kind": "persistent"},
         locality={"PointNet": [1.0, 1.5], "resnet50": [1.0, 1.5]},
         jobs=jobs,
@@ -52,32 +49,32 @@ def tiny(data: Path) -> Document:
 
 def frontera_32(data: Path) -> Document:
     """Return a batch on the one profile that was measured jointly for all classes."""
-    chosen = list(parts.fitting(parts.workload(data, 6), FILL * 32))
+    chosen = list(pal_parts.fitting(pal_parts.workload(data, 6), FILL * 32))
     jobs = [job(row) for row in chosen]
     return _document(
         "frontera-32",
         "10 jobs on 8 nodes of 4 GPUs: those of workload 6, as they come, that fit into 90 % of "
         "the GPUs. Nodes n4 and n7 are slow for class A, n0 for B and C.",
         f"{TRACE.format(6)} Penalty: 1.734 as in its Frontera runs.",
-        topology=parts.two_levels(8),
-        profile=parts.frontera_profile(data),
-        locality=parts.two_penalties(jobs, ACROSS_FRONTERA),
+        topology=pal_parts.two_levels(8),
+        profile=pal_parts.frontera_profile(data),
+        locality=pal_parts.two_penalties(jobs, ACROSS_FRONTERA),
         jobs=jobs,
     )
 
 
 def sia_64(data: Path) -> Document:
     """Return the first jobs of a trace on the cluster of PAL's simulations."""
-    jobs = [job(row) for row in parts.prefix(parts.workload(data, 5), FILL * 64)]
+    jobs = [job(row) for row in pal_parts.prefix(pal_parts.workload(data, 5), FILL * 64)]
     return _document(
         "sia-64",
         "The first 7 jobs of workload 5 on 16 nodes of 4 GPUs (none skipped, up to 90 % of the "
         "GPUs). One GPU, n8/3, is 2.83 x slow for class A, and packing puts 32 GPUs of ResNet-50 "
         "on its node; no GPU's own median was above 1.12 (see sia-64-persistent).",
         f"{TRACE.format(5)} Penalty: 1.7, the default of its simulator.",
-        topology=parts.two_levels(16),
-        profile=parts.simulator_profile(data, 64),
-        locality=parts.two_penalties(jobs, ACROSS),
+        topology=pal_parts.two_levels(16),
+        profile=pal_parts.simulator_profile(data, 64),
+        locality=pal_parts.two_penalties(jobs, ACROSS),
         jobs=jobs,
     )
 
@@ -89,7 +86,7 @@ def sia_64_persistent(data: Path) -> Document:
         "description": "The jobs of sia-64 with slowdowns that last: each GPU has the median of "
         "the runs of a GPU that was measured. So much is left of the gain when passing trouble of "
         "single runs is taken out.",
-        "profile": parts.bootstrap_profile(data, 64, seed=0),
+        "profile": pal_parts.bootstrap_profile(data, 64, seed=0),
     }
 
 
@@ -99,7 +96,7 @@ def racks_256(data: Path) -> Document:
     drawn = random.Random(3).sample(pool, len(pool))
     jobs = [
         job(row, id=f"{row['model']}-{row['workload']}.{row['job_id']}")
-        for row in parts.prefix(drawn, FILL * 256)
+        for row in pal_parts.prefix(drawn, FILL * 256)
     ]
     return _document(
         "racks-256",
@@ -109,30 +106,30 @@ def racks_256(data: Path) -> Document:
         f"{TRACE.format('1 to 8, drawn with seed 3')} Penalties: step times over two nodes / one "
         "node, medians of Sia, SOSP'23, siasosp23/artifacts aaf7a0d, on rtx within a rack and on "
         "aws above (ImageNet for resnet50, BERT for GPT2 too); others by class and model from PAL.",
-        topology=parts.three_levels(8, 8),
-        profile=parts.simulator_profile(data, 256),
-        locality=parts.three_penalties(data),
+        topology=pal_parts.three_levels(8, 8),
+        profile=pal_parts.simulator_profile(data, 256),
+        locality=pal_parts.three_penalties(data),
         jobs=jobs,
     )
 
 
 def sticky(data: Path) -> Document:
     """Return a round in which some jobs run already, in pieces."""
-    trace = parts.workload(data, 1)
-    before = parts.first_fit(trace, parts.gpu_ids(8), EPOCH_S - ROUND_S)
+    trace = pal_parts.workload(data, 1)
+    before = pal_parts.first_fit(trace, pal_parts.gpu_ids(8), EPOCH_S - ROUND_S)
     jobs = [
         job(
             row,
-            remaining_s=round(parts.end_s(row) - EPOCH_S, 1),
+            remaining_s=round(pal_parts.end_s(row) - EPOCH_S, 1),
             current=held,
             restart_s=RESTART_S.get(row["model"], 30),
         )
         for row, held in before
-        if parts.end_s(row) > EPOCH_S
+        if pal_parts.end_s(row) > EPOCH_S
     ]
     left = 32 - sum(entry["gpus"] for entry in jobs)
     new = [row for row in trace if EPOCH_S - ROUND_S < float(row["submit_time"]) <= EPOCH_S]
-    jobs += [job(row, remaining_s=parts.work_s(row)) for row in parts.fitting(new, left)]
+    jobs += [job(row, remaining_s=pal_parts.work_s(row)) for row in pal_parts.fitting(new, left)]
     return _document(
         "sticky",
         f"{len(jobs)} jobs on 8 nodes of 4 GPUs in a round at {EPOCH_S:,} s of workload 1; 5 of "
@@ -141,16 +138,16 @@ def sticky(data: Path) -> Document:
         f"{TRACE.format(1)} Remaining times: iterations x iteration time there. Penalty: 1.734 as "
         "in its Frontera runs. Restart times: assumed, 30 s as in Pollux, OSDI'21, more for larger "
         "models.",
-        topology=parts.two_levels(8),
-        profile=parts.frontera_profile(data),
-        locality=parts.two_penalties(jobs, ACROSS_FRONTERA),
+        topology=pal_parts.two_levels(8),
+        profile=pal_parts.frontera_profile(data),
+        locality=pal_parts.two_penalties(jobs, ACROSS_FRONTERA),
         jobs=jobs,
     )
 
 
 def overfull(data: Path) -> Document:
     """Return more jobs than there are GPUs for."""
-    chosen = list(parts.prefix(parts.workload(data, 6), 1.5 * 64))
+    chosen = list(pal_parts.prefix(pal_parts.workload(data, 6), 1.5 * 64))
     now = float(chosen[-1]["submit_time"])
     jobs = [
         job(
@@ -166,17 +163,17 @@ def overfull(data: Path) -> Document:
         "left out. Weight: GPUs. Leaving a job out costs as much as a slowdown of 2 plus the hours "
         "that it has waited. One GPU, n8/3, is 2.83 x slow for class A.",
         f"{TRACE.format(6)} Penalty: 1.7, the default of its simulator. Rewards: assumed.",
-        topology=parts.two_levels(16),
-        profile=parts.simulator_profile(data, 64),
-        locality=parts.two_penalties(jobs, ACROSS),
+        topology=pal_parts.two_levels(16),
+        profile=pal_parts.simulator_profile(data, 64),
+        locality=pal_parts.two_penalties(jobs, ACROSS),
         jobs=jobs,
         admission="optional",
     )
 
 
-def _document(name: str, description: str, source: str, **parts: object) -> Document:
+def _document(name: str, description: str, source: str, **content: object) -> Document:
     head = {"schema": "optsched/pal/1", "name": f"pal/{name}"}
-    return {**head, "description": description, "source": source, **parts}
+    return {**head, "description": description, "source": source, **content}
 
 
 INSTANCES = (
@@ -186,37 +183,12 @@ INSTANCES = (
 
 def documents(data: Path) -> dict[str, str]:
     """Return the text of each instance by the name of its file, validated."""
-    texts = {}
-    for build in INSTANCES:
-        document = build(data)
-        PalInstance.from_document(document, document["name"])
-        texts[f"{document['name'].removeprefix('pal/')}.json"] = dumps(document)
-    return texts
-
-
-def known_values() -> Document:
-    """Return the proven optima of the instances, or the best values, as in known.json."""
-    from optsched import read, solve
-
-    values = {}
-    for path in sorted(FOLDER.glob("*.json")):
-        result = solve(read(path), time_limit_s=SOLVED_WITHIN_S)
-        kind = "optimal" if result.status == "optimal" else "best"
-        values[f"pal/{path.stem}"] = {kind: result.objective, "unit": result.objective_unit}
-    return values
+    return parts.texts(PalInstance, (build(data) for build in INSTANCES))
 
 
 def main() -> None:
     """Write the files, or with ``--known`` what is known of them into known.json."""
-    if len(sys.argv) != 2:
-        raise SystemExit(f"usage: {sys.argv[0]} DATA_DIR | --known")
-    if sys.argv[1] == "--known":
-        path = FOLDER.parent / "known.json"
-        write_text(path, dumps(dict(sorted((load(path) | known_values()).items()))))
-        return
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in documents(Path(sys.argv[1])).items():
-        write_text(FOLDER / name, text)
+    parts.run("pal", documents)
 
 
 if __name__ == "__main__":

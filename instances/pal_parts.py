@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from optsched.instances.parts import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-Row = dict[str, str]
-Document = dict[str, Any]
+    from optsched.instances.parts import Document, Row
 
 BLOX = "hal-uw/blox-pal, branch artifact, 8a59070 (MIT; Jain et al., PAL, SC'24)"
 LONGHORN = "PAL's runs of ResNet-50 (class A), BERT (B and C) and PageRank (D) on TACC Longhorn"
@@ -23,12 +23,6 @@ MEASURED_AS = {"BERT": "bert", "GPT2": "bert", "resnet50": "imagenet"}  # models
 
 
 # --- clusters and slowdowns --------------------------------------------------------------------
-
-
-def rows(data: Path, name: str) -> list[Row]:
-    """Return the lines of a CSV file."""
-    with (data / name).open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def gpu_ids(nodes: int, gpus: int = 4) -> list[str]:

@@ -57,16 +57,7 @@ with :math:`\nu_p` nodes in p. Without a power cap there is no (power_cap). Obje
   :math:`\kappa_j` seconds of migration; :math:`\beta_p = D h_p`; of :math:`\pi` the penalty only.
 - ``eaco``: O1 and the jobs' mean time per training epoch, weighted; no job waits.
 
-**Parts.** Which node a group has makes no difference, if it does not stay, but how many are in use,
-and how many sleep. If the gangs that fit a node divide each other and :math:`K_p`, and nothing runs
-on the nodes p now, they are one part: by falling size, from node 0 on, gangs fill node after node,
-since what is left of a node is a multiple of every gang to come. If something runs on them, its
-nodes are parts of their own; so are all nodes where sizes do not divide, or where gangs of several
-nodes, which follow each other, could be cut in two by what stays. (Five gangs of 3 do not fit two
-nodes of 8.) Of nodes that are parts of their own only the first (A + B + 1) L are needed, and those
-where something runs: A is how many nodes the gangs of all jobs would take one by one, B on how
-many something runs, and L how many the largest gang takes; among these nodes there is always a free
-stretch of L. Moving a group to a lower number wakes no more nodes.
+**Parts.** Which nodes must be told apart: `optsched.models.eaco_nodes`.
 
 The usual compact program, over slots of GPUs instead of groups, is `optsched.models.eaco_pairwise`.
 """
@@ -75,36 +66,43 @@ The usual compact program, over slots of GPUs instead of groups, is `optsched.mo
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyomo.environ as pyo
 
 from optsched.eaco.plan import EacoPlan, Group
 from optsched.models.eaco_columns import columns, empty_w, node_cost, waiting_cost
-from optsched.models.eaco_figures import fits
+from optsched.models.eaco_nodes import beginnings, parts_of, take
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from optsched.eaco.instance import EacoInstance, Nodes
+    from optsched.models.eaco_columns import Column
+    from optsched.models.eaco_nodes import Key, Part
 
-Key = tuple[str, int]  # of a part: id of the nodes, and the least number in it
 
-
-class Part(NamedTuple):
-    """Nodes among which it makes no difference where groups begin.
+class Data(NamedTuple):
+    """What the rows are made of.
 
     Attributes
     ----------
-    numbers
-        Of its nodes, ascending.
-    awake
-        How many of them are on now.
+    columns
+        C.
+    pools, parts
+        Nodes by id, and Q by nodes and least number.
+    starts
+        By gang size, nodes and part: what a gang that begins there takes in which parts.
+    stays
+        The same by the number of a column that stays.
+    waiting
+        By job what it costs to wait; None if it must not.
     """
 
-    numbers: tuple[int, ...]
-    awake: int
+    columns: list[Column]
+    pools: dict[str, Nodes]
+    parts: dict[Key, Part]
+    starts: dict[tuple[int, str, int], dict[Key, int]]
+    stays: dict[int, dict[Key, int]]
+    waiting: dict[str, float | None]
 
 
 def build(instance: EacoInstance) -> pyo.ConcreteModel:
@@ -121,60 +119,13 @@ def build(instance: EacoInstance) -> pyo.ConcreteModel:
     -----
     Source: EaCO, arXiv 2412.08294; as set partitioning by this project.
     """
-    found, pools = columns(instance), {nodes.id: nodes for nodes in instance.nodes}
-    places = {place.id: place for place in instance.running}
-    parts = {(p, q): part for p in pools for q, part in parts_of(instance, pools[p]).items()}
-    waiting = {job.id: waiting_cost(instance, job) for job in instance.jobs}
-    beginning = sorted({(c.gpus, c.nodes) for c in found if c.location is None})
-    takes = {
-        (g, p, q): take
-        for g, p in beginning
-        for p_, q in parts
-        if p_ == p and (take := _take(g, pools[p], q, parts))
-    }
-    staying = {
-        n: _take(c.gpus, pools[c.nodes], places[c.location].node, parts)
-        for n, c in enumerate(found)
-        if c.location is not None
-    }
-
+    data = _data(instance)
     m = pyo.ConcreteModel(name="eaco")
-    m.columns = found
-    m.z = pyo.Var(range(len(found)), domain=pyo.Binary)
-    m.waits = pyo.Var([j for j, cost in waiting.items() if cost is not None], domain=pyo.Binary)
-    m.begins = pyo.Var(list(takes), domain=pyo.NonNegativeIntegers)
-    m.on = pyo.Var(list(parts), domain=pyo.NonNegativeIntegers)
-    m.woken = pyo.Var([q for q, part in parts.items() if part.awake < len(part.numbers)])
-    for key, part in parts.items():
-        m.on[key].setub(len(part.numbers))
-    for key in m.woken:
-        m.woken[key].setlb(0)
-    m.objective = pyo.Objective(expr=_objective(m, instance, waiting))
-
-    @m.Constraint(list(waiting))
-    def one_place(m: Any, j: str) -> Any:
-        chosen = sum(m.z[n] for n, c in enumerate(found) if j in c.jobs)
-        return chosen + (0 if waiting[j] is None else m.waits[j]) == 1
-
-    @m.Constraint([place for place in places if any(c.location == place for c in found)])
-    def one_stays(m: Any, location: str) -> Any:
-        return sum(m.z[n] for n, c in enumerate(found) if c.location == location) <= 1
-
-    @m.Constraint(beginning)
-    def begin(m: Any, g: int, p: str) -> Any:
-        fresh = (n for n, c in enumerate(found) if (c.gpus, c.nodes, c.location) == (g, p, None))
-        return sum(m.z[n] for n in fresh) == sum(m.begins[k] for k in takes if k[:2] == (g, p))
-
-    @m.Constraint(list(parts))
-    def room(m: Any, p: str, q: int) -> Any:
-        used = sum(take[p, q] * m.begins[k] for k, take in takes.items() if (p, q) in take)
-        kept = sum(take[p, q] * m.z[n] for n, take in staying.items() if (p, q) in take)
-        return used + kept <= pools[p].gpus * m.on[p, q]
-
-    @m.Constraint(list(m.woken))
-    def waking(m: Any, p: str, q: int) -> Any:
-        return m.woken[p, q] >= m.on[p, q] - parts[p, q].awake
-
+    m.columns = data.columns
+    _variables(m, instance, data)
+    m.objective = pyo.Objective(expr=_objective(m, instance, data))
+    _choices(m, data)
+    _packing(m, data)
     if instance.power_cap_w is not None:
         m.power_cap = pyo.Constraint(expr=_cluster_w(m, instance) <= instance.power_cap_w)
     return m
@@ -203,8 +154,13 @@ def extract(model: pyo.ConcreteModel, instance: EacoInstance) -> EacoPlan:
     places = {place.id: place.node for place in instance.running}
     free: dict[tuple[int, str], list[int]] = {}
     for pool in instance.nodes:
-        for g, number in _beginnings(model, instance, pool):
-            free.setdefault((g, pool.id), []).append(number)
+        for q, part in parts_of(instance, pool).items():
+            begun = {
+                k: round(pyo.value(model.begins[k])) for k in model.begins if k[1:] == (pool.id, q)
+            }
+            gangs = [g for (g, *_), times in begun.items() for _ in range(times)]
+            for g, number in beginnings(pool, part, gangs):
+                free.setdefault((g, pool.id), []).append(number)
     groups = []
     for c in chosen:
         numbers = free.get((c.gpus, c.nodes)) or [0]
@@ -216,49 +172,85 @@ def extract(model: pyo.ConcreteModel, instance: EacoInstance) -> EacoPlan:
     return EacoPlan(groups=tuple(groups), waiting=waiting)
 
 
-def parts_of(instance: EacoInstance, nodes: Nodes) -> dict[int, Part]:
-    """Return Q: the parts of nodes of one kind, by their least numbers."""
-    sizes = [job.gpus for job in instance.jobs if fits(job.gpus, nodes)]
-    held = _held(instance, nodes)
-    ladder = [*sorted({g for g in sizes if g <= nodes.gpus}), nodes.gpus]
-    divide = all(large % small == 0 for small, large in pairwise(ladder))
-    longest = max([1, *(g // nodes.gpus for g in sizes)])
-    if divide and (longest == 1 or not held):
-        rest = [n for n in range(nodes.count) if n not in held]
-        groups = [[n] for n in sorted(held)] + ([rest] if rest else [])
-    else:
-        wanted = sum(max(1, g // nodes.gpus) for g in sizes)
-        first = range(min(nodes.count, (wanted + len(held) + 1) * longest))
-        groups = [[n] for n in sorted({*first, *held})]
-    return {g[0]: Part(tuple(g), sum(n < nodes.awake for n in g)) for g in groups}
-
-
-def _held(instance: EacoInstance, nodes: Nodes) -> set[int]:
-    """Return the numbers of nodes on which something runs now."""
-    gang = {job.id: job.gpus for job in instance.jobs}
-    return {
-        place.node + n
-        for place in instance.running
-        if place.nodes == nodes.id
-        for n in range(max(1, gang[place.jobs[0]] // nodes.gpus))
+def _data(instance: EacoInstance) -> Data:
+    found, pools = columns(instance), {nodes.id: nodes for nodes in instance.nodes}
+    parts = {(p, q): part for p in pools for q, part in parts_of(instance, pools[p]).items()}
+    node = {place.id: place.node for place in instance.running}
+    starts = {
+        (g, p, q): taken
+        for g, p in sorted({(c.gpus, c.nodes) for c in found if c.location is None})
+        for q in (number for name, number in parts if name == p)
+        if (taken := take(g, pools[p], q, parts))
     }
+    stays = {
+        n: take(c.gpus, pools[c.nodes], node[c.location], parts)
+        for n, c in enumerate(found)
+        if c.location is not None
+    }
+    waiting = {job.id: waiting_cost(instance, job) for job in instance.jobs}
+    return Data(found, pools, parts, starts, stays, waiting)
 
 
-def _take(g: int, nodes: Nodes, first: int, parts: Mapping[Key, Part]) -> dict[Key, int]:
-    """Return k: how many GPUs a gang takes in which parts, if it begins in one of them.
+def _variables(m: Any, instance: EacoInstance, data: Data) -> None:
+    may_wait = [j for j, cost in data.waiting.items() if cost is not None]
+    asleep = [key for key, part in data.parts.items() if part.awake < len(part.numbers)]
+    m.z = pyo.Var(range(len(data.columns)), domain=pyo.Binary)
+    m.waits = pyo.Var(may_wait, domain=pyo.Binary)
+    m.begins = pyo.Var(list(data.starts), domain=pyo.NonNegativeIntegers)
+    m.on = pyo.Var(list(data.parts), domain=pyo.NonNegativeIntegers)
+    m.woken = pyo.Var(asleep, bounds=(0, None))
+    for key, part in data.parts.items():
+        m.on[key].setub(len(part.numbers))
+    for g, p, q in m.begins:
+        room = len(data.parts[p, q].numbers) * max(1, data.pools[p].gpus // g)
+        m.begins[g, p, q].setub(min(room, sum(job.gpus == g for job in instance.jobs)))
 
-    Nothing if it would end beyond the last node.
-    """
-    if g <= nodes.gpus or len(parts[nodes.id, first].numbers) > 1:
-        return {(nodes.id, first): g}
-    keys = [(nodes.id, first + n) for n in range(g // nodes.gpus)]
-    return dict.fromkeys(keys, nodes.gpus) if all(key in parts for key in keys) else {}
+
+def _choices(m: Any, data: Data) -> None:
+    """Write down the rows of jobs and locations."""
+    of_job: dict[str, list[Any]] = {j: [] for j in data.waiting}
+    of_location: dict[str, list[Any]] = {}
+    for n, c in enumerate(data.columns):
+        for j in c.jobs:
+            of_job[j].append(m.z[n])
+        if c.location is not None:
+            of_location.setdefault(c.location, []).append(m.z[n])
+
+    @m.Constraint(list(of_job))
+    def one_place(m: Any, j: str) -> Any:
+        return sum(of_job[j]) + (0 if data.waiting[j] is None else m.waits[j]) == 1
+
+    @m.Constraint(list(of_location))
+    def one_stays(m: Any, location: str) -> Any:
+        return sum(of_location[location]) <= 1
 
 
-def _objective(m: Any, instance: EacoInstance, waiting: Mapping[str, float | None]) -> Any:
+def _packing(m: Any, data: Data) -> None:
+    """Write down the rows of nodes."""
+    fresh: dict[tuple[int, str], list[Any]] = {}
+    for n, c in enumerate(data.columns):
+        if c.location is None:
+            fresh.setdefault((c.gpus, c.nodes), []).append(m.z[n])
+
+    @m.Constraint(sorted(fresh))
+    def begin(m: Any, g: int, p: str) -> Any:
+        return sum(fresh[g, p]) == sum(m.begins[k] for k in data.starts if k[:2] == (g, p))
+
+    @m.Constraint(list(data.parts))
+    def room(m: Any, *key: Any) -> Any:
+        begun = sum(taken[key] * m.begins[k] for k, taken in data.starts.items() if key in taken)
+        kept = sum(taken[key] * m.z[n] for n, taken in data.stays.items() if key in taken)
+        return begun + kept <= data.pools[key[0]].gpus * m.on[key]
+
+    @m.Constraint(list(m.woken))
+    def waking(m: Any, *key: Any) -> Any:
+        return m.woken[key] >= m.on[key] - data.parts[key].awake
+
+
+def _objective(m: Any, instance: EacoInstance, data: Data) -> Any:
     costs = {nodes.id: node_cost(instance, nodes) for nodes in instance.nodes}
     groups = sum(c.cost * m.z[n] for n, c in enumerate(m.columns))
-    waits = sum((waiting[j] or 0) * m.waits[j] for j in m.waits)
+    waits = sum((data.waiting[j] or 0) * m.waits[j] for j in m.waits)
     on = sum(costs[p][0] * m.on[p, q] for p, q in m.on if costs[p][0])
     return groups + waits + on + sum(costs[p][1] * m.woken[p, q] for p, q in m.woken)
 
@@ -270,22 +262,3 @@ def _cluster_w(m: Any, instance: EacoInstance) -> Any:
     bare_in = {nodes.id: bare[nodes.gpu] for nodes in instance.nodes}
     watts = sum(c.gpus * (c.gpu_w - bare_in[c.nodes]) * m.z[n] for n, c in enumerate(m.columns))
     return float(instance.idle_floor_w) + sum(above[p] * m.on[p, q] for p, q in m.on) + watts
-
-
-def _beginnings(model: Any, instance: EacoInstance, nodes: Nodes) -> Iterator[tuple[int, int]]:
-    """Yield the size of every gang that does not stay, and the node on which it begins."""
-    for q, part in parts_of(instance, nodes).items():
-        free = dict.fromkeys(part.numbers, nodes.gpus)
-        begins = [k for k in model.begins if k[1:] == (nodes.id, q)]
-        for key in sorted(begins, reverse=True):
-            for _ in range(round(pyo.value(model.begins[key]))):
-                yield key[0], _next(key[0], nodes, free)
-
-
-def _next(g: int, nodes: Nodes, free: dict[int, int]) -> int:
-    """Take GPUs of the first nodes that have enough; of the last one if none has."""
-    need = min(g, nodes.gpus)
-    found = next((n for n in free if free[n] >= need), max(free))
-    for n in range(found, found + max(1, g // nodes.gpus)):
-        free[n] = free.get(n, 0) - need
-    return found

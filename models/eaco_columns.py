@@ -17,14 +17,13 @@ have ended leave A. If the rates of A are not known, the last ones stay, and so 
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.models.eaco_figures import JOULES_PER_KWH, ZERO, Figures, Place, fits, types_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes
     from optsched.models.eaco_figures import Group
@@ -101,34 +100,60 @@ def empty_w(instance: EacoInstance, nodes: Nodes) -> Fraction:
 
 def _groups(figures: Figures, nodes: Nodes) -> Iterator[Group]:
     """Yield the groups that may share GPUs of these nodes, as far as tolerances allow."""
-    instance, known = figures.instance, dict[tuple[str, ...], bool]()
-    for gpus in sorted({job.gpus for job in instance.jobs}):
-        if not fits(gpus, nodes):
+    known = dict[tuple[str, ...], bool]()
+    for gpus in sorted({job.gpus for job in figures.instance.jobs if fits(job.gpus, nodes)}):
+        jobs = [job for job in figures.instance.jobs if job.gpus == gpus]
+        for group in sorted(_grown(figures, nodes, (), jobs), key=len):
+            types = types_of(group)
+            if types not in known:
+                known[types] = _may_share(figures, group, nodes)
+            if known[types]:
+                yield group
+
+
+def _grown(figures: Figures, nodes: Nodes, group: Group, jobs: Sequence[Job]) -> Iterator[Group]:
+    """Yield groups that contain one and further jobs, except where none of them is allowed.
+
+    Rates never rise as a group grows: what is too slow or does not fit stays so.
+    """
+    if len(group) == figures.instance.max_jobs_per_gpu:
+        return
+    for n, job in enumerate(jobs):
+        larger = (*group, job)
+        if len(larger) > 1 and _is_hopeless(figures, larger, nodes):
             continue
-        jobs = [job for job in instance.jobs if job.gpus == gpus]
-        for size in range(1, instance.max_jobs_per_gpu + 1):
-            for group in itertools.combinations(jobs, size):
-                types = types_of(group)
-                if types not in known:
-                    known[types] = _may_share(figures, group, nodes)
-                if known[types]:
-                    yield group
+        yield larger
+        yield from _grown(figures, nodes, larger, jobs[n + 1 :])
+
+
+def _is_hopeless(figures: Figures, group: Group, nodes: Nodes) -> bool:
+    """Tell whether a group is too large or too slow for anyone to join it."""
+    if not _memory_suffices(figures, group, nodes):
+        return True
+    pace = figures.pace(group, nodes)
+    if pace is None:
+        return False
+    rates = ((pace.rates[job.type], job.max_slowdown) for job in group)
+    return any(not rate or (most is not None and rate * Fraction(most) < 1) for rate, most in rates)
 
 
 def _may_share(figures: Figures, group: Group, nodes: Nodes) -> bool:
     """Tell whether jobs of these types may share GPUs of these nodes."""
-    instance = figures.instance
-    room = Fraction(figures.gpus[nodes.gpu].memory_gb)
-    if len(group) > 1:
-        room *= 1 - Fraction(instance.memory_headroom)
-    if sum(Fraction(figures.types[job.type].memory_gb) for job in group) > room:
+    if not _memory_suffices(figures, group, nodes):
         return False
-    pace, limit = figures.pace(group, nodes), instance.utilisation_limit
     if len(group) == 1:
         return True
+    pace, limit = figures.pace(group, nodes), figures.instance.utilisation_limit
     if pace is None or not all(pace.rates.values()):
         return False
     return limit is None or pace.utilisation <= Fraction(limit)
+
+
+def _memory_suffices(figures: Figures, group: Group, nodes: Nodes) -> bool:
+    room = Fraction(figures.gpus[nodes.gpu].memory_gb)
+    if len(group) > 1:
+        room *= 1 - Fraction(figures.instance.memory_headroom)
+    return sum(Fraction(figures.types[job.type].memory_gb) for job in group) <= room
 
 
 def _is_tolerable(figures: Figures, group: Group, place: Place) -> bool:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from optsched.result import Result
     from optsched.solve import Search
 
-ROOMS = {"boa": "optsched.boa.problem", "pal": "optsched.pal.problem"}
+ROOMS = {
+    "boa": "optsched.boa.problem",
+    "pal": "optsched.pal.problem",
+    "eaco": "optsched.eaco.problem",
+}
 
 
 class UnknownNameError(LookupError):

@@ -157,6 +157,9 @@ class Estimates:
         gang = self.gang(draft)
         if any(self.jobs[n].gpus != gang or draft.nodes not in self.hosts[n] for n in draft.jobs):
             return False
+        place = self.places[draft.location] if draft.location is not None else None
+        if place is not None and not any(self.jobs[n].id in place.jobs for n in draft.jobs):
+            return False
         mix = self.mix(draft)
         return mix.may_share and all(self._bears(n, draft, mix) for n in draft.jobs)
 

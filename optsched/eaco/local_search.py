@@ -24,8 +24,9 @@ WORTH, TINY_KWH = 1e-9, 1e-12  # of the objective, and beside: a step must gain 
 def improved(grouping: Grouping, is_over: Callable[[], bool] = lambda: False) -> Grouping:
     """Return groups that no step makes cheaper, or those at the end of time or trials.
 
-    Steps: a job goes to another group or to GPUs of its own, two jobs of different groups swap, a
-    group goes to other nodes or another power level. The first step that helps is taken.
+    Steps: a job goes to another group or to GPUs of its own, two jobs of different groups swap,
+    two groups become one, a group goes to other nodes or another power level. The first step that
+    helps is taken.
 
     Parameters
     ----------
@@ -122,6 +123,7 @@ def _steps(estimates: Estimates, drafts: list[Draft]) -> Iterator[Step]:
         yield from _splits(estimates, draft)
     for one, two in itertools.combinations(drafts, 2):
         if estimates.gang(one) == estimates.gang(two):
+            yield from _merges(estimates, one, two)
             yield from _moves(estimates, one, two)
             yield from _moves(estimates, two, one)
             yield from _swaps(estimates, one, two)
@@ -135,7 +137,8 @@ def _elsewhere(estimates: Estimates, draft: Draft) -> Iterator[Draft]:
         others.append(Draft(draft.jobs, pool))
     for home in map(estimates.home, draft.jobs):
         if home is not None:
-            others.append(Draft(draft.jobs, home[1], home[0]))
+            level = draft.level if home[1] == draft.nodes else None
+            others.append(Draft(draft.jobs, home[1], home[0], level))
     yield from (other for other in others if other != draft and estimates.allowed(other))
 
 
@@ -149,17 +152,20 @@ def _splits(estimates: Estimates, draft: Draft) -> Iterator[Step]:
                 yield (draft,), (rest, alone)
 
 
+def _merges(estimates: Estimates, one: Draft, two: Draft) -> Iterator[Step]:
+    """Yield two groups as one, on the GPUs of either."""
+    for kept in (one, two):
+        whole = kept._replace(jobs=tuple(sorted((*one.jobs, *two.jobs))))
+        if estimates.allowed(whole):
+            yield (one, two), (whole,)
+
+
 def _moves(estimates: Estimates, source: Draft, target: Draft) -> Iterator[Step]:
-    """Yield one job of a group in another one; a group that is left empty gives up its GPUs."""
-    for n in source.jobs:
+    """Yield one job of a group of several in another one."""
+    for n in source.jobs if len(source.jobs) > 1 else ():
         wider = target._replace(jobs=tuple(sorted((*target.jobs, n))))
-        if not estimates.allowed(wider):
-            continue
-        if len(source.jobs) == 1:
-            yield (source, target), (wider,)
-            continue
         rest = _without(source, n)
-        if estimates.allowed(rest):
+        if estimates.allowed(wider) and estimates.allowed(rest):
             yield (source, target), (rest, wider)
 
 

@@ -16,6 +16,7 @@ from optsched import highs
 from optsched.eaco import exact, heuristics
 from optsched.eaco.plan import EacoPlan
 from optsched.models import eaco
+from optsched.models.eaco_nodes import parts_of
 from optsched.solve import SolverDisagreement
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def values(model: Any, instance: EacoInstance, plan: EacoPlan) -> Counter[Any] |
     parts = {
         (pool.id, n): (q, part)
         for pool in instance.nodes
-        for q, part in eaco.parts_of(instance, pool).items()
+        for q, part in parts_of(instance, pool).items()
         for n in part.numbers
     }
     found = Counter[Any]({("waits", name): 1 for name in plan.waiting})

@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from optsched.eaco.figures import Figures
     from optsched.result import Result
     from optsched.solve import Search
 
 EACO = "EaCO, arXiv 2412.08294"
 GAVEL = "Gavel's policies, stanford-futuredata/gavel @c4fa4009"
+
+ORIGINS = {
+    "measured": "measured",
+    "larger": "from larger measured groups",
+    "pairs": "from measured pairs",
+    "utilisation": "by the formula for utilisations",
+}
 
 
 def summary(instance: EacoInstance, result: Result) -> dict[str, str]:
@@ -33,50 +41,55 @@ def summary(instance: EacoInstance, result: Result) -> dict[str, str]:
     runs = performance(instance, plan)
     value = check.objective(instance, plan)
     rows = {objective_name(instance): f"{figure(value)} {objective_unit(instance)}"}
-    if instance.objective != "run-to-completion" or objective_unit(instance) != "kWh":
+    if instance.objective != "run-to-completion" or instance.unit != "kWh":
         rows["energy"] = f"{figure(runs.energy_kwh)} kWh until all jobs end"
     if runs.alone_kwh > 0:
         saved = 1 - runs.energy_kwh / runs.alone_kwh
-        rows["saving"] = f"{100 * saved:.1f} % of {figure(runs.alone_kwh)} kWh, exclusive GPUs"
+        rows["saving"] = f"{100 * saved:.1f} % of {figure(runs.alone_kwh)} kWh on exclusive GPUs"
     sizes = Counter(len(group.jobs) for group in plan.groups)
-    counts = ", ".join(f"{sizes[n]} of {n}" for n in sorted(sizes))
-    rows["groups"] = f"{len(plan.groups)}: {counts}" if sizes else "none"
+    shared = ", ".join(f"{sizes[n]} of {_count(n, 'job')}" for n in sorted(sizes))
+    rows["groups"] = f"{len(plan.groups)}: {shared}" if sizes else "none"
     woken = f", {runs.woken} of them woken" if runs.woken else ""
     rows["nodes used"] = f"{runs.nodes_on} of {sum(n.count for n in instance.nodes)}{woken}"
+    if instance.power_cap_w is not None:
+        cap = f"the cap is {figure(instance.power_cap_w)} W"
+        rows["power"] = f"{figure(runs.power_w)} W at most, {cap}"
+    return rows | _job_notes(instance, plan, runs) | _data_notes(instance, runs)
+
+
+def _job_notes(instance: EacoInstance, plan: EacoPlan, runs: Figures) -> dict[str, str]:
+    """Return what becomes of the jobs."""
+    notes = {}
     jobs = [job for group in runs.groups for job in group.jobs]
     if jobs:
         slowdowns = [job.slowdown for job in jobs]
-        rows["slowdown"] = f"{fmean(slowdowns):.4f} on average, {max(slowdowns):.4f} at most"
+        notes["slowdown"] = f"{fmean(slowdowns):.4f} on average, {max(slowdowns):.4f} at most"
     if plan.waiting:
-        rows["jobs waiting"] = f"{len(plan.waiting)}: {_some(plan.waiting, 3)}"
+        notes["jobs waiting"] = f"{len(plan.waiting)}: {_some(plan.waiting, 3)}"
     if instance.running:
         moved = sum(job.is_moved for job in jobs)
-        rows["jobs moved"] = f"{moved} of {len(instance.location_of)} running"
+        notes["jobs moved"] = f"{moved} of {len(instance.location_of)} running"
     if any(job.deadline_s is not None for job in instance.jobs):
-        rows["late jobs"] = f"{len(runs.late)}: {_some(runs.late, 3)}" if runs.late else "none"
-    if instance.power_cap_w is not None:
-        rows["power"] = f"{figure(runs.power_w)} W at most, the cap is {instance.power_cap_w:,g} W"
-    return rows | _data_notes(instance, [group.origin for group in runs.groups])
+        notes["late jobs"] = f"{len(runs.late)}: {_some(runs.late, 3)}" if runs.late else "none"
+    return notes
 
 
-def _data_notes(instance: EacoInstance, origins: Sequence[str]) -> dict[str, str]:
+def _data_notes(instance: EacoInstance, runs: Figures) -> dict[str, str]:
     """Return what a reader of the figures should know of the interference behind them."""
     notes = {}
-    counts = Counter(origin for origin in origins if origin != "alone")
-    words = {
-        "measured": "measured",
-        "larger": "by larger groups",
-        "pairs": "by pairs",
-        "utilisation": "by the formula",
-    }
+    counts = Counter(group.origin for group in runs.groups if group.origin != "alone")
     if counts:
-        listed = [f"{counts[key]} {text}" for key, text in words.items() if counts[key]]
-        notes["interference"] = f"of {sum(counts.values())} shared groups, {', '.join(listed)}"
+        listed = ", ".join(f"{counts[key]} {text}" for key, text in ORIGINS.items() if counts[key])
+        notes["interference"] = f"{_count(sum(counts.values()), 'shared group')}: {listed}"
     repairs = [repair for rates in instance.rates.values() for repair in rates.repairs]
     if repairs:
         more = f", and {len(repairs) - 1} more" if len(repairs) > 1 else ""
         notes["repairs"] = f"{repairs[0]}{more}"
     return notes
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _some(names: Sequence[str], count: int) -> str:

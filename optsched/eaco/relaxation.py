@@ -63,6 +63,10 @@ class Point:
     nodes: dict[NodesUsed, float]
     unplaced: float
 
+    def used(self, pool: int, *, asleep: bool) -> float:
+        """Return how many nodes of a pool are in use, or woken; infinite if it does not matter."""
+        return self.nodes.get(NodesUsed(pool, asleep), np.inf)
+
     @property
     def is_whole(self) -> bool:
         """Whether groups and nodes are whole."""
@@ -81,7 +85,9 @@ class Relaxation:
         Greatest count of each rule that is a cut.
     """
 
-    def __init__(self, frame: Frame, pool: Columns, penalty: float, seed: int) -> None:
+    def __init__(
+        self, frame: Frame, pool: Columns, penalty: float, seed: int, first: Indices | None = None
+    ) -> None:
         self.frame, self.pool = frame, pool
         self.master = Master(frame, penalty, seed)
         self.capacity: dict[Rule, float] = {}
@@ -92,7 +98,7 @@ class Relaxation:
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
         self._at = np.zeros(0, dtype=np.intp)  # and as which ones
         self._is_inside = np.zeros(len(pool.cost), dtype=bool)
-        self._add(self._first())
+        self._add(self._first() if first is None else first)
 
     # --- rules ---------------------------------------------------------------------------------
 
@@ -140,7 +146,7 @@ class Relaxation:
             reduced = self.reduced(prices, charges)
             wanting = np.flatnonzero((reduced < -self._tolerance) & ~self._is_inside)
             if not len(wanting):
-                return self._point(path, tightest, solved, prices, reduced)
+                return self._point(path, tightest, solved, prices)
             self._add(self._chosen(wanting, reduced[wanting]))
 
     def reduced(self, prices: Prices, charges: dict[Rule, float]) -> Floats:
@@ -170,9 +176,10 @@ class Relaxation:
         np.minimum.at(alone, pool.members[single].min(axis=1), pool.cost[single])
         alone[-1] = 0.0
         saved = pool.cost - alone[pool.members].sum(axis=1)
-        saved[np.isnan(saved)] = 0.0
         size = np.maximum(np.abs(alone[pool.members]).sum(axis=1), 1e-300)
-        rank = np.argsort(np.where(single, -np.inf, saved / size), kind="stable")
+        known = np.isfinite(saved) & ~single
+        share = np.divide(saved, size, out=np.zeros(len(saved)), where=known)
+        rank = np.argsort(np.where(single, -np.inf, share), kind="stable")
         return rank[: FIRST + int(single.sum())]
 
     def _add(self, which: Indices) -> None:
@@ -226,7 +233,6 @@ class Relaxation:
         tightest: set[int],
         solved: Solved,
         prices: Prices,
-        reduced: Floats,
     ) -> Point:
         charges = self._charges(solved)
         split_prices = [0.0] * len(path)
@@ -238,6 +244,7 @@ class Relaxation:
             for rule, charge in charges.items()
             if rule in self.capacity and rule not in self._bounded and charge > 0
         }
+        prices, least = self._polished(path, prices, split_prices, cuts)
         x = solved.x[self._at]
         used = x > 1e-9
         first, pools = self.master.classes, self.master.pools
@@ -249,7 +256,7 @@ class Relaxation:
         }
         must = ~np.isfinite(self.frame.waiting)
         return Point(
-            value=self.value(path, prices, tuple(split_prices), cuts, float(reduced.min(initial=0))),
+            value=self.value(path, prices, tuple(split_prices), cuts, least),
             prices=prices,
             split_prices=tuple(split_prices),
             cuts=cuts,
@@ -258,6 +265,40 @@ class Relaxation:
             nodes=nodes,
             unplaced=float(solved.x[:first][must].sum()),
         )
+
+    def _polished(
+        self,
+        path: tuple[Case, ...],
+        prices: Prices,
+        split_prices: list[float],
+        cuts: dict[Rule, float],
+    ) -> tuple[Prices, float]:
+        """Lower prices of jobs until no group pays too much; return the least reduced cost."""
+        charges = dict(cuts)
+        for case, price in zip(path, split_prices, strict=True):
+            sign = -1.0 if case.is_above else 1.0
+            charges[case.rule] = charges.get(case.rule, 0.0) + sign * price
+        reduced = self.reduced(prices, charges)
+        low = np.flatnonzero(reduced < 0)
+        if not len(low):
+            return prices, 0.0
+        drop = np.zeros(self.master.classes)
+        np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
+        prices = prices._replace(jobs=prices.jobs - drop)
+        return prices, float(self.reduced(prices, charges).min(initial=0.0))
+
+    def floor(self) -> Point:
+        """Return a point whose prices need no solver: each job pays its least share of a group."""
+        size = (self.pool.members < self.master.classes).sum(axis=1)
+        share = np.append(np.where(np.isfinite(self.frame.waiting), self.frame.waiting, np.inf), 0)
+        each = np.repeat((self.pool.cost / size)[:, None], self.pool.members.shape[1], axis=1)
+        np.minimum.at(share, self.pool.members.ravel(), each.ravel())
+        share[np.isinf(share)] = 0.0
+        none = np.zeros(0)
+        prices = Prices(share[:-1], 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
+        least = float(prices.reduced(self.pool).min(initial=0.0))
+        value = self.value((), prices, (), {}, least)
+        return Point(value, prices, (), {}, none.astype(np.intp), none, {}, np.inf)
 
     def value(
         self,

@@ -9,8 +9,6 @@ from optsched.eaco.plan import EacoPlan
 from optsched.result import figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from optsched.eaco.figures import GroupFigures, JobFigures

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.relaxation import Case, Relaxation
-from optsched.eaco.rules import NodesUsed, Rounded, Rule, best_split, violated_cuts
+from optsched.eaco.rules import Rounded, Rule, Together, best_split, violated_cuts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CUT_ROUNDS = 25  # at the root
 CUTS_PER_ROUND = 100
 ROUNDS_BELOW = 2  # in other cases
+FIRST = 800  # columns in the program once those of no use are dropped
 SETTLED = 1e-7  # relative rise of the bound below which cutting ends
 
 
@@ -87,6 +88,8 @@ class Tree:
         """Solve the root, with rounds of cuts; return whether it could be solved in time."""
         point = self.relaxation.solve((), clock)
         if point is None:
+            self.root = self.relaxation.floor()
+            self.nodes = [Node((), self.root, self.root.value)]
             return False
         self.root = self._cut(point, (), clock, CUT_ROUNDS)
         self._keep(Node((), self.root, self.root.value))
@@ -101,11 +104,14 @@ class Tree:
         """Drop columns that no plan below the goal has; to be done before the tree grows."""
         assert self.root is not None
         assert len(self.nodes) == 1
-        kept = self.reduced() <= goal - self.root.value + 1e-9 * abs(goal)
+        reduced = self.reduced()
+        kept = reduced <= goal - self.root.value + 1e-9 * abs(goal)
+        first = np.argsort(reduced[kept], kind="stable")[:FIRST]
         positions = np.cumsum(kept) - 1
         cuts = [rule for rule in self.relaxation.capacity if rule in self.root.cuts]
         self.root.columns = positions[self.root.columns]
-        self.relaxation = Relaxation(self.frame, self.pool.take(kept), self._penalty, self._seed)
+        pool = self.pool.take(kept)
+        self.relaxation = Relaxation(self.frame, pool, self._penalty, self._seed, first)
         for rule in cuts:
             assert isinstance(rule, Rounded)
             self.relaxation.add_cut(rule)
@@ -128,7 +134,7 @@ class Tree:
         while self._open and len(self.nodes) < most:
             if self._open[0][0] >= goal() or clock() == 0:
                 return
-            node = self.nodes[heapq.heappop(self._open)[1]]
+            node = self.nodes[-heapq.heappop(self._open)[1]]
             pool = visit(node) if node.point.is_whole else None
             if node.value >= goal():
                 self._reopen(node)
@@ -143,7 +149,7 @@ class Tree:
     # --- nodes ---------------------------------------------------------------------------------
 
     def _reopen(self, node: Node) -> None:
-        heapq.heappush(self._open, (node.value, self.nodes.index(node)))
+        heapq.heappush(self._open, (node.value, -self.nodes.index(node)))
 
     def _split_of(self, node: Node, pool: int | None) -> tuple[Rule, int] | None:
         if pool is not None:
@@ -153,10 +159,23 @@ class Tree:
         return None if found is None else (found[0], int(np.floor(found[1])))
 
     def _packing_split(self, node: Node, pool: int) -> tuple[Rule, int] | None:
-        """Return a count that the groups' room hangs on and that the path does not yet fix."""
-        from optsched.eaco.packed import asked
-
-        return asked(self.frame, self.pool.take(node.point.columns), node.point, node.path, pool)
+        """Return a count that the groups' room hangs on and that the path does not fix yet."""
+        fixed = set(node.path)
+        for rule, count in node.point.nodes.items():
+            most = int(round(count))
+            if rule.pool == pool and Case(rule, most, is_above=False) not in fixed:
+                return rule, most
+        chosen = self.pool.take(node.point.columns)
+        amounts = np.rint(node.point.x).astype(int)
+        asked: dict[Rule, int] = {}
+        for n in np.flatnonzero((chosen.pool == pool) & (amounts > 0)):
+            place = int(chosen.place[n])
+            rule = Together(pool=pool, gang=int(chosen.gang[n]), place=place)
+            asked[rule] = asked.get(rule, 0) + int(amounts[n])
+        for rule, count in asked.items():
+            if Case(rule, count - 1, is_above=True) not in fixed:
+                return rule, count - 1
+        return None
 
     def _divide(
         self, node: Node, split: tuple[Rule, int], goal: Callable[[], float], clock: Clock
@@ -185,7 +204,7 @@ class Tree:
         return point
 
     def _keep(self, node: Node) -> None:
-        heapq.heappush(self._open, (node.value, len(self.nodes)))
+        heapq.heappush(self._open, (node.value, -len(self.nodes)))
         self.nodes.append(node)
 
     def _cut(self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int) -> Point:
@@ -202,6 +221,3 @@ class Tree:
             if rise < SETTLED * abs(point.value):
                 break
         return point
-
-
-__all__ = ["Node", "NodesUsed", "Tree"]

@@ -14,21 +14,22 @@ from optsched.pal import heuristics
 from optsched.pal.arrays import arrays
 from optsched.pal.cases import Cases
 from optsched.pal.diving import dive
+from optsched.pal.misfit import find_any
+from optsched.pal.neighbourhoods import Neighbourhoods, joined, only, part
+from optsched.pal.plan import PalCertificate, PalPlan
 from optsched.pal.relaxation import labels
 from optsched.pal.rounding import rounded
 from optsched.pal.tree import Exclusion, Tree
-from optsched.solve import Infeasible
+from optsched.solve import Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.arrays import Arrays
     from optsched.pal.instance import PalInstance
-    from optsched.pal.plan import PalCertificate
     from optsched.pal.relaxation import Labels
     from optsched.pal.rules import Point
     from optsched.pal.tree import Node
-    from optsched.solve import Search
 
 MOST_NODES = 20_000
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
@@ -37,6 +38,9 @@ GAP_SHARE = 0.9  # of the gap that is asked for is used, so that rounding cannot
 LEAST_GAP = 1e-10
 WORTH_EXCLUDING = 0.1  # of the labels: with fewer the next tree would be much like the last one
 EXCLUSIONS = 4
+MANY_JOBS = 24  # from so many on, parts of them are placed anew
+PATIENCE = 16  # parts in a row that bring nothing
+PART_GAP, PART_NODES = 2e-4, 15
 
 
 class Prover:
@@ -63,7 +67,9 @@ class Prover:
 
     def offer(self, point: Point, found: Labels) -> None:
         """Round a solution of the relaxation to a plan, and offer that."""
-        self.search.offer(rounded(self.problem, found, point).plan(self.instance))
+        packing = rounded(self.problem, found, point)
+        packing.reinsert()
+        self.search.offer(packing.plan(self.instance))
 
     def tree(self, found: Labels) -> Tree | None:
         """Return a tree with its root; None if there is no time for that."""
@@ -81,6 +87,7 @@ class Prover:
             self.offer(root.point, self.labels)
             if tree.bound < self.goal():
                 self.offer(dive(tree.cases, root.point, self.search.seconds_left), self.labels)
+            self.improve(tree)
             limit = min(self.goal(), self.limit)
             kept = ~tree.too_dear(limit)
             if kept.mean() > 1 - WORTH_EXCLUDING or len(self.exclusions) == EXCLUSIONS:
@@ -92,6 +99,27 @@ class Prover:
             self.exclusions.append(Exclusion(tree.cases.rules, root.prices))
             self.labels, self.limit, tree = smaller, limit, next_tree
         return tree
+
+    def improve(self, tree: Tree) -> None:
+        """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
+        if len(self.instance.jobs) < MANY_JOBS or self.exclusions:
+            return
+        drawn = Neighbourhoods(self.instance, self.search.seed)
+        failures = 0
+        while failures < PATIENCE and tree.bound < self.goal():
+            plan, seconds = self.search.plan, self.search.seconds_left()
+            if seconds == 0:
+                return
+            assert isinstance(plan, PalPlan)
+            jobs = drawn.draw(plan)
+            smaller = part(self.instance, plan, jobs)
+            search = Search(smaller, seconds, PART_GAP, self.search.seed)
+            search.offer(only(plan, jobs))
+            before = search.objective
+            Prover(smaller, search).prove(PART_NODES)
+            failures = 0 if search.objective != before else failures + 1
+            assert isinstance(search.plan, PalPlan)
+            self.search.offer(joined(plan, search.plan))
 
     def prove(self, most_nodes: int) -> PalCertificate | None:
         """Grow a tree to the goal, or as far as time and nodes allow; return what it proves."""
@@ -150,13 +178,5 @@ def _prove(
 ) -> PalCertificate | None:
     prover = Prover(instance, search, claimed)
     if search.plan is None:
-        _find_any(prover)
+        find_any(instance, search, prover.problem)
     return None if search.objective is None else prover.prove(most_nodes)
-
-
-def _find_any(prover: Prover) -> None:
-    """Offer a plan that places all jobs, or prove that there is none.
-
-    Nothing costs anything but a job that is left out, which costs one. A tree for these costs finds
-    a plan that leaves none out, or proves that each does.
-    """

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
+BATCHED = 32  # GPUs of chains that are priced many at once
 ROUNDING = 1e-13  # more than what rounding takes from a sum of some thousand terms, relative
 
 
@@ -49,10 +50,7 @@ class Lagrangian:
         self._problem, self._labels, self._reward = problem, found, reward
         self._counts = np.array([len(jobs.jobs) for jobs in problem.types])
         self._stay_types = found.type[found.first_stay :]
-        self._chains: dict[tuple[int, int, int], list[slice]] = {}
-        for t, d, columns in found.blocks:
-            key = problem.types[t].row, d, problem.types[t].gpus
-            self._chains.setdefault(key, []).append(columns)
+        self._groups = _groups(problem, found)
         gpus = {stay.job: stay.gpus for stay in problem.stays}
         self._stay_gpus = [gpus[job] for job in found.job[found.first_stay :].tolist()]
 
@@ -98,32 +96,82 @@ class Lagrangian:
 
     def _gpu_costs(self, prices: Floats) -> Floats:
         costs = np.zeros(len(self._labels.type))
-        for (row, d, size), blocks in self._chains.items():
-            order = self._problem.chains[row][d].order
-            ends = np.unique(np.concatenate([self._labels.end[columns] for columns in blocks]))
-            sums = least_sums(prices[order[: ends[-1]]], size, ends)
-            for columns in blocks:
-                costs[columns] = sums[np.searchsorted(ends, self._labels.end[columns])]
+        for group in self._groups:
+            sums = group.sums(prices[group.order])
+            costs[group.labels] = sums[group.chain, group.end - 1]
         for n, gpus in enumerate(self._stay_gpus):
             costs[self._labels.first_stay + n] = prices[gpus].sum()
         return costs
 
 
-def least_sums(prices: Floats, size: int, ends: Indices) -> Floats:
-    """Return the sum of the `size` least of the first `end` prices, for ascending ends."""
-    if not prices.any():
-        return np.zeros(len(ends))
-    if size == 1:
-        return np.asarray(np.minimum.accumulate(prices)[ends - 1])
+class Group(NamedTuple):
+    """Chains of equally many GPUs, and the labels of gangs of one size that stand in them.
+
+    Attributes
+    ----------
+    size
+        Of the gangs.
+    order
+        Shape (chains, GPUs): each chain's GPUs, as far as some label reaches.
+    labels, chain, end
+        Shape (labels,): number of each label, its chain, and how many of its GPUs it may take.
+    """
+
+    size: int
+    order: Indices
+    labels: Indices
+    chain: Indices
+    end: Indices
+
+    def sums(self, prices: Floats) -> Floats:
+        """Return the sum of the least `size` of the first n prices, n = 1, 2, ..., by chain."""
+        if not prices.any():
+            return np.zeros_like(prices)
+        if self.size == 1:
+            return np.minimum.accumulate(prices, axis=1)
+        if len(prices) == 1:
+            return np.array([_least_sums(prices[0].tolist(), self.size)])
+        sums = np.cumsum(prices, axis=1)
+        for n in range(self.size, prices.shape[1]):
+            sums[:, n] = np.sort(prices[:, : n + 1], axis=1)[:, : self.size].sum(axis=1)
+        return sums
+
+
+def _groups(problem: Arrays, found: Labels) -> list[Group]:
+    chains: dict[tuple[int, int, int], list[slice]] = {}
+    for t, d, columns in found.blocks:
+        jobs = problem.types[t]
+        chains.setdefault((jobs.row, d, jobs.gpus), []).append(columns)
+    alike: dict[tuple[int, int], list[tuple[Indices, list[slice]]]] = {}
+    for (row, d, size), blocks in chains.items():
+        reach = max(int(found.end[columns].max()) for columns in blocks)
+        order = problem.chains[row][d].order
+        reach = len(order) if len(order) <= BATCHED else reach
+        alike.setdefault((size, reach), []).append((order[:reach], blocks))
+    groups = []
+    for (size, reach), members in alike.items():
+        batches = [members] if reach <= BATCHED else [[member] for member in members]
+        groups += [_group(found, size, batch) for batch in batches]
+    return groups
+
+
+def _group(found: Labels, size: int, members: list[tuple[Indices, list[slice]]]) -> Group:
+    blocks = [(n, columns) for n, (_, blocks) in enumerate(members) for columns in blocks]
+    labels = np.concatenate([np.arange(columns.start, columns.stop) for _, columns in blocks])
+    chain = np.concatenate([np.full(c.stop - c.start, n) for n, c in blocks])
+    order = np.stack([gpus for gpus, _ in members])
+    return Group(size, order, labels, chain, found.end[labels])
+
+
+def _least_sums(prices: list[float], size: int) -> list[float]:
+    """Return the sum of the least `size` of the first n prices, n = 1, 2, ..."""
     heap: list[float] = []
-    total, sums, done = 0.0, [], 0
-    for end in ends.tolist():
-        for price in prices[done:end].tolist():
-            total += price
-            if len(heap) < size:
-                heapq.heappush(heap, -price)
-            else:
-                total += heapq.heappushpop(heap, -price)
-        done = end
+    total, sums = 0.0, []
+    for price in prices:
+        total += price
+        if len(heap) < size:
+            heapq.heappush(heap, -price)
+        else:
+            total += heapq.heappushpop(heap, -price)
         sums.append(total)
-    return np.array(sums)
+    return sums

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,6 +30,14 @@ BETTER = 1e-9  # by how much a place must be better, relative
 Placed = dict[int, "Indices"]  # GPUs by number of the job
 
 
+class _Row(NamedTuple):
+    """The chains of a class one after the other: GPUs, and where each domain starts and stops."""
+
+    order: Indices
+    start: Indices
+    stop: Indices
+
+
 class Packing:
     """Jobs on GPUs, placed and taken away one by one.
 
@@ -46,6 +54,7 @@ class Packing:
         self.free = np.ones(len(problem.gpus), dtype=np.bool_)
         self.placed: Placed = {}
         self._type_of = {job: t for t, jobs in enumerate(problem.types) for job in jobs.jobs}
+        self._rows: dict[int, _Row] = {}
         self._stays = {stay.job: stay for stay in problem.stays}
 
     def put(self, job: int, gpus: Indices) -> None:
@@ -62,26 +71,34 @@ class Packing:
 
     def cheapest(self, job: int) -> tuple[float, Indices] | None:
         """Return the cost and GPUs of the cheapest place that is free; None if there is none."""
-        problem, t = self.problem, self._type_of[job]
-        jobs = problem.types[t]
+        jobs = self.problem.types[self._type_of[job]]
         best: tuple[float, Indices] | None = None
         stay = self._stays.get(job)
         if stay is not None and self.free[stay.gpus].all():
             best = stay.cost, stay.gpus
-        values = problem.slowdown[jobs.row]
-        for d, chain in enumerate(problem.chains[jobs.row]):
-            factor = jobs.factor[problem.domains.level[d]]
-            if len(chain.order) < jobs.gpus or factor == np.inf:
-                continue
-            order = chain.order[self.free[chain.order]]
-            if len(order) < jobs.gpus:
-                continue
-            cost = float(factor * values[order[jobs.gpus - 1]]) + jobs.moving
-            if best is None or cost < best[0] * (1 - BETTER):
-                best = cost, order[: jobs.gpus]
+        row = self._row(jobs.row)
+        reached = np.cumsum(self.free[row.order])
+        before = np.r_[0, reached][row.start]
+        last = np.searchsorted(reached, before + jobs.gpus)
+        domains = np.flatnonzero(last < row.stop)
+        if len(domains):
+            levels = self.problem.domains.level[domains]
+            slowest = self.problem.slowdown[jobs.row, row.order[last[domains]]]
+            costs = jobs.factor[levels] * slowest + jobs.moving
+            n = int(np.argmin(costs))
+            if costs[n] < np.inf and (best is None or costs[n] < best[0] * (1 - BETTER)):
+                span = row.order[row.start[domains[n]] : last[domains[n]] + 1]
+                best = float(costs[n]), span[self.free[span]]
         if best is not None and best[0] > jobs.reward:
             return None
         return best
+
+    def _row(self, number: int) -> _Row:
+        if number not in self._rows:
+            chains = [chain.order for chain in self.problem.chains[number]]
+            stop = np.cumsum([len(order) for order in chains])
+            self._rows[number] = _Row(np.concatenate(chains), np.r_[0, stop[:-1]], stop)
+        return self._rows[number]
 
     def cost(self, job: int) -> float:
         """Return what a job costs where it is, or left out."""
@@ -152,7 +169,6 @@ def rounded(problem: Arrays, found: Labels, point: Point) -> Packing:
         for n, job in zip(range(len(gpus) // size), waiting, strict=False):
             packing.put(job, gpus[n * size : (n + 1) * size])
     packing.fill()
-    packing.reinsert()
     return packing
 
 
@@ -162,15 +178,37 @@ def _whole_counts(
     """Return labels and how many jobs get each of them."""
     chosen: dict[int, int] = {}
     for t, jobs in enumerate(problem.types):
+        waiting = sum(job not in packing.placed for job in jobs.jobs)
         mine = (found.type[point.columns] == t) & (found.job[point.columns] < 0)
         columns, share = point.columns[mine], point.share[mine]
-        order = np.argsort(found.cost[columns], kind="stable")
-        reached = np.floor(np.cumsum(share[order]) + WHOLE).astype(int)
-        waiting = sum(job not in packing.placed for job in jobs.jobs)
-        counts = np.diff(np.minimum(reached, waiting), prepend=0)
-        pairs = zip(columns[order].tolist(), counts.tolist(), strict=True)
-        chosen |= {column: count for column, count in pairs if count}
+        rests = []
+        for d in np.unique(found.domain[columns]).tolist():
+            inside = found.domain[columns] == d
+            counts, rest = _steps(found, columns[inside], share[inside])
+            chosen |= counts
+            waiting -= sum(counts.values())
+            rests.append(rest)
+        last = np.array([column for column, _ in rests], dtype=np.intp)
+        counts, _ = _steps(found, last, np.array([rest for _, rest in rests]))
+        for column, count in counts.items():
+            chosen[column] = chosen.get(column, 0) + min(count, max(waiting, 0))
+            waiting -= count
+    chosen = {column: count for column, count in chosen.items() if count > 0}
     return list(chosen), list(chosen.values())
+
+
+def _steps(
+    found: Labels, columns: Indices, share: Floats
+) -> tuple[dict[int, int], tuple[int, float]]:
+    """Return the labels at which running sums reach whole numbers, and the last with the rest."""
+    if not len(columns):
+        return {}, (0, 0.0)
+    order = np.argsort(found.cost[columns], kind="stable")
+    sums = np.cumsum(share[order])
+    reached = np.floor(sums + WHOLE).astype(int)
+    counts = zip(columns[order].tolist(), np.diff(reached, prepend=0).tolist(), strict=True)
+    rest = max(float(sums[-1]) - int(reached[-1]), 0.0)
+    return {column: count for column, count in counts if count}, (int(columns[order[-1]]), rest)
 
 
 def _flow(

@@ -149,14 +149,15 @@ def _cuts_of(
 def best_split(problem: Arrays, found: Labels, point: Point) -> tuple[Rule, float] | None:
     """Return the rule whose count is farthest from whole, and the count; None if all are whole."""
     best, distance = None, INTEGRAL
-    for rule, count in _counts(problem, found, point):
+    for rule, count in counts(problem, found, point):
         away = abs(count - round(count))
         if away > distance * 1.001:
             best, distance = (rule, count), away
     return best
 
 
-def _counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule, float]]:
+def counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule, float]]:
+    """Yield what a point counts by rules: stays, and types by domain and ascending threshold."""
     for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
         if found.job[column] >= 0:
             yield Rule((), 0, np.inf, int(found.job[column])), share
@@ -167,11 +168,11 @@ def _counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule
             mine = found.type[columns] == t
             slowdown = found.slowdown[columns[mine]]
             order = np.argsort(slowdown, kind="stable")
-            counts = np.cumsum(share[mine][order])
+            sums = np.cumsum(share[mine][order])
             ascending = slowdown[order]
             for n in np.flatnonzero(ascending[1:] > ascending[:-1]).tolist():
-                yield Rule((t,), d, float(ascending[n])), float(counts[n])
-            yield Rule((t,), d, np.inf), float(counts[-1])
+                yield Rule((t,), d, float(ascending[n])), float(sums[n])
+            yield Rule((t,), d, np.inf), float(sums[-1])
 
 
 def domain_totals(problem: Arrays, found: Labels, point: Point) -> dict[Rule, float]:

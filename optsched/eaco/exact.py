@@ -1,0 +1,225 @@
+"""The method "exact": all groups, a relaxation that prices them in, cuts, and a tree of cases.
+
+Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2: linear program, integer
+program over the cheapest reduced costs, groups that cannot matter dropped, then proven by cases.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched import highs
+from optsched.eaco import heuristics
+from optsched.eaco.certificates import Writer
+from optsched.eaco.columns import columns
+from optsched.eaco.groups import TooManyGroupsError, job_classes
+from optsched.eaco.master import frame
+from optsched.eaco.placing import Limits, groups_of, placed, plan_of
+from optsched.eaco.plan import EacoCertificate
+from optsched.eaco.tree import Tree
+from optsched.solve import Infeasible
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.columns import Columns
+    from optsched.eaco.instance import EacoInstance
+    from optsched.eaco.tree import Node
+    from optsched.solve import Search
+
+MOST_NODES = 20_000
+IN_PROGRAM = 3_000  # groups that the integer program for a first plan may choose from
+PROGRAM_NODES = 300
+PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to all jobs alone
+SAFETY = 1e-10
+LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
+
+
+def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Part the jobs into groups at least cost, from a greedy plan on, and prove the bound.
+
+    Raises
+    ------
+    Infeasible
+        If the power cap, the nodes or the tolerances leave no room for all jobs.
+    """
+    if search.plan is None and not _is_below_floor(instance):
+        plan = heuristics.quick_start(instance)
+        if plan is not None:
+            search.offer(plan)
+    return _prove(instance, search, np.inf, MOST_NODES)
+
+
+def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
+    return _prove(instance, search, np.inf, most_nodes=1)
+
+
+def certify_claim(
+    instance: EacoInstance, search: Search, claimed: float
+) -> EacoCertificate | None:
+    """Prove a bound that a solver claims, or as much of it as time and nodes allow."""
+    return _prove(instance, search, claimed, MOST_NODES)
+
+
+def _prove(
+    instance: EacoInstance, search: Search, claimed: float, most_nodes: int
+) -> EacoCertificate | None:
+    _refuse_below_floor(instance)
+    try:
+        proof = _Proof(instance, search)
+    except TooManyGroupsError as error:
+        search.stopped = search.stopped or str(error)
+        return None
+    proof.run(claimed, most_nodes)
+    return proof.certificate()
+
+
+def _is_below_floor(instance: EacoInstance) -> bool:
+    cap = instance.power_cap_w
+    return cap is not None and Fraction(cap) < instance.idle_floor_w
+
+
+def _refuse_below_floor(instance: EacoInstance) -> None:
+    if _is_below_floor(instance):
+        floor = float(instance.idle_floor_w)
+        raise Infeasible(
+            f"{instance.name}: the power cap of {instance.power_cap_w!r} W is below the idle floor "
+            f"of {floor!r} W, which the cluster draws with all nodes asleep",
+            EacoCertificate(kind="floor"),
+        )
+
+
+class _Proof:
+    """A search for plans and prices on one instance."""
+
+    def __init__(self, instance: EacoInstance, search: Search) -> None:
+        self.instance, self.search = instance, search
+        self.classes = job_classes(instance)
+        self.columns = columns(instance, self.classes)
+        self.frame = frame(instance, self.classes)
+        self.tree = Tree(self.frame, self.columns, self._penalty(), search.seed)
+        self.writer = Writer(instance, self.classes)
+        self.claimed = np.inf
+
+    def _penalty(self) -> float:
+        costs = np.abs(self.columns.cost).max(initial=0.0) + self.frame.node_cost.sum()
+        costs += self.frame.wake_cost.sum()
+        if self.search.objective:
+            costs = max(costs, abs(self.search.objective))
+        return PENALTY * float(costs) or 1.0
+
+    def goal(self) -> float:
+        """Return what must be proven."""
+        best = self.search.objective
+        if best is None:
+            return float(self.claimed)
+        return float(min(self.claimed, best - max(0.9 * self.search.gap, SAFETY) * abs(best)))
+
+    def run(self, claimed: float, most_nodes: int) -> None:
+        """Solve the root, look for a plan, drop what cannot matter, and grow the tree."""
+        self.claimed, search = claimed, self.search
+        if not self.tree.plant(search.seconds_left):
+            search.out_of_time()
+            return
+        search.certificate = self.certificate()
+        self._visit(self.tree.nodes[0])
+        if most_nodes > 1 and self.tree.bound < self.goal():
+            self._solve_restricted()
+        if search.plan is None:
+            self._find_any()
+        if most_nodes == 1 or self.tree.bound >= self.goal():
+            return
+        if search.objective is not None:
+            self.tree.narrow(self.goal())
+        try:
+            self.tree.grow(self.goal, self._visit, search.seconds_left, most_nodes)
+        finally:
+            search.certificate = self.certificate()
+        if self.tree.bound < self.goal():
+            search.out_of_time()
+
+    def certificate(self) -> EacoCertificate:
+        """Return what is proven so far."""
+        best = self.search.objective
+        return self.writer.written(self.tree, "prices", np.inf if best is None else best)
+
+    def _find_any(self) -> None:
+        """Offer a plan that places all jobs, or prove that there is none."""
+        nothing = np.zeros(len(self.frame.gpus))
+        waiting = np.where(np.isfinite(self.frame.waiting), 0.0, np.inf)
+        bare = self.frame._replace(waiting=waiting, node_cost=nothing, wake_cost=nothing)
+        free = self.columns._replace(cost=np.zeros(len(self.columns.cost)))
+        tree = Tree(bare, free, 1.0, self.search.seed)
+
+        def goal() -> float:
+            return LEFT_OUT if self.search.plan is None else -np.inf
+
+        if not tree.plant(self.search.seconds_left):
+            return
+        tree.grow(goal, lambda node: self._try(tree, node), self.search.seconds_left, MOST_NODES)
+        if self.search.plan is None and tree.bound >= LEFT_OUT:
+            raise Infeasible(
+                f"{self.instance.name}: no plan places all jobs that must not wait within the "
+                "tolerances, the nodes and the power cap",
+                self.writer.written(tree, "misfit", float(len(self.instance.jobs))),
+            )
+        if self.search.plan is None:
+            self.search.out_of_time()
+
+    # --- plans ---------------------------------------------------------------------------------
+
+    def _visit(self, node: Node) -> int | None:
+        return self._try(self.tree, node) if node.point.is_whole else None
+
+    def _try(self, tree: Tree, node: Node) -> int | None:
+        """Offer the plan of a point that is whole; return where it does not fit for certain."""
+        point = node.point
+        if point.unplaced > 0.5:
+            return None
+        limits = {
+            nodes.id: Limits(
+                round(min(point.used(n, asleep=False), nodes.count)),
+                round(min(point.used(n, asleep=True), nodes.count - nodes.awake)),
+            )
+            for n, nodes in enumerate(self.instance.nodes)
+        }
+        return self._offer(tree.pool.take(point.columns), point.x, limits)
+
+    def _offer(
+        self, chosen: Columns, x: NDArray[np.float64], limits: dict[str, Limits]
+    ) -> int | None:
+        times = np.rint(x).astype(int).tolist()
+        groups, waiting = groups_of(self.instance, self.classes, chosen, times)
+        found, where, is_certain = placed(self.instance, groups, limits)
+        if found is None and limits:
+            self._offer(chosen, x, {})
+        if found is not None:
+            self.search.offer(plan_of(found, waiting))
+            return None
+        names = [nodes.id for nodes in self.instance.nodes]
+        return names.index(where) if where is not None and is_certain else None
+
+    def _solve_restricted(self) -> None:
+        """Offer the best plan over the groups with the least reduced costs."""
+        order = np.argsort(self.tree.reduced(), kind="stable")[:IN_PROGRAM]
+        alone = np.flatnonzero((self.columns.members < len(self.classes)).sum(axis=1) == 1)
+        chosen = self.columns.take(np.union1d(order, alone))
+        program = self.tree.relaxation.master.whole(chosen)
+        outcome = highs.solve(
+            program,
+            time_limit_s=self.search.seconds_left(),
+            gap=0.5 * self.search.gap,
+            seed=self.search.seed,
+        )
+        if outcome.x is None:
+            return
+        first = len(outcome.x) - len(chosen.cost)
+        amounts = outcome.x[first:]
+        if (outcome.x[: len(self.classes)][~np.isfinite(self.frame.waiting)] > 0.5).any():
+            return
+        used = amounts > 0.5
+        self._offer(chosen.take(used), amounts[used], {})

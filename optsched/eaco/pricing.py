@@ -1,0 +1,241 @@
+"""The judge of EaCO: every group that may be in a plan, with a lower bound on what it costs.
+
+Fixed-point integers, multiples of 2**-96, lowered by a slack that covers all rounding. Groups
+are found job by job: one that breaks a tolerance is in no larger group that keeps it, since rates
+never rise as a group grows. It shares no code with the methods.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.cluster.power import Affine
+from optsched.eaco.energy import Book, gang_fits
+from optsched.eaco.phases import BITS, ONE, SLACK, Costs, Pace, fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from optsched.eaco.instance import EacoInstance, GpuType, Job, PowerLevel
+
+class Equal(NamedTuple):
+    """Jobs that are equal but for their ids."""
+
+    jobs: tuple[str, ...]
+    job: Job
+    place: str | None
+
+
+class Option(NamedTuple):
+    """A group that may be in a plan.
+
+    Attributes
+    ----------
+    members
+        Numbers of the sets of equal jobs, ascending.
+    nodes, level, place
+        Ids; level and place as in `Group`.
+    cost, watts
+        At least this much, in multiples of 2**-96: in the unit of the objective; and of all GPUs
+        together above as many bare ones.
+    """
+
+    members: tuple[int, ...]
+    nodes: str
+    gpus: int
+    level: str | None
+    place: str | None
+    cost: int
+    watts: int
+
+
+def equal_jobs(instance: EacoInstance) -> list[Equal]:
+    """Merge equal jobs, in the order of the first ones."""
+    found: dict[tuple[object, ...], list[Job]] = {}
+    for job in instance.jobs:
+        place = instance.location_of.get(job.id)
+        fields = job.model_dump(exclude={"id"} if place else {"id", "migration_s"})
+        found.setdefault((place.id if place else None, *fields.values()), []).append(job)
+    return [
+        Equal(tuple(job.id for job in jobs), jobs[0], key[0] if isinstance(key[0], str) else None)
+        for key, jobs in found.items()
+    ]
+
+
+class Menu:
+    """All groups of an instance, at their least costs.
+
+    Parameters
+    ----------
+    is_free
+        Whether groups cost nothing, for proofs that no plan exists.
+    """
+
+    def __init__(self, instance: EacoInstance, *, is_free: bool) -> None:
+        self.instance, self.book, self.is_free = instance, Book(instance), is_free
+        self.equal = equal_jobs(instance)
+        self._work = [Fraction(e.job.work_s) for e in self.equal]
+        self._memory = [Fraction(self.book.types[e.job.type].memory_gb) for e in self.equal]
+        self._late = [self.book.must_be_late(e.job) for e in self.equal]
+        self._costs = Costs(instance, self.book)
+        self._paces: dict[str, dict[tuple[str, ...], Pace | None]] = {}
+        self._least: dict[tuple[int, str, bool], int] = {}
+        self._nodes_of = {place.id: place.nodes for place in instance.running}
+        self._kinds = [e.job.type for e in self.equal]
+
+    # --- enumeration ---------------------------------------------------------------------------
+
+    def options(self, may_matter: Callable[[tuple[int, ...]], bool]) -> Iterator[Option]:
+        """Yield all options of the groups for which `may_matter` holds."""
+        for gpu in self.instance.gpu_types:
+            pools = [nodes for nodes in self.instance.nodes if nodes.gpu == gpu.id]
+            for gang in sorted({e.job.gpus for e in self.equal}):
+                fitting = [nodes.id for nodes in pools if gang_fits(gang, nodes)]
+                if not fitting:
+                    continue
+                for members in self._groups(gang, gpu):
+                    if may_matter(members):
+                        for nodes in fitting:
+                            yield from self._on(members, gang, nodes, gpu)
+
+    def _groups(self, gang: int, gpu: GpuType) -> Iterator[tuple[int, ...]]:
+        room = Fraction(gpu.memory_gb)
+        shared = room * (1 - Fraction(self.instance.memory_headroom))
+        fitting = [
+            n
+            for n, e in enumerate(self.equal)
+            if e.job.gpus == gang and self._memory[n] <= room
+        ]
+        least = {n: self._least_rate(n, gpu.id) for n in fitting}
+        limit = self.instance.utilisation_limit
+        busiest = None if limit is None else fixed(limit) + (1 << SLACK)
+        stack = [((n,), self._memory[n], at) for at, n in enumerate(fitting)]
+        while stack:
+            members, memory, at = stack.pop()
+            if len(members) > 1:
+                pace = self.pace([self._kinds[n] for n in members], gpu)
+                if pace is not None:
+                    rates = pace.rates
+                    if not all(rates.values()):
+                        continue
+                    if any(rates[self._kinds[n]] < least[n] for n in members):
+                        continue
+                    if busiest is None or pace.utilisation <= busiest:
+                        yield members
+            else:
+                yield members
+            if len(members) == self.instance.max_jobs_per_gpu:
+                continue
+            for further in range(at, len(fitting)):
+                n = fitting[further]
+                if memory + self._memory[n] > shared:
+                    continue
+                if n == members[-1] and members.count(n) >= len(self.equal[n].jobs):
+                    continue
+                stack.append(((*members, n), memory + self._memory[n], further))
+
+    def _least_rate(self, n: int, gpu: str, *, moved: bool = False) -> int:
+        """Return the least rate that a job bears, with a slack."""
+        key = (n, gpu, moved)
+        if key not in self._least:
+            job = self.equal[n].job
+            least = Fraction(0) if job.max_slowdown is None else 1 / Fraction(job.max_slowdown)
+            if job.deadline_s is not None and not self._late[n] and job.deadline_s > 0:
+                speed = Fraction(self.book.types[job.type].speeds.get(gpu, 1.0))
+                work = self._work[n] / speed + (Fraction(job.migration_s) if moved else 0)
+                least = max(least, work / Fraction(job.deadline_s))
+            self._least[key] = fixed(least) - (1 << SLACK)
+        return self._least[key]
+
+    def _bears(
+        self, members: tuple[int, ...], gpu: GpuType, level: PowerLevel | None, place: str | None
+    ) -> bool:
+        """Tell whether the jobs of a group bear a level, and being moved."""
+        pace = self.pace([self._kinds[n] for n in members], gpu)
+        factor = ONE if level is None else fixed(level.rate) + 1
+        assert pace is not None
+        for n in members:
+            moved = self.equal[n].place not in (None, place)
+            rate = (pace.rates[self._kinds[n]] + 1) * factor >> BITS
+            if rate < self._least_rate(n, gpu.id, moved=moved):
+                return False
+        return True
+
+    # --- rates and watts -----------------------------------------------------------------------
+
+    def pace(self, types: Sequence[str], gpu: GpuType) -> Pace | None:
+        """Return how types run side by side; None if that is not known."""
+        key = tuple(sorted(types))
+        known = self._paces.setdefault(gpu.id, {})
+        if key not in known:
+            known[key] = self._pace(key, gpu)
+        return known[key]
+
+    def _pace(self, key: tuple[str, ...], gpu: GpuType) -> Pace | None:
+        table = self.instance.rates[gpu.id]
+        if not table.measured and self.instance.interference.fallback == "utilisation":
+            return self._by_formula(key, gpu)
+        rates = table.of(key)
+        if not rates.is_known:
+            return None
+        nodes = next(nodes for nodes in self.instance.nodes if nodes.gpu == gpu.id)
+        measured = table.measured.get(key)
+        if measured is not None and measured.utilisation is not None:
+            busy = Fraction(measured.utilisation)
+        else:
+            busy = sum(
+                (Fraction(self.book.types[t].utilisation) * rates.by_type[t] for t in key),
+                Fraction(0),
+            )
+        watts = gpu.power.watts(busy)
+        if measured is not None and measured.gpu_power_w is not None:
+            watts = Fraction(measured.gpu_power_w)
+        assert nodes.gpu == gpu.id
+        by_type = {name: fixed(rate) for name, rate in rates.by_type.items()}
+        return Pace(by_type, fixed(busy), fixed(watts))
+
+    def _by_formula(self, key: tuple[str, ...], gpu: GpuType) -> Pace:
+        """Return what the formula for utilisations gives: nothing of `key` was measured."""
+        table = self.instance.interference
+        alone = sum(fixed(self.book.types[name].utilisation) for name in key)
+        rate = ONE
+        if len(key) > 1:
+            slope, partner = fixed(table.saturation_slope), fixed(table.partner_slowdown)
+            slowdown = ONE + partner * (len(key) - 1) + (slope * max(0, alone - ONE) >> BITS)
+            rate = ONE * ONE // slowdown
+        busy = alone * rate >> BITS
+        if isinstance(gpu.power.curve, Affine):
+            context, peak = fixed(gpu.power.context_w), fixed(gpu.power.peak_w)
+            watts = context + ((peak - context) * min(ONE, busy) >> BITS)
+        else:
+            watts = fixed(gpu.power.watts(Fraction(busy, ONE)))
+        return Pace(dict.fromkeys(key, rate), busy, watts)
+
+    # --- options -------------------------------------------------------------------------------
+
+    def _on(self, members: tuple[int, ...], gang: int, nodes: str, gpu: GpuType) -> Iterator[Option]:
+        """Yield the options of a group on some nodes, by level and location."""
+        places: list[str | None] = [None]
+        for place in dict.fromkeys(self.equal[n].place for n in members):
+            if place is not None and self._nodes_of[place] == nodes:
+                places.append(place)
+        jobs = self._jobs(members)
+        for place in places:
+            for level in (None, *gpu.levels):
+                cost = watts = 0
+                if (level or self.instance.running) and not self._bears(members, gpu, level, place):
+                    continue
+                if not self.is_free or self.instance.power_cap_w is not None:
+                    cost, watts = self._costs.least(
+                        jobs, self.book.nodes[nodes], level, place, lambda key: self.pace(key, gpu)
+                    )
+                name = None if level is None else level.id
+                least = 0 if self.is_free else cost
+                yield Option(members, nodes, gang, name, place, least, watts)
+
+    def _jobs(self, members: tuple[int, ...]) -> list[Job]:
+        if len(set(members)) == len(members):
+            return [self.equal[n].job for n in members]
+        names = [self.equal[n].jobs[members[:at].count(n)] for at, n in enumerate(members)]
+        return [self.book.jobs[name] for name in names]

@@ -1,0 +1,195 @@
+"""The judge of EaCO, second part: whether a certificate proves its bound.
+
+A tree of cases covers all plans: in each split a count, which is a whole number, is at most a
+number or at least one more. In each case the Lagrangian value is, for any prices, a lower bound on
+every plan: jobs pay for being placed, groups for GPUs, locations and watts, and for what splits and
+cuts limit; what no group can save on these terms is the bound. A group with a reduced cost so high
+that, beside the prices that hold everywhere, it alone makes up for the bound, is left out of the
+cases. All of it is done in integers and fractions, and shares no code with the methods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+from optsched.check import BrokenRule
+from optsched.eaco.lagrangian import Ledger
+from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Split, Together, Unpackable
+from optsched.eaco.rooms import Turn, packing_faults
+from optsched.faults import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from optsched.eaco.instance import EacoInstance
+    from optsched.eaco.plan import EacoCertificate, Prices
+
+
+def prove(instance: EacoInstance, certificate: EacoCertificate) -> list[BrokenRule]:
+    """Return every reason why the certificate does not prove what it states."""
+    if certificate.kind == "floor":
+        return list(_floor(instance, certificate))
+    broken = [*_statement(certificate), *_rules(instance, certificate)]
+    tree = list(_tree(certificate))
+    broken += tree or _forms(instance, certificate)
+    return broken or list(_values(instance, certificate))
+
+
+# --- form -------------------------------------------------------------------------------------
+
+
+def _floor(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
+    """Yield why the power cap is not below the idle floor."""
+    cap, floor = instance.power_cap_w, instance.idle_floor_w
+    if cap is None or Fraction(cap) >= floor:
+        text = f"the cap is {cap!r} W, the cluster asleep draws {float(floor)!r} W"
+        yield BrokenRule("floor", text)
+    if certificate != type(certificate)(kind="floor"):
+        yield BrokenRule("floor", "prices, cases and bounds prove nothing about the idle floor")
+
+
+def _statement(certificate: EacoCertificate) -> Iterator[BrokenRule]:
+    """Yield what is wrong with the figures that are stated."""
+    bound, left_out = certificate.bound, certificate.left_out
+    if certificate.kind == "prices":
+        if left_out is not None:
+            yield BrokenRule("left-out", "is stated, but prices of costs prove nothing about it")
+        if bound is None or not isfinite(bound):
+            text = "the certificate states none" if bound is None else f"{bound!r} is stated"
+            yield BrokenRule("bound", text)
+        return
+    if bound is not None:
+        yield BrokenRule("bound", "a proof that no plan exists has no bound")
+    if left_out is None or not 0 < left_out < inf:
+        text = f"a proof that no plan exists needs more than none, {left_out!r} is stated"
+        yield BrokenRule("left-out", text)
+
+
+def _rules(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
+    """Yield what is wrong with the rules that count."""
+    jobs = {job.id for job in instance.jobs}
+    nodes = {entry.id for entry in instance.nodes}
+    levels = {level.id for gpu in instance.gpu_types for level in gpu.levels} | {"", None}
+    places = {place.id for place in instance.running} | {"", None}
+    for n, rule in enumerate(certificate.rules):
+        for name in () if isinstance(rule, NodesUsed) else dict.fromkeys(rule.jobs):
+            if name not in jobs:
+                yield BrokenRule("known-job", f"rules[{n}]: the instance has no job '{name}'")
+        if not isinstance(rule, Rounded) and rule.nodes is not None and rule.nodes not in nodes:
+            yield BrokenRule("known-nodes", f"rules[{n}]: there are no nodes '{rule.nodes}'")
+        if isinstance(rule, Together) and rule.level not in levels:
+            text = f"rules[{n}]: there is no power level '{rule.level}'"
+            yield BrokenRule("known-level", text)
+        if isinstance(rule, Together) and rule.location not in places:
+            text = f"rules[{n}]: nothing runs at a location '{rule.location}'"
+            yield BrokenRule("known-location", text)
+
+
+def _tree(certificate: EacoCertificate) -> Iterator[BrokenRule]:
+    """Yield why the nodes are not a tree of cases, the first of them its root."""
+    count, rules = len(certificate.nodes), len(certificate.rules)
+    if not count:
+        yield BrokenRule("tree", "the certificate has no cases")
+    parents: Counter[int] = Counter()
+    for n, node in enumerate(certificate.nodes):
+        if not isinstance(node, Split):
+            continue
+        if node.rule >= rules:
+            text = f"nodes[{n}] splits by rules[{shown(node.rule)}], but there are {rules}"
+            yield BrokenRule("known-rule", text)
+        for case in node.cases:
+            if case >= count:
+                text = f"nodes[{n}] has the case nodes[{shown(case)}], but there are {count}"
+                yield BrokenRule("tree", text)
+            elif case <= n:
+                text = f"nodes[{n}] has the case nodes[{case}], which is not behind it"
+                yield BrokenRule("tree", text)
+        parents.update(node.cases)
+    for n in range(1, count):
+        if parents[n] != 1:
+            yield BrokenRule("tree", f"nodes[{n}] is a case of {parents[n]} splits, not of one")
+
+
+def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
+    """Yield what is wrong with the prices of a tree."""
+    ways = _ways(certificate)
+    if certificate.everywhere is not None:
+        yield from _lengths(instance, certificate, certificate.everywhere, "everywhere")
+    for n, node in enumerate(certificate.nodes):
+        if isinstance(node, Leaf):
+            yield from _lengths(instance, certificate, node.prices, f"nodes[{n}]")
+            if len(node.split_prices) != len(ways[n]):
+                text = f"nodes[{n}] has {len(node.split_prices)} prices for {len(ways[n])} splits"
+                yield BrokenRule("one-price-per-split", text)
+        elif isinstance(node, Unpackable):
+            if node.nodes not in {nodes.id for nodes in instance.nodes}:
+                text = f"nodes[{n}]: there are no nodes '{node.nodes}'"
+                yield BrokenRule("known-nodes", text)
+
+
+def _lengths(
+    instance: EacoInstance, certificate: EacoCertificate, prices: Prices, where: str
+) -> Iterator[BrokenRule]:
+    """Yield where prices are not those of the instance."""
+    from optsched.eaco.pricing import equal_jobs
+
+    for what, given, needed in (
+        ("sets of equal jobs", len(prices.jobs), len(equal_jobs(instance))),
+        ("entries in nodes", len(prices.gpus), len(instance.nodes)),
+        ("locations", len(prices.locations), len(instance.running)),
+    ):
+        if given != needed:
+            text = f"{where} has {given} prices for {needed} {what}"
+            yield BrokenRule("one-price-each", text)
+    if prices.watt and instance.power_cap_w is None:
+        yield BrokenRule("watt", f"{where} prices watts, but there is no power cap")
+    for cut in prices.cuts:
+        if cut.rule >= len(certificate.rules):
+            text = f"{where} cuts by rules[{shown(cut.rule)}], but there are "
+            yield BrokenRule("known-rule", text + str(len(certificate.rules)))
+        elif not isinstance(certificate.rules[cut.rule], Rounded):
+            text = f"{where} cuts by rules[{cut.rule}], whose count nothing limits"
+            yield BrokenRule("cut", text)
+
+
+def _ways(certificate: EacoCertificate) -> list[list[Turn]]:
+    """Return the way to each node from the root."""
+    ways: list[list[Turn]] = [[] for _ in certificate.nodes]
+    for n, node in enumerate(certificate.nodes):
+        if isinstance(node, Split):
+            for side, case in enumerate(node.cases):
+                ways[case] = [*ways[n], Turn(certificate.rules, node, side)]
+    return ways
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def _values(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
+    """Yield the cases that prove less than is stated."""
+    is_misfit = certificate.kind == "misfit"
+    stated = certificate.left_out if is_misfit else certificate.bound
+    assert stated is not None
+    ledger = Ledger(instance, certificate.rules, is_misfit=is_misfit)
+    ways = _ways(certificate)
+    root = certificate.nodes[0]
+    everywhere = certificate.everywhere
+    if everywhere is None and isinstance(root, Leaf):
+        everywhere = root.prices
+    ledger.gather(everywhere, stated)
+    low: dict[int, float] = {}
+    for n, node in enumerate(certificate.nodes):
+        if isinstance(node, Unpackable):
+            yield from packing_faults(instance, node.nodes, ways[n], n)
+        elif isinstance(node, Leaf):
+            value = ledger.value(node, ways[n])
+            if value < ledger.limit:
+                low[n] = ledger.shown(value)
+    if low:
+        n = min(low, key=low.__getitem__)
+        more = f"; {len(low)} cases prove less" if len(low) > 1 else ""
+        text = f"nodes[{n}] proves only {low[n]!r}, {stated!r} is stated{more}"
+        yield BrokenRule("left-out" if is_misfit else "bound", text)

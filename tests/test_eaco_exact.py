@@ -1,0 +1,205 @@
+"""EaCO's exact method: golden values, brute force, infeasible instances and early ends."""
+
+
+import pytest
+from hypothesis import given
+
+import optsched
+from eaco_oracles import brute_force
+from eaco_strategies import eaco_instances, small_instance
+from optsched.eaco import exact as method
+from optsched.eaco import groups
+from optsched.eaco.columns import columns, group_of
+from optsched.eaco.energy import JOULES_PER_KWH, Book
+from optsched.eaco.groups import job_classes
+from optsched.solve import Search
+from strategies import law
+
+
+def solved(instance, **options):
+    """Solve, and have the judge prove the outcome."""
+    result = optsched.solve(instance, **options)
+    optsched.verify(instance, result)
+    return result
+
+
+# --- golden values: research notes, 1.7 -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cap", "kwh"),
+    [
+        (1, 161.67),
+        (1.03, 161.67),
+        (1.035, 136.53),
+        (1.04, 111.77),
+        (1.24, 111.77),
+        (1.25, 93.66),
+        (9, 93.66),
+    ],
+)
+def test_paper_four_by_slowdown_cap(cap, kwh):
+    instance = optsched.read("eaco/paper-four").changed({"jobs.*.max_slowdown": cap})
+    result = solved(instance)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(kwh, rel=1e-9)
+
+
+@pytest.mark.parametrize(("cap", "kwh"), [(1.10, 223.92), (1.05, 272.05)])
+def test_copies_of_the_papers_jobs(cap, kwh):
+    instance = optsched.read("eaco/paper-mixed").changed({"jobs.*.max_slowdown": cap})
+    result = solved(instance)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(kwh, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["eaco/gangs", "eaco/gavel-v100", "eaco/power-levels"])
+def test_never_above_a_greedy_plan(name):
+    instance = optsched.read(name)
+    best = solved(instance).objective
+    for greedy in optsched.problems.problem("eaco").methods:
+        if greedy.kind == "greedy":
+            found = optsched.solve(instance, greedy.name).objective
+            assert found is None or best <= found * (1 + 1e-9)
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+@law(500)
+@given(eaco_instances(objectives=("run-to-completion",)))
+def test_costs_of_groups_are_the_judges(instance):
+    book, classes = Book(instance), job_classes(instance)
+    found = columns(instance, classes)
+    for n in range(0, len(found.cost), max(1, len(found.cost) // 40)):
+        at = (int(found.pool[n]), int(found.level[n]), int(found.place[n]))
+        group = group_of(instance, classes, found.members[n], *at)
+        phases = book.phases(group)
+        kwh = float(book.energy_j(group, phases) / JOULES_PER_KWH * instance.per_kwh)
+        assert found.cost[n] == pytest.approx(kwh, rel=1e-12)
+        bare = book.gpus[book.nodes[group.nodes].gpu].power.bare_w
+        watts = float(book.gang(group) * (max(p.gpu_w for p in phases) - bare))
+        assert found.watts[n] == pytest.approx(watts, rel=1e-12, abs=1e-9)
+
+
+def test_equal_jobs_are_one_class():
+    jobs = [{"type": "a"}, {"type": "b"}, {"type": "a"}, {"type": "a", "work_s": 1.0}]
+    merged = job_classes(small_instance(jobs))
+    assert [c.jobs for c in merged] == [("j0", "j2"), ("j3",), ("j1",)]
+
+
+def test_too_many_groups_are_reported(monkeypatch):
+    instance = small_instance(["a", "b", "c", "d"])
+    monkeypatch.setattr(groups, "MOST_GROUPS", 5)
+    result = optsched.solve(instance)
+    assert result.status == "feasible"
+    assert result.bound is None
+    assert "more than 5 groups" in result.message
+
+
+# --- brute force ------------------------------------------------------------------------------
+
+
+@law(2000)
+@given(eaco_instances(max_jobs=5))
+def test_exact_equals_brute_force(instance):
+    result = solved(instance, gap=0.0)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(brute_force(instance), rel=2e-9, abs=1e-12)
+
+
+@law(500)
+@given(eaco_instances(max_jobs=4, max_nodes=2, feasible=False))
+def test_infeasible_exactly_if_there_is_no_plan(instance):
+    expected = brute_force(instance)
+    result = solved(instance, gap=0.0)
+    assert result.status == ("infeasible" if expected is None else "optimal")
+    if expected is not None:
+        assert result.objective == pytest.approx(expected, rel=2e-9, abs=1e-12)
+
+
+@law(300)
+@given(eaco_instances(max_jobs=5, gangs=(1, 2, 3, 5, 6), max_nodes=3))
+def test_gangs_that_do_not_pack(instance):
+    result = solved(instance, gap=0.0)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(brute_force(instance), rel=2e-9, abs=1e-12)
+
+
+# --- infeasible -------------------------------------------------------------------------------
+
+
+def test_a_cap_below_the_idle_floor_names_the_floor():
+    node = {"gpus": 4, "count": 2, "power": {"base_w": 100.0, "sleep_w": 15.0}}
+    instance = small_instance(["a"], nodes={"x": node}, power_cap_w=29.0)
+    result = solved(instance)
+    assert result.status == "infeasible"
+    assert "30.0 W" in result.message
+    assert result.certificate.kind == "floor"
+
+
+def test_gangs_that_add_up_but_do_not_pack():
+    jobs = [{"gpus": 3, "max_slowdown": 1} for _ in range(5)]
+    node = {"gpus": 8, "count": 2}
+    result = solved(small_instance(jobs, nodes={"x": node}))
+    assert result.status == "infeasible"
+    assert result.certificate.kind == "misfit"
+    more = solved(small_instance(jobs, nodes={"x": node | {"count": 3}}))
+    assert more.status == "optimal"
+
+
+def test_a_cap_above_the_floor_that_leaves_no_room():
+    instance = small_instance(["a", "a"], power_cap_w=120.0)
+    result = solved(instance)
+    assert result.status == "infeasible"
+    assert result.certificate.left_out > 0
+
+
+# --- early ends -------------------------------------------------------------------------------
+
+
+def test_no_time_gives_a_greedy_plan_and_an_honest_bound():
+    instance = optsched.read("eaco/pairs-60")
+    result = solved(instance, time_limit_s=0)
+    assert result.status == "feasible"
+    assert result.bound is not None
+    assert 0 < result.gap < 1
+    assert not result.deterministic
+
+
+def test_a_wide_gap_ends_earlier():
+    instance = optsched.read("eaco/pairs-60")
+    result = solved(instance, gap=0.05)
+    assert result.status == "optimal"
+    assert result.gap <= 0.05
+    assert result.deterministic
+
+
+def test_interrupted(monkeypatch):
+    instance = optsched.read("eaco/pairs-60")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(method.Tree, "grow", stop)
+    result = solved(instance, gap=1e-9)
+    assert result.status in ("feasible", "optimal")
+    assert "interrupted" in result.message
+    assert result.bound > 0
+
+
+def test_same_seed_gives_the_same_bytes():
+    instance = optsched.read("eaco/gangs")
+    first, second = (optsched.solve(instance) for _ in range(2))
+    assert first.plan == second.plan
+    assert first.certificate == second.certificate
+
+
+def test_a_claim_is_proven_as_far_as_it_goes():
+    instance = optsched.read("eaco/gavel-v100")
+    search = Search(instance)
+    best = optsched.solve(instance).objective
+    certificate = method.certify_claim(instance, search, 0.9 * best)
+    assert 0.9 * best <= certificate.bound <= best
+
+
