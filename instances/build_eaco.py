@@ -207,7 +207,7 @@ def power_levels(data: Path) -> Document:
     return _document(
         "power-levels",
         "36 gangs on V100s with power limits of 100 to 225 W besides full power, alone or in pairs "
-        "that bear both. What takes least energy draws 47 kW. One job in three may wait at 1 kWh, "
+        "that bear both. What takes least energy draws 48 kW. One job in three may wait at 1 kWh, "
         "so that --set power_cap_w=40000 can be kept.",
         f"Drawn, seed 6. Power levels: medians of ml-energy/zeus @75a8b939. {FORMULA}",
         max_jobs_per_gpu=2,

@@ -101,7 +101,7 @@ def test_too_many_groups_are_reported(monkeypatch):
 
 
 @law(2000)
-@given(eaco_instances(max_jobs=5))
+@given(eaco_instances(max_jobs=4, max_nodes=3))
 def test_exact_equals_brute_force(instance):
     result = solved(instance, gap=0.0)
     assert result.status == "optimal"
@@ -119,7 +119,7 @@ def test_infeasible_exactly_if_there_is_no_plan(instance):
 
 
 @law(300)
-@given(eaco_instances(max_jobs=5, gangs=(1, 2, 3, 5, 6), max_nodes=3))
+@given(eaco_instances(max_jobs=4, gangs=(1, 2, 3, 5, 6), max_nodes=2))
 def test_gangs_that_do_not_pack(instance):
     result = solved(instance, gap=0.0)
     assert result.status == "optimal"

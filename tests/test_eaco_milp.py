@@ -244,3 +244,19 @@ def test_a_plan_that_breaks_a_rule_is_not_taken(claims, monkeypatch):
     method.milp(MIXED, search)
     assert search.objective == pytest.approx(GREEDY, rel=1e-12)
     assert check.violations(MIXED, search.plan) == []
+
+
+def test_a_cap_that_is_missed_by_a_hair_is_missed(claims):
+    """The job draws 100 times the float 0.05, which is above 5; HiGHS does not see it."""
+    instance = small_instance(
+        [{"waiting_penalty_kwh": 1.0}],
+        types={"a": 0.05},
+        gpus={"X": {"power": {"bare_w": 0, "context_w": 0, "peak_w": 100}}},
+        nodes={"x": {"gpus": 1, "count": 1, "power": {"base_w": 0}}},
+        power_cap_w=5.0,
+    )
+    search = Search(instance)
+    method.milp(instance, search)
+    assert [rule.rule for rule in check.violations(instance, exclusive(instance))] == ["power-cap"]
+    assert search.plan is None
+    assert claims == [pytest.approx(0.005, rel=1e-9)]  # a true bound: waiting costs 1.005

@@ -38,7 +38,7 @@ class Writer:
         number = {rule: n for n, rule in enumerate(used)}
         scale = abs(tree.bound) if tree.bound < float("inf") else 1.0
         paid = float(abs(tree.root.prices.jobs * tree.frame.copies).sum())
-        stated = min(tree.bound, most) - HAIR * max(scale, paid)
+        stated = min(tree.bound, most) - HAIR * max(scale, paid, tree.frame.gross)
         return plan.EacoCertificate(
             kind=kind,
             bound=stated if kind == "prices" else None,

@@ -47,6 +47,8 @@ class Frame(NamedTuple):
         Watts that the power cap leaves above the idle floor; infinite without a cap.
     most_groups
         More groups cannot be: the number of jobs.
+    gross
+        What costs are differences of, where they are: all GPUs at their peak for an epoch.
     """
 
     copies: Floats
@@ -60,6 +62,7 @@ class Frame(NamedTuple):
     places: Floats
     room_w: float
     most_groups: int
+    gross: float
 
     def matters(self, pool: int, *, asleep: bool) -> bool:
         """Tell whether it matters how many nodes of a pool are used, or woken."""
@@ -77,6 +80,7 @@ def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
     bare = [n.gpus * book.gpus[n.gpu].power.bare_w for n in nodes]
     on_w = [n.power.base_w - n.power.sleep_w + b for n, b in zip(nodes, bare, strict=True)]
     seconds = (instance.epoch_s or 0.0) if instance.objective == "epoch" else 0.0
+    peak_w = max(gpu.power.peak_w for gpu in instance.gpu_types)
     cap = instance.power_cap_w
     return Frame(
         copies=np.array([float(len(c.jobs)) for c in classes]),
@@ -90,6 +94,7 @@ def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
         places=np.ones(len(instance.running)),
         room_w=np.inf if cap is None else cap - float(instance.idle_floor_w),
         most_groups=len(instance.jobs),
+        gross=unit * seconds * peak_w * sum(job.gpus for job in instance.jobs),
     )
 
 

@@ -122,8 +122,8 @@ def objective_name(instance: EacoInstance) -> str:
     return noun if instance.objective == "run-to-completion" else f"{noun} of the epoch"
 
 
-def certify(instance: EacoInstance, search: Search) -> EacoCertificate:
-    """Certify a bound for any plan, or that there is none."""
+def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Certify a bound for any plan, or that there is none; None if time does not suffice."""
     from optsched.eaco import exact
 
     return exact.certify(instance, search)

@@ -32,7 +32,7 @@ def frame(instance: EacoInstance, plan: EacoPlan) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = {}
+    rows: dict[str, dict[str, object]] = {}
     runs = performance(instance, plan).groups
     for n, (group, figures) in enumerate(zip(plan.groups, runs, strict=True)):
         rows |= _group_rows(instance, n, group, figures)

@@ -48,8 +48,10 @@ class Lagrangian:
 
     def __init__(self, problem: Arrays, found: Labels, reward: Floats) -> None:
         self._problem, self._labels, self._reward = problem, found, reward
-        self._counts = np.array([len(jobs.jobs) for jobs in problem.types])
         self._stay_types = found.type[found.first_stay :]
+        counts = np.array([len(jobs.jobs) for jobs in problem.types])
+        self._others = counts - np.bincount(self._stay_types, minlength=len(counts))
+        self._jobs = int(counts.sum())
         self._groups = _groups(problem, found)
         gpus = {stay.job: stay.gpus for stay in problem.stays}
         self._stay_gpus = [gpus[job] for job in found.job[found.first_stay :].tolist()]
@@ -70,28 +72,23 @@ class Lagrangian:
         priced = self._labels.cost + extra + self._gpu_costs(gpu_prices)
         least = self._reward.copy()
         np.minimum.at(least, self._labels.type[:first], priced[:first])
-        terms = self._counts * least
-        gain = np.minimum(priced[first:] - least[self._stay_types], 0.0)
+        terms = np.where(self._others > 0, least, 0.0) * self._others
+        staying = np.minimum(priced[first:], least[self._stay_types])
         rent = float(gpu_prices.sum())
-        total = float(terms.sum()) + float(gain.sum()) + constant - rent
+        total = float(terms.sum()) + float(staying.sum()) + constant - rent
         if not np.isfinite(total):
             return Options(priced, least, np.inf)
-        spread = float(np.abs(extra).max(initial=0.0)) * int(self._counts.sum())
-        size = float(np.abs(terms).sum()) + rent + abs(constant) + spread
+        spread = float(np.abs(extra).max(initial=0.0)) * self._jobs
+        size = float(np.abs(terms).sum() + np.abs(staying).sum()) + rent + abs(constant) + spread
         return Options(priced, least, total - ROUNDING * size)
 
     def too_dear(self, options: Options, limit: float) -> NDArray[np.bool_]:
         """Tell which labels and stays are only in plans that cost at least a limit."""
         first = self._labels.first_stay
-        paid = options.least.copy()  # by the job of each type that pays most
-        staying = np.bincount(self._stay_types, minlength=len(paid))
         kept = np.minimum(options.priced[first:], options.least[self._stay_types])
-        most = np.full(len(paid), -np.inf)
+        most = np.where(self._others > 0, options.least, -np.inf)  # of what jobs of a type pay
         np.maximum.at(most, self._stay_types, kept)
-        all_stay = staying == self._counts
-        paid[all_stay] = most[all_stay]
-        paid = np.r_[paid[self._labels.type[:first]], kept]
-        added = options.priced - paid
+        added = options.priced - np.r_[most[self._labels.type[:first]], kept]
         return options.value + added * (1 - ROUNDING) >= limit * (1 + ROUNDING)
 
     def _gpu_costs(self, prices: Floats) -> Floats:
