@@ -1,6 +1,5 @@
 """EaCO's exact method: golden values, brute force, infeasible instances and early ends."""
 
-
 import pytest
 from hypothesis import given
 
@@ -201,5 +200,3 @@ def test_a_claim_is_proven_as_far_as_it_goes():
     best = optsched.solve(instance).objective
     certificate = method.certify_claim(instance, search, 0.9 * best)
     assert 0.9 * best <= certificate.bound <= best
-
-

@@ -1,20 +1,12 @@
 """The exact method against brute force, the specification and every greedy; and its certificates."""
 
-import math
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import optsched
-from optsched.pal import PalPlan, heuristics
-from optsched.pal.arrays import arrays
-from optsched.pal.exact import exact
-from optsched.pal.proof import leaf_values, prove
-from optsched.problems import problem
-from optsched.solve import Infeasible, Search
 from pal_oracles import bitmask_optimum, plan_cost
-from pal_strategies import pal_instances, small_instance
+from pal_strategies import pal_instances
 from strategies import law
 
 ALL = {"running": True, "optional": True, "caps": True, "unavailable": True, "measured": True}

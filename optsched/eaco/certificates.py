@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from optsched.eaco.relaxation import Point
     from optsched.eaco.tree import Node, Tree
 
-HAIR = 1e-11  # relative: what is stated less than floats prove
+HAIR = 1e-12  # relative: what is stated less than floats prove
 
 
 class Writer:

@@ -180,12 +180,12 @@ class _Maker:
         filled[:, :size] = members
         same = np.ones(len(members), dtype=np.intp)
         watts = gang * (runs.greatest_w - bare)
-        return Columns(
-            filled, same * pool, same * number, same * place, same * gang, cost, watts
-        )
+        return Columns(filled, same * pool, same * number, same * place, same * gang, cost, watts)
 
     def _speed(self, gpu: str) -> Floats:
-        return np.array([float(self.book.types[c.job.type].speeds.get(gpu, 1)) for c in self.classes])
+        return np.array(
+            [float(self.book.types[c.job.type].speeds.get(gpu, 1)) for c in self.classes]
+        )
 
     def _cost(
         self,
@@ -224,8 +224,7 @@ class _Maker:
         rates = book.rates(group.jobs, nodes)
         limit = instance.utilisation_limit
         if len(group.jobs) > 1 and (
-            not rates.fits
-            or (limit is not None and book.utilisation(group.jobs, nodes) > limit)
+            not rates.fits or (limit is not None and book.utilisation(group.jobs, nodes) > limit)
         ):
             return False
         for job in (book.jobs[name] for name in group.jobs):
@@ -270,10 +269,14 @@ def _run(found: Enumeration, sets: Indices, work: Floats, level: PowerLevel | No
     """
     size = work.shape[1]
     left, rows = work.copy(), np.arange(len(work))
-    factor, power, limit = (1.0, 1.0, np.inf) if level is None else (
-        level.rate,
-        level.power,
-        level.limit_w,
+    factor, power, limit = (
+        (1.0, 1.0, np.inf)
+        if level is None
+        else (
+            level.rate,
+            level.power,
+            level.limit_w,
+        )
     )
     rates, watts = np.ones_like(work), np.zeros(len(work))
     joules, seconds, greatest, first_w = np.zeros((4, len(work)))

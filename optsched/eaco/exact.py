@@ -58,9 +58,7 @@ def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     return _prove(instance, search, np.inf, most_nodes=1)
 
 
-def certify_claim(
-    instance: EacoInstance, search: Search, claimed: float
-) -> EacoCertificate | None:
+def certify_claim(instance: EacoInstance, search: Search, claimed: float) -> EacoCertificate | None:
     """Prove a bound that a solver claims, or as much of it as time and nodes allow."""
     return _prove(instance, search, claimed, MOST_NODES)
 
@@ -150,7 +148,7 @@ class _Proof:
     def _find_any(self) -> None:
         """Offer a plan that places all jobs, or prove that there is none."""
         nothing = np.zeros(len(self.frame.gpus))
-        waiting = np.where(np.isfinite(self.frame.waiting), 0.0, np.inf)
+        waiting = np.where(self.frame.must, 1.0, 0.0)
         bare = self.frame._replace(waiting=waiting, node_cost=nothing, wake_cost=nothing)
         free = self.columns._replace(cost=np.zeros(len(self.columns.cost)))
         tree = Tree(bare, free, 1.0, self.search.seed)
@@ -219,7 +217,7 @@ class _Proof:
             return
         first = len(outcome.x) - len(chosen.cost)
         amounts = outcome.x[first:]
-        if (outcome.x[: len(self.classes)][~np.isfinite(self.frame.waiting)] > 0.5).any():
+        if (outcome.x[: len(self.classes)][self.frame.must] > 0.5).any():
             return
         used = amounts > 0.5
         self._offer(chosen.take(used), amounts[used], {})

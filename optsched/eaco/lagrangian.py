@@ -72,12 +72,14 @@ class Ledger:
         """Return the options whose reduced cost does not make up for the limit by itself."""
         jobs, gpus, places, watt = self._scaled(prices)
         base = self._base(prices)
-        cuts = [(self._needs[cut.rule], self.rules[cut.rule], fixed(cut.price)) for cut in prices.cuts]
+        cuts = [
+            (self._needs[cut.rule], self.rules[cut.rule], fixed(cut.price)) for cut in prices.cuts
+        ]
         cuts_of: list[list[int]] = [[] for _ in self.menu.equal]
         for n, (need, _, _) in enumerate(cuts):
             for member in need:
                 cuts_of[member].append(n)
-        threshold = max(0, self.limit - base)
+        threshold = max(0, self.limit - base) + (abs(self.limit) >> 30)
         most = len(self.instance.jobs)
         while True:
             least, found = 0, []

@@ -37,6 +37,8 @@ class Frame(NamedTuple):
     ----------
     copies, waiting
         Shape (classes,): jobs; cost of one that waits, infinite where none may.
+    must
+        Shape (classes,): whether no plan leaves the jobs out.
     gpus, count, awake
         Shape (pools,): GPUs of a node, nodes, nodes that are on.
     node_cost, wake_cost, node_w
@@ -53,6 +55,7 @@ class Frame(NamedTuple):
 
     copies: Floats
     waiting: Floats
+    must: NDArray[np.bool_]
     gpus: Floats
     count: Floats
     awake: Floats
@@ -82,9 +85,11 @@ def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
     seconds = (instance.epoch_s or 0.0) if instance.objective == "epoch" else 0.0
     peak_w = max(gpu.power.peak_w for gpu in instance.gpu_types)
     cap = instance.power_cap_w
+    waiting = np.array([_waiting(book, c) for c in classes])
     return Frame(
         copies=np.array([float(len(c.jobs)) for c in classes]),
-        waiting=np.array([_waiting(book, c) for c in classes]),
+        waiting=waiting,
+        must=np.isinf(waiting),
         gpus=np.array([float(n.gpus) for n in nodes]),
         count=np.array([float(n.count) for n in nodes]),
         awake=np.array([float(n.awake) for n in nodes]),
@@ -172,7 +177,7 @@ class Master(LinearProgram):
             cost=np.concatenate([waiting, frame.node_cost, frame.wake_cost]),
             offset=0.0,
             lower=np.zeros(count),
-            upper=np.concatenate([frame.copies, frame.count, frame.count - frame.awake]),
+            upper=np.concatenate([np.full(classes, np.inf), frame.count, frame.count - frame.awake]),
             integer=np.zeros(count, dtype=bool),
             matrix=csr_array((values, (rows, columns)), shape=(height, count)),
             row_lower=lower,

@@ -69,9 +69,11 @@ class Costs:
     ) -> tuple[int, int]:
         """Return lower bounds on the cost of a group, and on its watts above those of bare GPUs."""
         location = self.instance.location_of
-        moved = [
-            job.id in location and location[job.id].id != place for job in jobs
-        ] if location else [False] * len(jobs)
+        moved = (
+            [job.id in location and location[job.id].id != place for job in jobs]
+            if location
+            else [False] * len(jobs)
+        )
         run = self._run(jobs, moved, nodes, level, pace)
         if run is None:
             run = self._exactly(jobs, nodes, level, place)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from optsched.eaco.instance import EacoInstance, GpuType, Job, PowerLevel
 
+
 class Equal(NamedTuple):
     """Jobs that are equal but for their ids."""
 
@@ -103,9 +104,7 @@ class Menu:
         room = Fraction(gpu.memory_gb)
         shared = room * (1 - Fraction(self.instance.memory_headroom))
         fitting = [
-            n
-            for n, e in enumerate(self.equal)
-            if e.job.gpus == gang and self._memory[n] <= room
+            n for n, e in enumerate(self.equal) if e.job.gpus == gang and self._memory[n] <= room
         ]
         least = {n: self._least_rate(n, gpu.id) for n in fitting}
         limit = self.instance.utilisation_limit
@@ -214,7 +213,9 @@ class Menu:
 
     # --- options -------------------------------------------------------------------------------
 
-    def _on(self, members: tuple[int, ...], gang: int, nodes: str, gpu: GpuType) -> Iterator[Option]:
+    def _on(
+        self, members: tuple[int, ...], gang: int, nodes: str, gpu: GpuType
+    ) -> Iterator[Option]:
         """Yield the options of a group on some nodes, by level and location."""
         places: list[str | None] = [None]
         for place in dict.fromkeys(self.equal[n].place for n in members):

@@ -254,7 +254,6 @@ class Relaxation:
             for p in range(pools)
             if self.frame.matters(p, asleep=asleep)
         }
-        must = ~np.isfinite(self.frame.waiting)
         return Point(
             value=self.value(path, prices, tuple(split_prices), cuts, least),
             prices=prices,
@@ -263,7 +262,7 @@ class Relaxation:
             columns=self._inside[used],
             x=x[used],
             nodes=nodes,
-            unplaced=float(solved.x[:first][must].sum()),
+            unplaced=float(solved.x[:first][self.frame.must].sum()),
         )
 
     def _polished(

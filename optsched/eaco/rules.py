@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import networkx as nx
 import numpy as np
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 FRACTION = 1e-6  # how far from a whole number a count must be
 VIOLATED = 1e-3
 MOST_TRIPLES = 400_000
+MOST_IN_CUT_TREE = 150  # jobs
 
 
 @dataclass(frozen=True, order=True)
@@ -94,7 +96,10 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rounded]:
     found: dict[Rounded, float] = {}
     held = _held(support, len(frame.copies))
     for candidates, divisor in _candidates(held, x, frame.copies):
-        totals = np.stack([held[:, list(members)].sum(axis=1) for members in candidates])
+        sizes = np.array([len(members) for members in candidates])
+        flat = np.concatenate([np.array(members) for members in candidates])
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        totals = np.add.reduceat(held.T[flat], starts, axis=0)
         values = np.floor(totals / divisor) @ x
         for members, value in zip(candidates, values, strict=True):
             rule = Rounded(members, divisor)
@@ -127,6 +132,7 @@ def _candidates(
         (a, b, int(c)) for a, b in pairs for c in np.flatnonzero(together[a] & together[b]) if c > b
     )
     sets += itertools.islice(triples, MOST_TRIPLES)
+    sets += _odd_sets(held, x, copies)
     odd = [members for members in sets if copies[list(members)].sum() % 2 == 1]
     if odd:
         yield from ((odd[n : n + 20_000], 2) for n in range(0, len(odd), 20_000))
@@ -136,6 +142,49 @@ def _candidates(
         short = [members for members in short if copies[list(members)].sum() > divisor]
         if short:
             yield short, divisor
+
+
+def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
+    """Return sets of an odd number of single jobs that few pairs leave: the least odd cuts.
+
+    Exact where groups have two jobs at most (Padberg and Rao): every cut of the tree of Gomory and
+    Hu that is odd. Larger groups count as pairs of their jobs in parts.
+    """
+    single = (copies == 1) & ((held.T * np.abs(x - np.rint(x))).sum(axis=1) > FRACTION)
+    which = np.flatnonzero(single)
+    graph: nx.Graph[int] = nx.Graph()
+    inside = np.minimum(held[:, which], 1)
+    size = held.sum(axis=1)
+    share = np.where(size > 1, x / np.maximum(size - 1, 1), 0.0)
+    weights = (inside * share[:, None]).T @ inside
+    for a, b in np.argwhere(np.triu(weights, 1) > FRACTION).tolist():
+        graph.add_edge(a, b, capacity=float(weights[a, b]))
+    outside = 1.0 - (weights.sum(axis=1) - np.diag(weights))
+    found = []
+    for part in [sorted(part) for part in nx.connected_components(graph)]:
+        if len(part) % 2:
+            found.append(tuple(int(which[n]) for n in part))
+        inner = graph.subgraph(part).copy()
+        for n in part:
+            if outside[n] > FRACTION:
+                inner.add_edge(n, -1, capacity=float(outside[n]))
+        if 3 < len(inner) <= MOST_IN_CUT_TREE:
+            found += [tuple(int(which[n]) for n in side) for side in _odd_sides(inner)]
+    return found
+
+
+def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
+    """Yield the odd sides, without the node -1, of cuts below 1."""
+    tree = nx.gomory_hu_tree(graph)
+    for a, b, weight in list(tree.edges(data="weight")):
+        if weight >= 1 - VIOLATED:
+            continue
+        tree.remove_edge(a, b)
+        side = nx.node_connected_component(tree, a)
+        tree.add_edge(a, b, weight=weight)
+        side = set(graph) - side if -1 in side else side
+        if len(side) % 2 and len(side) > 1:
+            yield sorted(side)
 
 
 def best_split(

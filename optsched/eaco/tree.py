@@ -117,7 +117,11 @@ class Tree:
             self.relaxation.add_cut(rule)
 
     def grow(
-        self, goal: Callable[[], float], visit: Callable[[Node], int | None], clock: Clock, most: int
+        self,
+        goal: Callable[[], float],
+        visit: Callable[[Node], int | None],
+        clock: Clock,
+        most: int,
     ) -> None:
         """Split cases, the one that proves least first, until the goal is proven.
 

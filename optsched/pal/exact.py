@@ -23,9 +23,6 @@ from optsched.pal.tree import Exclusion, Tree
 from optsched.solve import Search
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optsched.pal.arrays import Arrays
     from optsched.pal.instance import PalInstance
     from optsched.pal.relaxation import Labels
     from optsched.pal.rules import Point
@@ -127,7 +124,10 @@ class Prover:
         if tree is None:
             self.search.out_of_time()
             return None
-        tree.grow(self.goal, lambda node: self._visit(tree, node), most_nodes)
+        try:
+            tree.grow(self.goal, lambda node: self._visit(tree, node), most_nodes)
+        except KeyboardInterrupt:
+            self.search.stopped = "interrupted"
         if tree.bound < self.goal():
             self.search.out_of_time()
         return tree.certificate(self.instance, "prices", self.exclusions, self._stated(tree))
@@ -151,15 +151,25 @@ def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no room for all jobs.
     """
-    plan = heuristics.quick_start(instance)
-    if plan is not None:
-        search.offer(plan)
+    _start(instance, search)
     return certify_claim(instance, search, np.inf)
 
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
-    """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
-    return _prove(instance, search, np.inf, 1)
+    """Certify what the root of a tree proves.
+
+    Raises
+    ------
+    Infeasible
+        If it is proven that there is no plan.
+    """
+    if search.plan is None:
+        _start(instance, search)
+    prover = Prover(instance, search)
+    if search.plan is None:
+        find_any(instance, search, prover.problem)
+    tree = None if search.plan is None else prover.tree(prover.labels)
+    return None if tree is None else tree.certificate(instance, "prices", [], tree.bound)
 
 
 def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalCertificate | None:
@@ -170,13 +180,13 @@ def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalC
     Infeasible
         If that is proven instead.
     """
-    return _prove(instance, search, claimed, MOST_NODES)
-
-
-def _prove(
-    instance: PalInstance, search: Search, claimed: float, most_nodes: int
-) -> PalCertificate | None:
     prover = Prover(instance, search, claimed)
     if search.plan is None:
         find_any(instance, search, prover.problem)
-    return None if search.objective is None else prover.prove(most_nodes)
+    return None if search.plan is None else prover.prove(MOST_NODES)
+
+
+def _start(instance: PalInstance, search: Search) -> None:
+    plan = heuristics.quick_start(instance)
+    if plan is not None:
+        search.offer(plan)

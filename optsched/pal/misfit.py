@@ -61,7 +61,9 @@ def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
 def without_costs(problem: Arrays) -> Arrays:
     """Return the arrays with no costs but one for each job that is left out."""
     types = tuple(
-        replace(jobs, factor=np.where(np.isfinite(jobs.factor), 0.0, np.inf), moving=0.0, reward=1.0)
+        replace(
+            jobs, factor=np.where(np.isfinite(jobs.factor), 0.0, np.inf), moving=0.0, reward=1.0
+        )
         for jobs in problem.types
     )
     return replace(problem, types=types, stays=tuple(s._replace(cost=0.0) for s in problem.stays))

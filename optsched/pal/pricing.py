@@ -303,7 +303,9 @@ def _by_option(
     return steps, fees
 
 
-def _label_prices(gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]) -> list[int]:
+def _label_prices(
+    gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]
+) -> list[int]:
     """Return the sums of prices, costs, and charges for a number of labels from the first."""
     found = list(map(add, gangs, costs))
     charge = sum(charge for _, charge in steps)

@@ -149,7 +149,7 @@ class Packing:
 
 
 def rounded(problem: Arrays, found: Labels, point: Point) -> Packing:
-    """Place jobs as a fractional solution suggests, and where they do not fit, where it is cheapest.
+    """Place jobs as a fractional solution suggests, and those that do not fit where it is cheapest.
 
     A job gets the label at which the running sum of its type's shares, from the cheapest on,
     reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to labels
@@ -226,9 +226,7 @@ def _flow(
     sizes = [problem.types[int(found.type[column])].gpus for column in columns]
     gpus = 2 + count + np.arange(len(problem.gpus))
     widths = [len(of_label) for of_label in eligible]
-    tails = np.concatenate(
-        [np.zeros(count, int), np.repeat(2 + np.arange(count), widths), gpus]
-    )
+    tails = np.concatenate([np.zeros(count, int), np.repeat(2 + np.arange(count), widths), gpus])
     heads = np.concatenate(
         [2 + np.arange(count), 2 + count + np.concatenate(eligible), np.ones(len(gpus), int)]
     )

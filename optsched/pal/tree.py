@@ -157,7 +157,8 @@ class Tree:
         self, numbered: Callable[[list[Rule], set[int]], dict[int, int]]
     ) -> list[Split | Leaf]:
         nodes: list[Split | Leaf] = []
-        for node in self.nodes:
+        splits = sum(node.split is not None for node in self.nodes)
+        for node in self.nodes[: 1 + 2 * splits]:  # without a pair that Ctrl-C left behind
             if node.split is None:
                 nodes.append(node.prices.leaf(numbered(self.cases.rules, set(node.prices.cuts))))
                 continue
@@ -172,14 +173,17 @@ class Tree:
         above = self._child(node, Case(number, at_most, is_above=True))
         if below is None or above is None:
             return None
-        node.split = below.path[-1], len(self.nodes)
+        first = len(self.nodes)
         self._keep(below)
         self._keep(above)
+        node.split = below.path[-1], first
         return below, above
 
     def _child(self, node: Node, case: Case) -> Node | None:
         child = self._node((*node.path, case))
-        if child is not None and child.bound < node.bound:  # what holds in a node holds in its cases
+        if (
+            child is not None and child.bound < node.bound
+        ):  # what holds in a node holds in its cases
             child.bound = node.bound
             child.prices = node.prices._replace(cases=(*node.prices.cases, 0.0))
         return child
