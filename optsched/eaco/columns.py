@@ -5,7 +5,7 @@ Costs follow the phases of eaco.md 3.1 in floats, about 1e-12 from the judge's e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from optsched.eaco.groups import (
     Groups,
     JobClass,
     TooManyGroupsError,
-    job_classes,
     memory_fits,
 )
 from optsched.eaco.plan import Group
@@ -62,7 +61,8 @@ class Columns(NamedTuple):
 
     def take(self, which: Indices | NDArray[np.bool_]) -> Columns:
         """Return some of the columns."""
-        return Columns(*(array[which] for array in self))
+        taken: list[Any] = [array[which] for array in self]
+        return Columns(*taken)
 
 
 class _Runs(NamedTuple):
@@ -91,7 +91,8 @@ def columns(instance: EacoInstance, classes: list[JobClass]) -> Columns:
         if count > MOST_COLUMNS:
             text = f"{instance.name}: more than {MOST_COLUMNS:,} groups with nodes, power levels "
             raise TooManyGroupsError(text + "and locations are possible")
-    return Columns(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    joined: list[Any] = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+    return Columns(*joined)
 
 
 class _Maker:
@@ -205,10 +206,10 @@ class _Maker:
             done = (epoch * rates - np.where(moved, self.migration[members], 0)) * speed
             worth = (self.credit[members] * done).sum(axis=1)
             joules = epoch * gang * (runs.first_w - bare) - worth
-            return joules / JOULES_PER_KWH * float(instance.per_kwh)
+            return np.asarray(joules / JOULES_PER_KWH * float(instance.per_kwh))
         joules = gang * (runs.joules + float(self.book.node_share_w(nodes)) * runs.seconds)
         if instance.objective == "run-to-completion":
-            return joules / JOULES_PER_KWH * float(instance.per_kwh)
+            return np.asarray(joules / JOULES_PER_KWH * float(instance.per_kwh))
         weight = instance.energy_weight or 0.0
         hours = (self.training[members] / (speed * rates)).sum(axis=1) / 3600
         count = len(instance.jobs)
@@ -299,6 +300,3 @@ def _run(found: Enumeration, sets: Indices, work: Floats, level: PowerLevel | No
         rates = np.take_along_axis(rates, rest, axis=1)
         sets = at.children[sets, first]
     return _Runs(joules, seconds, first_w, greatest)
-
-
-__all__ = ["Columns", "columns", "group_of", "job_classes"]

@@ -39,7 +39,7 @@ class Frame(NamedTuple):
         Shape (classes,): jobs; cost of one that waits, infinite where none may.
     must
         Shape (classes,): whether no plan leaves the jobs out.
-    gpus, count, awake
+    gpus, number, awake
         Shape (pools,): GPUs of a node, nodes, nodes that are on.
     node_cost, wake_cost, node_w
         Shape (pools,): cost and watts of a node in use, with bare GPUs, and cost of waking one.
@@ -57,7 +57,7 @@ class Frame(NamedTuple):
     waiting: Floats
     must: NDArray[np.bool_]
     gpus: Floats
-    count: Floats
+    number: Floats
     awake: Floats
     node_cost: Floats
     wake_cost: Floats
@@ -91,7 +91,7 @@ def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
         waiting=waiting,
         must=np.isinf(waiting),
         gpus=np.array([float(n.gpus) for n in nodes]),
-        count=np.array([float(n.count) for n in nodes]),
+        number=np.array([float(n.count) for n in nodes]),
         awake=np.array([float(n.awake) for n in nodes]),
         node_cost=np.array(on_w) * seconds * unit,
         wake_cost=np.array([float(book.wake_j(n)) for n in nodes]) * unit,
@@ -177,7 +177,9 @@ class Master(LinearProgram):
             cost=np.concatenate([waiting, frame.node_cost, frame.wake_cost]),
             offset=0.0,
             lower=np.zeros(count),
-            upper=np.concatenate([np.full(classes, np.inf), frame.count, frame.count - frame.awake]),
+            upper=np.concatenate(
+                [np.full(classes, np.inf), frame.number, frame.number - frame.awake]
+            ),
             integer=np.zeros(count, dtype=bool),
             matrix=csr_array((values, (rows, columns)), shape=(height, count)),
             row_lower=lower,

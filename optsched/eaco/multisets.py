@@ -155,22 +155,21 @@ class Multisets:
             product = np.ones(types.shape)
             for n, other in itertools.permutations(range(size), 2):
                 product[:, n] *= self._partners[types[:, n], types[:, other]]
-            rates = np.where(np.isnan(product).any(axis=1)[:, None], rates, product)
+            is_unknown = np.asarray(np.isnan(product).any(axis=1))[:, None]
+            rates = np.where(is_unknown, rates, product)
         return self._within_smaller(rates, children)
 
     def _within_smaller(self, rates: Floats, children: Indices) -> Floats:
         below = self.levels[-1]
         size = rates.shape[1]
-        misfit = np.zeros(len(rates), dtype=bool)
+        misfit: NDArray[np.bool_] = np.zeros(len(rates), dtype=bool)
         for n in range(size):
             others = [i for i in range(size) if i != n]
             smaller = below.rates[children[:, n]]
             misfit |= (smaller == 0).any(axis=1)
-            known = ~np.isnan(smaller)  # and rates that are not known stay so
-            rates[:, others] = np.where(
-                known, np.minimum(rates[:, others], smaller), rates[:, others]
-            )
-        rates[misfit & ~np.isnan(rates[:, 0])] = 0.0
+            lowered = np.minimum(rates[:, others], smaller)
+            rates[:, others] = np.where(np.isnan(smaller), rates[:, others], lowered)
+        rates[np.flatnonzero(misfit & ~np.isnan(rates[:, 0]))] = 0.0
         return rates
 
     def _measured_pairs(self) -> Floats:

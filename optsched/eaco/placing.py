@@ -14,7 +14,7 @@ from optsched.eaco.plan import EacoPlan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from optsched.eaco.columns import Columns, Indices
+    from optsched.eaco.columns import Columns
     from optsched.eaco.groups import JobClass
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Group

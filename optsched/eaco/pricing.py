@@ -109,6 +109,7 @@ class Menu:
         least = {n: self._least_rate(n, gpu.id) for n in fitting}
         limit = self.instance.utilisation_limit
         busiest = None if limit is None else fixed(limit) + (1 << SLACK)
+        stack: list[tuple[tuple[int, ...], Fraction, int]]
         stack = [((n,), self._memory[n], at) for at, n in enumerate(fitting)]
         while stack:
             members, memory, at = stack.pop()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from optsched.check import BrokenRule
 from optsched.eaco.lagrangian import Ledger
 from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Split, Together, Unpackable
+from optsched.eaco.pricing import equal_jobs
 from optsched.eaco.rooms import Turn, packing_faults
 from optsched.faults import shown
 
@@ -115,7 +116,7 @@ def _tree(certificate: EacoCertificate) -> Iterator[BrokenRule]:
 
 def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the prices of a tree."""
-    ways = _ways(certificate)
+    ways, known = _ways(certificate), {nodes.id for nodes in instance.nodes}
     if certificate.everywhere is not None:
         yield from _lengths(instance, certificate, certificate.everywhere, "everywhere")
     for n, node in enumerate(certificate.nodes):
@@ -124,18 +125,14 @@ def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[Bro
             if len(node.split_prices) != len(ways[n]):
                 text = f"nodes[{n}] has {len(node.split_prices)} prices for {len(ways[n])} splits"
                 yield BrokenRule("one-price-per-split", text)
-        elif isinstance(node, Unpackable):
-            if node.nodes not in {nodes.id for nodes in instance.nodes}:
-                text = f"nodes[{n}]: there are no nodes '{node.nodes}'"
-                yield BrokenRule("known-nodes", text)
+        elif isinstance(node, Unpackable) and node.nodes not in known:
+            yield BrokenRule("known-nodes", f"nodes[{n}]: there are no nodes '{node.nodes}'")
 
 
 def _lengths(
     instance: EacoInstance, certificate: EacoCertificate, prices: Prices, where: str
 ) -> Iterator[BrokenRule]:
     """Yield where prices are not those of the instance."""
-    from optsched.eaco.pricing import equal_jobs
-
     for what, given, needed in (
         ("sets of equal jobs", len(prices.jobs), len(equal_jobs(instance))),
         ("entries in nodes", len(prices.gpus), len(instance.nodes)),

@@ -166,7 +166,7 @@ class Relaxation:
         order = wanting[np.argsort(reduced, kind="stable")]
         first = [np.unique(self.pool.members[order, n], return_index=True)[1] for n in (0, -1)]
         chosen = np.unique(np.concatenate([np.arange(min(ADDED, len(order))), *first]))
-        return order[chosen]
+        return np.asarray(order[chosen])
 
     def _first(self) -> Indices:
         """Return the columns of single jobs, and those that cost least of what these cost."""
@@ -323,6 +323,11 @@ class Relaxation:
             if isinstance(case.rule, NodesUsed):
                 (wake if case.rule.asleep else on)[case.rule.pool] += sign * price
         total -= sum(price * self.capacity[rule] for rule, price in cuts.items())
-        asleep = frame.count - frame.awake
-        corners = [0 * on, on * frame.awake, on * frame.count + wake * asleep, (on + wake) * asleep]
+        asleep = frame.number - frame.awake
+        corners = [
+            0 * on,
+            on * frame.awake,
+            on * frame.number + wake * asleep,
+            (on + wake) * asleep,
+        ]
         return total + float(np.min(corners, axis=0).sum())

@@ -67,7 +67,8 @@ class Rounded:
 
     def counts(self, columns: Columns) -> Floats:
         """Return how often each column is counted."""
-        return np.floor(np.isin(columns.members, self.classes).sum(axis=1) / self.divisor)
+        held = np.isin(columns.members, self.classes).sum(axis=1)
+        return np.asarray(held // self.divisor, dtype=float)
 
     def most(self, copies: Floats) -> float:
         """Return the greatest count of any plan."""
@@ -176,7 +177,8 @@ def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
 def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
     """Yield the odd sides, without the node -1, of cuts below 1."""
     tree = nx.gomory_hu_tree(graph)
-    for a, b, weight in list(tree.edges(data="weight")):
+    for a, b in list(tree.edges):
+        weight = float(tree[a][b]["weight"])
         if weight >= 1 - VIOLATED:
             continue
         tree.remove_edge(a, b)
@@ -187,18 +189,18 @@ def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
             yield sorted(side)
 
 
-def best_split(
+def best_splits(
     frame: Frame, support: Columns, x: Floats, nodes: Mapping[NodesUsed, float]
-) -> tuple[Rule, float] | None:
-    """Return a rule whose count is not whole at a point, and the count; None if there is none."""
+) -> list[tuple[Rule, float]]:
+    """Return rules whose counts are not whole at a point, and the counts, the best ones first."""
     found: dict[Rule, float] = {}
     for candidates in _splits(support, x, len(frame.copies), nodes):
         for rule, count in candidates:
             found[rule] = found.get(rule, 0.0) + count
         loose = {r: v for r, v in found.items() if abs(v - round(v)) > FRACTION}
         if loose:
-            return max(loose.items(), key=lambda entry: (_merit(entry[1]), entry[0].__repr__()))
-    return None
+            return sorted(loose.items(), key=lambda entry: (-_merit(entry[1]), repr(entry[0])))
+    return []
 
 
 def _merit(count: float) -> float:
@@ -214,7 +216,7 @@ def _splits(
     groups = [tuple(c for c in row if c < classes) for row in support.members.tolist()]
     marks = list(zip(*(array.tolist() for array in support[1:5]), strict=True))
     amounts = x.tolist()
-    yield list(nodes.items())
+    yield [*nodes.items(), *((Together(), amount) for amount in amounts)]
     for size in range(2, support.members.shape[1] + 1):
         yield [
             (Together(inner), amount)

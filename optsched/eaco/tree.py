@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.relaxation import Case, Relaxation
-from optsched.eaco.rules import Rounded, Rule, Together, best_split, violated_cuts
+from optsched.eaco.rules import Rounded, Rule, Together, best_splits, violated_cuts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,7 @@ CUT_ROUNDS = 25  # at the root
 CUTS_PER_ROUND = 100
 ROUNDS_BELOW = 2  # in other cases
 FIRST = 800  # columns in the program once those of no use are dropped
+TRIED = 6  # splits whose cases are solved before one of them is chosen
 SETTLED = 1e-7  # relative rise of the bound below which cutting ends
 
 
@@ -143,7 +144,7 @@ class Tree:
             if node.value >= goal():
                 self._reopen(node)
                 continue
-            chosen = self._split_of(node, pool)
+            chosen = self._split_of(node, pool, clock)
             if chosen is None and pool is not None:
                 node.unpackable, node.value = pool, np.inf
                 continue
@@ -155,18 +156,31 @@ class Tree:
     def _reopen(self, node: Node) -> None:
         heapq.heappush(self._open, (node.value, -self.nodes.index(node)))
 
-    def _split_of(self, node: Node, pool: int | None) -> tuple[Rule, int] | None:
+    def _split_of(self, node: Node, pool: int | None, clock: Clock) -> tuple[Rule, int] | None:
         if pool is not None:
             return self._packing_split(node, pool)
         support = self.pool.take(node.point.columns)
-        found = best_split(self.frame, support, node.point.x, node.point.nodes)
-        return None if found is None else (found[0], int(np.floor(found[1])))
+        found = best_splits(self.frame, support, node.point.x, node.point.nodes)
+        splits = [(rule, int(np.floor(count))) for rule, count in found[:TRIED]]
+        if len(splits) < 2:
+            return splits[0] if splits else None
+        return max(splits, key=lambda split: self._rise(node, split, clock))
+
+    def _rise(self, node: Node, split: tuple[Rule, int], clock: Clock) -> float:
+        """Return how much is gained by a split: the product of what its two cases gain."""
+        gain = 1.0
+        for is_above in (False, True):
+            point = self.relaxation.solve((*node.path, Case(*split, is_above)), clock)
+            if point is None:
+                return 0.0
+            gain *= max(point.value - node.value, 1e-9 * abs(node.value))
+        return gain
 
     def _packing_split(self, node: Node, pool: int) -> tuple[Rule, int] | None:
         """Return a count that the groups' room hangs on and that the path does not fix yet."""
         fixed = set(node.path)
         for rule, count in node.point.nodes.items():
-            most = int(round(count))
+            most = round(count)
             if rule.pool == pool and Case(rule, most, is_above=False) not in fixed:
                 return rule, most
         chosen = self.pool.take(node.point.columns)
@@ -174,11 +188,11 @@ class Tree:
         asked: dict[Rule, int] = {}
         for n in np.flatnonzero((chosen.pool == pool) & (amounts > 0)):
             place = int(chosen.place[n])
-            rule = Together(pool=pool, gang=int(chosen.gang[n]), place=place)
-            asked[rule] = asked.get(rule, 0) + int(amounts[n])
-        for rule, count in asked.items():
-            if Case(rule, count - 1, is_above=True) not in fixed:
-                return rule, count - 1
+            gangs = Together(pool=pool, gang=int(chosen.gang[n]), place=place)
+            asked[gangs] = asked.get(gangs, 0) + int(amounts[n])
+        for counted, total in asked.items():
+            if Case(counted, total - 1, is_above=True) not in fixed:
+                return counted, total - 1
         return None
 
     def _divide(

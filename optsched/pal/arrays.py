@@ -8,6 +8,7 @@ is d and whose slowest GPU has the slowdown v for the job's class: all of them c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -47,6 +48,13 @@ class Domains:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def has_children(self) -> NDArray[np.bool_]:
+        """Shape (domains,): whether there are domains inside."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        found[self.parent[self.parent >= 0]] = True
+        return found
 
     def around(self, domain: int) -> Iterator[int]:
         """Yield a domain and those around it, up to the root."""

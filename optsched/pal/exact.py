@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from optsched.pal.rules import Point
     from optsched.pal.tree import Node
 
-MOST_NODES = 20_000
+WORK = 2_000_000  # labels times nodes, after which a tree is given up
+LEAST_NODES = 15
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
 PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
 GAP_SHARE = 0.9  # of the gap that is asked for is used, so that rounding cannot miss it
@@ -37,7 +38,7 @@ WORTH_EXCLUDING = 0.1  # of the labels: with fewer the next tree would be much l
 EXCLUSIONS = 4
 MANY_JOBS = 24  # from so many on, parts of them are placed anew
 PATIENCE = 16  # parts in a row that bring nothing
-PART_GAP, PART_NODES = 2e-4, 15
+PART_GAP, PART_WORK = 2e-4, 0
 
 
 class Prover:
@@ -98,32 +99,15 @@ class Prover:
         return tree
 
     def improve(self, tree: Tree) -> None:
-        """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
-        if len(self.instance.jobs) < MANY_JOBS or self.exclusions:
-            return
-        drawn = Neighbourhoods(self.instance, self.search.seed)
-        failures = 0
-        while failures < PATIENCE and tree.bound < self.goal():
-            plan, seconds = self.search.plan, self.search.seconds_left()
-            if seconds == 0:
-                return
-            assert isinstance(plan, PalPlan)
-            jobs = drawn.draw(plan)
-            smaller = part(self.instance, plan, jobs)
-            search = Search(smaller, seconds, PART_GAP, self.search.seed)
-            search.offer(only(plan, jobs))
-            before = search.objective
-            Prover(smaller, search).prove(PART_NODES)
-            failures = 0 if search.objective != before else failures + 1
-            assert isinstance(search.plan, PalPlan)
-            self.search.offer(joined(plan, search.plan))
+        """Look for better plans beside a tree's root; nothing here."""
 
-    def prove(self, most_nodes: int) -> PalCertificate | None:
-        """Grow a tree to the goal, or as far as time and nodes allow; return what it proves."""
+    def prove(self, work: int = WORK) -> PalCertificate | None:
+        """Grow a tree to the goal, or as far as time and work allow; return what it proves."""
         tree = self.root()
         if tree is None:
             self.search.out_of_time()
             return None
+        most_nodes = max(LEAST_NODES, work // max(1, len(self.labels.type)))
         try:
             tree.grow(self.goal, lambda node: self._visit(tree, node), most_nodes)
         except KeyboardInterrupt:
@@ -141,6 +125,31 @@ class Prover:
         number = len(tree.nodes)
         if number <= ROUNDED_NODES or number % 10 == 0 or node.point.is_whole:
             self.offer(node.point, self.labels)
+
+
+class WholeProver(Prover):
+    """A prover that places parts of the jobs anew, each part by a prover of its own."""
+
+    def improve(self, tree: Tree) -> None:
+        """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
+        if len(self.instance.jobs) < MANY_JOBS or self.exclusions:
+            return
+        drawn = Neighbourhoods(self.instance, self.search.seed)
+        failures = 0
+        while failures < PATIENCE and tree.bound < self.goal():
+            plan, seconds = self.search.plan, self.search.seconds_left()
+            if seconds == 0:
+                return
+            assert isinstance(plan, PalPlan)
+            jobs = drawn.draw(plan)
+            smaller = part(self.instance, plan, jobs)
+            search = Search(smaller, seconds, PART_GAP, self.search.seed)
+            search.offer(only(plan, jobs))
+            before = search.objective
+            Prover(smaller, search).prove(PART_WORK)
+            failures = 0 if search.objective != before else failures + 1
+            assert isinstance(search.plan, PalPlan)
+            self.search.offer(joined(plan, search.plan))
 
 
 def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -180,10 +189,10 @@ def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalC
     Infeasible
         If that is proven instead.
     """
-    prover = Prover(instance, search, claimed)
+    prover = WholeProver(instance, search, claimed)
     if search.plan is None:
         find_any(instance, search, prover.problem)
-    return None if search.plan is None else prover.prove(MOST_NODES)
+    return None if search.plan is None else prover.prove()
 
 
 def _start(instance: PalInstance, search: Search) -> None:

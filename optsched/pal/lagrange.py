@@ -89,7 +89,10 @@ class Lagrangian:
         most = np.where(self._others > 0, options.least, -np.inf)  # of what jobs of a type pay
         np.maximum.at(most, self._stay_types, kept)
         added = options.priced - np.r_[most[self._labels.type[:first]], kept]
-        return options.value + added * (1 - ROUNDING) >= limit * (1 + ROUNDING)
+        is_dear: NDArray[np.bool_] = options.value + added * (1 - ROUNDING) >= limit * (
+            1 + ROUNDING
+        )
+        return is_dear
 
     def _gpu_costs(self, prices: Floats) -> Floats:
         costs = np.zeros(len(self._labels.type))

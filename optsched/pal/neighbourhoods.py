@@ -33,7 +33,7 @@ class Neighbourhoods:
         key = self._random.choice([self._slowness, self._position])
         keys = {job.id: key(job, gpus[job.id]) for job in self._instance.jobs}
         ordered = sorted(self._instance.jobs, key=lambda job: keys[job.id])
-        size = self._random.choice(SIZES)
+        size = min(self._random.choice(SIZES), len(ordered) // 2)
         first = self._random.randrange(max(1, len(ordered) - size + 1))
         return ordered[first : first + size]
 

@@ -222,7 +222,7 @@ def objective_name(instance: PalInstance) -> str:
     return "sum of weighted slowdowns" if weighted else "sum of slowdowns"
 
 
-def certify(instance: PalInstance, search: Search) -> PalCertificate:
+def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Certify a bound for any plan, or that there is none."""
     from optsched.pal import exact
 

@@ -25,6 +25,8 @@ from scipy.sparse import csr_array
 from optsched.highs import Program
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from optsched.pal.arrays import Arrays
@@ -74,37 +76,63 @@ class Labels:
 
     def only(self, kept: NDArray[np.bool_]) -> Labels:
         """Return some of the labels and stays."""
-        parts = (self.type, self.domain, self.end, self.slowdown, self.cost, self.job)
-        return Labels(*(part[kept] for part in parts))
+        return Labels(
+            type=self.type[kept],
+            domain=self.domain[kept],
+            end=self.end[kept],
+            slowdown=self.slowdown[kept],
+            cost=self.cost[kept],
+            job=self.job[kept],
+        )
 
 
 def labels(problem: Arrays) -> Labels:
     """Return every label that a job of each type may get, and the stays."""
-    parts = []
-    for t, jobs in enumerate(problem.types):
-        for d, chain in enumerate(problem.chains[jobs.row]):
-            factor = jobs.factor[problem.domains.level[d]]
-            if len(chain.order) < jobs.gpus or factor == np.inf:
-                continue
-            if jobs.gpus == 1 and d in problem.domains.parent:
-                continue  # a single GPU stands in a domain of the lowest level
-            first = int(np.searchsorted(chain.ends, jobs.gpus))
-            ends, slowdown = chain.ends[first:], chain.slowdown[first:]
-            cost = factor * slowdown + jobs.moving
-            parts.append((np.full(len(ends), t), np.full(len(ends), d), ends, slowdown, cost))
-    count = sum(len(part[0]) for part in parts)
+    blocks = [block for t in range(len(problem.types)) for block in _blocks_of_type(problem, t)]
+    return _joined([*blocks, _stays(problem)])
+
+
+def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Labels]:
+    jobs = problem.types[t]
+    for d, chain in enumerate(problem.chains[jobs.row]):
+        factor = jobs.factor[problem.domains.level[d]]
+        if len(chain.order) < jobs.gpus or factor == np.inf:
+            continue
+        if jobs.gpus == 1 and problem.domains.has_children[d]:
+            continue  # a single GPU stands in a domain of the lowest level
+        first = int(np.searchsorted(chain.ends, jobs.gpus))
+        ends, slowdown = chain.ends[first:], chain.slowdown[first:]
+        yield Labels(
+            type=np.full(len(ends), t, dtype=np.intp),
+            domain=np.full(len(ends), d, dtype=np.intp),
+            end=ends,
+            slowdown=slowdown,
+            cost=factor * slowdown + jobs.moving,
+            job=np.full(len(ends), -1, dtype=np.intp),
+        )
+
+
+def _stays(problem: Arrays) -> Labels:
     stays = problem.stays
-    tails = (
-        [s.type for s in stays],
-        [s.domain for s in stays],
-        [0 for _ in stays],
-        [s.slowdown for s in stays],
-        [s.cost for s in stays],
+    return Labels(
+        type=np.array([stay.type for stay in stays], dtype=np.intp),
+        domain=np.array([stay.domain for stay in stays], dtype=np.intp),
+        end=np.zeros(len(stays), dtype=np.intp),
+        slowdown=np.array([stay.slowdown for stay in stays], dtype=np.float64),
+        cost=np.array([stay.cost for stay in stays], dtype=np.float64),
+        job=np.array([stay.job for stay in stays], dtype=np.intp),
     )
-    columns = [np.concatenate([*(p[n] for p in parts), tail]) for n, tail in enumerate(tails)]
-    whole = [column.astype(np.intp) for column in columns[:3]]
-    job = np.r_[np.full(count, -1, dtype=np.intp), np.array([s.job for s in stays], dtype=np.intp)]
-    return Labels(*whole, columns[3].astype(float), columns[4].astype(float), job)
+
+
+def _joined(blocks: list[Labels]) -> Labels:
+    return Labels(
+        type=np.concatenate([block.type for block in blocks]),
+        domain=np.concatenate([block.domain for block in blocks]),
+        end=np.concatenate([block.end for block in blocks]),
+        slowdown=np.concatenate([block.slowdown for block in blocks]),
+        cost=np.concatenate([block.cost for block in blocks]),
+        job=np.concatenate([block.job for block in blocks]),
+    )
 
 
 def relaxation(problem: Arrays, found: Labels, reward: Floats) -> Program:

@@ -147,10 +147,16 @@ def _cuts_of(
 
 
 def best_split(problem: Arrays, found: Labels, point: Point) -> tuple[Rule, float] | None:
-    """Return the rule whose count is farthest from whole, and the count; None if all are whole."""
+    """Return the rule whose count is farthest from whole, and the count; None if all are whole.
+
+    How many jobs of a type are placed at all comes first, and then how many in a domain, since
+    more depends on it than on thresholds.
+    """
     best, distance = None, INTEGRAL
     for rule, count in counts(problem, found, point):
         away = abs(count - round(count))
+        if away > INTEGRAL and rule.slowdown == np.inf:
+            away += 1.0 if problem.domains.parent[rule.domain] < 0 else 0.5
         if away > distance * 1.001:
             best, distance = (rule, count), away
     return best
