@@ -101,7 +101,7 @@ def test_every_price_of_a_job_counts(branched):
     for at in range(0, len(prices["jobs"]), 5):
         for sign in (-1, 1):
             jobs = list(prices["jobs"])
-            jobs[at] += sign * 3.0
+            jobs[at] += sign * 1e3
             changes = changed_leaf(certificate, n, prices=prices | {"jobs": jobs})
             assert rules_broken(instance, certificate, **changes) == {"bound"}
 

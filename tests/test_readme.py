@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import optsched
@@ -12,7 +13,8 @@ from optsched.boa import BoaInstance
 from optsched.cli import app
 
 README = Path(__file__).parent.parent / "README.md"
-TIMES = re.compile(r"\b\d+\.\d{3}( s)?$", re.MULTILINE)
+# Seconds, and gaps that are only rounding.
+SMALL = re.compile(r"\b(\d+\.\d{3}( s)?|\d\.\d\de-1\d)$", re.MULTILINE)
 
 
 def test_python_tour():
@@ -24,9 +26,35 @@ def test_python_tour():
 
 
 def test_shell_tour():
-    shown = re.search(r"```text\n(.*?)```", README.read_text(), re.DOTALL)[1]
-    printed = CliRunner().invoke(app, ["solve", "boa/cbd-85"]).stdout
-    assert TIMES.sub("", shown).split() == TIMES.sub("", printed).split()
+    blocks = re.findall(r"\$ optsched (.*?)\n```\n```text\n(.*?)```", README.read_text(), re.DOTALL)
+    assert [command for command, _ in blocks] == ["solve boa/cbd-85", "solve pal/sia-64"]
+    for command, shown in blocks:
+        printed = CliRunner(env={"COLUMNS": "80"}).invoke(app, command.split()).stdout
+        assert SMALL.sub("", shown).split() == SMALL.sub("", printed).split()
+
+
+SWITCHES = """# as in Slurm's topology.conf(5)
+SwitchName=s0 Nodes=tux[0-2]
+SwitchName=s1 Nodes=tux[3-5]
+SwitchName=top Switches=s[0-1]
+"""
+
+
+def test_own_cluster(tmp_path, monkeypatch, capsys):
+    """The commands for a cluster of one's own, from a topology.conf to a proven placement."""
+    text = README.read_text()
+    monkeypatch.chdir(tmp_path)
+    Path("topology.conf").write_text(SWITCHES)
+    command = re.search(r"^optsched (topology import topology.conf .*)$", text, re.MULTILINE)[1]
+    assert CliRunner().invoke(app, command.split()).exit_code == 0
+    code = re.search(r"```python\n(import optsched\nfrom optsched.cluster.*?)```", text, re.DOTALL)[
+        1
+    ]
+    names = {}
+    exec(code, names)
+    assert "optimal" in capsys.readouterr().out
+    optsched.verify(names["instance"], names["result"])
+    assert names["result"].objective == pytest.approx(4 + 1.2)
 
 
 def test_example_file_is_valid_and_solved():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_NODES = 20_000
 IN_PROGRAM = 3_000  # groups that the integer program for a first plan may choose from
 PROGRAM_NODES = 300
-PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to all jobs alone
+PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
 SAFETY = 1e-10
 LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
 
@@ -104,10 +104,9 @@ class _Proof:
         self.claimed = np.inf
 
     def _penalty(self) -> float:
-        costs = np.abs(self.columns.cost).max(initial=0.0) + self.frame.node_cost.sum()
-        costs += self.frame.wake_cost.sum()
-        if self.search.objective:
-            costs = max(costs, abs(self.search.objective))
+        frame = self.frame
+        costs = frame.most_groups * np.abs(self.columns.cost).max(initial=0.0)
+        costs += frame.number @ (frame.node_cost + frame.wake_cost)
         return PENALTY * float(costs) or 1.0
 
     def goal(self) -> float:

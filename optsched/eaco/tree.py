@@ -161,7 +161,9 @@ class Tree:
             return self._packing_split(node, pool)
         support = self.pool.take(node.point.columns)
         found = best_splits(self.frame, support, node.point.x, node.point.nodes)
-        splits = [(rule, int(np.floor(count))) for rule, count in found[:TRIED]]
+        decided = {(case.rule, case.at_most) for case in node.path}  # and missed, at a penalty
+        splits = [(rule, int(np.floor(count))) for rule, count in found]
+        splits = [split for split in splits if split not in decided][:TRIED]
         if len(splits) < 2:
             return splits[0] if splits else None
         return max(splits, key=lambda split: self._rise(node, split, clock))

@@ -240,7 +240,7 @@ def _methods() -> Iterator[Method]:
     yield Method(
         "exact",
         "exact",
-        "bounds by prices of GPUs, columns priced by sorting, branching",
+        "type chains by HiGHS, rounding, a tree of cases with prices",
         SC24,
         "optsched.pal.exact:exact",
     )
