@@ -175,7 +175,7 @@ def test_a_wide_gap_ends_earlier():
 
 
 def test_interrupted(monkeypatch):
-    instance = optsched.read("eaco/pairs-60")
+    instance = optsched.read("eaco/running")
 
     def stop(*_):
         raise KeyboardInterrupt

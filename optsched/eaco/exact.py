@@ -107,7 +107,8 @@ class _Proof:
         frame = self.frame
         costs = frame.most_groups * np.abs(self.columns.cost).max(initial=0.0)
         costs += frame.number @ (frame.node_cost + frame.wake_cost)
-        return PENALTY * float(costs) or 1.0
+        costs += frame.copies @ np.where(frame.must, 0.0, frame.waiting)
+        return PENALTY * float(costs + abs(self.search.objective or 0.0)) or 1.0
 
     def goal(self) -> float:
         """Return what must be proven."""

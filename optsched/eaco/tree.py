@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Clock = Callable[[], float | None]
 
-CUT_ROUNDS = 25  # at the root
+CUT_ROUNDS = 400  # at the root
+PATIENCE = 4  # rounds without a rise
 CUTS_PER_ROUND = 100
 ROUNDS_BELOW = 2  # in other cases
 FIRST = 800  # columns in the program once those of no use are dropped
@@ -228,16 +229,18 @@ class Tree:
         self.nodes.append(node)
 
     def _cut(self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int) -> Point:
-        """Return the point after rounds of cuts."""
+        """Return the point after rounds of cuts; some of them may be of no avail."""
+        patience, last = PATIENCE, point
         for _ in range(rounds):
-            cuts = violated_cuts(self.frame, self.pool.take(point.columns), point.x)
+            cuts = violated_cuts(self.frame, self.pool.take(last.columns), last.x)
             if not any([self.relaxation.add_cut(rule) for rule in cuts[:CUTS_PER_ROUND]]):
                 break
             tighter = self.relaxation.solve(path, clock)
             if tighter is None:
                 break
-            rise = tighter.value - point.value
+            last, rise = tighter, tighter.value - point.value
             point = tighter if rise >= 0 else point
-            if rise < SETTLED * abs(point.value):
+            patience = patience - 1 if rise < SETTLED * abs(point.value) else PATIENCE
+            if not patience:
                 break
         return point
