@@ -120,7 +120,12 @@ def closed(gap: float | None, allowed: float) -> bool:
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
-    """Return (objective - bound) / objective, the share of the objective that is not proven."""
+    """Return (objective - bound) / |objective|, the share of the objective that is not proven.
+
+    All of it, 1, if the objective is zero and the bound is not.
+    """
     if objective is None or bound is None:
         return None
-    return (objective - bound) / objective if objective else 0.0
+    if not objective:
+        return float(bound != objective)
+    return (objective - bound) / abs(objective)

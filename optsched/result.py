@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -149,6 +150,11 @@ def figure(value: float) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     return {package: version(package) for package in PACKAGES}
 
 

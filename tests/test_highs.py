@@ -274,9 +274,9 @@ def press():
     pressed.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 
-def run(solver, run=highs._run):
+def run(solver, *rest, run=highs._run, **options):
     threading.Timer(0.2, press).start()
-    return run(solver)
+    return run(solver, *rest, **options)
 
 highs._run = run
 result = optsched.solve(instance, method="milp", gap=0.0)

@@ -12,8 +12,9 @@ import numpy as np
 
 from optsched.pal import heuristics
 from optsched.pal.arrays import arrays
-from optsched.pal.cases import Cases
+from optsched.pal.cases import Cases, Prices
 from optsched.pal.diving import dive
+from optsched.pal.lagrange import Lagrangian
 from optsched.pal.misfit import find_any
 from optsched.pal.neighbourhoods import Neighbourhoods, joined, only, part
 from optsched.pal.plan import PalCertificate, PalPlan
@@ -106,7 +107,7 @@ class Prover:
         tree = self.root()
         if tree is None:
             self.search.out_of_time()
-            return None
+            return self.unpriced()
         most_nodes = max(LEAST_NODES, work // max(1, len(self.labels.type)))
         try:
             tree.grow(self.goal, lambda node: self._visit(tree, node), most_nodes)
@@ -115,6 +116,15 @@ class Prover:
         if tree.bound < self.goal():
             self.search.out_of_time()
         return tree.certificate(self.instance, "prices", self.exclusions, self._stated(tree))
+
+    def unpriced(self) -> PalCertificate:
+        """Return what is proven without any prices, when there is no time to find some."""
+        prices = Prices(np.zeros(len(self.problem.gpus)), (), {})
+        lagrangian = Lagrangian(self.problem, labels(self.problem), self.reward)
+        value = lagrangian.options(prices.gpus, np.zeros(1), 0.0).value
+        assert self.search.objective is not None
+        bound = min(value, self.search.objective)
+        return PalCertificate(bound=bound, nodes=(prices.leaf({}),))
 
     def _stated(self, tree: Tree) -> float:
         """Return the greatest bound to state: an empty tree proves no more than was asked."""
@@ -177,8 +187,12 @@ def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     prover = Prover(instance, search)
     if search.plan is None:
         find_any(instance, search, prover.problem)
-    tree = None if search.plan is None else prover.tree(prover.labels)
-    return None if tree is None else tree.certificate(instance, "prices", [], tree.bound)
+    if search.plan is None:
+        return None
+    tree = prover.tree(prover.labels)
+    if tree is None:
+        return prover.unpriced()
+    return tree.certificate(instance, "prices", [], tree.bound)
 
 
 def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalCertificate | None:
