@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FAILED, BAD_INPUT, INFEASIBLE, NO_PLAN, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
-PIPE_WIDTH = 500  # of lists that are not shown on a terminal, so that each entry keeps its line
+PIPE_WIDTH = 1000  # of lists that are not shown on a terminal, so that each entry keeps its line
 
 
 class Commands(TyperGroup):
