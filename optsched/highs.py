@@ -131,6 +131,7 @@ def solve(
     *,
     time_limit_s: float | None = None,
     gap: float = 0.0,
+    most_nodes: int | None = None,
     seed: int = 0,
     threads: int = 1,
     start: NDArray[np.float64] | None = None,
@@ -141,6 +142,8 @@ def solve(
     ----------
     gap
         Relative gap between objective and bound at which to stop.
+    most_nodes
+        Branch-and-bound nodes after which to stop; None for no limit.
     threads
         May differ from one solve to the next.
     start
@@ -155,6 +158,8 @@ def solve(
     highs = new(seed=seed, threads=threads)
     set_option(highs, "mip_rel_gap", gap)
     set_option(highs, "mip_abs_gap", 0.0)
+    if most_nodes is not None:
+        set_option(highs, "mip_max_nodes", most_nodes)
     if time_limit_s is not None:
         set_option(highs, "time_limit", time_limit_s)
     load(highs, scaled)

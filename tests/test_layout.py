@@ -72,7 +72,7 @@ ROOM_LAYERS = [
         "certificates",
         "fluid",
     },
-    {"cases", "tree", "diving", "misfit"},
+    {"cases", "tree", "diving", "misfit", "partial"},
     {"exact", "milp"},
     {"problem", "plot", "tables", "__init__"},
 ]

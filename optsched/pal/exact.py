@@ -17,6 +17,7 @@ from optsched.pal.diving import dive
 from optsched.pal.lagrange import Lagrangian
 from optsched.pal.misfit import find_any
 from optsched.pal.neighbourhoods import Neighbourhoods, joined, only, part
+from optsched.pal.partial import near, whole_below_root
 from optsched.pal.plan import PalCertificate, PalPlan
 from optsched.pal.relaxation import labels
 from optsched.pal.rounding import rounded
@@ -33,7 +34,7 @@ WORK = 2_000_000  # labels times nodes, after which a tree is given up
 LEAST_NODES = 15
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
 PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
-GAP_SHARE = 0.9  # of the gap that is asked for is used, so that rounding cannot miss it
+GAP_SHARE = 0.999  # of the gap that is asked for is used, so that rounding cannot miss it
 LEAST_GAP = 1e-10
 WORTH_EXCLUDING = 0.1  # of the labels: with fewer the next tree would be much like the last one
 EXCLUSIONS = 4
@@ -85,8 +86,9 @@ class Prover:
             root = tree.nodes[0]
             self.offer(root.point, self.labels)
             if tree.bound < self.goal():
-                self.offer(dive(tree.cases, root.point, self.search.seconds_left), self.labels)
-            self.improve(tree)
+                dived = dive(tree.cases, root.point, self.search.seconds_left)
+                self.offer(dived, self.labels)
+                self.improve(tree, [root.point, dived])
             limit = min(self.goal(), self.limit)
             kept = ~tree.too_dear(limit)
             if kept.mean() > 1 - WORTH_EXCLUDING or len(self.exclusions) == EXCLUSIONS:
@@ -99,8 +101,8 @@ class Prover:
             self.labels, self.limit, tree = smaller, limit, next_tree
         return tree
 
-    def improve(self, tree: Tree) -> None:
-        """Look for better plans beside a tree's root; nothing here."""
+    def improve(self, tree: Tree, points: list[Point]) -> None:
+        """Look for better plans near some points; nothing here."""
 
     def prove(self, work: int = WORK) -> PalCertificate | None:
         """Grow a tree to the goal, or as far as time and work allow; return what it proves."""
@@ -138,12 +140,27 @@ class Prover:
 
 
 class WholeProver(Prover):
-    """A prover that places parts of the jobs anew, each part by a prover of its own."""
+    """A prover that also looks for plans by HiGHS' branch and bound, and by placing parts anew."""
 
-    def improve(self, tree: Tree) -> None:
-        """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
+    def improve(self, tree: Tree, points: list[Point]) -> None:
+        """Look for better plans near some points, and then in parts; nothing for few jobs."""
         if len(self.instance.jobs) < MANY_JOBS or self.exclusions:
             return
+        if tree.bound < self.goal() and self.search.seconds_left() != 0:
+            self._whole_below_root(tree, points)
+        self._parts(tree)
+
+    def _whole_below_root(self, tree: Tree, points: list[Point]) -> None:
+        assert self.search.objective is not None
+        kept = self.labels.only(near(tree, self.search.objective, points))
+        penalty = PENALTY * self.search.objective
+        seconds, seed = self.search.seconds_left(), self.search.seed
+        point = whole_below_root(tree, kept, penalty, seconds, seed)
+        if point is not None:
+            self.offer(point, kept)
+
+    def _parts(self, tree: Tree) -> None:
+        """Place parts of the jobs anew for as long as it pays."""
         drawn = Neighbourhoods(self.instance, self.search.seed)
         failures = 0
         while failures < PATIENCE and tree.bound < self.goal():
