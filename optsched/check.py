@@ -76,7 +76,8 @@ def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
         against_rules = room.violations(instance, result.plan)
         broken += against_rules
         if not against_rules:
-            broken += _figures(room.objective(instance, result.plan), result)
+            scale = room.gap_scale(instance)
+            broken += _figures(room.objective(instance, result.plan), result, scale)
     certificate = result.certificate
     if certificate is None:
         return [*broken, BrokenRule("certificate", "the result has none")]
@@ -100,7 +101,7 @@ def _status(result: Result) -> Iterator[BrokenRule]:
         yield BrokenRule("status", text + f"a gap of {result.gap}, {result.gap_limit} is allowed")
 
 
-def _figures(objective: float, result: Result) -> list[BrokenRule]:
+def _figures(objective: float, result: Result, scale: float) -> list[BrokenRule]:
     broken = []
     if objective != result.objective:
         text = f"stated {result.objective!r}, but the plan gives {objective!r}"
@@ -108,8 +109,8 @@ def _figures(objective: float, result: Result) -> list[BrokenRule]:
     if result.bound is not None and result.bound > objective:
         text = f"{result.bound!r} exceeds the objective {objective!r} of the plan"
         broken.append(BrokenRule("bound", text))
-    if result.gap != relative_gap(objective, result.bound):
-        expected = relative_gap(objective, result.bound)
+    expected = relative_gap(objective, result.bound, scale)
+    if result.gap != expected:
         broken.append(BrokenRule("gap", f"stated {result.gap!r}, but it is {expected!r}"))
     return broken
 
@@ -119,13 +120,16 @@ def closed(gap: float | None, allowed: float) -> bool:
     return gap is not None and gap <= max(allowed, ROUNDING)
 
 
-def relative_gap(objective: float | None, bound: float | None) -> float | None:
+def relative_gap(objective: float | None, bound: float | None, scale: float = 0.0) -> float | None:
     """Return (objective - bound) / |objective|, the share of the objective that is not proven.
 
-    All of it, 1, if the objective is zero and the bound is not.
+    Parameters
+    ----------
+    scale
+        Least denominator: the size of terms that may cancel in the objective. Without it, the gap
+        is all of an objective of zero, 1, if the bound is another.
     """
     if objective is None or bound is None:
         return None
-    if not objective:
-        return float(bound != objective)
-    return (objective - bound) / abs(objective)
+    size = max(abs(objective), scale)
+    return (objective - bound) / size if size else float(bound != objective)

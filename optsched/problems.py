@@ -60,6 +60,10 @@ class Method:
         return run(instance, search)
 
 
+def _no_scale(instance: Any) -> float:
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Problem:
     """The furniture of one problem: its nouns, its methods and its judge.
@@ -82,6 +86,8 @@ class Problem:
         (instance, plan) -> one row per decision.
     summary, headline, decisions
         Texts for tables: the figures of a result, what an instance asks for, a plan in short.
+    gap_scale
+        Size of terms that may cancel in the objective, by instance: the least denominator of gaps.
     plot
         (instance, plan, axes or None) -> the axes with a picture of the plan; None if the problem
         has no picture.
@@ -104,6 +110,7 @@ class Problem:
     summary: Callable[[Any, Result], dict[str, str]]
     headline: Callable[[Any], dict[str, str]]
     decisions: Callable[[Any, Any], list[dict[str, str]]]
+    gap_scale: Callable[[Any], float] = _no_scale
     plot: Callable[[Any, Any, Axes | None], Axes] | None = None
 
     def method(self, name: str) -> Method:

@@ -137,7 +137,7 @@ def solve(
             f"{instance.name}: method '{chosen.name}' has a plan of {search.objective!r}, "
             f"but the bound {bound!r} lies above it"
         )
-    difference = relative_gap(search.objective, bound)
+    difference = relative_gap(search.objective, bound, room.gap_scale(instance))
     status = _status(infeasible, search, difference)
     return Result(
         problem=instance.problem,
@@ -175,7 +175,8 @@ def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
             # A certificate may come with a plan; a greedy method is judged by its own ones.
             taker = search if chosen.kind == "exact" else Search(search.instance)
             certificate = room.certify(search.instance, taker)
-        gap = relative_gap(search.objective, getattr(certificate, "bound", None))
+        bound = getattr(certificate, "bound", None)
+        gap = relative_gap(search.objective, bound, room.gap_scale(search.instance))
         wanting = chosen.kind == "exact" and not closed(gap, search.gap)
         if wanting and search.stopped != "interrupted":
             for method in room.methods:

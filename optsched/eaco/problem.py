@@ -122,6 +122,16 @@ def objective_name(instance: EacoInstance) -> str:
     return noun if instance.objective == "run-to-completion" else f"{noun} of the epoch"
 
 
+def gap_scale(instance: EacoInstance) -> float:
+    """Return what an epoch costs at most; in it energy and credits for work may cancel."""
+    if instance.objective != "epoch":
+        return 0.0
+    gpus = {gpu.id: gpu.power.peak_w for gpu in instance.gpu_types}
+    watts = sum(n.count * (n.gpus * gpus[n.gpu] + n.power.base_w) for n in instance.nodes)
+    price = instance.price_usd_per_kwh or instance.carbon_g_per_kwh or 1.0
+    return watts * (instance.epoch_s or 0.0) / 3.6e6 * price
+
+
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Certify a bound for any plan, or that there is none; None if time does not suffice."""
     from optsched.eaco import exact
@@ -188,5 +198,6 @@ PROBLEM = Problem(
     summary=summary,
     headline=headline,
     decisions=decisions,
+    gap_scale=gap_scale,
     plot=plot,
 )
