@@ -99,8 +99,8 @@ def test_too_many_groups_are_reported(monkeypatch):
 # --- brute force ------------------------------------------------------------------------------
 
 
-# EaCO is not finished (issue 4): under tight power caps a case that no plan meets can be left with a
-# bound below the optimum, so that the result is honest but only "feasible".
+# EaCO is not finished (issue 4): under tight power caps a case that no plan meets can be left with
+# a bound below the optimum, so that the result is honest but only "feasible".
 UNFINISHED = pytest.mark.xfail(reason="issue 4: tight power caps can leave a gap", strict=False)
 
 
