@@ -1,0 +1,66 @@
+"""The cluster of a rollout as arrays: GPUs in nodes, nodes in domains."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.rollout.scenario import Scenario
+
+
+class Cluster:
+    """GPUs numbered from 0, those of a node together, and nodes in the same order.
+
+    Attributes
+    ----------
+    node_of
+        The node of each GPU.
+    first, size
+        Of each node, the number of its first GPU, and how many it has.
+    levels
+        Names of the levels of domains, from the node up.
+    ancestors
+        By level the domain of each node; level 0 is the node itself.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        topology = scenario.topology
+        if topology is None:
+            nodes, width = scenario.nodes or 0, scenario.gpus_per_node or 0
+            self.levels: tuple[str, ...] = ("node", "cluster")
+            self.size = [width] * nodes
+            self.ancestors = [list(range(nodes)), [0] * nodes]
+            self.names = [f"node-{n}" for n in range(nodes)]
+        else:
+            paths: dict[tuple[int, ...], int] = {}
+            for path in topology.ancestors.tolist():
+                paths[tuple(path)] = paths.get(tuple(path), 0) + 1
+            self.levels = topology.levels
+            self.size = list(paths.values())
+            self.ancestors = [list(column) for column in zip(*paths, strict=True)]
+            self.names = [topology.domains[path[0]].id for path in paths]
+        self.nodes = len(self.size)
+        self.node_of = [n for n, width in enumerate(self.size) for _ in range(width)]
+        self.gpus = len(self.node_of)
+        self.first = [0] * self.nodes
+        for n in range(1, self.nodes):
+            self.first[n] = self.first[n - 1] + self.size[n - 1]
+
+    def level(self, gpus: Sequence[int]) -> int:
+        """Return the level at which GPUs meet: 0 if they are in one node."""
+        first, last = self.node_of[gpus[0]], self.node_of[gpus[-1]]
+        if first == last:  # the GPUs of a node are together, and `gpus` ascends
+            return 0
+        nodes = {self.node_of[gpu] for gpu in gpus}
+        for level, domains in enumerate(self.ancestors):
+            if len({domains[node] for node in nodes}) == 1:
+                return level
+        return len(self.levels) - 1
+
+    @cached_property
+    def largest(self) -> int:
+        """GPUs of the largest node."""
+        return max(self.size, default=0)

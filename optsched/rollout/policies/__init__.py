@@ -1,0 +1,1 @@
+"""Policies: what a rollout calls, exact and greedy; see `optsched.rollout.registry`."""

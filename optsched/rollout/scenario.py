@@ -1,0 +1,234 @@
+"""Scenarios: a cluster, the jobs that come to it, and what running them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from optsched.boa.instance import Phase
+from optsched.cluster.power import GpuPower, NodePower, Share
+from optsched.cluster.profile import Profile
+from optsched.cluster.topology import Name, Topology
+from optsched.eaco.interference import Interference
+from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive, html_rows
+from optsched.rollout.faults import scenario_faults
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Factor = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
+
+
+class Model(Document):
+    """What is trained: how its speed depends on width, place, GPU and neighbours."""
+
+    application_class: Name | None = Field(
+        default=None, description="A class of the profile; if none, all GPUs are alike to it."
+    )
+    locality: tuple[Positive, ...] = Field(
+        default=(),
+        description="Factor on its iteration time where its GPUs meet at each level, from the "
+        "lowest up; the scenario's if not given.",
+    )
+    phases: tuple[Phase, ...] = Field(
+        default=(),
+        description="Stretches of its work with speedups by width, as in BOA; a job of the trace "
+        "does all of them, scaled to its run time. If none, its width is fixed.",
+    )
+    rescale_s: NonNegative | None = Field(
+        default=None, description="Seconds lost at a start or change of width; else `costs`."
+    )
+    utilisation: Share = Field(default=1.0, description="Of each of its GPUs, alone.")
+    memory_gb: NonNegative = Field(default=0.0, description="Memory on each of its GPUs.")
+    max_slowdown: Positive | None = Field(
+        default=None, description="Greatest slowdown by sharing that its users bear."
+    )
+
+
+class Costs(Document):
+    """Seconds for which a job holds its GPUs without getting on."""
+
+    start_s: NonNegative = Field(default=0.0, description="At its first start.")
+    restore_s: NonNegative = Field(default=0.0, description="At every later start or move.")
+    checkpoint_s: NonNegative = Field(
+        default=0.0, description="Added to `restore_s` at a start after a stop, and at a move."
+    )
+    rescale_s: NonNegative = Field(default=0.0, description="At a change of width.")
+    checkpoint_every_s: Positive | None = Field(
+        default=None,
+        description="Running time between checkpoints: a failure loses what came after the last. "
+        "If none, a failure loses all work since the beginning.",
+    )
+    stop_loses_work: bool = Field(
+        default=False, description="Whether a stop or move loses work as a failure does."
+    )
+
+
+class Rented(Document):
+    """Nodes that are rented as they are needed, at most as many as the topology has."""
+
+    provision_s: NonNegative = Field(default=0.0, description="From asking for a node to its use.")
+    at_start: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+class Sharing(Document):
+    """Jobs side by side on the same GPUs, as in EaCO."""
+
+    max_jobs_per_gpu: Annotated[int, Field(ge=1, le=8)] = 1
+    memory_gb: Positive | None = Field(default=None, description="Of each GPU; any if not given.")
+    interference: Interference = Interference()
+
+
+class PowerModel(Document):
+    """Watts of the cluster."""
+
+    gpu: GpuPower
+    node: NodePower
+    idle_nodes: Literal["on", "sleep"] = Field(
+        default="on", description="sleep: a node without jobs draws its sleep watts."
+    )
+    pue: Annotated[float, Field(ge=1, le=10)] = Field(
+        default=1.0, description="Power usage effectiveness: energy of the site per energy of IT."
+    )
+    price_usd_per_kwh: NonNegative = 0.0
+
+
+class Neighbours(Document):
+    """Interference between jobs on the same server that do not share GPUs.
+
+    Source: ATC'19, table 4 (ResNet-50, 2 GPUs): 75.6 of 98.0 images/s with neighbours.
+    """
+
+    shared_server: Factor = Field(
+        default=1.0,
+        description="Factor on the speed of a job of two GPUs or more while another such job has "
+        "GPUs on one of its servers.",
+    )
+
+
+class Estimates(Document):
+    """What policies are told about remaining run times."""
+
+    kind: Literal["exact", "noisy", "history", "none"] = "exact"
+    sigma: NonNegative = Field(
+        default=0.5, description="noisy: the truth times exp(sigma x a normal draw of the job)."
+    )
+
+
+class Events(Document):
+    """Passing trouble: for a while a node runs slower for one application class or all.
+
+    Source: 20 of 1,404 runs on Longhorn, factors 1.7 to 3.6 (hal-uw/blox-pal @8a59070).
+    """
+
+    mean_between_s: Positive = Field(description="Mean time between events of one node.")
+    mean_length_s: Positive
+    factor: Annotated[tuple[Positive, Positive], Field(description="Uniform between these.")] = (
+        1.7,
+        3.6,
+    )
+
+
+class Retries(Document):
+    """What happens after a failure, before any policy's guideline."""
+
+    delay_s: NonNegative = Field(default=0.0, description="From a failure to being in the queue.")
+    limits: dict[str, Annotated[int, Field(ge=0, le=1_000)]] = Field(
+        default={}, description="By reason, the retries after which the job ends as failed."
+    )
+
+
+class TraceSource(Document):
+    """Where the jobs come from: a generator with a seed, or a file."""
+
+    generator: Name | None = Field(default=None, description="See `optsched trace generate`.")
+    jobs: Count | None = None
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    options: dict[str, float | int | str | bool] = Field(
+        default={}, description="Further options of the generator, such as `load`."
+    )
+    file: Name | None = Field(default=None, description="Relative to the scenario's file.")
+    format: Name | None = Field(default=None, description="See `optsched trace import`.")
+    workload: int | None = Field(default=None, description="Of several in one file.")
+
+
+class Scenario(CheckedDocument):
+    """A cluster, a trace of jobs and the physics between them: everything of a rollout but policy.
+
+    Source of the world it imitates: Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters
+    for DNN Training Workloads", USENIX ATC 2019.
+    """
+
+    schema_id: Literal["optsched/scenario/1"] = Field(default="optsched/scenario/1", alias="schema")
+    name: str = "unnamed"
+    description: str = ""
+    source: str = ""
+    policies: tuple[Name, ...] = Field(
+        default=("fifo",), description="Those that `compare` runs if none is named."
+    )
+    nodes: Count | None = Field(default=None, description="With gpus_per_node: equal nodes.")
+    gpus_per_node: Count | None = None
+    topology: Topology | None = Field(default=None, description="Instead of the two above.")
+    profile: Profile | None = Field(
+        default=None, description="What GPUs are like, and what policies are told of it."
+    )
+    events: Events | None = Field(default=None, description="Passing slowdowns of nodes.")
+    locality: tuple[Positive, ...] = Field(
+        default=(), description="Default factor at each level, from the lowest up; 1 if none."
+    )
+    neighbours: Neighbours = Neighbours()
+    sharing: Sharing = Sharing()
+    models: dict[Name, Model] = Field(default={}, description="By name, as the trace has them.")
+    trace: TraceSource
+    epoch_s: Positive = Field(default=60.0, description="A policy is called every such interval,")
+    decide_on: tuple[Literal["arrival", "finish"], ...] = Field(
+        default=("arrival", "finish"), description="and after these events."
+    )
+    finish_at_epochs: bool = Field(
+        default=False,
+        description="Whether a job that is done keeps its GPUs, and its JCT runs, to the end of "
+        "the epoch, as in round-based simulators.",
+    )
+    costs: Costs = Costs()
+    retries: Retries = Retries()
+    rented: Rented | None = Field(default=None, description="If none, all nodes are there.")
+    budget_gpus: Positive | None = Field(
+        default=None, description="Time-average GPUs that may be rented, for policies of BOA."
+    )
+    price_usd_per_gpu_h: NonNegative = 0.0
+    quotas: dict[str, Count] = Field(
+        default={}, description="GPUs that each queue (virtual cluster) may hold at once."
+    )
+    power: PowerModel | None = None
+    estimates: Estimates = Estimates()
+    end_s: Positive | None = Field(
+        default=None, description="The rollout stops then; jobs that have not ended are censored."
+    )
+
+    @classmethod
+    def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
+        """Yield the faults that concern several fields; bears fields of wrong types."""
+        for key, part in (("topology", Topology), ("profile", Profile)):
+            if isinstance(document.get(key), Mapping):
+                inner = part.document_faults(document[key])
+                yield from (((key, *path), text) for path, text in inner)
+        yield from scenario_faults(document)
+
+    @cached_property
+    def gpus(self) -> int:
+        """How many GPUs the cluster has, at most."""
+        if self.topology is not None:
+            return len(self.topology.gpus)
+        return (self.nodes or 0) * (self.gpus_per_node or 0)
+
+    def _repr_html_(self) -> str:
+        trace = self.trace.generator or self.trace.file or ""
+        rows = {
+            "scenario": self.name,
+            "GPUs": str(self.gpus),
+            "trace": trace,
+            "epoch": f"{self.epoch_s:g} s",
+            "what it is": self.description,
+        }
+        return html_rows(rows)

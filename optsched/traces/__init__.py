@@ -1,0 +1,5 @@
+"""Traces: importers of public formats, and generators."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

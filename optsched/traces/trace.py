@@ -1,0 +1,157 @@
+"""Traces: the jobs of a rollout, as arrays in the order of submission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+US = 1_000_000
+"""Microseconds in a second: all times inside traces and rollouts are whole microseconds."""
+
+PASSED, KILLED, FAILED = "passed", "killed", "failed"
+STATUSES = (PASSED, KILLED, FAILED)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed attempt: it ends after `run_us` of running, for this reason."""
+
+    reason: str
+    run_us: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Jobs in the order of submission (equal times keep the order of their source).
+
+    Jobs are numbered from 0 in this order; all arrays have one entry per job.
+
+    Attributes
+    ----------
+    ids
+        Unique names of the jobs.
+    submit_us
+        Submission, in microseconds from the trace's first; ascending.
+    gpus
+        GPUs asked for: the size of the gang.
+    run_us
+        Microseconds of running until the job ends, at the gang size asked for, on reference GPUs in
+        one place and alone: work. For a killed job: until its user kills it. For a failed job: what
+        it would take if nothing failed.
+    model, queue
+        What is trained, and whose job it is (virtual cluster, tenant); empty if unknown.
+    status
+        Numbers into `STATUSES`: how the job ends.
+    utilization
+        Busy share of its GPUs while it runs, 0 to 1; NaN if unknown.
+    deadline_us
+        Moment by which it should have ended, -1 for none.
+    failures
+        By job: its attempts that fail, in order, whatever the policy does. After the last one a
+        failed job ends; others then run to their end.
+    """
+
+    name: str
+    source: str
+    ids: tuple[str, ...]
+    submit_us: Integers
+    gpus: Integers
+    run_us: Integers
+    model: tuple[str, ...]
+    queue: tuple[str, ...]
+    status: Integers
+    utilization: Floats
+    deadline_us: Integers
+    failures: dict[int, tuple[Failure, ...]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per job, with times in seconds."""
+        import numpy as np
+        import pandas as pd
+
+        deadline = np.where(self.deadline_us < 0, np.nan, self.deadline_us / US)
+        return pd.DataFrame(
+            {
+                "job": list(self.ids),
+                "submit_s": self.submit_us / US,
+                "gpus": self.gpus,
+                "run_s": self.run_us / US,
+                "model": list(self.model),
+                "queue": list(self.queue),
+                "status": [STATUSES[code] for code in self.status],
+                "utilization": self.utilization,
+                "deadline_s": deadline,
+                "failures": [len(self.failures.get(job, ())) for job in range(len(self))],
+            }
+        )
+
+
+def trace_of(name: str, source: str, columns: dict[str, Any]) -> Trace:
+    """Return a trace from columns, sorted by submission and shifted to begin at 0.
+
+    Parameters
+    ----------
+    columns
+        `submit_s`, `gpus` and `run_s`, each of one entry per job; optionally `ids`, `model`,
+        `queue`, `status` (words), `utilization`, `deadline_s` (NaN for none; on the clock of
+        `submit_s`) and `failures` (per job a sequence of `Failure`).
+    """
+    import numpy as np
+
+    submit = microseconds(columns["submit_s"])
+    count = len(submit)
+    order = np.argsort(submit, kind="stable")
+    start = int(submit.min()) if count else 0
+    words = {key: _words(columns.get(key), count, order) for key in ("model", "queue")}
+    status = columns.get("status")
+    codes = np.zeros(count, np.int64)
+    if status is not None:
+        codes = np.array([STATUSES.index(word) for word in status], dtype=np.int64)
+    utilization = np.asarray(columns.get("utilization", np.full(count, np.nan)), dtype=float)
+    deadline = np.asarray(columns.get("deadline_s", np.full(count, np.nan)), dtype=float)
+    late = np.where(np.isnan(deadline), -1.0, np.rint(np.nan_to_num(deadline) * US) - start)
+    ids = columns.get("ids")
+    names = [str(n) for n in range(count)] if ids is None else [str(ids[n]) for n in order]
+    given = columns.get("failures") or [()] * count
+    return Trace(
+        name=name,
+        source=source,
+        ids=tuple(names),
+        submit_us=_fixed(submit[order] - start),
+        gpus=_fixed(np.asarray(columns["gpus"], dtype=np.int64)[order]),
+        run_us=_fixed(microseconds(columns["run_s"])[order]),
+        model=words["model"],
+        queue=words["queue"],
+        status=_fixed(codes[order]),
+        utilization=_fixed(utilization[order]),
+        deadline_us=_fixed(late[order].astype(np.int64)),
+        failures={n: tuple(given[old]) for n, old in enumerate(order) if given[old]},
+    )
+
+
+def microseconds(seconds: Any) -> Integers:
+    """Return seconds as whole microseconds, rounded to the nearest."""
+    import numpy as np
+
+    whole: Integers = np.rint(np.asarray(seconds, dtype=float) * US).astype(np.int64)
+    return whole
+
+
+def _words(words: Any, count: int, order: Any) -> tuple[str, ...]:
+    return ("",) * count if words is None else tuple(str(words[n]) for n in order)
+
+
+def _fixed(array: Any) -> Any:
+    array.setflags(write=False)
+    return array
