@@ -20,7 +20,7 @@ LAYERS = [
     {"check", "result"},
     {"solve", "highs", "linear"},
     {"export"},
-    {"cli", "cli_topology", "tables", "terminal"},
+    {"cli", "cli_topology", "cli_trace", "cli_rollout", "tables", "terminal"},
 ]
 ROOM_LAYERS = [
     {
@@ -55,6 +55,7 @@ ROOM_LAYERS = [
         "lagrange",
         "rules",
         "rounding",
+        "branching",
         "neighbourhoods",
         "rounds",
         "packing",
@@ -139,6 +140,22 @@ def test_clusters_know_nothing_of_problems_and_solvers(path):
         if parts[0] == "optsched" and len(parts) > 1:
             assert parts[1] in {"cluster", "faults", "instance", "jsonfile", "problems"}
         assert parts[0] not in {"pyomo", "highspy", "typer", "rich"}
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "traces").rglob("*.py")), ids=str)
+def test_traces_know_nothing_of_rollouts_and_solvers(path):
+    for name in imported(path):
+        parts = name.split(".")
+        if parts[0] == "optsched" and len(parts) > 1:
+            assert parts[1] in {"traces", "cluster", "faults", "instance", "jsonfile", "problems"}
+        assert parts[0] not in {"pyomo", "highspy", "typer", "rich"}
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "rollout").rglob("*.py")), ids=str)
+def test_rollouts_know_nothing_of_the_command_line(path):
+    for name in imported(path):
+        assert not name.startswith("optsched.cli")
+        assert name.split(".")[0] not in {"pyomo", "highspy", "typer"}
 
 
 def modules_after(statement):

@@ -409,7 +409,7 @@ def test_a_bound_that_is_raised_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["pal/tiny", "pal/frontera-32", "pal/sia-64", "pal/sia-64-persistent", "pal/sticky"]
+    "name", ["pal/frontera-32", "pal/sia-64", "pal/sia-64-persistent", "pal/sticky"]
 )
 def test_exclusions_are_needed_and_proven(name):
     instance, result = bundled(name)

@@ -82,27 +82,43 @@ class Prover:
     def root(self) -> Tree | None:
         """Return a tree for as few labels as need be, with the plans that its root suggests."""
         tree = self.tree(self.labels)
+        has_parts = False
         while tree is not None and tree.bound < self.goal():
-            root = tree.nodes[0]
-            self.offer(root.point, self.labels)
-            if tree.bound < self.goal():
-                dived = dive(tree.cases, root.point, self.search.seconds_left)
-                self.offer(dived, self.labels)
-                self.improve(tree, [root.point, dived])
-            limit = min(self.goal(), self.limit)
-            kept = ~tree.too_dear(limit)
-            if kept.mean() > 1 - WORTH_EXCLUDING or len(self.exclusions) == EXCLUSIONS:
+            self._offer_near(tree)
+            smaller = self._without_dear(tree)
+            if smaller is None and not has_parts:
+                self.improve_parts(tree)
+                has_parts, smaller = True, self._without_dear(tree)
+            if smaller is None:
                 break
-            smaller = self.labels.only(kept)
             next_tree = self.tree(smaller)
             if next_tree is None:
                 break
-            self.exclusions.append(Exclusion(tree.cases.rules, root.prices))
-            self.labels, self.limit, tree = smaller, limit, next_tree
+            self.exclusions.append(Exclusion(tree.cases.rules, tree.nodes[0].prices))
+            self.labels, self.limit, tree = smaller, min(self.goal(), self.limit), next_tree
         return tree
+
+    def _offer_near(self, tree: Tree) -> None:
+        """Offer the plans that the root of a tree suggests."""
+        point = tree.nodes[0].point
+        self.offer(point, self.labels)
+        if tree.bound < self.goal():
+            dived = dive(tree.cases, point, self.search.seconds_left)
+            self.offer(dived, self.labels)
+            self.improve(tree, [point, dived])
+
+    def _without_dear(self, tree: Tree) -> Labels | None:
+        """Return the labels that plans below the goal may need; None if that is nearly all."""
+        kept = ~tree.too_dear(min(self.goal(), self.limit))
+        if kept.mean() > 1 - WORTH_EXCLUDING or len(self.exclusions) == EXCLUSIONS:
+            return None
+        return self.labels.only(kept)
 
     def improve(self, tree: Tree, points: list[Point]) -> None:
         """Look for better plans near some points; nothing here."""
+
+    def improve_parts(self, tree: Tree) -> None:
+        """Look for better plans in parts; nothing here."""
 
     def prove(self, work: int = WORK) -> PalCertificate | None:
         """Grow a tree to the goal, or as far as time and work allow; return what it proves."""
@@ -143,14 +159,11 @@ class WholeProver(Prover):
     """A prover that also looks for plans by HiGHS' branch and bound, and by placing parts anew."""
 
     def improve(self, tree: Tree, points: list[Point]) -> None:
-        """Look for better plans near some points, and then in parts; nothing for few jobs."""
+        """Look for better plans near some points of the first root; nothing for few jobs."""
         if len(self.instance.jobs) < MANY_JOBS or self.exclusions:
             return
-        if tree.bound < self.goal() and self.search.seconds_left() != 0:
-            self._whole_below_root(tree, points)
-        self._parts(tree)
-
-    def _whole_below_root(self, tree: Tree, points: list[Point]) -> None:
+        if tree.bound >= self.goal() or self.search.seconds_left() == 0:
+            return
         assert self.search.objective is not None
         kept = self.labels.only(near(tree, self.search.objective, points))
         penalty = PENALTY * self.search.objective
@@ -159,8 +172,10 @@ class WholeProver(Prover):
         if point is not None:
             self.offer(point, kept)
 
-    def _parts(self, tree: Tree) -> None:
-        """Place parts of the jobs anew for as long as it pays."""
+    def improve_parts(self, tree: Tree) -> None:
+        """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
+        if len(self.instance.jobs) < MANY_JOBS:
+            return
         drawn = Neighbourhoods(self.instance, self.search.seed)
         failures = 0
         while failures < PATIENCE and tree.bound < self.goal():

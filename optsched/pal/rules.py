@@ -146,20 +146,22 @@ def _cuts_of(
             yield Rule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
 
 
-def best_split(problem: Arrays, found: Labels, point: Point) -> tuple[Rule, float] | None:
-    """Return the rule whose count is farthest from whole, and the count; None if all are whole.
+def splits(problem: Arrays, found: Labels, point: Point) -> list[tuple[Rule, float]]:
+    """Return the rules whose counts are not whole, with these, the farthest from whole first.
 
-    How many jobs of a type are placed at all comes first, and then how many in a domain, since
-    more depends on it than on thresholds.
+    How many jobs of a type are placed at all comes before how many are in a domain, and that before
+    thresholds, since more depends on it.
     """
-    best, distance = None, INTEGRAL
+    found_splits = []
     for rule, count in counts(problem, found, point):
         away = abs(count - round(count))
-        if away > INTEGRAL and rule.slowdown == np.inf:
+        if away <= INTEGRAL:
+            continue
+        if rule.slowdown == np.inf:
             away += 1.0 if problem.domains.parent[rule.domain] < 0 else 0.5
-        if away > distance * 1.001:
-            best, distance = (rule, count), away
-    return best
+        found_splits.append((away, rule, count))
+    found_splits.sort(key=lambda split: -split[0])
+    return [(rule, count) for _, rule, count in found_splits]
 
 
 def counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule, float]]:

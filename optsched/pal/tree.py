@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.pal.branching import Branching
 from optsched.pal.cases import Case, Cases, Path, Prices
 from optsched.pal.plan import Leaf, PalCertificate, Split
-from optsched.pal.rules import Point, Rule, best_split
+from optsched.pal.rules import Point, Rule, splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,18 +111,22 @@ class Tree:
         visit
             Called with each new node; may look for plans there.
         """
+        branching = Branching(self._cases, most_nodes)
         while self._open and len(self.nodes) < most_nodes and self._seconds_left() != 0:
             if self._open[0][0] >= goal():
                 return
             _, number = heapq.heappop(self._open)
             node = self.nodes[number]
-            split = best_split(self.cases.problem, self.cases.labels, node.point)
-            if split is None:
+            candidates = splits(self.cases.problem, self.cases.labels, node.point)
+            if not candidates:
                 continue  # whole: rounding alone keeps it below the goal
-            children = self._split(node, *split)
-            if children is None:
+            split = branching.choose(node, candidates, goal())
+            if split is None:
                 return
-            for child in children:
+            node.split = split.children[0].path[-1], len(self.nodes)
+            for child in split.children:
+                self._keep(child)
+            for child in split.children:
                 visit(child)
 
     def certificate(
@@ -167,17 +172,11 @@ class Tree:
             nodes.append(Split(rule=rule, at_most=case.at_most, cases=(first, first + 1)))
         return nodes
 
-    def _split(self, node: Node, rule: Rule, count: float) -> tuple[Node, Node] | None:
+    def _cases(self, node: Node, rule: Rule, count: float) -> tuple[Node, Node] | None:
         number, at_most = self.cases.number(rule), int(np.floor(count))
         below = self._child(node, Case(number, at_most, is_above=False))
         above = self._child(node, Case(number, at_most, is_above=True))
-        if below is None or above is None:
-            return None
-        first = len(self.nodes)
-        self._keep(below)
-        self._keep(above)
-        node.split = below.path[-1], first
-        return below, above
+        return None if below is None or above is None else (below, above)
 
     def _child(self, node: Node, case: Case) -> Node | None:
         child = self._node((*node.path, case))
