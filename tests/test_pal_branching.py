@@ -100,5 +100,5 @@ def test_what_is_chosen_is_a_candidate_with_its_own_cases(rows):
     chooser = Branching(solver, 10**6)
     for _ in range(3):
         split = chooser.choose(Case(0.0), candidates, 1.0)
-        assert (split.rule, split.count) in candidates
+        assert (split.rule, split.at) in candidates
         assert tuple(child.bound for child in split.children) == solver.gains[split.rule]

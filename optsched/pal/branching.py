@@ -68,11 +68,11 @@ class PseudoCosts:
         return Gains(below / times * fraction, above / times * (1 - fraction))
 
 
-class Split(NamedTuple, Generic[Node]):
+class Chosen(NamedTuple, Generic[Node]):
     """A rule, the count at which it is split, and its two cases."""
 
     rule: Rule
-    count: float
+    at: float
     children: tuple[Node, Node]
 
 
@@ -91,7 +91,7 @@ class Branching(Generic[Node]):
 
     def choose(
         self, node: Node, candidates: Sequence[tuple[Rule, float]], goal: float
-    ) -> Split[Node] | None:
+    ) -> Chosen[Node] | None:
         """Return the best split of a case; None if there is no time.
 
         Parameters
@@ -120,12 +120,12 @@ class Branching(Generic[Node]):
             return best
         return self._try(node, *known[scores.index(max(scores))], worth)
 
-    def _try(self, node: Node, rule: Rule, count: float, worth: float) -> Split[Node] | None:
+    def _try(self, node: Node, rule: Rule, count: float, worth: float) -> Chosen[Node] | None:
         children = self._solve(node, rule, count)
         if children is None:
             return None
         self._costs.learn(rule, count, _gains(node, children, worth))
-        return Split(rule, count, children)
+        return Chosen(rule, count, children)
 
 
 def _gains(node: Bounded, children: tuple[Node, Node], worth: float) -> Gains:
