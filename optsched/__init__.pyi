@@ -16,5 +16,11 @@ from .problems import UnknownNameError as UnknownNameError
 from .result import Result as Result
 from .result import Status as Status
 from .result import read_result as read_result
+from .rollout import Comparison as Comparison
+from .rollout import Rollout as Rollout
+from .rollout import Scenario as Scenario
+from .rollout import compare as compare
+from .rollout import rollout as rollout
+from .rollout.read import read_scenario as read_scenario
 from .solve import SolverDisagreement as SolverDisagreement
 from .solve import solve as solve

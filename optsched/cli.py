@@ -6,13 +6,12 @@ limits, 130 interrupted.
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched import cli_topology, terminal
+from optsched import cli_rollout, cli_topology, cli_trace, terminal
 from optsched.faults import InstanceError
 from optsched.result import Result, Status, read_result, versions
 
@@ -61,6 +60,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 app.add_typer(cli_topology.app, name="topology")
+app.add_typer(cli_trace.app, name="trace")
+for command in cli_rollout.COMMANDS:
+    app.command()(command)
 
 
 def main() -> None:
@@ -245,19 +247,9 @@ def schema(name: ProblemName) -> None:
 def _instance(source: str, changes: list[str] | None) -> Instance:
     from optsched.instance import read
 
-    wanted = dict(_change(text) for text in changes or ())
+    wanted = terminal.changes(changes)
     instance = read(source)
     return instance.changed(wanted) if wanted else instance
-
-
-def _change(text: str) -> tuple[str, Any]:
-    path, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--set {text}: expected PATH=VALUE, for example budget_gpus=24")
-    try:
-        return path, json.loads(value)
-    except (ValueError, RecursionError):
-        return path, value
 
 
 def _result(source: str, instance: Instance) -> Result:

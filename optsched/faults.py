@@ -35,13 +35,20 @@ _EXPECTED = {
 
 
 class InstanceError(ValueError):
-    """A file or document that is not what it should be; `faults` has a line for each fault."""
+    """A file or document that is not what it should be.
 
-    def __init__(self, origin: str, faults: list[str]) -> None:
+    `faults` has a line for each fault; `more` is how many there are besides, in files of millions
+    of lines.
+    """
+
+    def __init__(self, origin: str, faults: list[str], more: int = 0) -> None:
         self.origin = origin
         self.faults = faults
-        count = f"{len(faults)} faults" if len(faults) > 1 else "1 fault"
-        super().__init__(f"{origin}: {count}\n" + "\n".join(f"  {fault}" for fault in faults))
+        self.more = more
+        total = len(faults) + more
+        count = f"{total:,} faults" if total > 1 else "1 fault"
+        rows = [*faults, f"and {more:,} more"] if more else faults
+        super().__init__(f"{origin}: {count}\n" + "\n".join(f"  {row}" for row in rows))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from optsched.jsonfile import load as load
 from optsched.problems import ROOMS, UnknownNameError, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 SMALLEST = 1e-9
 
@@ -49,7 +49,7 @@ def html_rows(texts: dict[str, str]) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-_BUNDLED = Path(__file__).parent / "instances"
+BUNDLED = Path(__file__).parent / "instances"
 
 
 class Document(BaseModel):
@@ -102,26 +102,13 @@ class CheckedDocument(Document):
         return checked
 
 
-class Instance(CheckedDocument):
-    """Base of all instances: a name, where the data come from, and cross-field checks."""
-
-    problem: ClassVar[str]
-    example: ClassVar[str]
+class NamedDocument(CheckedDocument):
+    """Base of files of their own: a schema, a name, where the data come from, and changes."""
 
     schema_id: str = Field(alias="schema")
     name: str = Field(default="unnamed", description="Short name, used in tables and messages.")
     description: str = Field(default="", description="What the instance is, in a sentence or two.")
     source: str = Field(default="", description="Where the figures come from.")
-
-    def __str__(self) -> str:
-        return "  ".join([self.name, *(f"{key}: {text}" for key, text in self._headline().items())])
-
-    def _repr_html_(self) -> str:
-        rows = {"instance": self.name, **self._headline(), "what it is": self.description}
-        return html_rows(rows)
-
-    def _headline(self) -> dict[str, str]:
-        return problem(self.problem).headline(self)
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with fields changed by path, validated anew.
@@ -149,6 +136,23 @@ class Instance(CheckedDocument):
         if faults:
             raise InstanceError("change of fields", faults)
         return type(self).from_document(document, origin=f"{self.name} after the change of fields")
+
+
+class Instance(NamedDocument):
+    """Base of all instances of the problems."""
+
+    problem: ClassVar[str]
+    example: ClassVar[str]
+
+    def __str__(self) -> str:
+        return "  ".join([self.name, *(f"{key}: {text}" for key, text in self._headline().items())])
+
+    def _repr_html_(self) -> str:
+        rows = {"instance": self.name, **self._headline(), "what it is": self.description}
+        return html_rows(rows)
+
+    def _headline(self) -> dict[str, str]:
+        return problem(self.problem).headline(self)
 
 
 def read(source: str | Path) -> Instance:
@@ -179,16 +183,29 @@ def read(source: str | Path) -> Instance:
 
 def find(source: str | Path) -> Path:
     """Return the path of a file, or of the bundled instance of that name."""
+    return find_bundled(source, BUNDLED, "file or bundled instance", names)
+
+
+def find_bundled(
+    source: str | Path, folder: Path, kind: str, known: Callable[[], list[str]]
+) -> Path:
+    """Return the path of a file, or of the one in a folder of bundled ones that has that name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is neither; a name gets the nearest of the known ones.
+    """
     path = Path(source)
     if path.exists():
         return path
-    bundled = _BUNDLED / f"{str(source).removesuffix('.json')}.json"
-    if bundled.is_file() and bundled.resolve().is_relative_to(_BUNDLED.resolve()):
+    bundled = folder / f"{str(source).removesuffix('.json')}.json"
+    if bundled.is_file() and bundled.resolve().is_relative_to(folder.resolve()):
         return bundled
     if path.suffix == ".json" or path.is_absolute():
         raise FileNotFoundError(f"{source}: no such file")
     try:
-        raise UnknownNameError("file or bundled instance", str(source), names())
+        raise UnknownNameError(kind, str(source), known())
     except UnknownNameError as error:
         raise FileNotFoundError(str(error)) from None
 
@@ -230,13 +247,13 @@ def names(problem_name: str | None = None) -> list[str]:
     """Return the names of the bundled instances, such as ``"boa/hand"``."""
     rooms = [problem_name] if problem_name else list(ROOMS)
     return sorted(
-        f"{room}/{path.stem}" for room in rooms for path in (_BUNDLED / room).glob("*.json")
+        f"{room}/{path.stem}" for room in rooms for path in (BUNDLED / room).glob("*.json")
     )
 
 
 def known_values() -> dict[str, Any]:
     """Return the best known values of the bundled instances, by name."""
-    path = _BUNDLED / "known.json"
+    path = BUNDLED / "known.json"
     values: dict[str, Any] = load(path) if path.exists() else {}
     return values
 

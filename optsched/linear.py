@@ -13,14 +13,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from highspy import HighsBasisStatus
+from scipy.sparse import csc_array
 
 from optsched import highs
 
 if TYPE_CHECKING:
+    import highspy
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+
+
+NO_LIMIT = 2**31 - 1
+BASIC = HighsBasisStatus.kBasic
 
 
 class Solved(NamedTuple):
@@ -49,6 +56,11 @@ class LinearProgram:
     program
         What to begin with; that columns are integer is not asked for. Coefficients of rows should
         be of the size of one: only the cost is scaled.
+
+    Attributes
+    ----------
+    rows, columns
+        How many there are.
     """
 
     def __init__(self, program: highs.Program, seed: int = 0, threads: int = 1) -> None:
@@ -62,22 +74,84 @@ class LinearProgram:
             integer=np.zeros_like(program.integer),
         )
         highs.load(self._highs, scaled)
-        self.rows = len(program.row_lower)
+        self.rows, self.columns = len(program.row_lower), len(program.cost)
 
-    def add_elastic_row(self, columns: Indices, penalty: float) -> int:
-        """Add a row of ones, without bounds yet; return its number.
+    def add_row(self, columns: Indices, coefficients: Floats) -> int:
+        """Add a row without bounds yet; return its number."""
+        indices = columns.astype(np.int32)
+        self._highs.addRow(-np.inf, np.inf, len(columns), indices, coefficients)
+        self.rows += 1
+        return self.rows - 1
+
+    def add_elastic_row(
+        self, columns: Indices, penalty: float, coefficients: Floats | None = None
+    ) -> int:
+        """Add a row, of ones unless coefficients are given, without bounds yet; return its number.
 
         A lower bound on it may be missed at the penalty per unit, by a column of its own.
         """
-        indices, row = columns.astype(np.int32), np.array([self.rows], dtype=np.int32)
-        self._highs.addRow(-np.inf, np.inf, len(columns), indices, np.ones(len(columns)))
-        self._highs.addCol(penalty * self._cost_scale, 0.0, np.inf, 1, row, np.ones(1))
-        self.rows += 1
-        return self.rows - 1
+        row = self.add_row(columns, np.ones(len(columns)) if coefficients is None else coefficients)
+        miss = csc_array((np.ones(1), ([row], [0])), shape=(self.rows, 1))
+        self.add_columns(np.array([penalty]), miss)
+        return row
+
+    def drop_loose_rows(self, rows: Indices) -> Indices:
+        """Drop those rows that do not bind in the last basis, which stays; return which ones."""
+        basis = self._highs.getBasis()
+        if not basis.valid:
+            return rows[:0]
+        status = basis.row_status
+        loose = np.array([n for n in rows.tolist() if status[n] == BASIC], dtype=np.intp)
+        if len(loose):
+            self._highs.deleteRows(len(loose), np.sort(loose).astype(np.int32))
+            self.rows -= len(loose)
+        return loose
+
+    def add_columns(self, cost: Floats, matrix: csc_array) -> None:
+        """Add columns from 0 up.
+
+        Parameters
+        ----------
+        cost
+            Shape (new columns,).
+        matrix
+            Shape (rows, new columns).
+        """
+        many = len(cost)
+        self._highs.addCols(
+            many,
+            cost * self._cost_scale,
+            np.zeros(many),
+            np.full(many, np.inf),
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        self.columns += many
+
+    def bound_columns(self, columns: Indices, upper: float) -> None:
+        """Change the upper bounds of columns."""
+        for column in columns.tolist():
+            self._highs.changeColBounds(column, 0.0, upper)
 
     def bound_row(self, row: int, lower: float, upper: float) -> None:
         """Change the bounds of a row."""
         self._highs.changeRowBounds(row, lower, upper)
+
+    def basis(self) -> highspy.HighsBasis:
+        """Return the basis of the last solve, to `probe` from."""
+        return self._highs.getBasis()
+
+    def probe(self, basis: highspy.HighsBasis, steps: int) -> float:
+        """Return what the objective comes to in some steps of the dual simplex method."""
+        self._highs.setBasis(basis)
+        highs.set_option(self._highs, "simplex_iteration_limit", steps)
+        outcome = highs.run(self._highs, pool=self._pool)
+        highs.set_option(self._highs, "simplex_iteration_limit", NO_LIMIT)
+        if outcome.status == "interrupted":
+            raise KeyboardInterrupt
+        return float(self._highs.getInfo().objective_function_value) / self._cost_scale
 
     def solve(self, time_limit_s: float | None = None) -> Solved | None:
         """Solve from the last basis; return None if there is no optimum within the time limit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -79,6 +80,45 @@ def spinner(text: str) -> Iterator[Callable[[str], None]]:
         return
     with console.status(text) as status:
         yield status.update
+
+
+def changes(texts: list[str] | None) -> dict[str, Any]:
+    """Return the changes of fields that options PATH=VALUE ask for; values are JSON or words."""
+    return dict(_change(text) for text in texts or ())
+
+
+def _change(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set {text}: expected PATH=VALUE, for example budget_gpus=24")
+    try:
+        return path, json.loads(value)
+    except (ValueError, RecursionError):
+        return path, value
+
+
+@contextlib.contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on stderr, on a terminal only; yields what takes the share that is done."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True, markup=False)
+    if not console.is_terminal:
+        yield lambda share: None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
+               TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 def show(*parts: RenderableType, pipe_width: int | None = None) -> None:

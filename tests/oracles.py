@@ -79,8 +79,11 @@ def pareto(pairs):
     return kept
 
 
-def path_lp(instance):
-    """The optimum of mixtures: shares of every way through each class; SciPy's own HiGHS."""
+def path_lp(instance, share=1.0):
+    """The optimum of mixtures: shares of every way through each class; SciPy's own HiGHS.
+
+    The limit is taken times `share`, for bounds from both sides where its price is steep.
+    """
     from scipy.optimize import linprog
 
     classes = ways(instance)
@@ -93,7 +96,7 @@ def path_lp(instance):
     outcome = linprog(
         value / v_scale,
         A_ub=[use / u_scale],
-        b_ub=[float(limit(instance)) / u_scale],
+        b_ub=[share * float(limit(instance)) / u_scale],
         A_eq=sums,
         b_eq=np.ones(len(classes)),
         method="highs-ds",

@@ -63,7 +63,7 @@ def job_classes(draw, name, rescaling, speedups, max_phases):
             max_size=max_phases,
         )
     )
-    rescale = draw(st.one_of(st.just(0.0), NICE, st.floats(1e-3, 1e3))) if rescaling else 0.0
+    rescale = draw(st.one_of(st.just(0.0), NICE, st.floats(1e-9, 1e3))) if rescaling else 0.0
     return JobClass(id=name, arrival_rate_per_h=draw(RATES), rescale_s=rescale, phases=phases)
 
 

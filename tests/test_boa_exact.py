@@ -31,6 +31,9 @@ CBD_TABLE = {  # boa.md 4.3: budget -> mixed, mu, integer, mixed and integer wit
 }
 
 
+LP_TOLERANCE = 1e-6  # more than what HiGHS may exceed a row by, relative
+
+
 def solved(instance, **options):
     """Solve, and have the judge prove the outcome."""
     result = optsched.solve(instance, **options)
@@ -148,13 +151,15 @@ def test_integer_equals_brute_force(instance):
 @given(boa_instances(widths=("mixed",)))
 def test_mixed_equals_lp_over_all_ways(instance):
     result = solved(instance)
-    expected = path_lp(instance)
     if result.status == "infeasible":
         return  # proven by `verify`; the LP has tolerances
     assert result.status == "optimal"
     assert result.gap <= closed_gap(instance, result)
-    if expected is not None:
-        assert result.objective == pytest.approx(expected, rel=1e-5)
+    most, least = (path_lp(instance, 1 + side * LP_TOLERANCE) for side in (-1, 1))
+    if most is not None:
+        assert result.objective <= most * (1 + 1e-5)
+    if least is not None:
+        assert result.objective >= least * (1 - 1e-5)
 
 
 @law(500)

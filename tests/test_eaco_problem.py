@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import json
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from matplotlib.colors import to_hex
 from rich.console import Console
+from typer.testing import CliRunner
 
 import optsched
 from eaco_strategies import eaco_instances, small_instance
 from optsched import problems, tables
+from optsched.cli import app
 from optsched.eaco import EacoPlan, Group, check, heuristics
 from optsched.eaco.plot import COLOURS, HATCHES, LABELLED, NAMED, plot
 from optsched.eaco.plot import SHOWN as DRAWN
@@ -408,3 +411,14 @@ def test_golden_values_of_copies(name, changes, kwh):
     result = optsched.solve(optsched.read(name).changed(changes))
     assert result.status == "optimal"
     assert result.objective == pytest.approx(kwh, rel=1e-12)
+
+
+def test_golden_value_of_two_copies_from_the_shell(tmp_path):
+    document = optsched.read("eaco/paper-four").model_dump(mode="json", by_alias=True)
+    document["jobs"] += [job | {"id": job["id"] + "-again"} for job in document["jobs"]]
+    path = tmp_path / "two-copies.json"
+    path.write_text(json.dumps(document))
+    arguments = ["solve", str(path), "--set", "jobs.*.max_slowdown=1.10"]
+    found = CliRunner(env={"COLUMNS": "100"}).invoke(app, arguments)
+    assert found.exit_code == 0
+    assert "222.69" in found.output

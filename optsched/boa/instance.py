@@ -132,7 +132,8 @@ class BoaInstance(Instance):
             if isinstance(name, str) and first.setdefault(name, i) != i:
                 text = f"{shown(name)} is already the id of classes[{first[name]}]"
                 yield ("classes", i, "id"), text
-            yield from _speedup_faults(i, entry)
+            for path, text in phase_faults(entry.get("phases")):
+                yield ("classes", i, "phases", *path), text
             if document.get("widths") == "continuous" and entry.get("rescale_s"):
                 yield (
                     ("classes", i, "rescale_s"),
@@ -167,13 +168,12 @@ def _budget_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
         yield ("price_usd_per_gpu_h",), "missing: budget_usd_per_h needs it"
 
 
-def _speedup_faults(i: int, entry: Mapping[str, Any]) -> Iterator[Fault]:
-    phases = entry.get("phases")
+def phase_faults(phases: Any) -> Iterator[Fault]:
+    """Yield the faults of phases that concern several fields; bears fields of wrong types."""
     for e, phase in enumerate(phases if isinstance(phases, list | tuple) else ()):
         speedup = phase.get("speedup") if isinstance(phase, Mapping) else None
         if isinstance(speedup, Mapping) and speedup.get("kind") == "table":
-            path = ("classes", i, "phases", e, "speedup")
-            yield from ((path + tail, text) for tail, text in _table_faults(speedup))
+            yield from (((e, "speedup", *tail), text) for tail, text in _table_faults(speedup))
 
 
 def _table_faults(table: Mapping[str, Any]) -> Iterator[Fault]:

@@ -2,6 +2,8 @@ from .figures import Figures as Figures
 from .figures import GroupFigures as GroupFigures
 from .figures import JobFigures as JobFigures
 from .figures import performance as performance
+from .fluid import Fluid as Fluid
+from .fluid import fluid as fluid
 from .gavel import read_gavel as read_gavel
 from .instance import EacoInstance as EacoInstance
 from .instance import GpuType as GpuType

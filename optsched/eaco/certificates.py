@@ -9,7 +9,7 @@ from optsched.eaco import plan, rules
 if TYPE_CHECKING:
     from optsched.eaco.groups import JobClass
     from optsched.eaco.instance import EacoInstance
-    from optsched.eaco.relaxation import Point
+    from optsched.eaco.points import Point
     from optsched.eaco.tree import Node, Tree
 
 HAIR = 1e-12  # relative: what is stated less than floats prove
@@ -37,8 +37,7 @@ class Writer:
         used = self._used(tree)
         number = {rule: n for n, rule in enumerate(used)}
         scale = abs(tree.bound) if tree.bound < float("inf") else 1.0
-        paid = float(abs(tree.root.prices.jobs * tree.frame.copies).sum())
-        stated = min(tree.bound, most) - HAIR * max(scale, paid, tree.frame.gross)
+        stated = min(tree.bound, most) - HAIR * max(scale, tree.frame.gross)
         return plan.EacoCertificate(
             kind=kind,
             bound=stated if kind == "prices" else None,
@@ -67,10 +66,10 @@ class Writer:
         if node.unpackable is not None:
             return plan.Unpackable(nodes=self.instance.nodes[node.unpackable].id)
         point = node.point
-        return plan.Leaf(prices=self._prices(point, number), split_prices=point.split_prices)
+        return plan.Leaf(prices=self._prices(point, number), split_prices=point.proof.split_prices)
 
     def _prices(self, point: Point, number: dict[rules.Rule, int]) -> plan.Prices:
-        prices = point.prices
+        prices = point.proof.prices
         cuts = [plan.Cut(rule=number[rule], price=price) for rule, price in point.cuts.items()]
         return plan.Prices(
             jobs=tuple(prices.jobs[self._order].tolist()),

@@ -1,19 +1,19 @@
 """The method "exact": all groups, a relaxation that prices them in, cuts, and a tree of cases.
 
-Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2: linear program, integer
-program over the cheapest reduced costs, groups that cannot matter dropped, then proven by cases.
+Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2: linear program with cuts,
+groups of high reduced cost left out, then proven by cases; if that proves too little, with more.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched import highs
 from optsched.eaco import heuristics
-from optsched.eaco.certificates import Writer
+from optsched.eaco.certificates import HAIR, Writer
 from optsched.eaco.columns import columns
 from optsched.eaco.groups import TooManyGroupsError, job_classes
 from optsched.eaco.master import frame
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from optsched.solve import Search
 
 MOST_NODES = 20_000
-IN_PROGRAM = 3_000  # groups that the integer program for a first plan may choose from
-PROGRAM_NODES = 300
+NEAR_GROUPS = 2_500  # of least reduced cost, in the first tree
+WIDER = 4  # times as many in the next one
 PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
 SAFETY = 1e-10
 LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
@@ -100,6 +100,7 @@ class _Proof:
         self.columns = columns(instance, self.classes)
         self.frame = frame(instance, self.classes)
         self.tree = Tree(self.frame, self.columns, self._penalty(), search.seed)
+        self.proven = self.tree
         self.writer = Writer(instance, self.classes)
         self.claimed = np.inf
 
@@ -115,7 +116,8 @@ class _Proof:
         best = self.search.objective
         if best is None:
             return float(self.claimed)
-        return float(min(self.claimed, best - max(0.9 * self.search.gap, SAFETY) * abs(best)))
+        room = max(0.9 * self.search.gap, SAFETY) * abs(best) + HAIR * self.frame.gross
+        return float(min(self.claimed, best - room))
 
     def run(self, claimed: float, most_nodes: int) -> None:
         """Solve the root, look for a plan, drop what cannot matter, and grow the tree."""
@@ -125,25 +127,43 @@ class _Proof:
             return
         search.certificate = self.certificate()
         self._visit(self.tree.nodes[0])
-        if most_nodes > 1 and self.tree.bound < self.goal():
-            self._solve_restricted()
         if search.plan is None:
             self._find_any()
         if most_nodes == 1 or self.tree.bound >= self.goal():
             return
-        if search.objective is not None:
-            self.tree.narrow(self.goal())
         try:
-            self.tree.grow(self.goal, self._visit, search.seconds_left, most_nodes)
+            self._deepen(most_nodes)
         finally:
             search.certificate = self.certificate()
-        if self.tree.bound < self.goal():
+        if self.proven.bound < self.goal():
             search.out_of_time()
+
+    def _deepen(self, most_nodes: int) -> None:
+        """Grow trees over the groups of ever dearer plans, until one of them proves enough."""
+        root, near = self.tree, NEAR_GROUPS
+        ahead = np.sort(root.reduced()) + root.bound
+        while True:
+            best = np.inf if self.search.objective is None else self.search.objective
+            limit = min(best, float(ahead[near])) if near < len(ahead) else best
+            self.tree = root.narrowed(limit)
+            goal = partial(self._goal_below, limit)
+            self.tree.grow(goal, self._visit, self.search.seconds_left, most_nodes)
+            self.proven = self.best()
+            if self.tree.bound < limit or self.tree.bound >= self.goal():
+                return
+            near *= WIDER
+
+    def _goal_below(self, limit: float) -> float:
+        return min(self.goal(), limit)
+
+    def best(self) -> Tree:
+        """Return the tree that proves most."""
+        return max(self.proven, self.tree, key=lambda tree: tree.bound)
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""
         best = self.search.objective
-        return self.writer.written(self.tree, "prices", np.inf if best is None else best)
+        return self.writer.written(self.best(), "prices", np.inf if best is None else best)
 
     def _find_any(self) -> None:
         """Offer a plan that places all jobs, or prove that there is none."""
@@ -200,24 +220,3 @@ class _Proof:
             return None
         names = [nodes.id for nodes in self.instance.nodes]
         return names.index(where) if where is not None and is_certain else None
-
-    def _solve_restricted(self) -> None:
-        """Offer the best plan over the groups with the least reduced costs."""
-        order = np.argsort(self.tree.reduced(), kind="stable")[:IN_PROGRAM]
-        alone = np.flatnonzero((self.columns.members < len(self.classes)).sum(axis=1) == 1)
-        chosen = self.columns.take(np.union1d(order, alone))
-        program = self.tree.relaxation.master.whole(chosen)
-        outcome = highs.solve(
-            program,
-            time_limit_s=self.search.seconds_left(),
-            gap=0.5 * self.search.gap,
-            seed=self.search.seed,
-        )
-        if outcome.x is None:
-            return
-        first = len(outcome.x) - len(chosen.cost)
-        amounts = outcome.x[first:]
-        if (outcome.x[: len(self.classes)][self.frame.must] > 0.5).any():
-            return
-        used = amounts > 0.5
-        self._offer(chosen.take(used), amounts[used], {})

@@ -41,6 +41,7 @@ class Ledger:
         self.menu = Menu(instance, is_free=is_misfit)
         self.limit = 0
         self._set_of = {name: n for n, e in enumerate(self.menu.equal) for name in e.jobs}
+        self._has_copies = [len(e.jobs) > 1 for e in self.menu.equal]
         self._needs = [self._need(rule) for rule in rules]
         self._options: list[Option] = []
         self._counts: list[list[tuple[int, int]]] = []  # by rule: options, and how often
@@ -72,6 +73,7 @@ class Ledger:
         """Return the options whose reduced cost does not make up for the limit by itself."""
         jobs, gpus, places, watt = self._scaled(prices)
         base = self._base(prices)
+        gpu_prices = dict(zip(self._nodes, gpus, strict=True))
         cuts = [
             (self._needs[cut.rule], self.rules[cut.rule], fixed(cut.price)) for cut in prices.cuts
         ]
@@ -83,7 +85,7 @@ class Ledger:
         most = len(self.instance.jobs)
         while True:
             least, found = 0, []
-            for option in self.menu.options(lambda members: True):
+            for option in self.menu.below(jobs, gpu_prices, threshold):
                 reduced = option.cost - sum([jobs[n] for n in option.members])
                 reduced += gpus[self._nodes[option.nodes]] * option.gpus
                 if option.place is not None:
@@ -234,8 +236,20 @@ class Ledger:
         rule, need = self.rules[number], self._needs[number]
         if isinstance(rule, NodesUsed):
             return []
-        among = range(len(self._options)) if not need else by_set[min(need)]
         if isinstance(rule, Rounded):
-            among = sorted({n for member in need for n in by_set[member]})
+            return self._rounded(rule, need, by_set)
+        among = range(len(self._options)) if not need else by_set[min(need)]
         counts = ((n, self._count(rule, need, self._options[n])) for n in among)
+        return [(n, count) for n, count in counts if count]
+
+    def _rounded(
+        self, rule: Rounded, need: Counter[int], by_set: list[list[int]]
+    ) -> list[tuple[int, int]]:
+        """Return the same for a set of jobs: the options of each job are listed already."""
+        totals: dict[int, int] = {}
+        for member, weight in need.items():
+            for n in by_set[member]:
+                held = self._options[n].members.count(member) if self._has_copies[member] else 1
+                totals[n] = totals.get(n, 0) + weight * held
+        counts = ((n, total // rule.divisor) for n, total in sorted(totals.items()))
         return [(n, count) for n, count in counts if count]

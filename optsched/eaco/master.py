@@ -137,7 +137,7 @@ class Master(LinearProgram):
     Parameters
     ----------
     penalty
-        Cost of leaving a job out where it may not wait.
+        Cost of leaving a job out where it may not wait, and of missing a lower bound of a rule.
     """
 
     def __init__(self, frame: Frame, penalty: float, seed: int) -> None:
@@ -148,8 +148,8 @@ class Master(LinearProgram):
         self.first_place = self.classes + 2 * self.pools
         self.cap_row = self.first_place + len(frame.places)
         self._penalty = penalty
+        self._misses = np.flatnonzero(np.isinf(frame.waiting))
         super().__init__(self._program(penalty), seed=seed)
-        self.columns = self.classes + 2 * self.pools
 
     def _program(self, penalty: float) -> highs.Program:
         frame, pools, classes = self.frame, self.pools, self.classes
@@ -199,19 +199,7 @@ class Master(LinearProgram):
         rules
             Shape (rows beyond the frame's, columns): how often each counts a group.
         """
-        many = len(columns.cost)
-        matrix = vstack([self._frame_rows(columns), rules]).tocsc()
-        self._highs.addCols(
-            many,
-            columns.cost * self._cost_scale,
-            np.zeros(many),
-            np.full(many, np.inf),
-            matrix.nnz,
-            matrix.indptr[:-1].astype(np.int32),
-            matrix.indices.astype(np.int32),
-            matrix.data,
-        )
-        self.columns += many
+        self.add_columns(columns.cost, vstack([self._frame_rows(columns), rules]).tocsc())
 
     def _frame_rows(self, columns: Columns) -> csr_array:
         """Return the coefficients of groups in the frame's rows."""
@@ -250,13 +238,16 @@ class Master(LinearProgram):
 
     def add_rule(self, where: Indices, counts: Floats) -> int:
         """Add a row that counts columns of the program, bounds to come; return its number."""
-        row = np.array([self.rows], dtype=np.int32)
-        self._highs.addRow(-np.inf, np.inf, len(where), where.astype(np.int32), counts)
-        cost = self._penalty * self._cost_scale  # at which a lower bound may be missed
-        self._highs.addCol(cost, 0.0, np.inf, 1, row, np.ones(1))
-        self.columns += 1
-        self.rows += 1
-        return self.rows - 1
+        self._misses = np.append(self._misses, self.columns)
+        return self.add_elastic_row(where, self._penalty, counts)
+
+    def missed(self, solved: Solved) -> float:
+        """Return by how much in all a point misses what it may only miss at the penalty."""
+        return float(solved.x[self._misses].sum())
+
+    def allow_misses(self, most: float) -> None:
+        """Bound each miss."""
+        self.bound_columns(self._misses, most)
 
     def prices(self, solved: Solved) -> Prices:
         """Return the duals of the frame's rows, with signs that the judge accepts."""

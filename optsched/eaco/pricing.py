@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.cluster.power import Affine
 from optsched.eaco.energy import Book, gang_fits
 from optsched.eaco.phases import BITS, ONE, SLACK, Costs, Pace, fixed
+from optsched.eaco.plan import Group
+from optsched.eaco.uniform import Uniform, is_uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from optsched.eaco.instance import EacoInstance, GpuType, Job, PowerLevel
+
+NEAR = 4 << SLACK  # of a rate or utilisation: so near to a limit, fractions decide
 
 
 class Equal(NamedTuple):
@@ -100,13 +104,62 @@ class Menu:
                         for nodes in fitting:
                             yield from self._on(members, gang, nodes, gpu)
 
-    def _groups(self, gang: int, gpu: GpuType) -> Iterator[tuple[int, ...]]:
+    def below(
+        self, pays: Sequence[int], gpus: Mapping[str, int], threshold: int
+    ) -> Iterator[Option]:
+        """Yield all options that cost less than a threshold above what their jobs pay, and others.
+
+        Parameters
+        ----------
+        pays
+            By sets of equal jobs.
+        gpus
+            Prices of a GPU by the id of its nodes.
+        """
+        if self.is_free or not all(is_uniform(self.instance, g) for g in self.instance.gpu_types):
+            yield from self.options(lambda members: True)
+            return
+        for nodes in self.instance.nodes:
+            gpu = self.book.gpus[nodes.gpu]
+            for gang in sorted({e.job.gpus for e in self.equal}):
+                if not gang_fits(gang, nodes):
+                    continue
+                among = self._fitting(gang, gpu)
+                least = {n: self._least_rate(n, gpu.id) for n in among}
+                found = Uniform(self, gang, nodes, among, least)
+                for members, cost in found.below(pays, threshold - gang * gpus[nodes.id]):
+                    if self._keeps(members, gpu, nodes.id):
+                        yield Option(members, nodes.id, gang, None, None, cost, 0)
+
+    def work(self, job: Job, gpu: str) -> int:
+        """Return the seconds that a job takes alone at full power."""
+        return self._costs.work(job, gpu, moved=False)
+
+    def _keeps(self, members: tuple[int, ...], gpu: GpuType, on: str) -> bool:
+        """Tell whether a group keeps the tolerances of its jobs and the utilisation limit."""
+        if len(members) == 1:
+            return self._bears(members, on, gpu, None, None)
+        pace = self.pace([self._kinds[n] for n in members], gpu)
+        if pace is None or not all(pace.rates.values()):
+            return False
+        margin = min(pace.rates[self._kinds[n]] - self._least_rate(n, gpu.id) for n in members)
+        if margin < 0 or (margin <= NEAR and not self._bears_exactly(members, on, None, None)):
+            return False
+        limit = self.instance.utilisation_limit
+        return limit is None or self._is_calm(members, on, pace, fixed(limit) + (1 << SLACK))
+
+    def _fitting(self, gang: int, gpu: GpuType) -> list[int]:
+        """Return the sets of equal jobs of a gang size that fit alone."""
         room = Fraction(gpu.memory_gb)
-        shared = room * (1 - Fraction(self.instance.memory_headroom))
-        fitting = [
+        return [
             n for n, e in enumerate(self.equal) if e.job.gpus == gang and self._memory[n] <= room
         ]
+
+    def _groups(self, gang: int, gpu: GpuType) -> Iterator[tuple[int, ...]]:
+        shared = Fraction(gpu.memory_gb) * (1 - Fraction(self.instance.memory_headroom))
+        fitting = self._fitting(gang, gpu)
         least = {n: self._least_rate(n, gpu.id) for n in fitting}
+        on = next(nodes.id for nodes in self.instance.nodes if nodes.gpu == gpu.id)
         limit = self.instance.utilisation_limit
         busiest = None if limit is None else fixed(limit) + (1 << SLACK)
         stack: list[tuple[tuple[int, ...], Fraction, int]]
@@ -119,9 +172,12 @@ class Menu:
                     rates = pace.rates
                     if not all(rates.values()):
                         continue
-                    if any(rates[self._kinds[n]] < least[n] for n in members):
+                    margin = min([rates[self._kinds[n]] - least[n] for n in members])
+                    if margin < 0:
                         continue
-                    if busiest is None or pace.utilisation <= busiest:
+                    if margin <= NEAR and not self._bears_exactly(members, on, None, None):
+                        continue
+                    if busiest is None or self._is_calm(members, on, pace, busiest):
                         yield members
             else:
                 yield members
@@ -148,17 +204,51 @@ class Menu:
             self._least[key] = fixed(least) - (1 << SLACK)
         return self._least[key]
 
+    def _is_calm(self, members: tuple[int, ...], on: str, pace: Pace, busiest: int) -> bool:
+        """Tell whether a group keeps the utilisation limit."""
+        if abs(pace.utilisation - busiest) > NEAR:
+            return pace.utilisation < busiest
+        names = [job.id for job in self._jobs(members)]
+        busy = self.book.utilisation(names, self.book.nodes[on])
+        return busy <= Fraction(self.instance.utilisation_limit or 0)
+
     def _bears(
-        self, members: tuple[int, ...], gpu: GpuType, level: PowerLevel | None, place: str | None
+        self,
+        members: tuple[int, ...],
+        nodes: str,
+        gpu: GpuType,
+        level: PowerLevel | None,
+        place: str | None,
     ) -> bool:
         """Tell whether the jobs of a group bear a level, and being moved."""
+        is_near = False
         pace = self.pace([self._kinds[n] for n in members], gpu)
         factor = ONE if level is None else fixed(level.rate) + 1
         assert pace is not None
         for n in members:
             moved = self.equal[n].place not in (None, place)
             rate = (pace.rates[self._kinds[n]] + 1) * factor >> BITS
-            if rate < self._least_rate(n, gpu.id, moved=moved):
+            margin = rate - self._least_rate(n, gpu.id, moved=moved)
+            if margin < 0:
+                return False
+            is_near |= margin <= NEAR
+        return not is_near or self._bears_exactly(members, nodes, level, place)
+
+    def _bears_exactly(
+        self, members: tuple[int, ...], nodes: str, level: PowerLevel | None, place: str | None
+    ) -> bool:
+        """Tell the same, where a rate is so near to the least one that fractions decide."""
+        jobs = self._jobs(members)
+        names = tuple(job.id for job in jobs)
+        name = None if level is None else level.id
+        group = Group(jobs=names, nodes=nodes, level=name, location=place)
+        for n, job in zip(members, jobs, strict=True):
+            cap = job.max_slowdown
+            if cap is not None and self.book.slowdown(job, group) > Fraction(cap):
+                return False
+            if job.deadline_s is None or self._late[n]:
+                continue
+            if self.book.latest_s(job, group) > Fraction(job.deadline_s):
                 return False
         return True
 
@@ -226,7 +316,8 @@ class Menu:
         for place in places:
             for level in (None, *gpu.levels):
                 cost = watts = 0
-                if (level or self.instance.running) and not self._bears(members, gpu, level, place):
+                is_known = level is None and not self.instance.running and len(members) > 1
+                if not is_known and not self._bears(members, nodes, gpu, level, place):
                     continue
                 if not self.is_free or self.instance.power_cap_w is not None:
                     cost, watts = self._costs.least(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from optsched.eaco.holding import Holding
 from optsched.eaco.master import Master, Prices
-from optsched.eaco.rules import FRACTION, NodesUsed, Rounded, Rule
+from optsched.eaco.points import Case, Path, Point, Proof, lagrangian
+from optsched.eaco.rules import NodesUsed, Rounded, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,54 +25,9 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 FIRST = 2_000  # groups in the program at first
+PROBE_STEPS = 100  # of the simplex method
 ADDED = 600  # at most in one round
 TOLERANCE = 1e-9  # of a reduced cost, relative to the dearest group
-
-
-class Case(NamedTuple):
-    """A rule and a number: its count is at most that, or at least one more."""
-
-    rule: Rule
-    at_most: int
-    is_above: bool
-
-
-@dataclass
-class Point:
-    """An optimum of the relaxation, and what its duals prove.
-
-    Attributes
-    ----------
-    value
-        Lagrangian value: no plan of the case costs less.
-    prices, split_prices, cuts
-        Of the frame's rows, of the cases on the path, and of cuts.
-    columns, x
-        Which of the columns are not zero, and how much of each.
-    nodes
-        Counts of nodes.
-    unplaced
-        Jobs that the point leaves out, against the rules.
-    """
-
-    value: float
-    prices: Prices
-    split_prices: tuple[float, ...]
-    cuts: dict[Rule, float]
-    columns: Indices
-    x: Floats
-    nodes: dict[NodesUsed, float]
-    unplaced: float
-
-    def used(self, pool: int, *, asleep: bool) -> float:
-        """Return how many nodes of a pool are in use, or woken; infinite if it does not matter."""
-        return self.nodes.get(NodesUsed(pool, asleep), np.inf)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether groups and nodes are whole."""
-        values = np.append(self.x, list(self.nodes.values()))
-        return bool((np.abs(values - np.rint(values)) <= FRACTION).all())
 
 
 class Relaxation:
@@ -88,53 +44,76 @@ class Relaxation:
     def __init__(
         self, frame: Frame, pool: Columns, penalty: float, seed: int, first: Indices | None = None
     ) -> None:
-        self.frame, self.pool = frame, pool
+        self.frame, self.pool, self.penalty = frame, pool, penalty
         self.master = Master(frame, penalty, seed)
         self.capacity: dict[Rule, float] = {}
-        self._numbers: dict[Rule, int] = {}
-        self._counts: list[tuple[Indices, Floats]] = []
-        self._rows: list[int] = []
+        self._rows: dict[Rule, int] = {}
+        self._counts: dict[Rule, tuple[Indices, Floats]] = {}
+        self._frame_rows = self.master.rows
+        self._holding = Holding(pool, self.master.classes)
         self._bounded: list[Rule] = []
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
         self._at = np.zeros(0, dtype=np.intp)  # and as which ones
         self._is_inside = np.zeros(len(pool.cost), dtype=bool)
-        self._add(self._first() if first is None else first)
+        self.add(self._first() if first is None else first)
 
     # --- rules ---------------------------------------------------------------------------------
 
     def _row(self, rule: Rule) -> int:
         """Return the row of a rule; it gets one when it is first asked for."""
-        number = self._numbers.get(rule)
-        if number is not None:
-            return self._rows[number]
-        self._numbers[rule] = len(self._rows)
+        if rule in self._rows:
+            return self._rows[rule]
         if isinstance(rule, NodesUsed):
             column = self.master.classes + rule.asleep * self.master.pools + rule.pool
             where, values = np.array([column]), np.ones(1)
-            counted = (np.zeros(0, dtype=np.intp), np.zeros(0))
         else:
-            counts = rule.counts(self.pool)
-            which = np.flatnonzero(counts)
-            counted = (which, counts[which])
+            counts = np.zeros(len(self.pool.cost))
+            which, times = self._counted(rule)
+            counts[which] = times
             inside = counts[self._inside]
             where, values = self._at[inside > 0], inside[inside > 0]
-        self._counts.append(counted)
-        self._rows.append(self.master.add_rule(where, values))
-        return self._rows[-1]
+        is_cut = isinstance(rule, Rounded)
+        add = self.master.add_row if is_cut else self.master.add_rule
+        self._rows[rule] = add(where, values)
+        return self._rows[rule]
+
+    def _counted(self, rule: Rule) -> tuple[Indices, Floats]:
+        """Return the columns of the pool that a rule counts, and how often."""
+        if rule not in self._counts:
+            if isinstance(rule, NodesUsed):
+                found = np.zeros(0, dtype=np.intp), np.zeros(0)
+            elif isinstance(rule, Rounded):
+                found = self._holding.counts(rule)
+            else:
+                counts = rule.counts(self.pool)
+                which = np.flatnonzero(counts)
+                found = which, counts[which]
+            self._counts[rule] = found
+        return self._counts[rule]
 
     def add_cut(self, rule: Rounded) -> bool:
         """Bound the count of a rule for good; return whether it was not bounded before."""
-        if rule in self.capacity:
+        if rule in self._rows:
             return False
         self.capacity[rule] = rule.most(self.frame.copies)
         self.master.bound_row(self._row(rule), -np.inf, self.capacity[rule])
         return True
 
+    def drop_loose(self) -> None:
+        """Drop rules that do not bind at the last point, so that the next ones are found sooner."""
+        cuts = {row: rule for rule, row in self._rows.items() if rule not in self._bounded}
+        loose = self.master.drop_loose_rows(np.array(list(cuts), dtype=np.intp))
+        for row in loose.tolist():
+            del self._rows[cuts[row]]
+            self._counts.pop(cuts[row], None)
+        gone = np.sort(loose)
+        self._rows = {
+            rule: row - int(np.searchsorted(gone, row)) for rule, row in self._rows.items()
+        }
+
     # --- solving -------------------------------------------------------------------------------
 
-    def solve(
-        self, path: tuple[Case, ...], seconds_left: Callable[[], float | None]
-    ) -> Point | None:
+    def solve(self, path: Path, seconds_left: Callable[[], float | None]) -> Point | None:
         """Solve a case; return None if there is no optimum in time."""
         tightest = self._bound_rows(path)
         while True:
@@ -147,19 +126,41 @@ class Relaxation:
             wanting = np.flatnonzero((reduced < -self._tolerance) & ~self._is_inside)
             if not len(wanting):
                 return self._point(path, tightest, solved, prices)
-            self._add(self._chosen(wanting, reduced[wanting]))
+            self.add(self._chosen(wanting, reduced[wanting]))
+
+    def probed(
+        self, path: Path, splits: list[tuple[Rule, int]], seconds_left: Callable[[], float | None]
+    ) -> list[tuple[float, float]]:
+        """Return about how much the optimum of a case rises in the two cases of each split."""
+        for rule, _ in splits:
+            self._row(rule)
+        self._bound_rows(path)
+        solved = self.master.solve(seconds_left())
+        if solved is None:
+            return [(0.0, 0.0)] * len(splits)
+        basis = self.master.basis()
+        rises = []
+        for split in splits:
+            values = []
+            for is_above in (False, True):
+                self._bound_rows((*path, Case(*split, is_above)))
+                values.append(self.master.probe(basis, PROBE_STEPS) - solved.objective)
+            rises.append((values[0], values[1]))
+        self._bound_rows(path)
+        return rises
 
     def reduced(self, prices: Prices, charges: dict[Rule, float]) -> Floats:
         """Return the reduced cost of every column of the pool."""
         reduced = prices.reduced(self.pool)
         for rule, charge in charges.items():
-            which, counts = self._counts[self._numbers[rule]]
+            which, counts = self._counted(rule)
             reduced[which] += charge * counts
         return reduced
 
     @property
     def _tolerance(self) -> float:
-        return TOLERANCE * max(1e-300, float(np.abs(self.pool.cost).max(initial=0.0)))
+        dearest = float(np.abs(self.pool.cost).max(initial=0.0))
+        return TOLERANCE * (dearest or self.penalty)
 
     def _chosen(self, wanting: Indices, reduced: Floats) -> Indices:
         """Return the columns with least reduced cost, in all and of each class."""
@@ -182,16 +183,19 @@ class Relaxation:
         rank = np.argsort(np.where(single, -np.inf, share), kind="stable")
         return rank[: FIRST + int(single.sum())]
 
-    def _add(self, which: Indices) -> None:
+    def add(self, which: Indices) -> None:
+        """Put columns of the pool into the program."""
         which = which[~self._is_inside[which]]
         inverse = np.full(len(self.pool.cost), -1)
         inverse[which] = np.arange(len(which))
         entries = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
-        for row, (counted, values) in enumerate(self._counts):
+        for rule, row in self._rows.items():
+            counted, values = self._counted(rule)
             hit = inverse[counted] >= 0
-            entries.append((np.full(hit.sum(), row), inverse[counted[hit]], values[hit]))
+            at = np.full(hit.sum(), row - self._frame_rows)
+            entries.append((at, inverse[counted[hit]], values[hit]))
         rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
-        shape = (len(self._rows), len(which))
+        shape = (self.master.rows - self._frame_rows, len(which))
         first = self.master.columns
         self.master.add_groups(
             self.pool.take(which), csr_array((values, (rows, columns)), shape=shape)
@@ -202,7 +206,7 @@ class Relaxation:
 
     # --- cases ---------------------------------------------------------------------------------
 
-    def _bound_rows(self, path: tuple[Case, ...]) -> set[int]:
+    def _bound_rows(self, path: Path) -> set[int]:
         """Bound the rows of a path's rules; return the indices of the cases that are tightest."""
         for rule in self._bounded:
             most = self.capacity.get(rule, np.inf)
@@ -223,17 +227,10 @@ class Relaxation:
         return {*lower.values(), *upper.values()}
 
     def _charges(self, solved: Solved) -> dict[Rule, float]:
-        duals = solved.row_duals[self._rows] if self._rows else np.zeros(0)
-        charges = {rule: -float(duals[n]) for rule, n in self._numbers.items()}
+        charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
         return {rule: charge for rule, charge in charges.items() if charge}
 
-    def _point(
-        self,
-        path: tuple[Case, ...],
-        tightest: set[int],
-        solved: Solved,
-        prices: Prices,
-    ) -> Point:
+    def _point(self, path: Path, tightest: set[int], solved: Solved, prices: Prices) -> Point:
         charges = self._charges(solved)
         split_prices = [0.0] * len(path)
         for n in tightest:
@@ -244,7 +241,7 @@ class Relaxation:
             for rule, charge in charges.items()
             if rule in self.capacity and rule not in self._bounded and charge > 0
         }
-        prices, least = self._polished(path, prices, split_prices, cuts)
+        proof, value = self.proven(path, Proof(prices, tuple(split_prices), cuts))
         x = solved.x[self._at]
         used = x > 1e-9
         first, pools = self.master.classes, self.master.pools
@@ -254,37 +251,22 @@ class Relaxation:
             for p in range(pools)
             if self.frame.matters(p, asleep=asleep)
         }
-        return Point(
-            value=self.value(path, prices, tuple(split_prices), cuts, least),
-            prices=prices,
-            split_prices=tuple(split_prices),
-            cuts=cuts,
-            columns=self._inside[used],
-            x=x[used],
-            nodes=nodes,
-            unplaced=float(solved.x[:first][self.frame.must].sum()),
-        )
+        unplaced = float(solved.x[:first][self.frame.must].sum())
+        missed = self.master.missed(solved)
+        return Point(value, proof, self._inside[used], x[used], nodes, unplaced, missed)
 
-    def _polished(
-        self,
-        path: tuple[Case, ...],
-        prices: Prices,
-        split_prices: list[float],
-        cuts: dict[Rule, float],
-    ) -> tuple[Prices, float]:
-        """Lower prices of jobs until no group pays too much; return the least reduced cost."""
-        charges = dict(cuts)
-        for case, price in zip(path, split_prices, strict=True):
-            sign = -1.0 if case.is_above else 1.0
-            charges[case.rule] = charges.get(case.rule, 0.0) + sign * price
+    def proven(self, path: Path, proof: Proof) -> tuple[Proof, float]:
+        """Lower prices of jobs until no group pays too much; return the value, too."""
+        prices, charges = proof.prices, proof.charges(path)
         reduced = self.reduced(prices, charges)
-        low = np.flatnonzero(reduced < 0)
-        if not len(low):
-            return prices, 0.0
-        drop = np.zeros(self.master.classes)
-        np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
-        prices = prices._replace(jobs=prices.jobs - drop)
-        return prices, float(self.reduced(prices, charges).min(initial=0.0))
+        least, low = 0.0, np.flatnonzero(reduced < 0)
+        if len(low):
+            drop = np.zeros(self.master.classes)
+            np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
+            prices = prices._replace(jobs=prices.jobs - drop)
+            least = float(self.reduced(prices, charges).min(initial=0.0))
+        proof = proof._replace(prices=prices)
+        return proof, lagrangian(self.frame, self.capacity, path, proof, least)
 
     def floor(self) -> Point:
         """Return a point whose prices need no solver: each job pays its least share of a group."""
@@ -295,39 +277,5 @@ class Relaxation:
         share[np.isinf(share)] = 0.0
         none = np.zeros(0)
         prices = Prices(share[:-1], 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
-        least = float(prices.reduced(self.pool).min(initial=0.0))
-        value = self.value((), prices, (), {}, least)
-        return Point(value, prices, (), {}, none.astype(np.intp), none, {}, np.inf)
-
-    def value(
-        self,
-        path: tuple[Case, ...],
-        prices: Prices,
-        split_prices: tuple[float, ...],
-        cuts: dict[Rule, float],
-        least_reduced: float,
-    ) -> float:
-        """Return what prices prove in a case, in floats."""
-        frame = self.frame
-        total = float(frame.copies @ prices.jobs) - float(prices.places.sum())
-        waiting = np.minimum(0.0, frame.waiting - prices.jobs)
-        total += float(frame.copies @ np.where(np.isfinite(waiting), waiting, 0.0))
-        total += frame.most_groups * min(0.0, least_reduced)
-        if prices.watt:
-            total -= prices.watt * frame.room_w
-        on = frame.node_cost + prices.watt * frame.node_w - prices.pools * frame.gpus
-        wake = frame.wake_cost.copy()
-        for case, price in zip(path, split_prices, strict=True):
-            sign = -1.0 if case.is_above else 1.0
-            total -= sign * price * (case.at_most + case.is_above)
-            if isinstance(case.rule, NodesUsed):
-                (wake if case.rule.asleep else on)[case.rule.pool] += sign * price
-        total -= sum(price * self.capacity[rule] for rule, price in cuts.items())
-        asleep = frame.number - frame.awake
-        corners = [
-            0 * on,
-            on * frame.awake,
-            on * frame.number + wake * asleep,
-            (on + wake) * asleep,
-        ]
-        return total + float(np.min(corners, axis=0).sum())
+        proof, value = self.proven((), Proof(prices, (), {}))
+        return Point(value, proof, none.astype(np.intp), none, {}, np.inf, np.inf)

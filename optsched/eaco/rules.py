@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
+from optsched.eaco.subsets import weighted_sets
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -60,15 +62,16 @@ class Together:
 
 @dataclass(frozen=True, order=True)
 class Rounded:
-    """Counts floor(jobs of some classes in a group / divisor)."""
+    """Counts floor(jobs of some classes in a group / divisor); one named twice has weight two."""
 
     classes: tuple[int, ...]
     divisor: int
 
     def counts(self, columns: Columns) -> Floats:
         """Return how often each column is counted."""
-        held = np.isin(columns.members, self.classes).sum(axis=1)
-        return np.asarray(held // self.divisor, dtype=float)
+        size = max(columns.members.max(initial=0), *self.classes) + 1
+        weight = np.bincount(self.classes, minlength=size)
+        return np.asarray(weight[columns.members].sum(axis=1) // self.divisor, dtype=float)
 
     def most(self, copies: Floats) -> float:
         """Return the greatest count of any plan."""
@@ -96,6 +99,11 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rounded]:
     """
     found: dict[Rounded, float] = {}
     held = _held(support, len(frame.copies))
+    if held.sum(axis=1).max(initial=0) > 2:
+        weighted = weighted_sets(held, x, frame.copies)
+        if weighted:
+            found = {Rounded(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
+            return sorted(found, key=lambda rule: (-found[rule], rule))
     for candidates, divisor in _candidates(held, x, frame.copies):
         sizes = np.array([len(members) for members in candidates])
         flat = np.concatenate([np.array(members) for members in candidates])
@@ -133,7 +141,8 @@ def _candidates(
         (a, b, int(c)) for a, b in pairs for c in np.flatnonzero(together[a] & together[b]) if c > b
     )
     sets += itertools.islice(triples, MOST_TRIPLES)
-    sets += _odd_sets(held, x, copies)
+    if held.sum(axis=1).max(initial=0) <= 2:
+        sets += _odd_sets(held, x, copies)
     odd = [members for members in sets if copies[list(members)].sum() % 2 == 1]
     if odd:
         yield from ((odd[n : n + 20_000], 2) for n in range(0, len(odd), 20_000))

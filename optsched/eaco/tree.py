@@ -8,12 +8,14 @@ not fit on nodes by the counts that this hangs on.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.relaxation import Case, Relaxation
+from optsched.eaco.firm import Firm
+from optsched.eaco.points import Case
+from optsched.eaco.relaxation import Relaxation
 from optsched.eaco.rules import Rounded, Rule, Together, best_splits, violated_cuts
 
 if TYPE_CHECKING:
@@ -23,18 +25,20 @@ if TYPE_CHECKING:
 
     from optsched.eaco.columns import Columns
     from optsched.eaco.master import Frame
-    from optsched.eaco.relaxation import Point
+    from optsched.eaco.points import Point
 
     Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
 
 CUT_ROUNDS = 400  # at the root
-PATIENCE = 4  # rounds without a rise
+PATIENCE = 3  # rounds without a rise
 CUTS_PER_ROUND = 100
-ROUNDS_BELOW = 2  # in other cases
+ROUNDS_BELOW = 8  # in other cases
 FIRST = 800  # columns in the program once those of no use are dropped
-TRIED = 6  # splits whose cases are solved before one of them is chosen
-SETTLED = 1e-7  # relative rise of the bound below which cutting ends
+TRIED = 15  # splits that are probed before one of them is chosen
+SETTLED = 1e-5  # relative rise of the bound below which cutting ends
+SETTLED_PAIRS = 1e-7  # odd sets of pairs close all of the gap in the end
 
 
 @dataclass
@@ -67,19 +71,30 @@ class Tree:
     root
         Optimum of the relaxation of the root, with the cuts of the root: its prices hold
         everywhere.
+    limit
+        Columns that only dearer plans have are left out, so that the tree proves no more.
     """
 
-    def __init__(self, frame: Frame, pool: Columns, penalty: float, seed: int) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        pool: Columns,
+        penalty: float,
+        seed: int,
+        first: Indices | None = None,
+    ) -> None:
         self.frame, self._penalty, self._seed = frame, penalty, seed
-        self.relaxation = Relaxation(frame, pool, penalty, seed)
+        self.relaxation = Relaxation(frame, pool, penalty, seed, first)
+        self._firm = Firm(self.relaxation, seed)
         self.root: Point | None = None
+        self.limit = np.inf
         self.nodes: list[Node] = []
         self._open: list[tuple[float, int]] = []
 
     @property
     def bound(self) -> float:
         """The least value of a leaf: what the tree proves."""
-        return min(node.value for node in self.nodes if node.split is None)
+        return min(self.limit, *(node.value for node in self.nodes if node.split is None))
 
     @property
     def pool(self) -> Columns:
@@ -93,30 +108,32 @@ class Tree:
             self.root = self.relaxation.floor()
             self.nodes = [Node((), self.root, self.root.value)]
             return False
-        self.root = self._cut(point, (), clock, CUT_ROUNDS)
+        point = self._cut(point, (), clock, CUT_ROUNDS)
+        self.root = self._firm.solve(point, (), np.inf, clock)
         self._keep(Node((), self.root, self.root.value))
         return True
 
     def reduced(self) -> Floats:
         """Return the reduced costs of all columns at the root."""
         assert self.root is not None
-        return self.relaxation.reduced(self.root.prices, dict(self.root.cuts))
+        return self.relaxation.reduced(self.root.proof.prices, self.root.cuts)
 
-    def narrow(self, goal: float) -> None:
-        """Drop columns that no plan below the goal has; to be done before the tree grows."""
+    def narrowed(self, limit: float) -> Tree:
+        """Return a tree of this root alone, over the columns that plans below a limit may have."""
         assert self.root is not None
-        assert len(self.nodes) == 1
         reduced = self.reduced()
-        kept = reduced <= goal - self.root.value + 1e-9 * abs(goal)
+        kept = reduced <= limit - self.root.value + 1e-9 * abs(limit)
+        kept[self.root.columns] = True
         first = np.argsort(reduced[kept], kind="stable")[:FIRST]
+        tree = Tree(self.frame, self.pool.take(kept), self._penalty, self._seed, first)
         positions = np.cumsum(kept) - 1
-        cuts = [rule for rule in self.relaxation.capacity if rule in self.root.cuts]
-        self.root.columns = positions[self.root.columns]
-        pool = self.pool.take(kept)
-        self.relaxation = Relaxation(self.frame, pool, self._penalty, self._seed, first)
-        for rule in cuts:
+        tree.root = replace(self.root, columns=positions[self.root.columns])
+        tree.limit = limit
+        for rule in self.root.cuts:
             assert isinstance(rule, Rounded)
-            self.relaxation.add_cut(rule)
+            tree.relaxation.add_cut(rule)
+        tree._keep(Node((), tree.root, tree.root.value))
+        return tree
 
     def grow(
         self,
@@ -167,17 +184,11 @@ class Tree:
         splits = [split for split in splits if split not in decided][:TRIED]
         if len(splits) < 2:
             return splits[0] if splits else None
-        return max(splits, key=lambda split: self._rise(node, split, clock))
-
-    def _rise(self, node: Node, split: tuple[Rule, int], clock: Clock) -> float:
-        """Return how much is gained by a split: the product of what its two cases gain."""
-        gain = 1.0
-        for is_above in (False, True):
-            point = self.relaxation.solve((*node.path, Case(*split, is_above)), clock)
-            if point is None:
-                return 0.0
-            gain *= max(point.value - node.value, 1e-9 * abs(node.value))
-        return gain
+        self._restore(node)
+        rises = self.relaxation.probed(node.path, splits, clock)
+        least = 1e-9 * abs(node.value)
+        gains = [max(down, least) * max(up, least) for down, up in rises]
+        return splits[gains.index(max(gains))]
 
     def _packing_split(self, node: Node, pool: int) -> tuple[Rule, int] | None:
         """Return a count that the groups' room hangs on and that the path does not fix yet."""
@@ -204,24 +215,33 @@ class Tree:
         children = []
         for is_above in (False, True):
             path = (*node.path, Case(*split, is_above))
+            self._restore(node)
             point = self.relaxation.solve(path, clock)
             if point is None:
                 self._reopen(node)
                 return False
             if point.value < goal() and not point.is_whole:
                 point = self._cut(point, path, clock, ROUNDS_BELOW)
+            point = self._firm.solve(point, path, goal(), clock)
             children.append(Node(path, self._inherited(point, node), max(point.value, node.value)))
         node.split, node.cases = split, (len(self.nodes), len(self.nodes) + 1)
         for child in children:
             self._keep(child)
         return True
 
+    def _restore(self, node: Node) -> None:
+        """Put the cuts that hold up a case back where they were dropped for other cases."""
+        self.relaxation.drop_loose()
+        for rule in node.point.cuts:
+            assert isinstance(rule, Rounded)
+            self.relaxation.add_cut(rule)
+
     def _inherited(self, point: Point, parent: Node) -> Point:
         """Give a case the prices of the one it is part of, if they prove more."""
         if point.value < parent.point.value:
             old = parent.point
-            point.value, point.prices, point.cuts = old.value, old.prices, old.cuts
-            point.split_prices = (*old.split_prices, 0.0)
+            proof = old.proof._replace(split_prices=(*old.proof.split_prices, 0.0))
+            point.value, point.proof = old.value, proof
         return point
 
     def _keep(self, node: Node) -> None:
@@ -231,7 +251,9 @@ class Tree:
     def _cut(self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""
         patience, last = PATIENCE, point
+        settled = SETTLED if self.pool.members.shape[1] > 2 else SETTLED_PAIRS
         for _ in range(rounds):
+            self.relaxation.drop_loose()
             cuts = violated_cuts(self.frame, self.pool.take(last.columns), last.x)
             if not any([self.relaxation.add_cut(rule) for rule in cuts[:CUTS_PER_ROUND]]):
                 break
@@ -240,7 +262,7 @@ class Tree:
                 break
             last, rise = tighter, tighter.value - point.value
             point = tighter if rise >= 0 else point
-            patience = patience - 1 if rise < SETTLED * abs(point.value) else PATIENCE
+            patience = patience - 1 if rise < settled * abs(point.value) else PATIENCE
             if not patience:
                 break
         return point

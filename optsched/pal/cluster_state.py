@@ -7,7 +7,7 @@ they are numbered in that order. So the order of nodes is that of their GPUs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,29 +36,49 @@ class Column(NamedTuple):
     starts: Indices
 
 
-class ClusterState:
-    """The free GPUs of an instance; at first all that may be used, whoever holds them now.
+class Gang(Protocol):
+    """What a rule has to know of a job; see `optsched.pal.instance.Job`."""
+
+    @property
+    def gpus(self) -> int:
+        """Size of the gang."""
+        ...
+
+    @property
+    def application_class(self) -> str:
+        """A class of the profile."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """A key of the penalties."""
+        ...
+
+    @property
+    def highest_level(self) -> str | None:
+        """Hard cap: the job stays within one domain of this level."""
+        ...
+
+
+class FreeGpus:
+    """Which GPUs of a tree of domains are free.
 
     Attributes
     ----------
+    levels
+        Names of the levels, from the lowest up.
     columns
-        The domains of each level, from the lowest up; the last one has a single domain.
+        The domains of each level; the last one has a single domain.
     free
         Shape (GPUs,): whether each GPU is free.
     """
 
-    def __init__(self, instance: PalInstance) -> None:
-        topology = instance.topology
-        self.gpus = topology.gpus
-        self.levels = topology.levels
-        self.columns = tuple(_column(column) for column in topology.ancestors.T)
-        self.number = {gpu: n for n, gpu in enumerate(self.gpus)}
-        self.free = np.zeros(len(self.gpus), dtype=np.bool_)
-        self.free[self.numbers(instance.free_gpus)] = True
-
-    def numbers(self, gpus: Iterable[str]) -> Indices:
-        """Return the numbers of GPUs, ascending."""
-        return np.sort(np.array([self.number[gpu] for gpu in gpus], dtype=np.intp))
+    def __init__(
+        self, levels: tuple[str, ...], columns: tuple[Column, ...], free: NDArray[np.bool_]
+    ) -> None:
+        self.levels = levels
+        self.columns = columns
+        self.free = free
 
     def take(self, gpus: Indices) -> None:
         """Mark GPUs as in use."""
@@ -95,7 +115,7 @@ class ClusterState:
         """Return the first free GPUs of nodes, so many of each as the shares (node, GPUs) say."""
         return np.concatenate([self.free_in(0, node)[:size] for node, size in shares])
 
-    def cap(self, job: Job) -> int:
+    def cap(self, job: Gang) -> int:
         """Return the number of the highest level at which a job's GPUs may meet."""
         if job.highest_level is None:
             return len(self.levels) - 1
@@ -105,6 +125,27 @@ class ClusterState:
         """Return the level of the lowest domain around GPUs whose numbers ascend."""
         first, last = gpus[0], gpus[-1]
         return next(n for n, c in enumerate(self.columns) if c.owner[first] == c.owner[last])
+
+    def _span(self, level: int, domain: int) -> tuple[int, int]:
+        starts = self.columns[level].starts
+        stop = starts[domain + 1] if domain + 1 < len(starts) else len(self.free)
+        return int(starts[domain]), int(stop)
+
+
+class ClusterState(FreeGpus):
+    """The free GPUs of an instance; at first all that may be used, whoever holds them now."""
+
+    def __init__(self, instance: PalInstance) -> None:
+        topology = instance.topology
+        self.gpus = topology.gpus
+        self.number = {gpu: n for n, gpu in enumerate(self.gpus)}
+        columns = tuple(column_of(column) for column in topology.ancestors.T)
+        super().__init__(topology.levels, columns, np.zeros(len(self.gpus), dtype=np.bool_))
+        self.free[self.numbers(instance.free_gpus)] = True
+
+    def numbers(self, gpus: Iterable[str]) -> Indices:
+        """Return the numbers of GPUs, ascending."""
+        return np.sort(np.array([self.number[gpu] for gpu in gpus], dtype=np.intp))
 
     def held(self, job: Job) -> Indices | None:
         """Return the GPUs that a running job can keep; None if it is waiting or has to move.
@@ -117,11 +158,6 @@ class ClusterState:
         if not self.free[gpus].all() or self.meeting_level(gpus) > self.cap(job):
             return None
         return gpus
-
-    def _span(self, level: int, domain: int) -> tuple[int, int]:
-        starts = self.columns[level].starts
-        stop = starts[domain + 1] if domain + 1 < len(starts) else len(self.free)
-        return int(starts[domain]), int(stop)
 
 
 def best_fit(counts: Indices, size: int) -> int | None:
@@ -157,6 +193,7 @@ def fewest_domains(counts: Indices, size: int) -> Iterator[tuple[int, int]]:
         size -= share
 
 
-def _column(domains: Indices) -> Column:
+def column_of(domains: Indices) -> Column:
+    """Return the column of a level from the domain around each GPU; those of one stand together."""
     is_first = np.r_[True, domains[1:] != domains[:-1]]
     return Column(np.cumsum(is_first) - 1, np.flatnonzero(is_first))

@@ -19,7 +19,7 @@ from optsched.pal.rounds import keep_running, place, place_with_preemption, plan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from optsched.pal.cluster_state import Indices
+    from optsched.pal.cluster_state import FreeGpus, Gang, Indices
     from optsched.pal.instance import Job, PalInstance
     from optsched.pal.plan import PalPlan
     from optsched.pal.rounds import Rule
@@ -30,26 +30,27 @@ if TYPE_CHECKING:
 def sticky(instance: PalInstance, rule: Rule) -> PalPlan | None:
     """Place waiting jobs beside running ones; only a job before them in the order preempts them."""
     state = ClusterState(instance)
-    return plan(instance, state, place_with_preemption(instance, state, rule))
+    running = keep_running(instance, state)
+    return plan(instance, state, place_with_preemption(instance.jobs, state, rule, running))
 
 
 def non_sticky(instance: PalInstance, rule: Rule) -> PalPlan | None:
     """Release all GPUs and place every job anew; one that gets its own GPUs again is not moved."""
     state = ClusterState(instance)
-    return plan(instance, state, place(instance, state, rule))
+    return plan(instance, state, place(instance.jobs, state, rule))
 
 
 def unmoved(instance: PalInstance, rule: Rule) -> PalPlan | None:
     """Place waiting jobs beside running ones, which keep their GPUs whatever happens."""
     state = ClusterState(instance)
     kept = keep_running(instance, state)
-    return plan(instance, state, place(instance, state, rule, kept))
+    return plan(instance, state, place(instance.jobs, state, rule, kept))
 
 
 # --- rules of PAL's baselines -----------------------------------------------------------------
 
 
-def consolidate(state: ClusterState, job: Job) -> Indices | None:
+def consolidate(state: FreeGpus, job: Gang) -> Indices | None:
     """Pick the node with the fewest free GPUs that suffice, else few nodes.
 
     Such a node with exactly as many comes first by itself. Where none suffices, GPUs come from the
@@ -75,9 +76,13 @@ def uniform(seed: int) -> Rule:
 
     Source: hal-uw/blox-pal, branch artifact, placement/random_sticky.py; caps are ours.
     """
-    generator = random.Random(seed)
+    return drawn_by(random.Random(seed))
 
-    def rule(state: ClusterState, job: Job) -> Indices | None:
+
+def drawn_by(generator: random.Random) -> Rule:
+    """Return the rule of `uniform` with a generator that may go on from round to round."""
+
+    def rule(state: FreeGpus, job: Gang) -> Indices | None:
         level = state.cap(job)
         counts = state.counts(level).tolist()
         fitting = [domain for domain, count in enumerate(counts) if count >= job.gpus]
@@ -99,7 +104,7 @@ def _drawn(generator: random.Random, items: list[int], weights: list[int]) -> in
 # --- rules of cluster managers ----------------------------------------------------------------
 
 
-def slurm(state: ClusterState, job: Job) -> Indices | None:
+def slurm(state: FreeGpus, job: Gang) -> Indices | None:
     """Pick the best fit of the lowest level with a domain that suffices, then few nodes in it.
 
     Inside, the node with the fewest free GPUs that suffice for what is left is the last one; until
@@ -117,7 +122,7 @@ def slurm(state: ClusterState, job: Job) -> Indices | None:
     return None
 
 
-def kueue(state: ClusterState, job: Job) -> Indices | None:
+def kueue(state: FreeGpus, job: Gang) -> Indices | None:
     """Pick the best fit of a level, then few domains in it, level by level down to the nodes.
 
     The level is that of the cap, which is Kueue's "required". A job without one "prefers" the
@@ -137,7 +142,7 @@ def kueue(state: ClusterState, job: Job) -> Indices | None:
 
 
 def _handed_down(
-    state: ClusterState, level: int, shares: list[tuple[int, int]]
+    state: FreeGpus, level: int, shares: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     for lower in range(level - 1, -1, -1):
         below: list[tuple[int, int]] = []
@@ -148,7 +153,7 @@ def _handed_down(
     return shares
 
 
-def _part(state: ClusterState, level: int, domains: range) -> Indices:
+def _part(state: FreeGpus, level: int, domains: range) -> Indices:
     return state.counts(level)[domains.start : domains.stop]
 
 
@@ -172,7 +177,7 @@ def gandiva(instance: PalInstance) -> PalPlan | None:
     """
     state = ClusterState(instance)
     kept = keep_running(instance, state)
-    chosen = place(instance, state, consolidate, kept)
+    chosen = place(instance.jobs, state, consolidate, kept)
     for n in _most_fragmented(state, kept):
         gpus = _together(state, instance.jobs[n], chosen[n])
         if gpus is not None and _saving(instance, state, instance.jobs[n], chosen[n], gpus) > 0:

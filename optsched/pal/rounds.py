@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from optsched.pal.plan import PalPlan, Placement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from optsched.pal.cluster_state import ClusterState, Indices
-    from optsched.pal.instance import Job, PalInstance
+    from optsched.pal.cluster_state import ClusterState, FreeGpus, Gang, Indices
+    from optsched.pal.instance import PalInstance
 
-    Rule = Callable[[ClusterState, Job], Indices | None]  # GPUs for a job; None if it cannot be
+    Rule = Callable[[FreeGpus, Gang], Indices | None]  # GPUs for a job; None if it cannot be
 
 
 def keep_running(instance: PalInstance, state: ClusterState) -> dict[int, Indices]:
@@ -33,13 +33,13 @@ def keep_running(instance: PalInstance, state: ClusterState) -> dict[int, Indice
 
 
 def place(
-    instance: PalInstance,
-    state: ClusterState,
+    jobs: Sequence[Gang],
+    state: FreeGpus,
     rule: Rule,
     chosen: dict[int, Indices] | None = None,
     order: Iterable[int] | None = None,
 ) -> dict[int, Indices]:
-    """Place jobs in an order, the instance's by default.
+    """Place jobs in an order, that of `jobs` by default.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ def place(
         GPUs by number of the job; jobs that could not be placed are missing.
     """
     placed = dict(chosen or {})
-    for n in range(len(instance.jobs)) if order is None else order:
-        if n in placed or state.room() < instance.jobs[n].gpus:
+    for n in range(len(jobs)) if order is None else order:
+        if n in placed or state.room() < jobs[n].gpus:
             continue
-        gpus = rule(state, instance.jobs[n])
+        gpus = rule(state, jobs[n])
         if gpus is not None:
             state.take(gpus)
             placed[n] = gpus
@@ -63,17 +63,21 @@ def place(
 
 
 def place_with_preemption(
-    instance: PalInstance, state: ClusterState, rule: Rule
+    jobs: Sequence[Gang], state: FreeGpus, rule: Rule, running: dict[int, Indices]
 ) -> dict[int, Indices]:
     """Place waiting jobs besides running ones, which may be preempted by those before them.
 
     Where a waiting job does not fit, running jobs behind it are preempted one by one from the end
     of the order until it does; they wait from then on, and are placed anew when it is their turn.
     If it never fits they stay.
+
+    Parameters
+    ----------
+    running
+        GPUs of running jobs by number of the job, in the order of `jobs`; not free in `state`.
     """
-    running = keep_running(instance, state)
     placed = dict(running)
-    for n, job in enumerate(instance.jobs):
+    for n, job in enumerate(jobs):
         if n in placed:
             continue
         gpus = rule(state, job)
@@ -87,7 +91,7 @@ def place_with_preemption(
 
 
 def _preempting(
-    state: ClusterState, job: Job, rule: Rule, placed: dict[int, Indices], later: list[int]
+    state: FreeGpus, job: Gang, rule: Rule, placed: dict[int, Indices], later: list[int]
 ) -> Indices | None:
     if state.room() + sum(len(placed[m]) for m in later) < job.gpus:
         return None
@@ -103,6 +107,17 @@ def _preempting(
     return None
 
 
+def longest_prefix(demands: Iterable[int], room: int) -> int:
+    """Return how many jobs from the first on fit into so many GPUs together."""
+    count = 0
+    for gpus in demands:
+        room -= gpus
+        if room < 0:
+            break
+        count += 1
+    return count
+
+
 def class_order(instance: PalInstance) -> list[int]:
     """Return the jobs in the order of the released PAL.
 
@@ -110,12 +125,7 @@ def class_order(instance: PalInstance) -> list[int]:
     GPUs, sorted by class in the order of the profile (PAL's A, B, C, D: the most variable first)
     and otherwise as it was; then the rest, which the release never reaches.
     """
-    left, prefix = len(instance.free_gpus), 0
-    for job in instance.jobs:
-        left -= job.gpus
-        if left < 0:
-            break
-        prefix += 1
+    prefix = longest_prefix((job.gpus for job in instance.jobs), len(instance.free_gpus))
     rank = {name: n for n, name in enumerate(instance.profile.classes)}
     first = sorted(range(prefix), key=lambda n: rank[instance.jobs[n].application_class])
     return [*first, *range(prefix, len(instance.jobs))]

@@ -15,18 +15,19 @@ from optsched.pal.cluster_state import ClusterState, best_fit
 from optsched.pal.rounds import class_order, keep_running, place, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from optsched.cluster.binning import Binned
-    from optsched.pal.cluster_state import Indices
-    from optsched.pal.instance import Job, PalInstance
+    from optsched.pal.cluster_state import FreeGpus, Gang, Indices
+    from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalPlan
     from optsched.pal.rounds import Rule
 
     Floats = NDArray[np.float64]
     Scores = Mapping[str, Floats]  # per class (GPUs,), in the order of `topology.gpus`
+    Penalties = Mapping[str, Sequence[float]]  # per model, one at each level
 
 # --- scores -----------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ def bin_scores(instance: PalInstance, binning: Callable[[Floats], Binned]) -> di
 class Ranking:
     """The GPUs of every domain from the best score for one class on; ties in order of GPUs."""
 
-    def __init__(self, state: ClusterState, scores: Floats) -> None:
+    def __init__(self, state: FreeGpus, scores: Floats) -> None:
         self.state = state
         self.scores = scores
         self._orders = [np.lexsort((scores, column.owner)) for column in state.columns]
@@ -79,7 +80,7 @@ class Ranking:
         return order[self.state.free[order]]
 
 
-def _rankings(state: ClusterState, scores: Scores) -> dict[str, Ranking]:
+def _rankings(state: FreeGpus, scores: Scores) -> dict[str, Ranking]:
     return {name: Ranking(state, row) for name, row in scores.items()}
 
 
@@ -97,15 +98,25 @@ def pm_first(instance: PalInstance, scores: Scores) -> PalPlan | None:
     placement/pmfirst.py. Caps and backfill are ours.
     """
     state = ClusterState(instance)
+    return _by_class(instance, state, pm_first_rule(state, scores))
+
+
+def pm_first_rule(state: FreeGpus, scores: Scores) -> Rule:
+    """Return the rule of `pm_first` for one round."""
     rankings = _rankings(state, scores)
 
-    def rule(state: ClusterState, job: Job) -> Indices | None:
+    def rule(state: FreeGpus, job: Gang) -> Indices | None:
         return _fastest(state, rankings[job.application_class], job)
 
-    return plan(instance, state, place(instance, state, rule, order=class_order(instance)))
+    return rule
 
 
-def _fastest(state: ClusterState, ranking: Ranking, job: Job) -> Indices | None:
+def _by_class(instance: PalInstance, state: ClusterState, rule: Rule) -> PalPlan | None:
+    placed = place(instance.jobs, state, rule, order=class_order(instance))
+    return plan(instance, state, placed)
+
+
+def _fastest(state: FreeGpus, ranking: Ranking, job: Gang) -> Indices | None:
     level = state.cap(job)
     worst_in = ranking.worst_of_best(level, job.gpus)
     domain = int(np.argmin(worst_in))
@@ -140,22 +151,27 @@ def pal(instance: PalInstance, scores: Scores) -> PalPlan | None:
     placement/pal.py. A penalty per model, caps and backfill are ours.
     """
     state = ClusterState(instance)
+    return _by_class(instance, state, pal_rule(state, scores, instance.penalties))
+
+
+def pal_rule(state: FreeGpus, scores: Scores, penalties: Penalties) -> Rule:
+    """Return the rule of `pal` for one round."""
     rankings = _rankings(state, scores)
 
-    def rule(state: ClusterState, job: Job) -> Indices | None:
+    def rule(state: FreeGpus, job: Gang) -> Indices | None:
         ranking = rankings[job.application_class]
         if job.gpus == 1:
             return _fastest(state, ranking, job)
-        penalty = instance.penalties[job.model]
+        penalty = penalties[job.model]
         within = penalty[0] * ranking.worst_of_best(0, job.gpus).min()
         across = penalty[-1] * ranking.worst_of_best(state.cap(job), job.gpus).min()
         pick = _within if within <= across else _fastest
         return pick(state, ranking, job)
 
-    return plan(instance, state, place(instance, state, rule, order=class_order(instance)))
+    return rule
 
 
-def _within(state: ClusterState, ranking: Ranking, job: Job) -> Indices | None:
+def _within(state: FreeGpus, ranking: Ranking, job: Gang) -> Indices | None:
     worst = ranking.worst_of_best(0, job.gpus).min()
     if np.isinf(worst):
         return None
@@ -179,8 +195,7 @@ def pal_multilevel(instance: PalInstance) -> PalPlan | None:
     Source: pal.md section 5, item 7; no published rule.
     """
     state = ClusterState(instance)
-    chosen = place(instance, state, _multilevel(instance, state), order=class_order(instance))
-    return plan(instance, state, chosen)
+    return _by_class(instance, state, _multilevel(instance, state))
 
 
 def pal_multilevel_sticky(instance: PalInstance) -> PalPlan | None:
@@ -188,16 +203,21 @@ def pal_multilevel_sticky(instance: PalInstance) -> PalPlan | None:
     state = ClusterState(instance)
     kept = keep_running(instance, state)
     rule = _multilevel(instance, state)
-    return plan(instance, state, place(instance, state, rule, kept, class_order(instance)))
+    return plan(instance, state, place(instance.jobs, state, rule, kept, class_order(instance)))
 
 
 def _multilevel(instance: PalInstance, state: ClusterState) -> Rule:
-    rankings = _rankings(state, raw_scores(instance))
+    return multilevel_rule(state, raw_scores(instance), instance.penalties)
 
-    def rule(state: ClusterState, job: Job) -> Indices | None:
+
+def multilevel_rule(state: FreeGpus, scores: Scores, penalties: Penalties) -> Rule:
+    """Return the rule of `pal_multilevel` for one round."""
+    rankings = _rankings(state, scores)
+
+    def rule(state: FreeGpus, job: Gang) -> Indices | None:
         ranking = rankings[job.application_class]
         least, found = np.inf, None
-        for level, penalty in enumerate(instance.penalties[job.model][: state.cap(job) + 1]):
+        for level, penalty in enumerate(penalties[job.model][: state.cap(job) + 1]):
             worst_in = ranking.worst_of_best(level, job.gpus)
             worst = worst_in.min()
             if penalty * worst < least:

@@ -1,7 +1,14 @@
 from .cluster import Cluster as Cluster
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
 from .decision import NOTHING as NOTHING
 from .decision import Decision as Decision
 from .decision import InvalidDecision as InvalidDecision
 from .decision import Policy as Policy
 from .decision import SolveRecord as SolveRecord
+from .metrics import METRICS as METRICS
+from .metrics import metrics_by as metrics_by
+from .run import Rollout as Rollout
+from .run import rollout as rollout
 from .scenario import Scenario as Scenario
+from .scenario import TraceSource as TraceSource

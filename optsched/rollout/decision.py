@@ -43,12 +43,19 @@ class Decision:
         Nodes to have rented from now on, where the cluster is rented; None leaves it.
     solves
         Calls of solvers, for the record.
+    pre_run
+        By waiting job the one GPU on which it is tried for `pre_run_us` (Philly's guideline to
+        catch early failures of gangs). A trial makes no progress. If the job's next attempt fails
+        within `pre_run_us` of running, that failure happens in the trial; otherwise the job is back
+        in the queue after `pre_run_us`, and in `View.arrived`.
     """
 
     place: Mapping[int, Sequence[int]] = field(default_factory=dict)
     stop: Sequence[int] = ()
     rent: int | None = None
     solves: Sequence[SolveRecord] = ()
+    pre_run: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    pre_run_us: int = 0
 
 
 NOTHING = Decision()

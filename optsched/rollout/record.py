@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -63,7 +65,13 @@ class JobsRecord:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """The cluster just after a decision."""
+    """The cluster just after a decision.
+
+    Attributes
+    ----------
+    busy_gpu_us, available_gpu_us, spent_gpu_us, energy_j
+        The integrals of `Record` from the start until now.
+    """
 
     now_us: int
     pending: int
@@ -74,6 +82,10 @@ class EpochRecord:
     power_w: float
     changes: int
     solves: tuple[SolveRecord, ...] = ()
+    busy_gpu_us: int = 0
+    available_gpu_us: int = 0
+    spent_gpu_us: int = 0
+    energy_j: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +113,7 @@ class Record:
     policy: str
     seed: int
     jobs: JobsRecord
-    epochs: tuple[EpochRecord, ...]
+    epochs: Sequence[EpochRecord]
     end_us: int
     busy_gpu_us: int
     available_gpu_us: int

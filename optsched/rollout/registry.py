@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,90 @@ class Entry:
     make: str
 
 
-ENTRIES: tuple[Entry, ...] = ()
+_POLICIES = "optsched.rollout.policies."
+_BLOX = "hal-uw/blox-pal, branch artifact, placement/"
+_PAL = "Jain et al., PAL, SC 2024, arXiv 2408.11919"
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "fifo",
+        "first in, first out, best fit; called at events it is fast",
+        "",
+        _POLICIES + "gangs:fifo",
+    ),
+    Entry(
+        "philly",
+        "gangs with relaxed locality and Philly's guidelines as switches",
+        "Jeon et al., USENIX ATC 2019",
+        _POLICIES + "philly:philly",
+    ),
+    Entry(
+        "las",
+        "least attained service, consolidated, preemptive",
+        "Gu et al., Tiresias, NSDI 2019; Blox",
+        _POLICIES + "rounds:las",
+    ),
+    Entry(
+        "srtf",
+        "shortest remaining time first, consolidated, preemptive",
+        "Blox, hal-uw/blox-pal, schedulers/",
+        _POLICIES + "rounds:srtf",
+    ),
+    Entry(
+        "tiresias",
+        "discretised least attained service, consolidated, preemptive",
+        "Gu et al., Tiresias, NSDI 2019",
+        _POLICIES + "rounds:tiresias",
+    ),
+    Entry(
+        "packed-sticky",
+        "in rounds: few nodes; running jobs stay",
+        _BLOX + "packing_sticky.py",
+        _POLICIES + "rounds:packed_sticky",
+    ),
+    Entry(
+        "packed-non-sticky",
+        "in rounds: few nodes, all jobs anew",
+        _BLOX + "packing_nonsticky.py",
+        _POLICIES + "rounds:packed_non_sticky",
+    ),
+    Entry(
+        "random-sticky",
+        "in rounds: any GPUs; running jobs stay",
+        _BLOX + "random_sticky.py",
+        _POLICIES + "rounds:random_sticky",
+    ),
+    Entry(
+        "random-non-sticky",
+        "in rounds: any GPUs, all jobs anew",
+        _BLOX + "random_nonsticky.py",
+        _POLICIES + "rounds:random_non_sticky",
+    ),
+    Entry(
+        "pm-first",
+        "in rounds: the fastest GPUs, class by class",
+        _PAL,
+        _POLICIES + "rounds:pm_first",
+    ),
+    Entry(
+        "pal-greedy",
+        "in rounds: PAL as published, class by class",
+        _PAL,
+        _POLICIES + "rounds:pal_greedy",
+    ),
+    Entry(
+        "pal-multilevel",
+        "in rounds: PAL over all levels of the topology",
+        "",
+        _POLICIES + "rounds:pal_multilevel",
+    ),
+    Entry(
+        "pal",
+        "in rounds: least total slowdown of all jobs at once, by the exact method",
+        _PAL,
+        _POLICIES + "rounds:pal",
+    ),
+)
 
 
 def entry(name: str) -> Entry:
@@ -73,7 +157,9 @@ def make(text: str, scenario: Scenario, seed: int = 0) -> Policy:
     try:
         return maker(scenario, seed, **options)
     except TypeError as error:
-        raise ValueError(f"policy '{text}': {error}") from error
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        told = f"there is no option '{unknown[1]}'" if unknown else str(error)
+        raise ValueError(f"policy '{text}': {told}") from error
 
 
 def _option(part: str) -> tuple[str, Any]:

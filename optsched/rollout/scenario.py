@@ -13,7 +13,15 @@ from optsched.cluster.power import GpuPower, NodePower, Share
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Name, Topology
 from optsched.eaco.interference import Interference
-from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive, html_rows
+from optsched.instance import (
+    CheckedDocument,
+    Document,
+    Fault,
+    NamedDocument,
+    NonNegative,
+    Positive,
+    html_rows,
+)
 from optsched.rollout.faults import scenario_faults
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -111,7 +119,7 @@ class Estimates(Document):
     """What policies are told about remaining run times."""
 
     kind: Literal["exact", "noisy", "history", "none"] = "exact"
-    sigma: NonNegative = Field(
+    sigma: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
         default=0.5, description="noisy: the truth times exp(sigma x a normal draw of the job)."
     )
 
@@ -122,7 +130,12 @@ class Events(Document):
     Source: 20 of 1,404 runs on Longhorn, factors 1.7 to 3.6 (hal-uw/blox-pal @8a59070).
     """
 
-    mean_between_s: Positive = Field(description="Mean time between events of one node.")
+    application_class: Name | None = Field(
+        default=None, description="Jobs of models of this class suffer; if none, all jobs do."
+    )
+    mean_between_s: Positive = Field(
+        description="Mean time from the end of one event of a node to the next."
+    )
     mean_length_s: Positive
     factor: Annotated[tuple[Positive, Positive], Field(description="Uniform between these.")] = (
         1.7,
@@ -146,14 +159,17 @@ class TraceSource(Document):
     jobs: Count | None = None
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     options: dict[str, float | int | str | bool] = Field(
-        default={}, description="Further options of the generator, such as `load`."
+        default={}, description="Further ones of the generator or format, such as `load`."
     )
     file: Name | None = Field(default=None, description="Relative to the scenario's file.")
     format: Name | None = Field(default=None, description="See `optsched trace import`.")
-    workload: int | None = Field(default=None, description="Of several in one file.")
+    workload: int | Name | None = Field(default=None, description="Of several in one file.")
+    drop_larger: bool = Field(
+        default=False, description="Leave out the jobs that ask for more GPUs than there are."
+    )
 
 
-class Scenario(CheckedDocument):
+class Scenario(NamedDocument):
     """A cluster, a trace of jobs and the physics between them: everything of a rollout but policy.
 
     Source of the world it imitates: Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters
@@ -161,9 +177,7 @@ class Scenario(CheckedDocument):
     """
 
     schema_id: Literal["optsched/scenario/1"] = Field(default="optsched/scenario/1", alias="schema")
-    name: str = "unnamed"
-    description: str = ""
-    source: str = ""
+    description: str = Field(default="", description="What it imitates, in a sentence or two.")
     policies: tuple[Name, ...] = Field(
         default=("fifo",), description="Those that `compare` runs if none is named."
     )
@@ -209,10 +223,19 @@ class Scenario(CheckedDocument):
     @classmethod
     def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
         """Yield the faults that concern several fields; bears fields of wrong types."""
-        for key, part in (("topology", Topology), ("profile", Profile)):
-            if isinstance(document.get(key), Mapping):
-                inner = part.document_faults(document[key])
-                yield from (((key, *path), text) for path, text in inner)
+        parts: dict[tuple[str, ...], type[CheckedDocument]] = {
+            ("topology",): Topology,
+            ("profile",): Profile,
+            ("sharing", "interference"): Interference,
+            ("power", "gpu"): GpuPower,
+            ("power", "node"): NodePower,
+        }
+        for path, part in parts.items():
+            inner: Any = document
+            for key in path:
+                inner = inner.get(key) if isinstance(inner, Mapping) else None
+            if isinstance(inner, Mapping):
+                yield from (((*path, *tail), text) for tail, text in part.document_faults(inner))
         yield from scenario_faults(document)
 
     @cached_property

@@ -47,6 +47,19 @@ class View(Protocol):
         ...
 
     @property
+    def failed(self) -> Sequence[int]:
+        """Jobs of which an attempt failed since the last call: they hold no GPUs any more.
+
+        Each is in `arrived` when it is back in the queue, or in `ended`.
+        """
+        ...
+
+    @property
+    def advanced(self) -> Sequence[int]:
+        """Jobs that went on to their next phase since the last call."""
+        ...
+
+    @property
     def pending(self) -> Integers:
         """Waiting jobs, in the order of submission."""
         ...

@@ -1,3 +1,15 @@
+from .acceptance import philly_acceptance as philly_acceptance
+from .generators import GENERATORS as GENERATORS
+from .generators import generate as generate
+from .generators import options_of as options_of
+from .importers import FORMATS as FORMATS
+from .importers import import_trace as import_trace
+from .jsontrace import read_trace as read_trace
+from .jsontrace import write_trace as write_trace
+from .step_time import STEP_TIMES as STEP_TIMES
+from .step_time import StepTime as StepTime
+from .step_time import pollux_speedups as pollux_speedups
+from .summary import seen_us as seen_us
 from .trace import FAILED as FAILED
 from .trace import KILLED as KILLED
 from .trace import PASSED as PASSED

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
@@ -57,6 +59,8 @@ class Trace:
     failures
         By job: its attempts that fail, in order, whatever the policy does. After the last one a
         failed job ends; others then run to their end.
+    notes
+        What an importer left out or had to interpret, one line each with its count.
     """
 
     name: str
@@ -71,6 +75,7 @@ class Trace:
     utilization: Floats
     deadline_us: Integers
     failures: dict[int, tuple[Failure, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -97,7 +102,7 @@ class Trace:
         )
 
 
-def trace_of(name: str, source: str, columns: dict[str, Any]) -> Trace:
+def trace_of(name: str, source: str, columns: dict[str, Any], notes: Sequence[str] = ()) -> Trace:
     """Return a trace from columns, sorted by submission and shifted to begin at 0.
 
     Parameters
@@ -106,6 +111,8 @@ def trace_of(name: str, source: str, columns: dict[str, Any]) -> Trace:
         `submit_s`, `gpus` and `run_s`, each of one entry per job; optionally `ids`, `model`,
         `queue`, `status` (words), `utilization`, `deadline_s` (NaN for none; on the clock of
         `submit_s`) and `failures` (per job a sequence of `Failure`).
+    notes
+        What was left out or interpreted, a line for each.
     """
     import numpy as np
 
@@ -137,6 +144,7 @@ def trace_of(name: str, source: str, columns: dict[str, Any]) -> Trace:
         utilization=_fixed(utilization[order]),
         deadline_us=_fixed(late[order].astype(np.int64)),
         failures={n: tuple(given[old]) for n, old in enumerate(order) if given[old]},
+        notes=tuple(notes),
     )
 
 

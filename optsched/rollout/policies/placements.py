@@ -1,0 +1,156 @@
+"""Placements of a round: the rules of the room PAL, on the jobs and the cluster of a rollout."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from optsched.cluster import binning
+from optsched.pal import packing, variability
+from optsched.pal.rounds import place, place_with_preemption
+from optsched.problems import UnknownNameError
+from optsched.rollout.policies.batch import Placed
+
+if TYPE_CHECKING:
+    from optsched.pal.cluster_state import FreeGpus
+    from optsched.pal.rounds import Rule
+    from optsched.rollout.policies.batch import Batch
+
+BINNINGS = {
+    "released": binning.kmeans_as_released,
+    "silhouette": binning.kmeans_by_silhouette,
+    "exact": binning.exact,
+}
+
+
+class Placement(Protocol):
+    """Gives GPUs to the jobs of a batch; must be picklable.
+
+    Attributes
+    ----------
+    sticky
+        Whether running jobs behind the admitted ones go on where they are.
+    settled
+        Whether a batch that holds its GPUs already is left alone.
+    """
+
+    sticky: bool
+    settled: bool
+
+    def place(self, batch: Batch) -> Placed:
+        """Return GPUs for the jobs of a batch."""
+        ...
+
+
+class Rules(Protocol):
+    """Makes the rule of a round, and says in which order it takes jobs."""
+
+    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
+        """Return the rule for one round."""
+        ...
+
+    def order(self, batch: Batch) -> list[int]:
+        """Return the places in the batch, the job that chooses first first."""
+        ...
+
+
+class Consolidate:
+    """Few nodes, by `packing.consolidate`."""
+
+    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
+        """Return the rule for one round."""
+        return packing.consolidate
+
+    def order(self, batch: Batch) -> list[int]:
+        """Return the places in the batch as they are."""
+        return list(range(len(batch.jobs)))
+
+
+class Uniform(Consolidate):
+    """All sets of GPUs with equal probability, by `packing.uniform`."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = random.Random(seed)
+
+    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
+        """Return the rule for one round; the generator goes on from round to round."""
+        return packing.drawn_by(self.generator)
+
+
+@dataclass
+class ByClass:
+    """Rules by slowdowns: jobs choose in the order of their classes."""
+
+    bins: str = "released"
+
+    def __post_init__(self) -> None:
+        if self.bins not in BINNINGS:
+            raise UnknownNameError("binning", self.bins, list(BINNINGS))
+
+    def scores(self, batch: Batch) -> dict[str, variability.Floats]:
+        """Return the values of bins by class."""
+        return batch.world.scores(BINNINGS[self.bins])
+
+    def order(self, batch: Batch) -> list[int]:
+        """Return the places in the batch by class."""
+        return batch.class_order()
+
+
+class PmFirst(ByClass):
+    """The fastest GPUs, by `variability.pm_first`."""
+
+    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
+        """Return the rule for one round."""
+        return variability.pm_first_rule(state, self.scores(batch))
+
+
+class Pal(ByClass):
+    """The least product of locality penalty and worst score, by `variability.pal`."""
+
+    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
+        """Return the rule for one round."""
+        return variability.pal_rule(state, self.scores(batch), batch.penalties)
+
+
+class PalMultilevel(ByClass):
+    """The least product over all levels, by `variability.pal_multilevel`."""
+
+    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
+        """Return the rule for one round."""
+        return variability.multilevel_rule(state, self.scores(batch), batch.penalties)
+
+
+@dataclass
+class NonSticky:
+    """All GPUs are released, and every job is placed anew."""
+
+    rules: Rules
+    settled: bool = True
+    sticky: bool = field(default=False, init=False)
+
+    def place(self, batch: Batch) -> Placed:
+        """Return GPUs for the jobs of a batch."""
+        state = batch.state()
+        rule = self.rules.rule(batch, state)
+        return Placed(place(batch.gangs, state, rule, order=self.rules.order(batch)))
+
+
+@dataclass
+class Sticky:
+    """Running jobs keep their GPUs unless a waiting one before them needs them."""
+
+    rules: Rules
+    settled: bool = field(default=True, init=False)
+    sticky: bool = field(default=True, init=False)
+
+    def place(self, batch: Batch) -> Placed:
+        """Return GPUs for the jobs of a batch."""
+        state = batch.state()
+        running = {n: np.array(held) for n, held in enumerate(batch.held) if held}
+        for gpus in running.values():
+            state.take(gpus)
+        rule = self.rules.rule(batch, state)
+        return Placed(place_with_preemption(batch.gangs, state, rule, running))

@@ -1,0 +1,191 @@
+"""Policies that place jobs in rounds: an order, who is admitted, and a placement.
+
+Source: the rounds of Blox and of its fork for PAL, hal-uw/blox-pal, branch artifact: the longest
+prefix of the order whose gangs fit together is placed, and nothing is placed behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.policies import orders
+from optsched.rollout.policies.batch import Batch, World
+from optsched.rollout.policies.placements import (
+    Consolidate,
+    NonSticky,
+    Pal,
+    PalMultilevel,
+    PmFirst,
+    Sticky,
+    Uniform,
+)
+
+if TYPE_CHECKING:
+    from optsched.rollout.policies.batch import Placed
+    from optsched.rollout.policies.placements import Placement
+    from optsched.rollout.scenario import Scenario
+    from optsched.rollout.view import View
+
+
+class Rounds:
+    """At every call the first jobs of an order get GPUs by a placement.
+
+    Parameters
+    ----------
+    backfill
+        Whether jobs that fit may overtake a gang that does not.
+    every_epoch
+        Whether it wants to be called when nothing has changed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        order: orders.Order,
+        placement: Placement,
+        *,
+        backfill: bool = False,
+        every_epoch: bool = False,
+    ) -> None:
+        self.name = name
+        self.order = order
+        self.placement = placement
+        self.backfill = backfill
+        self.every_epoch = every_epoch
+        self._world: World | None = None
+        self._last: tuple[list[int], list[bool]] | None = None
+
+    def decide(self, view: View) -> Decision:
+        """Place the admitted jobs; running ones that are not among them are stopped."""
+        if self._world is None:
+            self._world = World(view)
+        running = view.running.tolist()
+        active = self.order.sort(view, [*running, *view.pending.tolist()])
+        chosen = self._admitted(view, active)
+        if self.placement.sticky:
+            kept = {*chosen, *running}
+            chosen = [job for job in active if job in kept]
+        held = [view.gpus_of(job) for job in chosen]
+        last, self._last = self._last, (chosen, list(view.ready))
+        if self.placement.settled and last == self._last and all(held):
+            return NOTHING
+        batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready))
+        return _difference(batch, self.placement.place(batch), running)
+
+    def _admitted(self, view: View, active: list[int]) -> list[int]:
+        """Return the jobs that get GPUs, in order; one over its queue's quota holds up no other."""
+        room = sum(size for size, ready in zip(view.cluster.size, view.ready, strict=True) if ready)
+        quotas = dict(view.scenario.quotas)
+        full: set[str] = set()
+        admitted = []
+        for job in active:
+            size, queue = view.demand(job), view.queue(job)
+            if queue in full:
+                continue
+            if size > quotas.get(queue, size):
+                if not self.backfill:
+                    full.add(queue)
+                continue
+            if size > room:
+                if self.backfill:
+                    continue
+                break
+            room -= size
+            if queue in quotas:
+                quotas[queue] -= size
+            admitted.append(job)
+        return admitted
+
+
+def _difference(batch: Batch, placed: Placed, running: list[int]) -> Decision:
+    places = {}
+    for n, indices in placed.gpus.items():
+        gpus = tuple(sorted(indices.tolist()))
+        if gpus != batch.held[n]:
+            places[batch.jobs[n]] = gpus
+    kept = {batch.jobs[n] for n in placed.gpus}
+    stops = tuple(job for job in running if job not in kept)
+    return Decision(place=places, stop=stops, solves=tuple(placed.solves))
+
+
+# --- policies ---------------------------------------------------------------------------------
+
+
+def packed_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+    """Consolidate waiting jobs; running ones keep their GPUs."""
+    return _rounds("packed-sticky", Sticky(Consolidate()), **options)
+
+
+def packed_non_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+    """Consolidate all jobs anew in every round."""
+    return _rounds("packed-non-sticky", NonSticky(Consolidate()), **options)
+
+
+def random_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+    """Draw the GPUs of waiting jobs; running ones keep theirs."""
+    return _rounds("random-sticky", Sticky(Uniform(seed)), **options)
+
+
+def random_non_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+    """Draw the GPUs of all jobs anew in every round, also if nothing has changed."""
+    policy = _rounds("random-non-sticky", NonSticky(Uniform(seed), settled=False), **options)
+    policy.every_epoch = True
+    return policy
+
+
+def pm_first(scenario: Scenario, seed: int, *, bins: str = "released", **options: Any) -> Rounds:
+    """Give jobs the fastest GPUs, class by class."""
+    return _rounds("pm-first", NonSticky(PmFirst(bins)), **options)
+
+
+def pal_greedy(scenario: Scenario, seed: int, *, bins: str = "released", **options: Any) -> Rounds:
+    """Trade speed for locality, class by class."""
+    return _rounds("pal-greedy", NonSticky(Pal(bins)), **options)
+
+
+def pal_multilevel(scenario: Scenario, seed: int, *, bins: str = "exact", **options: Any) -> Rounds:
+    """Trade speed for locality at all levels of the topology."""
+    return _rounds("pal-multilevel", NonSticky(PalMultilevel(bins)), **options)
+
+
+def pal(
+    scenario: Scenario,
+    seed: int,
+    *,
+    weights: str = "equal",
+    gap: float = 1e-3,
+    work: int = 0,
+    time_limit_s: float = 60.0,
+    **options: Any,
+) -> Rounds:
+    """Place the admitted jobs at least total cost; see `pal_exact.Exact`."""
+    from optsched.rollout.policies.pal_exact import Exact
+
+    placement = Exact(weights, gap=gap, work=work, time_limit_s=time_limit_s, seed=seed)
+    return _rounds("pal", placement, **options)
+
+
+def las(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+    """Least attained service first; running jobs keep their GPUs or are stopped."""
+    return _rounds("las", Sticky(Consolidate()), order="las", **options)
+
+
+def srtf(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+    """Shortest remaining time first; running jobs keep their GPUs or are stopped."""
+    return _rounds("srtf", Sticky(Consolidate()), order="srtf", **options)
+
+
+def tiresias(scenario: Scenario, seed: int, *, backfill: bool = True, **options: Any) -> Rounds:
+    """Tiresias' discretised 2D-LAS, by default with jobs that fit overtaking others."""
+    placement = Sticky(Consolidate())
+    return _rounds("tiresias", placement, order="tiresias", backfill=backfill, **options)
+
+
+def _rounds(
+    name: str, placement: Placement, *, order: str = "fifo", backfill: bool = False, **options: Any
+) -> Rounds:
+    """Return a policy; further options are those of the order."""
+    chosen = orders.order(order, **options)
+    changing = order != "fifo"
+    return Rounds(name, chosen, placement, backfill=backfill, every_epoch=changing)

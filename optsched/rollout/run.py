@@ -1,0 +1,191 @@
+"""rollout(): one policy over one trace."""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.instance import html_rows
+from optsched.rollout.checkpoint import key_of, run_in_folder
+from optsched.rollout.jobs import jobs_of, scenario_of, with_trace
+from optsched.rollout.metrics import METRICS, metrics, metrics_by
+from optsched.rollout.outputs import epochs_frame, intervals_frame, jobs_frame, timing
+from optsched.rollout.registry import make
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from optsched.rollout.decision import Policy
+    from optsched.rollout.engine import Engine
+    from optsched.rollout.jobs import TraceLike
+    from optsched.rollout.record import Record
+    from optsched.rollout.scenario import Scenario
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """The outcome of one policy on one trace.
+
+    Attributes
+    ----------
+    record
+        What everything else is computed from, in whole microseconds.
+    wall_s
+        Seconds that it took.
+    """
+
+    record: Record
+    wall_s: float
+
+    @cached_property
+    def metrics(self) -> dict[str, float | int | None]:
+        """The metrics, by name; `optsched.rollout.METRICS` says what each is."""
+        return metrics(self.record)
+
+    def metrics_of(self, first: int, last: int) -> dict[str, float | int | None]:
+        """Return the metrics of the jobs first, ..., last - 1, to drop warm-up and drain."""
+        return metrics(self.record, (first, last))
+
+    def metrics_by(self) -> pd.DataFrame:
+        """Return the metrics of jobs by class of size and by status."""
+        return metrics_by(self.record)
+
+    def jobs(self) -> pd.DataFrame:
+        """Return one row per job, with times in seconds."""
+        return jobs_frame(self.record)
+
+    def epochs(self) -> pd.DataFrame:
+        """Return one row per decision."""
+        return epochs_frame(self.record)
+
+    def intervals(self) -> pd.DataFrame:
+        """Return which job held which GPUs and when, if `keep_intervals` was asked for."""
+        return intervals_frame(self.record)
+
+    def timing(self) -> dict[str, Any]:
+        """Return the seconds that the rollout and its solvers took."""
+        return timing(self.record, self.wall_s)
+
+    def plot(self) -> Figure:
+        """Draw JCTs, utilisation, cost and power; see `optsched.rollout.plot` for each of them."""
+        from optsched.rollout.plot import overview
+
+        return overview({self.record.policy: self.record})
+
+    def summary(self) -> dict[str, str]:
+        """Return what was run, and its metrics as text, by name."""
+        record = self.record
+        head = {"scenario": record.scenario.name, "trace": record.trace.name}
+        head |= {"policy": record.policy, "seed": str(record.seed)}
+        return head | {key: metric_text(value) for key, value in self.metrics.items()}
+
+    def __str__(self) -> str:
+        rows = self.summary()
+        width = max(map(len, rows))
+        return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
+
+    def __repr__(self) -> str:
+        record = self.record
+        jct = metric_text(self.metrics["jct_mean_s"])
+        return (
+            f"<Rollout of {record.policy} on {record.scenario.name}: "
+            f"{len(record.trace)} jobs, mean JCT {jct} s>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = self.summary()
+        return html_rows({key: _with_meaning(key, text) for key, text in rows.items()})
+
+
+def rollout(
+    scenario: Scenario | str | Path,
+    policy: str | Policy = "fifo",
+    *,
+    trace: TraceLike | None = None,
+    seed: int = 0,
+    output: str | Path | None = None,
+    resume: bool = False,
+    progress: Callable[[float], None] | None = None,
+    keep_intervals: bool = False,
+) -> Rollout:
+    """Run a policy over a trace of jobs on a simulated cluster.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, its file, or the name of a bundled one such as ``"philly-small"``.
+    policy
+        A name with options, such as ``"fifo:relax_s=600"`` (`optsched policies` lists them), or a
+        policy of your own, which is copied first.
+    trace
+        Instead of the scenario's own: a trace, a source of one (file, format, workload), or a file
+        that `optsched trace` wrote.
+    seed
+        Seed of everything that is drawn, the trace included where it is generated.
+    output
+        Folder for summary.json, jobs.csv, epochs.csv and timing.json. A checkpoint is kept there
+        until the end.
+    resume
+        Whether to go on from the checkpoint in `output`; the files are the same as without a break.
+    progress
+        Called now and then with the share of jobs that have ended.
+    keep_intervals
+        Whether to keep which job held which GPUs and when.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such policy.
+    InstanceError, OSError
+        If the scenario or trace cannot be read.
+    InvalidDecision
+        If the policy breaks a rule of the cluster.
+    ValueError
+        If a job asks for more GPUs than there are, an option is unknown, or `resume` meets the
+        checkpoint of another rollout.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> result = optsched.rollout("philly-small", policy="fifo")
+    >>> result.metrics["jobs"]
+    400
+    """
+    from optsched.rollout.engine import Engine
+
+    where = with_trace(scenario_of(scenario), trace)
+    made = make(policy, where, seed) if isinstance(policy, str) else deepcopy(policy)
+    jobs = jobs_of(where, trace, seed)
+    label = policy if isinstance(policy, str) else policy.name
+
+    def start() -> Engine:
+        return Engine(where, jobs, made, seed, keep_intervals)
+
+    if resume and output is None:
+        raise ValueError("resume: name the output folder of the rollout that is to go on")
+    if output is None:
+        begun = time.monotonic()
+        return Rollout(replace(start().run(progress), policy=label), time.monotonic() - begun)
+    key = key_of(where, jobs, label, seed, keep_intervals)
+    record, seconds = run_in_folder(start, Path(output), key, resume, progress)
+    return Rollout(record, seconds)
+
+
+def metric_text(value: float | int | None) -> str:
+    """Write a metric for a reader: whole numbers whole, others to four digits or more."""
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:,.4g}"
+
+
+def _with_meaning(key: str, text: str) -> str:
+    return f"{text}  ({METRICS[key]})" if key in METRICS else text
