@@ -5,6 +5,9 @@ from .check import Violation as Violation
 from .check import check as check
 from .check import verify as verify
 from .export import export as export
+from .frontier import frontier as frontier
+from .frontier_points import Frontier as Frontier
+from .frontier_points import read_frontier as read_frontier
 from .instance import Instance as Instance
 from .instance import InstanceError as InstanceError
 from .instance import known_values as known_values

@@ -125,6 +125,17 @@ class NamedDocument(CheckedDocument):
         InstanceError
             If a path leads nowhere or the changed document is not valid.
         """
+        document = self.changed_document(changes)
+        return type(self).from_document(document, origin=f"{self.name} after the change of fields")
+
+    def changed_document(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the document with fields changed as by `changed`, not yet validated.
+
+        Raises
+        ------
+        InstanceError
+            If a path leads nowhere.
+        """
         document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         faults = []
         for path, value in changes.items():
@@ -135,7 +146,7 @@ class NamedDocument(CheckedDocument):
                 faults.append(f"{path}: {error.args[0]}")
         if faults:
             raise InstanceError("change of fields", faults)
-        return type(self).from_document(document, origin=f"{self.name} after the change of fields")
+        return document
 
 
 class Instance(NamedDocument):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -64,6 +64,10 @@ def _no_scale(instance: Any) -> float:
     return 0.0
 
 
+def _value_by_value(instance: Any, path: str, values: Sequence[float]) -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Problem:
     """The furniture of one problem: its nouns, its methods and its judge.
@@ -91,6 +95,9 @@ class Problem:
     plot
         (instance, plan, axes or None) -> the axes with a picture of the plan; None if the problem
         has no picture.
+    at_once
+        (instance, path of a field, values) -> the least objective at every value, or why there is
+        none; None if it has to be solved value by value.
     """
 
     name: str
@@ -112,6 +119,7 @@ class Problem:
     decisions: Callable[[Any, Any], list[dict[str, str]]]
     gap_scale: Callable[[Any], float] = _no_scale
     plot: Callable[[Any, Any, Axes | None], Axes] | None = None
+    at_once: Callable[[Any, str, Sequence[float]], list[float | str] | None] = _value_by_value
 
     def method(self, name: str) -> Method:
         """Look a method up by its name."""

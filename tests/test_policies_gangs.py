@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 
 from optsched.cluster.topology import Topology
 from optsched.rollout.cluster import Cluster
+from optsched.rollout.engine import Engine
 from optsched.rollout.policies.gangs import Gangs, fifo
 from optsched.rollout.policies.nodes import FreeNodes, members
 from optsched.rollout.policies.philly import USER_ERRORS, Philly
+from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
+from optsched.traces.generators import generate
 from optsched.traces.philly_figures import REASONS
+from optsched.traces.trace import STATUSES, US, Failure, trace_of
 from rollout_stub import StubView, scenario
 from strategies import law
 
@@ -293,3 +297,64 @@ def test_random_days(name, data):
             assert waiting[0] > view.free.sum()
         if name == "backfill" and waiting and not quotas:
             assert min(waiting) > view.free.sum()
+
+
+# --- in the engine ------------------------------------------------------------------------------
+
+
+def rolled(policy, world, **columns):
+    """Return the record of a rollout of a few jobs."""
+    trace = trace_of("few jobs", "by hand", columns)
+    return Engine(world, trace, make(policy, world), seed=0).run()
+
+
+EARLY = {
+    "submit_s": [0],
+    "gpus": [4],
+    "run_s": [1000],
+    "failures": [(Failure("Syntax error", 60 * US),)],
+}
+
+
+def test_a_trial_saves_three_of_four_gpus():
+    """It fails after 60 s on one GPU, passes the next trial of 100 s, and runs for 1,000 s."""
+    world = scenario(nodes=1, width=4)
+    plain = rolled("philly", world, **EARLY).jobs
+    tried = rolled("philly:pre_run=true,pre_run_s=100", world, **EARLY).jobs
+    assert plain.end_us.tolist() == [1060 * US]
+    assert plain.lost_gpu_us.tolist() == [240 * US]
+    assert tried.end_us.tolist() == [1160 * US]
+    assert (tried.allocated_gpu_us - tried.useful_gpu_us).tolist() == [160 * US]
+    assert tried.failures.tolist() == [1]
+
+
+def test_a_job_that_is_not_tried_again_has_failed():
+    world = scenario(nodes=1, width=4)
+    record = rolled("philly:stop_retrying=true", world, **EARLY)
+    assert record.jobs.end_us.tolist() == [60 * US]
+    assert STATUSES[record.jobs.outcome[0]] == "failed"
+
+
+def test_a_gang_gets_its_locality_or_relaxes_at_an_epoch():
+    """Two GPUs stand apart until 300 s; after 120 s of waiting the gang takes them."""
+    columns = {"submit_s": [0, 0, 10], "gpus": [3, 3, 2], "run_s": [300, 300, 50]}
+    world = scenario(nodes=2, width=4, epoch_s=60)
+    starts = {
+        relax_s: rolled(f"fifo:relax_s={relax_s}", world, **columns).jobs.first_start_us[2] / US
+        for relax_s in (0, 120, 600)
+    }
+    assert starts == {0: 10, 120: 180, 600: 300}
+
+
+@pytest.mark.parametrize("guideline", ["dedicated", "defragment", "pre_run", "stop_retrying"])
+def test_guidelines_on_a_generated_trace(guideline):
+    """All jobs end, whichever is switched on, and the same seed gives the same schedule."""
+    options = {"load": 0.9, "gpus": 32, "max_gpus": 16}
+    trace = generate("philly-atc19", 80, 3, **options)
+    world = scenario(nodes=4, width=8, epoch_s=300, costs={"restore_s": 30})
+    runs = [
+        Engine(world, trace, make(f"philly:{guideline}=true", world), seed=0).run()
+        for _ in range(2)
+    ]
+    assert (runs[0].jobs.end_us >= 0).all()
+    assert (runs[0].jobs.end_us == runs[1].jobs.end_us).all()

@@ -12,3 +12,4 @@ from .plan import BoaCertificate as BoaCertificate
 from .plan import BoaPlan as BoaPlan
 from .plan import ClassPlan as ClassPlan
 from .plan import WidthSequence as WidthSequence
+from .plot import plot_speedups as plot_speedups

@@ -13,7 +13,10 @@ from optsched.problems import Method, Problem
 from optsched.result import figure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from optsched.result import Result
     from optsched.solve import Search
@@ -126,6 +129,37 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
     return exact.certify(instance, search)
 
 
+def at_once(
+    instance: BoaInstance, path: str, values: Sequence[float]
+) -> list[float | str] | None:
+    """Return the least mean JCT at every budget, or why there is none.
+
+    Only for mixed widths without rescaling, which one sort solves for all budgets, in floats; None
+    otherwise.
+    """
+    from optsched.boa.hull import frontier
+
+    rescaled = any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes)
+    if path != "budget_gpus" or instance.budget_gpus is None or instance.widths != "mixed":
+        return None
+    if rescaled:
+        return None
+    whole = frontier(instance)
+    least = float(whole.gpus[0])
+    found: list[float | str] = []
+    for budget, jct in zip(values, whole.mean_jct_s(values).tolist(), strict=True):
+        text = f"the budget of {budget!r} GPUs is below the least possible cost of {least!r} GPUs"
+        found.append(jct if budget >= least else text)
+    return found
+
+
+def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
+    """Draw the widths; see `optsched.boa.plot.plot`."""
+    from optsched.boa.plot import plot as draw
+
+    return draw(instance, plan, ax)
+
+
 def _greedy(name: str, summary: str, source: str) -> Method:
     function = name.replace("-", "_")
     return Method(name, "greedy", summary, source, f"optsched.boa.heuristics:{function}")
@@ -178,4 +212,6 @@ PROBLEM = Problem(
     summary=summary,
     headline=headline,
     decisions=decisions,
+    plot=plot,
+    at_once=at_once,
 )

@@ -243,6 +243,6 @@ class Dispatch:
             if begin + left < done:
                 events.add(begin + max(0, left), FAILURE, job)
                 return
-        if not goal:
+        if not goal and self.ends_at_us > 1:
             done = -(-done // self.ends_at_us) * self.ends_at_us
         events.add(done, FINISH, job)

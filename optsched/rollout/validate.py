@@ -65,20 +65,20 @@ class Rules:
         InvalidDecision
             If it breaks a rule.
         """
-        state = self.state
+        held, demand = self.state.gpus_of, self.state.demand
         stops = [self._stopped(job) for job in decision.stop]
         places = []
         for job, gpus in decision.place.items():
-            self._check_placed(job)
+            self._status(job)
             chosen = self._gpus(job, gpus)
-            if chosen == state.gpus_of[job]:
+            if chosen == held[job]:
                 continue
-            self._check_width(job, len(chosen))
+            if len(chosen) != demand[job]:
+                self._check_width(job, len(chosen))
             places.append((job, chosen))
-        trials = []
-        if decision.pre_run:
-            trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
-        self._check_named_once(decision)
+        trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
+        if stops or trials:
+            self._check_named_once(decision)
         found = Changes(stops, places, trials)
         if self.quotas:
             self._check_quotas(found)
@@ -113,9 +113,6 @@ class Rules:
             raise InvalidDecision("not-running", f"{self._job(job)} holds no GPUs to give up")
         return index(job)
 
-    def _check_placed(self, job: int) -> None:
-        self._status(job)
-
     def _trial(self, job: int, gpus: Sequence[int], decision: Decision) -> tuple[int, Gpus]:
         if self._status(job) != WAITING:
             raise InvalidDecision("not-waiting", f"{self._job(job)} runs: no trial of it")
@@ -129,20 +126,15 @@ class Rules:
 
     def _check_named_once(self, decision: Decision) -> None:
         named = len(decision.stop) + len(decision.place) + len(decision.pre_run)
-        if named < 2 or named == len(decision.place):
-            return
         distinct = {*decision.stop, *decision.place, *decision.pre_run}
         if len(distinct) != named:
             raise InvalidDecision("repeated-job", "a job is named twice")
 
     def _check_width(self, job: int, width: int) -> None:
-        demand = self.state.demand[job]
-        if width == demand:
-            return
         tables = self.widths.get(self.trace.model[job], ())
         if any(width in widths for widths in tables):
             return
-        text = f"{self._job(job)} needs {demand} GPUs, not {width}"
+        text = f"{self._job(job)} needs {self.state.demand[job]} GPUs, not {width}"
         if tables:
             text = f"{self._job(job)} cannot run on {width} GPUs: no phase of its model has it"
         raise InvalidDecision("gang-size", text)

@@ -56,6 +56,7 @@ class Waiting:
         self.fragmentation = [0] * len(queues)
         self.read_at = [0] * len(queues)
         self.since = [0] * len(queues)
+        self._free = -1
         self.update(0)
 
     def enter(self, job: int, now: int) -> None:
@@ -84,6 +85,9 @@ class Waiting:
     def update(self, now: int) -> None:
         """Note what is free from now on."""
         free = self.state.free_gpus
+        if free == self._free and not self.quotas:
+            return
+        self._free = free
         for group, clocks in self.clocks.items():
             mine = min(free, self.quotas[group] - self.held[group]) if group else free
             clocks.set_free(mine, now)

@@ -161,7 +161,8 @@ def draw_killed(
 
     c gives the size class its share of killed jobs.
     """
-    logit = fit.KILL_SLOPE * np.log(place / (1 - place))
+    with np.errstate(divide="ignore"):
+        logit = fit.KILL_SLOPE * np.log(place / (1 - place))
     shares = np.clip(np.array(world.killed) * factor, 0, 1)
     offsets = np.array([kill_offset(share) for share in shares])
     with np.errstate(over="ignore"):
@@ -183,9 +184,10 @@ def kill_offset(share: float, slope: float = fit.KILL_SLOPE) -> float:
 def work_minutes(minutes: Floats, trials: Trials, failed: Any) -> Floats:
     """Return the work of each job, from the run time that its size has.
 
-    A job that fails to its end would take what its trials ran and that run time on top; one that
-    recovers, its longest trial and that run time: every failure comes before the work is done,
-    even where checkpoints keep what was done.
+    A job that fails to its end would take what its trials ran and that run time on top, so it fails
+    before its work is done, even where checkpoints keep all of it. One that recovers takes its
+    longest trial and that run time: each trial fails before the work is done, but with checkpoints
+    a job of several may be done before the last.
     """
     lost, longest = trials.per_job(len(minutes))
     work: Floats = minutes + np.where(failed, lost, longest)

@@ -1,0 +1,155 @@
+"""Jobs of widths of their own on rented nodes: as many GPUs are rented as the widths add up to."""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING
+
+from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.policies.curves import Curves
+from optsched.rollout.policies.holdings import Holdings, placing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from optsched.rollout.decision import SolveRecord
+    from optsched.rollout.policies.curves import Curve
+    from optsched.rollout.scenario import Scenario
+    from optsched.rollout.view import View
+
+
+class Elastic:
+    """Every job gets the width that its phase wants, and nodes are rented for them all.
+
+    A job that waits starts with what is free, if not all that it wants is, and grows to what it
+    wants when that is free; one with a fixed width holds up those behind it. At the end of a phase
+    the width changes to what the next one wants. Rented are as many nodes as hold the sum of all
+    wanted widths; the engine keeps those with jobs. Nothing but the jobs that something happened
+    to is looked at, so a call takes as long as its changes.
+
+    Parameters
+    ----------
+    placement
+        "lowest" nodes, "best-fit" or "pal".
+    partial
+        Whether jobs start with fewer GPUs than they want.
+
+    Source: the allocator of the BOA authors' code, Li-Zhouzi/adaptdl, policy/fixed_width.py. There
+    all jobs take what is free at every round; that running ones wait until they get all that they
+    want is ours: it takes one change of width instead of many.
+    """
+
+    def __init__(
+        self, name: str, scenario: Scenario, *, placement: str = "lowest", partial: bool = True
+    ) -> None:
+        self.name = name
+        self.scenario = scenario
+        self.curves = Curves(scenario)
+        self.held = Holdings(scenario)
+        self.placing = placing(placement)
+        self.partial = partial
+        self.wanted: dict[int, int] = {}
+        self.waiting: list[int] = []
+        self.growing: list[int] = []
+        self.total = 0
+
+    # --- what the widths are ------------------------------------------------------------------
+
+    def width(self, view: View, job: int) -> int:
+        """Return the width that a job wants in its phase, one of `curve`."""
+        raise NotImplementedError
+
+    def refresh(self, view: View) -> list[SolveRecord]:
+        """Bring what the widths follow from up to date; return the calls of solvers."""
+        return []
+
+    def curve(self, view: View, job: int) -> Curve:
+        """Return the curve of a job in its phase."""
+        phases = self.curves.of(view.model(job), view.demand(job))
+        return phases[min(view.phase(job), len(phases) - 1)]
+
+    # --- a call -------------------------------------------------------------------------------
+
+    def decide(self, view: View) -> Decision:
+        """Start, widen and narrow jobs, and rent nodes for them."""
+        self.held.look(view)
+        changed = self._take_note(view)
+        solves = self.refresh(view)
+        changes = self._narrowed(view, changed)
+        room = self.held.free + sum(self.held.width(job) - w for job, w in changes.items())
+        self._widen(view, changes, room)
+        rent = self.held.rent(view, self.total)
+        if not (changes or solves) and rent is None:
+            return NOTHING
+        places = self.placing.place(view, self.held, changes)
+        return Decision(place=places, rent=rent, solves=tuple(solves))
+
+    def _take_note(self, view: View) -> list[int]:
+        """Take note of what happened; return the running jobs in a new phase."""
+        self.held.release([*view.ended, *view.failed, *view.arrived])
+        for job in view.ended:
+            self._forget(job)
+        for job in view.failed:
+            self._forget(job)
+        for job in view.arrived:
+            self._forget(job)
+            self.arrive(view, job)
+        return [job for job in view.advanced if job in self.held.of]
+
+    def arrive(self, view: View, job: int) -> None:
+        """Let a job wait."""
+        insort(self.waiting, job)
+        self.want(job, self.width(view, job))
+
+    def want(self, job: int, width: int) -> None:
+        """Take note of the width that a job wants from now on."""
+        self.total += width - self.wanted.get(job, 0)
+        self.wanted[job] = width
+
+    def _forget(self, job: int) -> None:
+        self.total -= self.wanted.pop(job, 0)
+        if self.waiting and job in self.waiting:
+            self.waiting.remove(job)
+        if self.growing and job in self.growing:
+            self.growing.remove(job)
+
+    def _narrowed(self, view: View, jobs: Iterable[int]) -> dict[int, int]:
+        """Let running jobs want what their phase wants; return those that get narrower."""
+        changes = {}
+        for job in jobs:
+            self.want(job, self.width(view, job))
+            now, wanted = self.held.width(job), self.wanted[job]
+            is_growing = job in self.growing
+            if wanted <= now and is_growing:
+                self.growing.remove(job)
+            if wanted > now and not is_growing:
+                insort(self.growing, job)
+            if wanted < now:
+                changes[job] = wanted
+        return changes
+
+    def _widen(self, view: View, changes: dict[int, int], room: int) -> None:
+        """Start waiting jobs, then let running ones grow, the earliest first, as far as room goes.
+
+        A job with phases that finds no room lets those behind it try only if it may start with
+        part of its width.
+        """
+        while self.waiting and room:
+            job = self.waiting[0]
+            width = wanted = self.wanted[job]
+            if wanted > room:
+                width = self.curve(view, job).at_most(room) if self.partial else 0
+                if not width:
+                    break
+                insort(self.growing, job)
+            changes[job] = width
+            room -= width
+            del self.waiting[0]
+        while self.growing and room:
+            job = self.growing[0]
+            now = changes.get(job, self.held.width(job))
+            if self.wanted[job] - now > room:
+                break
+            changes[job] = self.wanted[job]
+            room -= self.wanted[job] - now
+            del self.growing[0]
