@@ -86,13 +86,11 @@ class Elastic:
 
     def _take_note(self, view: View) -> list[int]:
         """Take note of what happened; return the running jobs in a new phase."""
-        self.held.release([*view.ended, *view.failed, *view.arrived])
-        for job in view.ended:
-            self._forget(job)
-        for job in view.failed:
-            self._forget(job)
+        left = [*view.ended, *view.failed]
+        self.held.release(left)
+        for job in left:
+            self.forget(job)
         for job in view.arrived:
-            self._forget(job)
             self.arrive(view, job)
         return [job for job in view.advanced if job in self.held.of]
 
@@ -106,10 +104,9 @@ class Elastic:
         self.total += width - self.wanted.get(job, 0)
         self.wanted[job] = width
 
-    def _forget(self, job: int) -> None:
+    def forget(self, job: int) -> None:
+        """Let a job want nothing: it holds no GPUs any more."""
         self.total -= self.wanted.pop(job, 0)
-        if self.waiting and job in self.waiting:
-            self.waiting.remove(job)
         if self.growing and job in self.growing:
             self.growing.remove(job)
 

@@ -9,7 +9,7 @@ from optsched.boa.instance import BoaInstance, JobClass, Phase, Table
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from optsched.boa.plan import BoaPlan
     from optsched.rollout.policies.curves import Curves
@@ -154,12 +154,12 @@ def _job_class(scenario: Scenario, curves: Curves, key: Key, stream: Stream) -> 
     )
 
 
-Table_ = dict[Key, tuple[tuple[float, tuple[int, ...]], ...]]
+Widths = dict[Key, tuple[tuple[float, tuple[int, ...]], ...]]
 
 
-def widths_of(streams: Mapping[Key, Stream], plan: BoaPlan) -> Table_:
+def widths_of(streams: Mapping[Key, Stream], plan: BoaPlan) -> Widths:
     """Return by class the width sequences of a plan, each with the share of jobs up to it."""
-    found: Table_ = {}
+    found: Widths = {}
     for key, planned in zip(streams, plan.classes, strict=True):
         upto, rows = 0.0, []
         for sequence in planned.sequences:
@@ -169,7 +169,7 @@ def widths_of(streams: Mapping[Key, Stream], plan: BoaPlan) -> Table_:
     return found
 
 
-def least_use(streams: Mapping[Key, Stream], curves: Curves) -> Table_:
+def least_use(streams: Iterable[Key], curves: Curves) -> Widths:
     """Return the widths that take the least GPU time: what is left if the budget is too small."""
     return {
         (model, demand): ((1.0, tuple(_cheapest(c.gpus, c.speed) for c in curves.of(model, demand))),)
