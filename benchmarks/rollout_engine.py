@@ -20,7 +20,7 @@ from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import US, trace_of
 
-NODES, GPUS_PER_NODE = 311, 8
+GPUS_PER_NODE = 8
 
 
 def philly(path):
@@ -33,16 +33,16 @@ def philly(path):
     return trace_of("philly", str(path), columns)
 
 
-def our_engine(trace, policy):
+def our_engine(trace, nodes, policy):
     scenario = Scenario(
-        nodes=NODES, gpus_per_node=GPUS_PER_NODE, epoch_s=300, trace={"file": "philly"}
+        nodes=nodes, gpus_per_node=GPUS_PER_NODE, epoch_s=300, trace={"file": "philly"}
     )
     record = Engine(scenario, trace, make(policy, scenario), seed=0).run()
     delays = record.jobs.first_start_us - trace.submit_us
     return record.events, len(record.epochs), delays.mean() / US
 
 
-def simpy_engine(trace):
+def simpy_engine(trace, nodes):
     import simpy
 
     delays = []
@@ -61,7 +61,7 @@ def simpy_engine(trace):
             environment.process(job(environment, pool, gpus, run))
 
     environment = simpy.Environment()
-    total = NODES * GPUS_PER_NODE
+    total = nodes * GPUS_PER_NODE
     pool = simpy.Container(environment, capacity=total, init=total)
     environment.process(source(environment, pool))
     environment.run()
@@ -81,20 +81,21 @@ def report(name, function, *arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
+    parser.add_argument("--nodes", type=int, default=311, help="64: overloaded, a long queue")
     parser.add_argument("--policy", default="fifo")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     trace = philly(options.file)
-    print(f"{len(trace):,} jobs, {NODES} nodes of {GPUS_PER_NODE} GPUs")
+    print(f"{len(trace):,} jobs, {options.nodes} nodes of {GPUS_PER_NODE} GPUs")
     if options.profile:
         cProfile.runctx(
-            "our_engine(trace, policy)",
-            {"our_engine": our_engine, "trace": trace, "policy": options.policy},
+            "our_engine(trace, nodes, policy)",
+            globals() | {"trace": trace, "nodes": options.nodes, "policy": options.policy},
             {},
             sort="tottime",
         )
         return
-    report("optsched", our_engine, trace, options.policy)
+    report("optsched", our_engine, trace, options.nodes, options.policy)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory so far, reading the file included: {peak:.0f} MB")
     try:
@@ -102,7 +103,7 @@ def main():
     except ImportError:
         print("SimPy is not installed: pip install simpy")
         return
-    report("SimPy", simpy_engine, trace)
+    report("SimPy", simpy_engine, trace, options.nodes)
 
 
 if __name__ == "__main__":

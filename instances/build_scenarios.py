@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from optsched.cluster.power import GPU_POWER
 from optsched.instances import parts
+from optsched.instances.eaco_parts import EACO
 from optsched.instances.pal_parts import ACROSS, BLOX
 from optsched.jsonfile import dumps, load, write_text
 from optsched.rollout.scenario import Scenario
@@ -89,12 +90,102 @@ def pal_64_persistent() -> Document:
     }
 
 
+def boa_cloud() -> Document:
+    """Return rented nodes for the stream of jobs of the BOA authors' 85-job workload."""
+    instance = load(parts.FOLDER / "boa" / "cbd-85.json")
+    models = {
+        entry["id"]: {"phases": entry["phases"], "rescale_s": entry["rescale_s"]}
+        for entry in instance["classes"]
+    }
+    return _document(
+        "boa-cloud",
+        "170 jobs of cifar10, deepspeech2 and bert that come at the rates of the BOA authors' "
+        "85-job workload (11.4 an hour), on up to 40 rented nodes of 4 GPUs that take 2 minutes to "
+        "start. Speedups change from training epoch to training epoch; a change of width costs 25 "
+        "to 120 s. The budget is 30 GPUs, averaged over time. Each job is as long as its class on "
+        "average times an exponential draw, and asks for one GPU.",
+        f"{instance['source']} Nodes: g4dn.12xlarge, at most 40, epochs of 60 s, as there; price: "
+        "3.912 USD/h (us-east-1). Provisioning, exponential sizes and the budget are assumed.",
+        policies=["boa", "one-width-per-class", "fixed-width:k=4", "equi", "pollux-autoscaling"],
+        nodes=40,
+        gpus_per_node=4,
+        models=models,
+        trace={"generator": "boa", "jobs": 170, "options": {"instance": "boa/cbd-85"}},
+        epoch_s=60,
+        rented={"provision_s": 120},
+        budget_gpus=30,
+        price_usd_per_gpu_h=0.978,
+    )
+
+
+def eaco_28() -> Document:
+    """Return EaCO's smaller cluster."""
+    return _eaco(28, "The load is 1.07 of what exclusive use can bear, so that a queue builds up.")
+
+
+def eaco_64() -> Document:
+    """Return EaCO's larger cluster."""
+    return _eaco(64, "Exclusive use needs less than half of the nodes.")
+
+
+def _eaco(nodes: int, load_text: str) -> Document:
+    """Return a cluster with the figures of EaCO's tables, and jobs of its four models.
+
+    The watts of a GPU alone are an eighth of 360 + 1610 u ** 0.48 W, the fit to the ten rows.
+    """
+    paper = load(parts.FOLDER / "eaco" / "paper-four.json")
+    models = {
+        kind["id"]: {"utilisation": kind["utilisation"], "max_slowdown": 1.1}
+        for kind in paper["types"]
+    }
+    interference = {
+        "groups": paper["interference"]["groups"],
+        "partner_slowdown": 0.035,
+        "source": "Tables 1 to 4 of EaCO; other groups by the formula, 3.5 % for each partner as "
+        "its pairs have.",
+    }
+    curve = {"kind": "power-law", "exponent": 0.48}
+    return _document(
+        f"eaco-{nodes}",
+        f"{nodes} nodes of 8 V100s and 240 jobs of EaCO's four models, 8 GPUs each, that come at "
+        f"0.845 an hour and take 35.5 h on average, the mean of the paper's tables. {load_text} "
+        "Nodes without jobs sleep. The paper does not state its trace, arrival rate, deadlines or "
+        "thresholds, nor what waking takes: here arrivals are Poisson, run times exponential, the "
+        "models equally frequent, and users bear a slowdown of 1.1; waking and sleep take nothing.",
+        "Rates, utilisations and watts of the ten measured sets (whole servers, in the GPUs): "
+        f"{EACO}, tables 1 to 4. Other watts: 360 + 1610 u ** 0.48 W of a node, fitted to these. A "
+        "move: 62 s, the mean that Tiresias measured.",
+        policies=["fifo-exclusive", "fifo-packed", "gandiva", "eaco-greedy", "eaco"],
+        nodes=nodes,
+        gpus_per_node=8,
+        models=models,
+        sharing={"max_jobs_per_gpu": 4, "interference": interference},
+        power={
+            "gpu": {"bare_w": 0, "context_w": 45, "peak_w": 246.25, "curve": curve},
+            "node": {"base_w": 0},
+            "idle_nodes": "sleep",
+        },
+        trace={
+            "generator": "poisson",
+            "jobs": 240,
+            "options": {
+                "rate_per_h": 0.845,
+                "mean_run_s": 127827,
+                "gpus": 8,
+                "models": ",".join(f"{name}:1" for name in models),
+            },
+        },
+        epoch_s=360,
+        costs={"restore_s": 62},
+    )
+
+
 def _document(name: str, description: str, source: str, **content: object) -> Document:
     head = {"schema": "optsched/scenario/1", "name": name}
     return {**head, "description": description, "source": source, **content}
 
 
-SCENARIOS = (philly_small, pal_64, pal_64_persistent)
+SCENARIOS = (philly_small, pal_64, pal_64_persistent, boa_cloud, eaco_28, eaco_64)
 
 
 def documents() -> dict[str, str]:

@@ -19,7 +19,7 @@ class _Package(_ModuleType):
     """Keeps `optsched.solve` the function when the module of the same name is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if isinstance(value, _ModuleType) and name in ("check", "export", "solve"):
+        if isinstance(value, _ModuleType) and name in ("check", "export", "frontier", "solve"):
             value = getattr(value, name)
         super().__setattr__(name, value)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched import cli_rollout, cli_topology, cli_trace, terminal
+from optsched import cli_frontier, cli_report, cli_rollout, cli_topology, cli_trace, terminal
 from optsched.faults import InstanceError
 from optsched.result import Result, Status, read_result, versions
 
@@ -61,7 +61,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_topology.app, name="topology")
 app.add_typer(cli_trace.app, name="trace")
-for command in cli_rollout.COMMANDS:
+for command in (*cli_rollout.COMMANDS, *cli_frontier.COMMANDS, *cli_report.COMMANDS):
     app.command()(command)
 
 

@@ -78,6 +78,9 @@ class Problem:
         The classes of the problem's data, decision and proof.
     methods
         Every method; the first is the default.
+    specification, reasons
+        Modules: the formulation in Pyomo; and what explains results, `rules`, `without`, `binding`,
+        `prices` and `levers` (see `optsched.explain`).
     violations
         (instance, plan) -> every broken rule.
     objective
@@ -107,6 +110,7 @@ class Problem:
     certificate: type[Document]
     methods: tuple[Method, ...]
     specification: str
+    reasons: str
     objective_unit: Callable[[Any], str]
     objective_name: Callable[[Any], str]
     violations: Callable[[Any, Any], list[BrokenRule]]

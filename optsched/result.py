@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optsched.faults import Fault
+    from optsched.reasons import Explanation
 
 PACKAGES = ("optsched", "highspy", "numpy", "pyomo", "scipy")
 
@@ -108,6 +109,23 @@ class Result(Document):
             raise ValueError(f"results of '{self.problem}' have no picture; see frame()")
         plan = self._decided()
         return draw(self._attached(), plan, ax)
+
+    def explain(self, time_limit_s: float | None = 60.0) -> Explanation:
+        """Explain why there is no plan, or why it is this one; see `optsched.explain.explain`.
+
+        Parameters
+        ----------
+        time_limit_s
+            Seconds for all solves that this takes.
+
+        Raises
+        ------
+        ValueError
+            If the result was read from a file without `of(instance)`, or of another instance.
+        """
+        from optsched.explain import explain
+
+        return explain(self._attached(), self, time_limit_s)
 
     def summary(self) -> dict[str, str]:
         """Return the headline figures as text, by name."""

@@ -78,6 +78,16 @@ def comparison(instance: Instance, result: Result, others: Iterable[Result]) -> 
     return table
 
 
+def grid(columns: Iterable[str], entries: Iterable[Iterable[str]]) -> Table:
+    """Return a table of texts, aligned on the right."""
+    table = _table(*columns)
+    for column in table.columns:
+        column.justify = "right"
+    for entry in entries:
+        table.add_row(*entry)
+    return table
+
+
 def objective_name(instance: Instance) -> str:
     """Return what the objective of an instance is called."""
     return problem(instance.problem).objective_name(instance)

@@ -43,7 +43,8 @@ def models(draw, gpus):
 
 
 @st.composite
-def scenarios(draw):
+def scenarios(draw, plain=False):
+    """All that a scenario can have; plain: what policies that neither share nor rent know."""
     nodes, each = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     parts = {"models": draw(models(nodes * each))}
     parts["decide_on"] = draw(
@@ -61,12 +62,12 @@ def scenarios(draw):
     if draw(st.booleans()):
         limits = draw(st.dictionaries(st.sampled_from(REASONS), st.integers(0, 2)))
         parts["retries"] = {"delay_s": draw(SMALL), "limits": limits}
-    if draw(st.booleans()):
+    if not plain and draw(st.booleans()):
         parts["sharing"] = {
             "max_jobs_per_gpu": draw(st.integers(1, 3)),
             "memory_gb": draw(st.sampled_from([None, 20.0])),
         }
-    if draw(st.booleans()):
+    if not plain and draw(st.booleans()):
         parts["rented"] = {"provision_s": draw(SMALL), "at_start": draw(st.integers(0, nodes))}
     if draw(st.booleans()):
         parts["quotas"] = {"q": draw(st.integers(1, nodes * each))}
@@ -146,6 +147,23 @@ class Watched:
                 self.world.apply(decision)
             self.tried += 1
         assert digest(self.world) == before
+
+
+class Observed(Watched):
+    """Notes the calls of a policy of the registry."""
+
+    def __init__(self, policy):
+        super().__init__(policy, getattr(policy, "every_epoch", False))
+
+    def try_broken(self, view):
+        pass
+
+    def retries(self, view, job, reason):
+        asks = getattr(self.policy, "retries", None)
+        if asks is None or asks(view, job, reason):
+            return True
+        self.given_up.add((job, len(view.failures(job))))
+        return False
 
 
 def digest(world):

@@ -142,11 +142,14 @@ def test_a_cap_that_a_part_of_a_group_keeps(cap, objective):
     job = {"gpus": 2, "waiting_penalty_kwh": 10.0}
     power = {"base_w": 400.0, "sleep_w": 40.0}
     instance = small_instance(
-        [job | {"waiting_penalty_kwh": kwh} for kwh in (0.05, 0.001, 10.0, 10.0)],
+        [job | {"waiting_penalty_kwh": kwh} for kwh in (0.05, 0.001, 10.0)],
         gpus={"X": {"levels": [[48.0, 0.5, 0.7]]}},
-        nodes={"x": {"gpus": 2, "count": 1, "power": {"base_w": 0.0}}, "y": {"power": power}},
+        nodes={
+            "x": {"gpus": 2, "count": 1, "power": {"base_w": 0.0}},
+            "y": {"gpus": 2, "count": 1, "power": power},
+        },
         objective=objective,
-        power_cap_w=cap + 4 * 40.0,
+        power_cap_w=cap + 40.0,
         **({"epoch_s": 3600.0} if objective == "epoch" else {}),
     )
     same_as_brute_force(instance)

@@ -5,7 +5,7 @@ from hypothesis import given
 
 import optsched
 from eaco_strategies import eaco_instances, small_instance
-from optsched.eaco.fluid import fluid
+from optsched.eaco import fluid
 from strategies import law
 
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from optsched.rollout import engine as engine_module
 from optsched.rollout.engine import Engine
+from optsched.rollout.registry import make
 from optsched.rollout.state import RUNNING, TRIAL
 from optsched.traces.trace import US, trace_of
 from rollout_parts import Fifo, scenario, trace
-from rollout_random import Anything, Watched, scenarios, traces
+from rollout_random import Anything, Observed, Watched, scenarios, traces
 from rollout_replay import FIELDS, Replay
 from strategies import law
 
@@ -106,6 +107,29 @@ def test_rollout_is_as_the_second_engine_has_it(engine):
     assert (record.end_us, record.events) == (replay.now, replay.events)
     assert record.energy_j == pytest.approx(replay.joules, rel=1e-9, abs=1e-9)
     check_record(record)
+
+
+KNOWN = (
+    *("fifo", "fifo:relax_s=15,backfill=true", "las", "srtf", "tiresias", "packed-sticky"),
+    *("packed-non-sticky", "random-sticky", "random-non-sticky", "pm-first", "pal-greedy"),
+    *("philly:pre_run=true,pre_run_s=3,stop_retrying=true", "philly:dedicated=true"),
+)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+@law(50)
+@given(st.data())
+def test_policies_of_the_registry_as_the_second_engine_has_them(name, data):
+    world = data.draw(scenarios(plain=True))
+    jobs = data.draw(traces(world))
+    policy = Observed(make(name, world, 0))
+    engine = Engine(world, jobs, policy, 0, keep_intervals=True)
+    policy.world = engine.world
+    record = engine.run()
+    calls, given_up = policy.calls, policy.given_up
+    replay = Replay(world, jobs, 0, calls, given_up, policy.every_epoch, IDLE).run()
+    assert table(record) == replay.jobs_table()
+    assert sorted(record.intervals) == replay.intervals()
 
 
 def check_record(record):

@@ -20,7 +20,15 @@ LAYERS = [
     {"check", "result"},
     {"solve", "highs", "linear"},
     {"export"},
-    {"cli", "cli_topology", "cli_trace", "cli_rollout", "tables", "terminal"},
+    {
+        "frontier",
+        "frontier_points",
+        "frontier_cache",
+        "frontier_sweep",
+        "frontier_plot",
+        "frontier_slider",
+    },
+    {"cli", "cli_topology", "cli_trace", "cli_rollout", "cli_frontier", "tables", "terminal"},
 ]
 ROOM_LAYERS = [
     {
@@ -30,6 +38,7 @@ ROOM_LAYERS = [
         "proof",
         "pricing",
         "uniform",
+        "paces",
         "places",
         "phases",
         "lagrangian",
@@ -76,11 +85,11 @@ ROOM_LAYERS = [
         "certificates",
         "points",
         "firm",
-        "fluid",
+        "fluid_bound",
     },
     {"cases", "tree", "diving", "misfit", "partial"},
     {"exact", "milp"},
-    {"problem", "plot", "tables", "__init__"},
+    {"problem", "plot", "colocation", "tables", "__init__"},
 ]
 
 

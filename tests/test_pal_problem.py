@@ -320,7 +320,16 @@ def test_plot_draws_where_it_is_told(placed):
         "rack",
         "cluster",
     ]
-    assert legend_of(ax) == ["pair: 2", "one: 1", "free: 3"]
+    assert legend_of(ax) == ["pair: 2", "one: 1", "free: 3", "slow (above 1.5 x): 1"]
+
+
+def test_dots_mark_the_gpus_that_are_slow_for_a_job(placed):
+    instance, plan = placed
+    gpus, values = instance.topology.gpus, instance.slowdowns["A"]
+    assert {job.application_class for job in instance.jobs} == {"A"}
+    dots = [line for line in plot(instance, plan).lines if line.get_marker() == "o"]
+    marked = {gpus[int(dot.get_xdata()[0])] for dot in dots}
+    assert marked == {gpu for gpu in gpus if values[gpu] > 1.5} != set()
 
 
 def test_gpus_have_the_colours_of_their_jobs(running):

@@ -160,6 +160,17 @@ def test_a_shorter_job_stops_a_longer_one():
     assert view.step(policy).place == {0: (2, 3)}
 
 
+def test_a_running_job_makes_way_in_its_queue():
+    world = scenario(2, 4, quotas={"a": 3})
+    view, policy = StubView(world), make("las", world)
+    view.submit(1, queue="a")
+    view.step(policy)
+    view.wait(10)
+    view.submit(3, queue="a")
+    decision = view.step(policy)
+    assert (decision.stop, decision.place) == ((0,), {1: (0, 1, 2)})
+
+
 def test_tiresias_lets_new_jobs_run():
     world = scenario(1, 2)
     view, policy = StubView(world), make("tiresias:thresholds_gpu_s=100", world)

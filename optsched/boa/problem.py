@@ -129,9 +129,7 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
     return exact.certify(instance, search)
 
 
-def at_once(
-    instance: BoaInstance, path: str, values: Sequence[float]
-) -> list[float | str] | None:
+def at_once(instance: BoaInstance, path: str, values: Sequence[float]) -> list[float | str] | None:
     """Return the least mean JCT at every budget, or why there is none.
 
     Only for mixed widths without rescaling, which one sort solves for all budgets, in floats; None
@@ -202,6 +200,7 @@ PROBLEM = Problem(
     certificate=BoaCertificate,
     methods=METHODS,
     specification="optsched.models.boa",
+    reasons="optsched.boa.explain",
     objective_unit=objective_unit,
     objective_name=objective_name,
     violations=check.violations,

@@ -36,7 +36,7 @@ def plot_topology(
     import matplotlib.pyplot as plt
 
     if ax is None:
-        width = min(16.0, max(5.0, 2.5 + 0.17 * len(topology.gpus)))
+        width = min(12.0, max(5.0, 2.5 + 0.125 * len(topology.gpus)))
         _, ax = plt.subplots(figsize=(width, 1.6 + 0.8 * len(topology.levels)))
     heights = {level: height for height, level in enumerate(topology.levels)}
     spans = {d.id: topology.gpus_in(d.id) for d in topology.domains}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from optsched.solve import Search
 
 MOST_NODES = 20_000
-NEAR_GROUPS = 2_500  # of least reduced cost, in the first tree
+NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
 WIDER = 4  # times as many in the next one
 PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
 SAFETY = 1e-10

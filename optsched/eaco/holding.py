@@ -45,4 +45,4 @@ class Holding:
         each = np.repeat(list(weights.values()), sizes)
         totals = np.bincount(np.concatenate(held), weights=each, minlength=self._count)
         which = np.flatnonzero(totals >= rule.divisor)
-        return which, totals[which] // rule.divisor
+        return which, np.floor(totals[which] / rule.divisor)

@@ -77,7 +77,7 @@ class Rounded(Document):
     Attributes
     ----------
     jobs
-        Ids; each stands for all jobs that equal it.
+        Ids; each stands for all jobs that equal it, and one named twice counts twice.
     """
 
     kind: Literal["rounded"] = "rounded"

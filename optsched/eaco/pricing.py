@@ -10,8 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.cluster.power import Affine
 from optsched.eaco.energy import Book, gang_fits
+from optsched.eaco.paces import Paces
 from optsched.eaco.phases import BITS, ONE, SLACK, Costs, Pace, fixed
 from optsched.eaco.plan import Group
 from optsched.eaco.uniform import Uniform, is_uniform
@@ -84,7 +84,7 @@ class Menu:
         self._memory = [Fraction(self.book.types[e.job.type].memory_gb) for e in self.equal]
         self._late = [self.book.must_be_late(e.job) for e in self.equal]
         self._costs = Costs(instance, self.book)
-        self._paces: dict[str, dict[tuple[str, ...], Pace | None]] = {}
+        self._paces = Paces(instance, self.book)
         self._least: dict[tuple[int, str, bool], int] = {}
         self._nodes_of = {place.id: place.nodes for place in instance.running}
         self._kinds = [e.job.type for e in self.equal]
@@ -139,7 +139,7 @@ class Menu:
         """Tell whether a group keeps the tolerances of its jobs and the utilisation limit."""
         if len(members) == 1:
             return self._bears(members, on, gpu, None, None)
-        pace = self.pace([self._kinds[n] for n in members], gpu)
+        pace = self._paces.of([self._kinds[n] for n in members], gpu)
         if pace is None or not all(pace.rates.values()):
             return False
         margin = min(pace.rates[self._kinds[n]] - self._least_rate(n, gpu.id) for n in members)
@@ -167,7 +167,7 @@ class Menu:
         while stack:
             members, memory, at = stack.pop()
             if len(members) > 1:
-                pace = self.pace([self._kinds[n] for n in members], gpu)
+                pace = self._paces.of([self._kinds[n] for n in members], gpu)
                 if pace is not None:
                     rates = pace.rates
                     if not all(rates.values()):
@@ -222,7 +222,7 @@ class Menu:
     ) -> bool:
         """Tell whether the jobs of a group bear a level, and being moved."""
         is_near = False
-        pace = self.pace([self._kinds[n] for n in members], gpu)
+        pace = self._paces.of([self._kinds[n] for n in members], gpu)
         factor = ONE if level is None else fixed(level.rate) + 1
         assert pace is not None
         for n in members:
@@ -252,56 +252,6 @@ class Menu:
                 return False
         return True
 
-    # --- rates and watts -----------------------------------------------------------------------
-
-    def pace(self, types: Sequence[str], gpu: GpuType) -> Pace | None:
-        """Return how types run side by side; None if that is not known."""
-        key = tuple(sorted(types))
-        known = self._paces.setdefault(gpu.id, {})
-        if key not in known:
-            known[key] = self._pace(key, gpu)
-        return known[key]
-
-    def _pace(self, key: tuple[str, ...], gpu: GpuType) -> Pace | None:
-        table = self.instance.rates[gpu.id]
-        if not table.measured and self.instance.interference.fallback == "utilisation":
-            return self._by_formula(key, gpu)
-        rates = table.of(key)
-        if not rates.is_known:
-            return None
-        nodes = next(nodes for nodes in self.instance.nodes if nodes.gpu == gpu.id)
-        measured = table.measured.get(key)
-        if measured is not None and measured.utilisation is not None:
-            busy = Fraction(measured.utilisation)
-        else:
-            busy = sum(
-                (Fraction(self.book.types[t].utilisation) * rates.by_type[t] for t in key),
-                Fraction(0),
-            )
-        watts = gpu.power.watts(busy)
-        if measured is not None and measured.gpu_power_w is not None:
-            watts = Fraction(measured.gpu_power_w)
-        assert nodes.gpu == gpu.id
-        by_type = {name: fixed(rate) for name, rate in rates.by_type.items()}
-        return Pace(by_type, fixed(busy), fixed(watts))
-
-    def _by_formula(self, key: tuple[str, ...], gpu: GpuType) -> Pace:
-        """Return what the formula for utilisations gives: nothing of `key` was measured."""
-        table = self.instance.interference
-        alone = sum(fixed(self.book.types[name].utilisation) for name in key)
-        rate = ONE
-        if len(key) > 1:
-            slope, partner = fixed(table.saturation_slope), fixed(table.partner_slowdown)
-            slowdown = ONE + partner * (len(key) - 1) + (slope * max(0, alone - ONE) >> BITS)
-            rate = ONE * ONE // slowdown
-        busy = alone * rate >> BITS
-        if isinstance(gpu.power.curve, Affine):
-            context, peak = fixed(gpu.power.context_w), fixed(gpu.power.peak_w)
-            watts = context + ((peak - context) * min(ONE, busy) >> BITS)
-        else:
-            watts = fixed(gpu.power.watts(Fraction(busy, ONE)))
-        return Pace(dict.fromkeys(key, rate), busy, watts)
-
     # --- options -------------------------------------------------------------------------------
 
     def _on(
@@ -321,7 +271,11 @@ class Menu:
                     continue
                 if not self.is_free or self.instance.power_cap_w is not None:
                     cost, watts = self._costs.least(
-                        jobs, self.book.nodes[nodes], level, place, lambda key: self.pace(key, gpu)
+                        jobs,
+                        self.book.nodes[nodes],
+                        level,
+                        place,
+                        lambda key: self._paces.of(key, gpu),
                     )
                 name = None if level is None else level.id
                 least = 0 if self.is_free else cost

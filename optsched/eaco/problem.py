@@ -188,6 +188,7 @@ PROBLEM = Problem(
     certificate=EacoCertificate,
     methods=METHODS,
     specification="optsched.models.eaco",
+    reasons="optsched.eaco.explain",
     objective_unit=objective_unit,
     objective_name=objective_name,
     violations=check.violations,

@@ -120,7 +120,7 @@ class _Exchange:
 
     def _most(self, sets: Indices) -> Floats:
         total = self.copies[sets] @ self.weights
-        return np.floor(total / self.pattern.divisor)
+        return np.asarray(np.floor(total / self.pattern.divisor))
 
     def _excess(self, sets: Indices) -> Floats:
         counted = _product(np.floor(self._totals(sets) / self.pattern.divisor), self.x[:, None])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.cluster.plot import plot_topology
 from optsched.pal import check
@@ -28,8 +28,11 @@ COLOURS = (
 )  # fmt: skip
 HATCHES = ("", "////", "....", "xxxx", "----", "||||", "oooo")
 EDGE = "0.3"
+SLOW = 1.5  # above the spread between healthy GPUs; see Profile.outliers
 NAMED = 20  # jobs in the legend, the largest ones first
-ENTRY = 1.4  # inches of an entry of the legend
+ENTRY = 1.45  # inches of an entry of the legend
+
+DOT: dict[str, Any] = {"marker": "o", "ms": 4.5, "color": "black", "mec": "white", "ls": ""}
 
 
 class _Style(NamedTuple):
@@ -52,7 +55,8 @@ def plot(instance: PalInstance, plan: PalPlan, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
         GPUs have the colour and hatch of their job; free ones are light grey, and unavailable
         ones white. Below the GPUs a mark in a job's colour shows those that it held before it was
-        moved. Largest jobs come first in the legend.
+        moved. Black dots are slow GPUs: above `SLOW` times the median for a job's class.
+        Largest jobs come first in the legend.
     """
     is_own = ax is None
     styles = _styles(plan)
@@ -67,6 +71,8 @@ def plot(instance: PalInstance, plan: PalPlan, ax: Axes | None = None) -> Axes:
     for name, gpu in _left(instance, plan):
         if gpu in number:
             ax.plot(number[gpu], -0.53, marker="^", ms=4, color=styles[name].colour)
+    for gpu in _slow(instance):
+        ax.plot(number[gpu], -0.31, **DOT)
     ax.set_ylim(-0.6, len(instance.topology.levels) - 0.75)
     ax.margins(x=0.01)
     ax.set_title(_title(instance, plan), fontsize=10)
@@ -75,6 +81,13 @@ def plot(instance: PalInstance, plan: PalPlan, ax: Axes | None = None) -> Axes:
     if is_own:
         _give_room(ax, len(entries))
     return ax
+
+
+def _slow(instance: PalInstance) -> list[str]:
+    """Return the available GPUs that are slow for the class of any job."""
+    classes = {job.application_class for job in instance.jobs}
+    slow = {gpu for name in classes for gpu in instance.profile.outliers(name, SLOW)}
+    return [gpu for gpu in instance.free_gpus if gpu in slow]
 
 
 def _largest(plan: PalPlan) -> list[Placement]:
@@ -129,6 +142,10 @@ def _entries(
         entries.append(_square(f"free: {free}", "0.85"))
     if instance.unavailable:
         entries.append(_square(f"unavailable: {len(instance.unavailable)}", "white"))
+    if _slow(instance):
+        entries.append(
+            Line2D([], [], label=f"slow (above {SLOW:g} x): {len(_slow(instance))}", **DOT)
+        )
     if any(_left(instance, plan)):
         mark = Line2D([], [], marker="^", ms=4, color="0.4", ls="", label="held before the move")
         entries.append(mark)

@@ -279,6 +279,7 @@ PROBLEM = Problem(
     certificate=PalCertificate,
     methods=METHODS,
     specification="optsched.models.pal",
+    reasons="optsched.pal.explain",
     objective_unit=objective_unit,
     objective_name=objective_name,
     violations=check.violations,

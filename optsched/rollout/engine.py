@@ -132,9 +132,8 @@ class Engine:
         """Return whether the policy is to be called at the next epoch."""
         if self.delivery.is_changed:
             return True
-        if not getattr(self.policy, "every_epoch", False):
-            return False
-        return bool(self.world.state.waiting or self.world.state.running)
+        state = self.world.state
+        return getattr(self.policy, "every_epoch", False) and bool(state.waiting or state.running)
 
     def _finish(self) -> None:
         is_cut = self.delivery.ended_jobs < len(self.trace)
@@ -166,7 +165,7 @@ class Engine:
             len(state.waiting),
             len(state.running),
             state.busy_gpus,
-            state.free_gpus,
+            state.ready_gpus - state.busy_gpus,
             world.fleet.rented,
             changes,
             world.busy_gpu_us,

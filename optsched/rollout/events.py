@@ -51,7 +51,9 @@ class Events:
 
     def pop_at(self, now: int) -> tuple[int, int] | None:
         """Remove the next event if it is due and return its kind and subject."""
-        if not self.heap or self.heap[0][0] > now or self.next_time() != now:
-            return None
-        _, kind, _, subject, _ = heappop(self.heap)
-        return kind, subject
+        heap = self.heap
+        while heap and heap[0][0] == now:
+            _, kind, _, subject, version = heappop(heap)
+            if version == (self.node_version if kind == NODE else self.job_version)[subject]:
+                return kind, subject
+        return None

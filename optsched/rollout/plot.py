@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette: distinct for colour-blind readers too. Dashes tell lines apart that
 # share a colour, and any two in print.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+FILLS = COLOURS[:-1]  # of areas, for which black is too heavy
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 WINDOWS = 200  # into which a rollout is cut for averages over time
 NAMED_NODES = 40  # nodes that still have room for their names
-LABELLED_JOBS = 60  # bars that still have room for the names of their jobs
+LABELLED_JOBS = 60  # more leave no room for names
+NARROW = 0.004  # of the axis of time: an edge would hide a bar of that width
+ROOM = 0.012  # of the axis of time, for each letter of a name
 MINUTE_S, DAY_S = 2 * 3600, 72 * 3600  # time is in minutes below, in days from here on
 TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21_600: "6 h",
          86_400: "1 d", 864_000: "10 d", 8_640_000: "100 d"}  # fmt: skip
@@ -131,7 +134,8 @@ def power_over_time(records: Records, ax: Axes | None = None) -> Axes:
 def timeline(record: Record, ax: Axes | None = None) -> Axes:
     """Draw which job held which GPU and when: a row for each GPU, a bar for each stay.
 
-    Colours repeat; few jobs are named. Jobs that share a GPU share its row's height.
+    Colours repeat; if jobs are few, longer stays are named. Jobs that share a GPU share its row's
+    height.
 
     Raises
     ------
@@ -143,20 +147,22 @@ def timeline(record: Record, ax: Axes | None = None) -> Axes:
     cluster = Cluster(record.scenario)
     ax = _axes(ax, (9, min(14.0, max(2.5, 1.2 + 0.16 * cluster.gpus))))
     unit = _unit({"": record})
+    whole = max(record.end_us / US / unit[1], 1e-9)
     named = len({job for job, *_ in record.intervals}) <= LABELLED_JOBS
     lane, lanes = _lanes(record)
     for number, (job, start, end, gpus) in enumerate(record.intervals):
-        bar: dict[str, Any] = {"color": COLOURS[job % len(COLOURS)], "edgecolor": "white"}
         left, width = start / US / unit[1], (end - start) / US / unit[1]
+        edge = "white" if width > NARROW * whole else "none"
+        bar: dict[str, Any] = {"color": FILLS[job % len(FILLS)], "edgecolor": edge}
         height = 0.92 / lanes
         for gpu in gpus:
             ax.barh(gpu - 0.46 + height * (lane[number] + 0.5), width, height, left, lw=0.4, **bar)
-        if named:
+        if named and width > ROOM * whole * len(record.trace.ids[job]):
             lower = height * (lane[number] + 0.5) - 0.46
             _name(ax, record.trace.ids[job], left + width / 2, lower, gpus)
     _rows(ax, cluster)
     ax.set_title(f"{record.policy} on {record.scenario.name}", fontsize=10)
-    ax.set_xlim(0, max(record.end_us / US / unit[1], 1e-9))
+    ax.set_xlim(0, whole)
     ax.set_xlabel(unit[0])
     ax.spines[["top", "right"]].set_visible(False)
     return ax

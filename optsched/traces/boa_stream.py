@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from optsched.instance import CheckedDocument, InstanceError, Positive, read
+from optsched.instance import CheckedDocument, Fault, InstanceError, Positive, read
 from optsched.traces.draws import bursty_gaps, pick, streams
+from optsched.traces.synthetic import draw_models, weighted_names
 from optsched.traces.trace import Trace, trace_of
 
 if TYPE_CHECKING:
@@ -51,6 +53,15 @@ class PoissonOptions(StreamOptions):
     rate_per_h: Positive = Field(default=30.0, description="Arrivals per hour.")
     mean_run_s: Positive = Field(default=600.0, description="Mean run time of a job.")
     gpus: int = Field(default=1, ge=1, le=1_000_000, description="Gang of every job.")
+    models: str = Field(
+        default="", description="What is trained, drawn by weights: 'resnet50:2,bert:1'."
+    )
+
+    @classmethod
+    def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
+        """Yield what is wrong with the models."""
+        if isinstance(document.get("models"), str):
+            yield from ((("models",), text) for text in weighted_names(document["models"])[1])
 
 
 def arrivals_s(rng: Generator, jobs: int, rate_per_s: float, cv: float) -> Floats:
@@ -104,11 +115,12 @@ def _on_one_gpu(phase: Any) -> float:
 
 def poisson(jobs: int, seed: int, options: PoissonOptions) -> Trace:
     """Return a stream of equal gangs, as in the M/M/c and M/D/1 queues."""
-    rng = streams(seed, ("arrivals", "work"))
+    rng = streams(seed, ("arrivals", "work", "models"))
     mean_s = np.full(jobs, options.mean_run_s)
     columns = {
         "submit_s": arrivals_s(rng["arrivals"], jobs, options.rate_per_h / 3600, options.cv),
         "gpus": np.full(jobs, options.gpus, dtype=np.int64),
         "run_s": draw_work(rng["work"], mean_s, options),
+        "model": draw_models(rng["models"], jobs, options.models),
     }
     return trace_of(f"poisson, {jobs} jobs, seed {seed}", "queueing theory", columns)

@@ -10,8 +10,6 @@ from optsched.rollout.policies.curves import Curves
 from optsched.rollout.policies.holdings import Holdings, placing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from optsched.rollout.decision import SolveRecord
     from optsched.rollout.policies.curves import Curve
     from optsched.rollout.scenario import Scenario
@@ -51,6 +49,7 @@ class Elastic:
         self.wanted: dict[int, int] = {}
         self.waiting: list[int] = []
         self.growing: list[int] = []
+        self.stale: set[int] = set()
         self.total = 0
 
     # --- what the widths are ------------------------------------------------------------------
@@ -60,7 +59,10 @@ class Elastic:
         raise NotImplementedError
 
     def refresh(self, view: View) -> list[SolveRecord]:
-        """Bring what the widths follow from up to date; return the calls of solvers."""
+        """Bring what the widths follow from up to date; return the calls of solvers.
+
+        Running jobs that may want another width than before are added to `stale`.
+        """
         return []
 
     def curve(self, view: View, job: int) -> Curve:
@@ -73,9 +75,9 @@ class Elastic:
     def decide(self, view: View) -> Decision:
         """Start, widen and narrow jobs, and rent nodes for them."""
         self.held.look(view)
-        changed = self._take_note(view)
+        self._take_note(view)
         solves = self.refresh(view)
-        changes = self._narrowed(view, changed)
+        changes = self._narrowed(view)
         room = self.held.free + sum(self.held.width(job) - w for job, w in changes.items())
         self._widen(view, changes, room)
         rent = self.held.rent(view, self.total)
@@ -84,15 +86,15 @@ class Elastic:
         places = self.placing.place(view, self.held, changes)
         return Decision(place=places, rent=rent, solves=tuple(solves))
 
-    def _take_note(self, view: View) -> list[int]:
-        """Take note of what happened; return the running jobs in a new phase."""
+    def _take_note(self, view: View) -> None:
+        """Take note of what happened."""
         left = [*view.ended, *view.failed]
         self.held.release(left)
         for job in left:
             self.forget(job)
         for job in view.arrived:
             self.arrive(view, job)
-        return [job for job in view.advanced if job in self.held.of]
+        self.stale.update(view.advanced)
 
     def arrive(self, view: View, job: int) -> None:
         """Let a job wait."""
@@ -110,10 +112,13 @@ class Elastic:
         if self.growing and job in self.growing:
             self.growing.remove(job)
 
-    def _narrowed(self, view: View, jobs: Iterable[int]) -> dict[int, int]:
-        """Let running jobs want what their phase wants; return those that get narrower."""
+    def _narrowed(self, view: View) -> dict[int, int]:
+        """Let stale jobs want what their phase wants; return those that get narrower."""
         changes = {}
+        jobs, self.stale = sorted(self.stale), set()
         for job in jobs:
+            if job not in self.held.of:
+                continue
             self.want(job, self.width(view, job))
             now, wanted = self.held.width(job), self.wanted[job]
             is_growing = job in self.growing

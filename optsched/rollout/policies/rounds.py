@@ -62,10 +62,10 @@ class Rounds:
             self._world = World(view)
         running = view.running.tolist()
         active = self.order.sort(view, [*running, *view.pending.tolist()])
-        chosen = self._admitted(view, active)
+        quotas = dict(view.scenario.quotas)
+        chosen = self._admitted(view, active, quotas)
         if self.placement.sticky:
-            kept = {*chosen, *running}
-            chosen = [job for job in active if job in kept]
+            chosen = _with_running(view, active, chosen, quotas)
         held = [view.gpus_of(job) for job in chosen]
         last, self._last = self._last, (chosen, list(view.ready))
         if self.placement.settled and last == self._last and all(held):
@@ -73,10 +73,12 @@ class Rounds:
         batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready))
         return _difference(batch, self.placement.place(batch), running)
 
-    def _admitted(self, view: View, active: list[int]) -> list[int]:
-        """Return the jobs that get GPUs, in order; one over its queue's quota holds up no other."""
+    def _admitted(self, view: View, active: list[int], quotas: dict[str, int]) -> list[int]:
+        """Return the jobs that get GPUs, in order, and take them off the quotas.
+
+        A job over its queue's quota holds up its own queue only.
+        """
         room = sum(size for size, ready in zip(view.cluster.size, view.ready, strict=True) if ready)
-        quotas = dict(view.scenario.quotas)
         full: set[str] = set()
         admitted = []
         for job in active:
@@ -96,6 +98,21 @@ class Rounds:
                 quotas[queue] -= size
             admitted.append(job)
         return admitted
+
+
+def _with_running(
+    view: View, active: list[int], admitted: list[int], quotas: dict[str, int]
+) -> list[int]:
+    """Return the admitted jobs and the running ones for which their queues have quota left."""
+    kept = set(admitted)
+    for job in active:
+        size, queue = len(view.gpus_of(job)), view.queue(job)
+        if job in kept or not size or size > quotas.get(queue, size):
+            continue
+        kept.add(job)
+        if queue in quotas:
+            quotas[queue] -= size
+    return [job for job in active if job in kept]
 
 
 def _difference(batch: Batch, placed: Placed, running: list[int]) -> Decision:

@@ -172,10 +172,11 @@ def widths_of(streams: Mapping[Key, Stream], plan: BoaPlan) -> Widths:
 def least_use(streams: Iterable[Key], curves: Curves) -> Widths:
     """Return the widths that take the least GPU time: what is left if the budget is too small."""
     return {
-        (model, demand): ((1.0, tuple(_cheapest(c.gpus, c.speed) for c in curves.of(model, demand))),)
+        (model, demand): ((1.0, tuple(cheapest(c.gpus, c.speed) for c in curves.of(model, demand))),)
         for model, demand in streams
     }
 
 
-def _cheapest(gpus: tuple[int, ...], speed: tuple[float, ...]) -> int:
+def cheapest(gpus: tuple[int, ...], speed: tuple[float, ...]) -> int:
+    """Return the width that takes the least GPU time per unit of work."""
     return min(zip(gpus, speed, strict=True), key=lambda pair: (pair[0] / pair[1], pair[0]))[0]

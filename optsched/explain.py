@@ -1,0 +1,222 @@
+"""explain(): why a result is what it is, by solving instances that differ from its own.
+
+An infeasible instance is stripped of its rules until the rest is an irreducible set: without any
+one of them there is a plan (deletion filter: Chinneck, "Feasibility and Infeasibility in
+Optimization", 2008, section 6.1; here whole parts are tried first, then single rules). A plan is
+explained by the prices that prove its bound, and by solving again with a little more room.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from optsched.check import ROUNDING, BrokenRule
+from optsched.instance import names, read
+from optsched.problems import problem
+from optsched.reasons import Explanation, Lever, Price, Rule
+from optsched.result import Status
+from optsched.solve import Infeasible, Search, solve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from optsched.instance import Document, Instance
+    from optsched.result import Result
+
+DOUBT = 1e-3  # share of what is saved: more of it is worth stating
+
+
+def explain(instance: Instance, result: Result, time_limit_s: float | None = 60.0) -> Explanation:
+    """Explain a result of an instance.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds for all solves together; what is not known by then is said to be so.
+
+    Raises
+    ------
+    ValueError
+        If the result is not one of this instance.
+    """
+    foreign = contradictions(instance, result)
+    if foreign:
+        listed = "; ".join(map(str, foreign[:3]))
+        raise ValueError(f"the result is not one of '{instance.name}' as it stands: {listed}")
+    deadline = None if time_limit_s is None else time.perf_counter() + time_limit_s
+    if result.status is Status.INFEASIBLE:
+        return _of_conflict(instance, result, deadline)
+    if result.plan is None:
+        return Explanation(instance.name, result.status, result.message or "no plan was found")
+    return _of_plan(instance, result, deadline)
+
+
+def contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
+    """Return why a result cannot be one of an instance; bounds of plans are not proven anew."""
+    room = problem(instance.problem)
+    if result.problem != instance.problem:
+        return [BrokenRule("problem", f"a result of '{result.problem}'")]
+    if result.plan is None:
+        proven = result.certificate is not None and result.status is Status.INFEASIBLE
+        return room.prove(instance, result.certificate) if proven else []
+    broken = room.violations(instance, result.plan)
+    if not broken and room.objective(instance, result.plan) != result.objective:
+        broken = [BrokenRule("objective", f"its plan does not cost {result.objective!r} here")]
+    return broken
+
+
+def instance_of(result: Result, given: Iterable[Instance] = ()) -> Instance | None:
+    """Return the instance that a result is of: one of those given, or the bundled one of its name.
+
+    None if its plan or proof fits none of them.
+    """
+    bundled = [read(result.instance)] if result.instance in names() else []
+    fitting = (found for found in (*given, *bundled) if not contradictions(found, result))
+    return next(fitting, None)
+
+
+# --- why there is no plan ---------------------------------------------------------------------
+
+
+def _of_conflict(instance: Instance, result: Result, deadline: float | None) -> Explanation:
+    room = _reasons(instance)
+    rules: list[Rule] = room.rules(instance)
+    known: dict[frozenset[str], bool | None] = {}
+
+    def has_plan(kept: Sequence[Rule]) -> bool | None:
+        names = frozenset(rule.id for rule in kept)
+        if names not in known:
+            dropped = {rule.id for rule in rules} - names
+            known[names] = plan_exists(room.without(instance, dropped), deadline, result.seed)
+        return known[names]
+
+    conflict = irreducible(rules, lambda kept: has_plan(kept) is False)
+    rests = ([rule for rule in conflict if rule is not left] for left in conflict)
+    return Explanation(
+        instance=instance.name,
+        status=result.status,
+        because=result.message.removeprefix(f"{instance.name}: "),
+        conflict=tuple(conflict),
+        is_irreducible=all(has_plan(rest) is True for rest in rests),
+    )
+
+
+def irreducible(
+    rules: Sequence[Rule], conflicts: Callable[[Sequence[Rule]], bool]
+) -> list[Rule]:
+    """Return rules that conflict, of which none can be left out; the first ones go first.
+
+    Parameters
+    ----------
+    rules
+        Rules that conflict.
+    conflicts
+        Whether no plan keeps some of them. Where more rules may conflict less, the outcome is still
+        such that none can be left out by itself.
+    """
+    kept = list(rules)
+    size = max(1, len(kept) // 2)
+    while True:
+        shorter = _without_parts(kept, size, conflicts)
+        if size == 1 and len(shorter) == len(kept):
+            return kept
+        kept, size = shorter, max(1, size // 2)
+
+
+def _without_parts(
+    kept: list[Rule], size: int, conflicts: Callable[[Sequence[Rule]], bool]
+) -> list[Rule]:
+    start = 0
+    while start < len(kept):
+        rest = kept[:start] + kept[start + size :]
+        if conflicts(rest):
+            kept = rest
+        else:
+            start += size
+    return kept
+
+
+def plan_exists(
+    instance: Instance | None, deadline: float | None = None, seed: int = 0
+) -> bool | None:
+    """Tell whether an instance has a plan; None if time does not suffice.
+
+    None as an instance stands for one without anything to plan.
+    """
+    if instance is None:
+        return True
+    left = None if deadline is None else max(0.0, deadline - time.perf_counter())
+    if left == 0.0:
+        return None
+    try:
+        problem(instance.problem).methods[0](instance, _AnyPlan(instance, left, seed=seed))
+    except _Found:
+        return True
+    except Infeasible:
+        return False
+    return None
+
+
+class _Found(Exception):
+    """A plan was found; which one does not matter."""
+
+
+class _AnyPlan(Search):
+    """A search that ends with the first plan."""
+
+    def offer(self, plan: Document) -> bool:
+        if super().offer(plan):
+            raise _Found
+        return False
+
+
+# --- why this plan ----------------------------------------------------------------------------
+
+
+def _of_plan(instance: Instance, result: Result, deadline: float | None) -> Explanation:
+    room = _reasons(instance)
+    levers: list[Lever] = list(room.levers(instance, result))
+    if result.status is not Status.OPTIMAL:
+        levers.insert(0, Lever("the best plan, with the same data", instance))
+    prices: list[Price] = list(room.prices(instance, result))
+    return Explanation(
+        instance=instance.name,
+        status=result.status,
+        because=_because(result),
+        binding=tuple(room.binding(instance, result)),
+        prices=(*prices, *(_saving(lever, result, deadline) for lever in levers)),
+    )
+
+
+def _because(result: Result) -> str:
+    rows = result.summary()
+    if result.status is Status.OPTIMAL:
+        return f"no plan is better by more than the gap of {rows['gap']}: it is proven"
+    if result.bound is None:
+        return f"a plan of method '{result.method}', of which nothing is proven"
+    return f"a plan of method '{result.method}'; a better one by {rows['gap']} is not ruled out"
+
+
+def _saving(lever: Lever, result: Result, deadline: float | None) -> Price:
+    """Solve an instance with more room, and compare."""
+    left = None if deadline is None else max(0.0, deadline - time.perf_counter())
+    unit = result.objective_unit
+    if left == 0.0:
+        return Price(lever.change, None, unit, "solved again", note="no time was left")
+    again = solve(lever.instance, time_limit_s=left, gap=result.gap_limit, seed=result.seed)
+    assert result.objective is not None
+    if again.objective is None:
+        return Price(lever.change, None, unit, "solved again", note=str(again.status))
+    saves = result.objective - again.objective
+    most = None if again.bound is None else result.objective - again.bound
+    if most is not None and most <= max(result.gap_limit, ROUNDING) * abs(result.objective):
+        return Price(lever.change, 0.0, unit, "solved again", note="to within the gap")
+    if most is not None and again.status is Status.OPTIMAL and most - saves <= DOUBT * saves:
+        most = saves
+    return Price(lever.change, max(saves, 0.0), unit, "solved again", most=most)
+
+
+def _reasons(instance: Instance) -> Any:
+    return importlib.import_module(problem(instance.problem).reasons)

@@ -1,0 +1,255 @@
+"""Policies that share GPUs to save energy: EaCO's problem at every change, exactly or by a rule.
+
+Each call makes an instance of the room EaCO of the jobs that wait and run, and its rules part them
+into groups. Rules that are not EaCO's own are those of `optsched.eaco.published` and `.greedy`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from optsched.eaco import greedy, published
+from optsched.eaco.estimates import Estimates
+from optsched.rollout.decision import NOTHING, Decision, SolveRecord
+from optsched.rollout.policies.eaco_frame import Frame
+from optsched.solve import Infeasible, Search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from optsched.eaco.grouping import Grouping
+    from optsched.eaco.plan import EacoPlan
+    from optsched.rollout.policies.eaco_frame import Present
+    from optsched.rollout.scenario import Scenario
+    from optsched.rollout.view import View
+
+    Rule = Callable[[Estimates, int], Grouping]
+
+
+class Sharing:
+    """At every change the jobs are parted into groups by a rule.
+
+    Parameters
+    ----------
+    waiting_kwh
+        What waiting costs a job, besides the energy that its work takes.
+    window
+        How many of the waiting jobs are looked at, the earliest first; all by default.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        scenario: Scenario,
+        seed: int,
+        rule: str,
+        *,
+        waiting_kwh: float = 1.0,
+        window: int | None = None,
+    ) -> None:
+        if scenario.rented is not None:
+            raise ValueError(f"policy '{name}': it does not rent nodes")
+        if not waiting_kwh > 0:
+            raise ValueError(f"waiting_kwh must be above 0, not {waiting_kwh!r}")
+        self.name, self.seed, self.rule = name, seed, rule
+        self.waiting_kwh, self.window = waiting_kwh, window
+        self.calls = 0
+        self._frame: Frame | None = None
+
+    def decide(self, view: View) -> Decision:
+        """Part the jobs anew, if there are others than before."""
+        if not (view.arrived or view.ended or view.failed):
+            return NOTHING
+        jobs = sorted([*view.running.tolist(), *view.pending[: self.window].tolist()])
+        if not jobs:
+            return NOTHING
+        if self._frame is None:
+            self._frame = Frame(view.scenario, view.cluster, **self.objective(view))
+        self.calls += 1
+        present = self._frame.present(view, jobs, self.waiting(view, jobs))
+        plan, solves = self.plan(present)
+        decision = self._frame.decision(view, present, plan)
+        return Decision(place=decision.place, stop=decision.stop, solves=tuple(solves))
+
+    def objective(self, view: View) -> dict[str, object]:
+        """Return the fields of the instance that say what is minimised."""
+        return {}
+
+    def waiting(self, view: View, jobs: list[int]) -> dict[int, float | None]:
+        """Return what waiting costs each job."""
+        return dict.fromkeys(jobs, self.waiting_kwh)
+
+    def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
+        """Return a plan for the jobs that are there."""
+        estimates = Estimates(present.instance)
+        plan = RULES[self.rule](estimates, self.seed + self.calls).plan()
+        if plan is None:
+            plan = published.fifo(Estimates(present.instance)).plan()
+        assert plan is not None
+        return plan, []
+
+
+class PatientSearch(Search):
+    """A search that ends after so many linear programs, so that no clock decides."""
+
+    def __init__(self, present: Present, programs: int, **options: Any) -> None:
+        super().__init__(present.instance, **options)
+        self.programs = programs
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the deadline, 0 when the programs are used up."""
+        self.programs -= 1
+        if self.programs < 0:
+            self.stopped = self.stopped or "limit of linear programs"
+            return 0.0
+        return super().seconds_left()
+
+
+class Exact(Sharing):
+    """At every change the groups of least cost, by the room's exact method.
+
+    Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy",
+    "best-delta-energy" and "longest-first" is where the search begins, and what is taken if it
+    finds nothing better.
+
+    Parameters
+    ----------
+    objective
+        "run-to-completion" (O1), "epoch" (O2, over the scenario's epoch or `horizon_s`) or "eaco",
+        equation (1) of the paper with weight `energy_weight`.
+    gap, programs, time_limit_s
+        When a search ends: relative gap, linear programs, seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        scenario: Scenario,
+        seed: int,
+        *,
+        objective: str = "run-to-completion",
+        energy_weight: float = 0.5,
+        horizon_s: float | None = None,
+        gap: float = 1e-3,
+        programs: int = 200,
+        time_limit_s: float = 60.0,
+        window: int | None = 20,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, scenario, seed, "eaco-greedy", window=window, **options)
+        if objective not in ("run-to-completion", "epoch", "eaco"):
+            raise ValueError(f"objective: 'run-to-completion', 'epoch' or 'eaco', not '{objective}'")
+        self._objective: dict[str, object] = {"objective": objective}
+        if objective == "epoch":
+            self._objective["epoch_s"] = horizon_s or scenario.epoch_s
+        if objective == "eaco":
+            self._objective["energy_weight"] = energy_weight
+        self.gap, self.programs, self.time_limit_s = gap, programs, time_limit_s
+
+    def objective(self, view: View) -> dict[str, object]:
+        """Return the fields of the instance that say what is minimised."""
+        return self._objective
+
+    def waiting(self, view: View, jobs: list[int]) -> dict[int, float | None]:
+        """Return what waiting costs each job: running ones must not."""
+        return {job: None if view.gpus_of(job) else self.waiting_kwh for job in jobs}
+
+    def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
+        """Return the best plan that was found."""
+        from optsched.eaco.exact import exact
+        from optsched.eaco.plan import EacoPlan
+
+        search = PatientSearch(
+            present, self.programs, time_limit_s=self.time_limit_s, gap=self.gap, seed=self.seed
+        )
+        for rule in FLOOR:
+            plan = RULES[rule](Estimates(present.instance), self.seed).plan()
+            if plan is not None:
+                search.offer(plan)
+        floor = search.objective
+        try:
+            certificate = exact(present.instance, search)
+        except Infeasible:  # a gang that is kept has no room elsewhere; the floor is always there
+            certificate = None
+        assert isinstance(search.plan, EacoPlan)
+        assert search.objective is not None
+        assert floor is not None
+        bound = getattr(certificate, "bound", None)
+        record = SolveRecord(
+            status="feasible" if search.stopped else "optimal",
+            objective=search.objective,
+            bound=float("-inf") if bound is None else bound,
+            seconds=time.perf_counter() - search.started,
+            fallback=search.objective >= floor,
+        )
+        return search.plan, [record]
+
+
+RULES: dict[str, Rule] = {
+    "eaco-greedy": lambda estimates, seed: published.eaco(estimates),
+    "fifo-exclusive": lambda estimates, seed: published.fifo(estimates),
+    "fifo-packed": lambda estimates, seed: published.fifo_packed(estimates),
+    "gandiva": published.gandiva_gavel,
+    "gandiva-paper": lambda estimates, seed: published.gandiva(estimates),
+    "best-fit-memory": lambda estimates, seed: greedy.best_fit(estimates),
+    "best-delta-energy": lambda estimates, seed: greedy.best_delta_energy(estimates),
+    "lucid": lambda estimates, seed: published.lucid(estimates),
+    "longest-first": lambda estimates, seed: greedy.longest_first(estimates),
+}
+"""Each parts the jobs of an instance into groups; the second argument is a seed."""
+
+FLOOR = ("eaco-greedy", "best-delta-energy", "longest-first")
+
+
+# --- policies ---------------------------------------------------------------------------------
+
+
+def eaco(scenario: Scenario, seed: int, **options: Any) -> Exact:
+    """Part the jobs into groups at least cost."""
+    return Exact("eaco", scenario, seed, **options)
+
+
+def eaco_greedy(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Share the busiest GPUs that are allowed; see `published.eaco`."""
+    return Sharing("eaco-greedy", scenario, seed, "eaco-greedy", **options)
+
+
+def fifo_exclusive(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Never share; see `published.fifo`."""
+    return Sharing("fifo-exclusive", scenario, seed, "fifo-exclusive", **options)
+
+
+def fifo_packed(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Share in pairs when GPUs run out; see `published.fifo_packed`."""
+    return Sharing("fifo-packed", scenario, seed, "fifo-packed", **options)
+
+
+def gandiva(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Share in random pairs when GPUs run out; see `published.gandiva_gavel`."""
+    return Sharing("gandiva", scenario, seed, "gandiva", **options)
+
+
+def gandiva_paper(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Pack by utilisation when GPUs run out; see `published.gandiva`."""
+    return Sharing("gandiva-paper", scenario, seed, "gandiva-paper", **options)
+
+
+def best_fit_memory(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Share where least memory is left; see `greedy.best_fit`."""
+    return Sharing("best-fit-memory", scenario, seed, "best-fit-memory", **options)
+
+
+def best_delta_energy(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Share where the energy rises least; see `greedy.best_delta_energy`."""
+    return Sharing("best-delta-energy", scenario, seed, "best-delta-energy", **options)
+
+
+def lucid(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Share in pairs of calm jobs; see `published.lucid`."""
+    return Sharing("lucid", scenario, seed, "lucid", **options)
+
+
+def longest_first(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+    """Share among jobs that end together; see `greedy.longest_first`."""
+    return Sharing("longest-first", scenario, seed, "longest-first", **options)

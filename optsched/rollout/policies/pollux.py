@@ -1,0 +1,184 @@
+"""A policy like Pollux: the best power mean of speedups, with and without autoscaling."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.policies.shared_out import SharedOut
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from optsched.rollout.policies.curves import Curve
+    from optsched.rollout.scenario import Scenario
+    from optsched.rollout.view import View
+
+RESTART_S = 30.0
+LEAST_SPEEDUP = 0.01  # of a job without GPUs, whose mean would else be 0
+
+
+class Row(NamedTuple):
+    """The widths of a job, 0 among them, and the cost 1/v of each."""
+
+    gpus: tuple[int, ...]
+    cost: tuple[float, ...]
+
+
+class Best(NamedTuple):
+    """Least sums of costs: `value[c]` within c GPUs, and which column each job then takes."""
+
+    value: NDArray[np.float64]
+    choice: NDArray[np.int16]
+    rows: Sequence[Row]
+
+    def widths(self, gpus: int) -> list[int]:
+        """Return the width of each job, if there are so many GPUs."""
+        found = []
+        for n in reversed(range(len(self.rows))):
+            width = self.rows[n].gpus[self.choice[n, gpus]]
+            found.append(width)
+            gpus -= width
+        return found[::-1]
+
+
+def best_widths(rows: Sequence[Row], gpus: int) -> Best:
+    """Minimise the sum of costs within every number of GPUs, exactly: job by job, over all sums.
+
+    Of equal costs a job takes the least width.
+    """
+    value = np.zeros(gpus + 1)
+    choice = np.zeros((len(rows), gpus + 1), np.int16)
+    for n, row in enumerate(rows):
+        best = np.full(gpus + 1, np.inf)
+        for column, (width, cost) in enumerate(zip(row.gpus, row.cost, strict=True)):
+            if width > gpus:
+                break
+            reached = value[: gpus + 1 - width] + cost
+            better = reached < best[width:]
+            best[width:][better] = reached[better]
+            choice[n, width:][better] = column
+        value = best
+    return Best(value, choice, rows)
+
+
+class Pollux(SharedOut):
+    """Maximise the power mean, p = -1, of the jobs' speedups within C GPUs, once in an epoch.
+
+    That is least sum of 1 / v over the jobs: v is the speedup over one GPU; where a running job's
+    width changes, times max(age - 30 s x its changes, 0) / (age + 30 s); at least 0.01. The sum is
+    separable, so it is minimised exactly (`best_widths`), where Pollux has a genetic search.
+
+    With `autoscale` C follows the load: U = sum of speedups / C, the average over the last `rounds`
+    epochs. If it leaves the band from `low` to `high`, the number of nodes becomes the one whose U
+    would be nearest to the middle.
+
+    Source: petuum/adaptdl, branch osdi21-artifact, simulator/pollux.py and simulator.py (OSDI'21).
+    """
+
+    every_epoch = True
+
+    def __init__(
+        self,
+        name: str,
+        scenario: Scenario,
+        *,
+        autoscale: bool = False,
+        low: float = 0.35,
+        high: float = 0.65,
+        rounds: int = 15,
+        min_nodes: int = 1,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, scenario, **options)
+        if not 0 < low < high <= 1:
+            raise ValueError(f"expected 0 < low < high <= 1, found {low!r} and {high!r}")
+        if autoscale and scenario.rented is None:
+            raise ValueError(f"policy '{name}': the nodes of '{scenario.name}' are not rented")
+        self.autoscale, self.band = autoscale, (low, high)
+        self.min_nodes = max(1, min_nodes)
+        self.most = scenario.gpus if autoscale else self.gpus
+        self.seen: deque[float] = deque(maxlen=rounds)
+        self.changes: dict[int, int] = {}
+        self._upto = np.cumsum([0, *self.held.cluster.size])
+        if autoscale:
+            self.gpus = int(self._upto[min(self.min_nodes, self.held.cluster.nodes)])
+
+    def decide(self, view: View) -> Decision:
+        """Share out the GPUs at epochs; between them nothing changes."""
+        self.take_note(view)
+        if not view.is_epoch:
+            return NOTHING
+        if self.autoscale and self.active:
+            self._scale(view)
+        return self.share_out(view, min(self.gpus, self.room), self.held.rent(view, self.gpus))
+
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs."""
+        rows = [self._row(view, job, self.curve(view, job)) for job in jobs]
+        widths = dict(zip(jobs, best_widths(rows, gpus).widths(gpus), strict=True))
+        for job, width in widths.items():
+            if self.held.width(job) not in (0, width):
+                self.changes[job] = self.changes.get(job, 0) + 1
+        return widths
+
+    def _row(self, view: View, job: int, curve: Curve) -> Row:
+        now = self.held.width(job)
+        age = (view.now_us - view.submit_us(job)) / US
+        restart = max(age - RESTART_S * self.changes.get(job, 0), 0.0) / (age + RESTART_S)
+        widths, costs = [0], [1 / LEAST_SPEEDUP]
+        for gpus, speed in zip(curve.gpus, curve.speed, strict=True):
+            speedup = speed / curve.speed[0]
+            speedup *= restart if now and gpus != now else 1.0
+            widths.append(gpus)
+            costs.append(1 / max(speedup, LEAST_SPEEDUP))
+        return Row(tuple(widths), tuple(costs))
+
+    # --- autoscaling --------------------------------------------------------------------------
+
+    def _scale(self, view: View) -> None:
+        """Move to another number of nodes if the average utility leaves the band."""
+        jobs = list(self.active)
+        curves = [self.curve(view, job) for job in jobs]
+        held = [self.held.width(job) for job in jobs]
+        self.seen.append(_utility(curves, held, self.gpus))
+        utility = sum(self.seen) / len(self.seen)
+        low, high = self.band
+        nodes = self.held.nodes_for(self.gpus)
+        too_many = utility < low and nodes > self.min_nodes
+        too_few = utility > high and nodes < self.held.cluster.nodes
+        if not (too_many or too_few):
+            return
+        rows = [self._row(view, job, curve) for job, curve in zip(jobs, curves, strict=True)]
+        best = best_widths(rows, self.most)
+        middle = (low + high) / 2
+
+        def distance(count: int) -> float:
+            gpus = int(self._upto[count])
+            return abs(_utility(curves, best.widths(gpus), gpus) - middle)
+
+        choices = range(self.min_nodes, self.held.cluster.nodes + 1)
+        self.gpus = int(self._upto[min(choices, key=lambda count: (distance(count), count))])
+        self.seen.clear()
+
+
+def _utility(curves: Sequence[Curve], widths: Sequence[int], gpus: int) -> float:
+    """Return the sum of speedups per GPU."""
+    pairs = zip(curves, widths, strict=True)
+    return sum(curve.speed_at(width) / curve.speed[0] for curve, width in pairs) / gpus
+
+
+def pollux(scenario: Scenario, seed: int, **options: Any) -> Pollux:
+    """Maximise the power mean of speedups."""
+    return Pollux("pollux", scenario, **options)
+
+
+def pollux_autoscaling(scenario: Scenario, seed: int, **options: Any) -> Pollux:
+    """Maximise the power mean of speedups, on as many nodes as are used well."""
+    return Pollux("pollux-autoscaling", scenario, autoscale=True, **options)
