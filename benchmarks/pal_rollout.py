@@ -14,11 +14,9 @@ the luck of workloads 3 and 5 turns when all jobs come a little earlier (--shift
 from __future__ import annotations
 
 import argparse
-import csv
 import dataclasses
 import math
 import time
-from pathlib import Path
 
 from optsched.rollout.engine import Engine
 from optsched.rollout.read import read_scenario
@@ -37,11 +35,8 @@ WORKLOADS = range(1, 9)
 def workload(path, number, shifted=False):
     """Return a workload on its own clock, or shifted to begin with its first job."""
     trace = import_trace(path, "pal", number)
-    with Path(path).open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["workload"] == str(number)]
-    first = min(float(row["submit_time"]) for row in rows)
-    late = 0 if shifted else round(first * US) - int(trace.submit_us[0])
-    return dataclasses.replace(trace, submit_us=trace.submit_us + late)
+    early = int(trace.submit_us[0]) if shifted else 0
+    return dataclasses.replace(trace, submit_us=trace.submit_us - early)
 
 
 def mean_jct_s(scenario, trace, policy):

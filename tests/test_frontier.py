@@ -1,6 +1,8 @@
 """Frontiers: values, points, the efficient ones, files, pictures and the command."""
 
+import doctest
 import json
+import subprocess
 import sys
 
 import matplotlib as mpl
@@ -144,6 +146,18 @@ def test_options_reach_the_methods_and_are_told():
     assert (found.points[0].status, found.points[0].deterministic) == ("feasible", False)
     assert found.points[0].reason == "stopped early: time limit"
     assert found.options == {"gap": 1e-5, "time_limit_s": 0}
+
+
+def test_examples_of_the_docstring():
+    module = sys.modules["optsched.frontier"]
+    assert doctest.testmod(module) == (0, 3)
+
+
+@pytest.mark.parametrize("first", ["optsched", "optsched.frontier", "optsched.frontier_plot"])
+def test_the_name_is_the_function_whatever_was_imported_before(first):
+    code = f"import {first}, optsched; from optsched.frontier import frontier as f; "
+    code += "assert optsched.frontier is f"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 # --- rollouts ------------------------------------------------------------------------------------
@@ -325,6 +339,13 @@ def test_slider_without_the_extra_names_it(hand, monkeypatch):
 
 
 # --- the command ---------------------------------------------------------------------------------
+
+
+def test_help_has_examples_and_fits():
+    shown = run("--help")
+    assert shown.exit_code == 0
+    assert "Example: optsched frontier boa/cbd-85" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
 def run(*arguments):

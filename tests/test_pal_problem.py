@@ -325,8 +325,9 @@ def test_plot_draws_where_it_is_told(placed):
 
 def test_dots_mark_the_gpus_that_are_slow_for_a_job(placed):
     instance, plan = placed
-    gpus, values = instance.topology.gpus, instance.slowdowns["A"]
-    assert {job.application_class for job in instance.jobs} == {"A"}
+    gpus = instance.topology.gpus
+    assert {job.application_class for job in instance.jobs} == {"A", "B"}
+    values = {gpu: max(instance.slowdowns[name][gpu] for name in "AB") for gpu in gpus}
     dots = [line for line in plot(instance, plan).lines if line.get_marker() == "o"]
     marked = {gpus[int(dot.get_xdata()[0])] for dot in dots}
     assert marked == {gpu for gpu in gpus if values[gpu] > 1.5} != set()

@@ -114,7 +114,6 @@ def test_defaults(tmp_path):
         (changed("jobs", run_us=[0, 1]), "jobs.run_us[0]: must be at least 1, found 0"),
         (changed("jobs", gpus=[1]), "jobs.gpus: has 1 entries, but jobs.id has 2"),
         (changed("jobs", gpu=[1, 1]), "jobs.gpu: unknown key; did you mean 'gpus'?"),
-        (changed("jobs", submit_us=[1, 5]), "jobs.submit_us[0]: the first job is submitted at 0"),
         (changed("jobs", submit_us=[0, -1]), "jobs.submit_us[1]: must be at least 0, found -1"),
         (changed("jobs", utilization=[1.5, None]), "jobs.utilization[0]: must be at most 1"),
         (changed("jobs", status=["passed", "ok"]), "jobs.status[1]: expected 'passed', 'killed'"),

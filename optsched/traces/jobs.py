@@ -57,7 +57,14 @@ class Notes(Counter[str]):
         return tuple(f"{count:,} {text}" for text, count in self.most_common() if count)
 
 
-def finish(name: str, source: str, origin: str, columns: Columns, notes: Notes) -> Trace:
+def finish(
+    name: str,
+    source: str,
+    origin: str,
+    columns: Columns,
+    notes: Notes,
+    start_s: float | None = None,
+) -> Trace:
     """Return the trace of an importer's columns.
 
     Parameters
@@ -66,6 +73,8 @@ def finish(name: str, source: str, origin: str, columns: Columns, notes: Notes) 
         As for `trace_of`, lists; optionally `reasons` of the jobs that failed. Jobs that ran for
         no time are left out. A failed job without `failures` fails once, after `run_s`; what it
         would take if nothing failed is not in any log, so it is one microsecond more.
+    start_s
+        As for `trace_of`: 0 for logs whose clock starts with the rounds of a simulator.
 
     Raises
     ------
@@ -76,7 +85,7 @@ def finish(name: str, source: str, origin: str, columns: Columns, notes: Notes) 
     if not columns["run_s"]:
         raise InstanceError(origin, ["there is no job in it", *notes.lines()])
     _fail(columns)
-    return trace_of(name, source, columns, notes.lines())
+    return trace_of(name, source, columns, notes.lines(), start_s)
 
 
 def work_s(runs_s: Sequence[float], status: str) -> float:

@@ -35,7 +35,7 @@ class Jobs(Document):
 
     id: tuple[Word, ...] = Field(description="Unique names.")
     submit_us: tuple[Moment, ...] = Field(
-        description="Submission in microseconds from the first; ascending."
+        description="Submission in microseconds from the trace's start; ascending."
     )
     gpus: tuple[Gang, ...] = Field(description="Size of the gang.")
     run_us: tuple[Length, ...] = Field(
@@ -217,8 +217,6 @@ def _repeated(ids: Sequence[Any]) -> Iterator[Fault]:
 
 
 def _disorder(moments: Sequence[Any]) -> Iterator[Fault]:
-    if moments and isinstance(moments[0], int) and moments[0] > 0:
-        yield ("jobs", "submit_us", 0), f"the first job is submitted at 0, found {moments[0]}"
     for number, (before, after) in enumerate(pairwise(moments), start=1):
         if isinstance(before, int) and isinstance(after, int) and after < before:
             text = f"must not be before the job above it: {after} after {before}"

@@ -53,7 +53,7 @@ def read(text: str, name: str, origin: str, *, workload: str | None = None) -> T
     seconds = _iteration_seconds(table, notes)
     columns["run_s"] = [count * one for count, one in zip(counts, seconds, strict=True)]
     table.faults.raise_any()
-    return finish(name, SOURCE, origin, columns, notes)
+    return finish(name, SOURCE, origin, columns, notes, start_s=0.0)
 
 
 def _iterations_column(text: str) -> str:

@@ -37,7 +37,7 @@ def read(text: str, name: str, origin: str) -> Trace:
     }
     table.faults.raise_any()
     notes = Notes({"jobs: run times are of Pollux's model of steps, fitted on T4": len(table)})
-    return finish(name, SOURCE, origin, columns, notes)
+    return finish(name, SOURCE, origin, columns, notes, start_s=0.0)
 
 
 def _runs(table: Table, gpus: list[int]) -> Iterator[float]:

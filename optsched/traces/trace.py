@@ -41,7 +41,7 @@ class Trace:
     ids
         Unique names of the jobs.
     submit_us
-        Submission, in microseconds from the trace's first; ascending.
+        Submission, in microseconds from the trace's start; ascending.
     gpus
         GPUs asked for: the size of the gang.
     run_us
@@ -102,8 +102,14 @@ class Trace:
         )
 
 
-def trace_of(name: str, source: str, columns: dict[str, Any], notes: Sequence[str] = ()) -> Trace:
-    """Return a trace from columns, sorted by submission and shifted to begin at 0.
+def trace_of(
+    name: str,
+    source: str,
+    columns: dict[str, Any],
+    notes: Sequence[str] = (),
+    start_s: float | None = None,
+) -> Trace:
+    """Return a trace from columns, sorted by submission.
 
     Parameters
     ----------
@@ -113,6 +119,9 @@ def trace_of(name: str, source: str, columns: dict[str, Any], notes: Sequence[st
         `submit_s`) and `failures` (per job a sequence of `Failure`).
     notes
         What was left out or interpreted, a line for each.
+    start_s
+        Moment, on the clock of `submit_s`, at which the trace starts: no later than the first
+        submission, which it is if not given.
     """
     import numpy as np
 
@@ -120,6 +129,8 @@ def trace_of(name: str, source: str, columns: dict[str, Any], notes: Sequence[st
     count = len(submit)
     order = np.argsort(submit, kind="stable")
     start = int(submit.min()) if count else 0
+    if start_s is not None:
+        start = min(start, round(start_s * US))
     words = {key: _words(columns.get(key), count, order) for key in ("model", "queue")}
     status = columns.get("status")
     codes = np.zeros(count, np.int64)

@@ -1,0 +1,110 @@
+"""Pieces of a page: headings, tables, pictures, and data for its controls."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from html import escape
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+LARGEST_SVG = 400_000  # bytes; larger pictures become pixels
+DPI = 110
+ROWS = 200
+
+
+def rows_table(texts: dict[str, str]) -> str:
+    """Return names and texts as a table."""
+    rows = (
+        f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>"
+        for name, text in texts.items()
+    )
+    return f"<table class='rows'>{''.join(rows)}</table>"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table with a heading; numbers stand on the right."""
+    columns = "".join(f"<th scope='col'>{escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return (
+        f"<div class='wide' tabindex='0'><table><thead><tr>{columns}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def frame_table(frame: pd.DataFrame) -> str:
+    """Return a frame as a table, its first rows if there are many."""
+    shown = frame.head(ROWS)
+    html = table([str(c) for c in shown.columns], shown.itertuples(index=False))
+    if len(frame) > ROWS:
+        html += f"<p class='note'>{ROWS} of {len(frame):,} rows</p>"
+    return html
+
+
+def picture(figure: Figure, text: str) -> str:
+    """Return a figure as an image inside the page, and close it.
+
+    Parameters
+    ----------
+    text
+        What the picture shows, for those who cannot see it.
+    """
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context({"svg.hashsalt": "optsched"}):
+        kind, data = "svg+xml", _bytes(figure, "svg", metadata={"Date": None})
+    if len(data) > LARGEST_SVG:
+        kind, data = "png", _bytes(figure, "png", dpi=DPI, metadata={"Software": None})
+    plt.close(figure)
+    source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    return f"<figure class='picture'><img src='{source}' alt='{escape(text, quote=True)}'></figure>"
+
+
+def download(text: str, name: str) -> str:
+    """Return a link that saves a text which the page holds as a file."""
+    data = base64.b64encode(text.encode()).decode()
+    named = escape(name, quote=True)
+    return f"<a download='{named}' href='data:application/json;base64,{data}'>{named}</a>"
+
+
+def command(text: str) -> str:
+    """Return a command line."""
+    return f"<pre class='command'>{escape(text)}</pre>"
+
+
+def data_script(name: str, data: Any) -> str:
+    """Return data for the controls of the page."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    text = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return f"<script type='application/json' id='{name}'>{text}</script>"
+
+
+def number(value: float) -> str:
+    """Write a number for a reader."""
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:,.5g}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "<td></td>"
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        return f"<td>{escape(str(value))}</td>"
+    return f"<td class='number'>{number(value)}</td>"  # type: ignore[arg-type]
+
+
+def _bytes(figure: Figure, kind: str, **options: Any) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format=kind, **options)
+    return buffer.getvalue()
