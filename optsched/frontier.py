@@ -91,7 +91,7 @@ def frontier(
     >>> import optsched
     >>> curve = optsched.frontier("boa/hand", budgets=[2, 3, 4])
     >>> [round(point.objective, 4) for point in curve.points]
-    [1.1513, 0.9583, 0.7917]
+    [2.0, 0.9583, 0.8333]
     """
     found = subject_of(subject)
     if budgets is not None:

@@ -87,7 +87,7 @@ def test_an_invalid_value_is_a_gap_too_unless_all_are():
 @given(boa_instances(widths=["mixed"], rescaling=False, targets=False))
 @law(200)
 def test_mixed_frontier_in_one_sort_equals_solving_each(instance):
-    budgets = np.linspace(0.5, 1.5, 4) * instance.budget_gpus
+    budgets = np.unique(np.clip(np.linspace(0.5, 1.5, 4) * instance.budget_gpus, 1e-9, 1e12))
     whole = optsched.frontier(instance, budgets=budgets)
     assert {point.seconds for point in whole.points} == {0.0}
     for point in whole.points:
@@ -106,6 +106,7 @@ def test_mixed_frontier_takes_greedy_methods_beside_it():
     assert [point.method for point in both.points] == ["same-k", "exact"] * 2
     assert both.points[3].objective <= both.points[2].objective
     assert "below the least possible" in both.points[1].reason
+    assert optsched.frontier(free, budgets=[-1, 3]).points[0].status == "invalid"
 
 
 @pytest.mark.parametrize(

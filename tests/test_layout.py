@@ -17,8 +17,8 @@ SOURCE = ROOT / "optsched"
 # A module may import from its own layer and from lower ones.
 LAYERS = [
     {"faults", "jsonfile", "problems", "instance", "models", "instances", "cluster"},
-    {"check", "result"},
-    {"solve", "highs", "linear"},
+    {"check", "result", "casetree"},
+    {"solve", "highs", "linear", "specification"},
     {"export"},
     {
         "frontier",

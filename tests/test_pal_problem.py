@@ -395,5 +395,3 @@ def test_no_picture_is_an_error_in_words(placed):
         result_of(placed[0], None, status="infeasible").plot()
     with pytest.raises(ValueError, match="attach the instance"):
         result_of(*placed).model_copy().of(None).plot()
-    with pytest.raises(ValueError, match="results of 'boa' have no picture"):
-        optsched.solve(optsched.read("boa/hand"), "same-k").plot()

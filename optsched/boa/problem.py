@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from optsched.boa import check, proof
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
+from optsched.faults import InstanceError
 from optsched.problems import Method, Problem
 from optsched.result import figure
 
@@ -132,15 +133,18 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
 def at_once(instance: BoaInstance, path: str, values: Sequence[float]) -> list[float | str] | None:
     """Return the least mean JCT at every budget, or why there is none.
 
-    Only for mixed widths without rescaling, which one sort solves for all budgets, in floats; None
+    Only for valid budgets of mixed widths without rescaling, which one sort solves, in floats; None
     otherwise.
     """
     from optsched.boa.hull import frontier
 
     rescaled = any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes)
-    if path != "budget_gpus" or instance.budget_gpus is None or instance.widths != "mixed":
+    if path != "budget_gpus" or instance.widths != "mixed" or rescaled:
         return None
-    if rescaled:
+    try:
+        for budget in (values[0], values[-1]):  # what lies in between is valid too
+            instance.changed({path: budget})
+    except InstanceError:
         return None
     whole = frontier(instance)
     least = float(whole.gpus[0])

@@ -1,3 +1,5 @@
+from .colocation import pair_rates as pair_rates
+from .colocation import plot_colocation as plot_colocation
 from .figures import Figures as Figures
 from .figures import GroupFigures as GroupFigures
 from .figures import JobFigures as JobFigures
@@ -5,8 +7,6 @@ from .figures import performance as performance
 from .fluid_bound import Fluid as Fluid
 from .fluid_bound import fluid as fluid
 from .gavel import read_gavel as read_gavel
-from .colocation import pair_rates as pair_rates
-from .colocation import plot_colocation as plot_colocation
 from .instance import EacoInstance as EacoInstance
 from .instance import GpuType as GpuType
 from .instance import Job as Job

@@ -12,23 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched import highs
 from optsched.eaco import exact, heuristics
 from optsched.eaco.plan import EacoPlan
 from optsched.models import eaco
 from optsched.models.eaco_nodes import parts_of
-from optsched.solve import SolverDisagreement
+from optsched.specification import claimed_bound, must_agree, run_model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optsched import highs
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate
     from optsched.solve import Search
-
-# HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
-GAP_SHARE = 0.9
-DISAGREEMENT = 1e-6  # between HiGHS and what is proven: more than its tolerances explain
 
 
 def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -49,35 +45,23 @@ def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     claimed, stated = -math.inf, math.inf
     if not search.out_of_time():
         outcome = solve_formulation(instance, search)
-        claimed = _claimed(search, outcome)
+        claimed = claimed_bound(search, outcome, -math.inf)
         stated = math.inf if outcome.objective is None else outcome.objective
     certificate = exact.certify_claim(instance, search, claimed)
-    bound = None if certificate is None else certificate.bound
-    if bound is not None and bound > stated + DISAGREEMENT * (abs(stated) + _cancelling(instance)):
-        raise SolverDisagreement(
-            f"{instance.name}: HiGHS states the objective {stated!r}, "
-            f"but every plan has at least {bound!r}"
-        )
+    terms = abs(stated) + _cancelling(instance)
+    must_agree(instance, stated, None if certificate is None else certificate.bound, terms)
     return certificate
 
 
 def solve_formulation(instance: EacoInstance, search: Search) -> highs.Outcome:
     """Build the formulation, solve it from the best plan so far, and offer HiGHS' plan."""
     model = eaco.build(instance)
-    compiled = highs.compile_model(model)
-    outcome = highs.solve(
-        compiled.program,
-        time_limit_s=search.seconds_left(),
-        gap=GAP_SHARE * search.gap,
-        seed=search.seed,
-        threads=search.threads,
-        start=_start(model, compiled.variables, instance, search),
+    return run_model(
+        model,
+        lambda: eaco.extract(model, instance),
+        search,
+        lambda variables: _start(model, variables, instance, search),
     )
-    if outcome.x is not None:
-        for variable, x in zip(compiled.variables, outcome.x.tolist(), strict=True):
-            variable.set_value(x, skip_validation=True)
-        search.offer(eaco.extract(model, instance))
-    return outcome
 
 
 def values(model: Any, instance: EacoInstance, plan: EacoPlan) -> Counter[Any] | None:
@@ -124,22 +108,6 @@ def _start(
         return None
     keys = ((v.parent_component().name, v.index()) for v in variables)
     return np.array([float(found[key]) for key in keys])
-
-
-def _claimed(search: Search, outcome: highs.Outcome) -> float:
-    """Return the bound that is worth proving, and note why HiGHS ended early, if it did."""
-    if outcome.status == "optimal":
-        return outcome.bound
-    if outcome.status == "infeasible":
-        return math.inf
-    if outcome.status == "limit":
-        search.stopped = "time limit"
-        return outcome.bound
-    if outcome.status == "interrupted":
-        search.stopped = "interrupted"
-    else:
-        search.stopped = f"HiGHS ends with '{outcome.message}'"
-    return -math.inf
 
 
 def _cancelling(instance: EacoInstance) -> float:

@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from optsched.casetree import Cut as Cut
+from optsched.casetree import Price
+from optsched.casetree import Split as Split
 from optsched.instance import Document
 
 Real = Annotated[float, Field(allow_inf_nan=False)]
-Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Index = Annotated[int, Field(ge=0)]
 
 
 class Group(Document):
@@ -91,31 +92,6 @@ class NodesUsed(Document):
     kind: Literal["nodes"] = "nodes"
     nodes: str
     asleep: bool = False
-
-
-class Split(Document):
-    """Two cases of which every plan meets one: a count is at most a number, or at least one more.
-
-    Attributes
-    ----------
-    rule
-        Index of the rule that counts.
-    at_most
-        Greatest count in the first case.
-    cases
-        Indices of the two cases among the certificate's `nodes`; both lie behind this one.
-    """
-
-    rule: Index
-    at_most: Index
-    cases: tuple[Index, Index]
-
-
-class Cut(Document):
-    """The price of a cut, by the index of its rule."""
-
-    rule: Index
-    price: Price
 
 
 class Prices(Document):

@@ -10,11 +10,11 @@ cases. All of it is done in integers and fractions, and shares no code with the 
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
+from optsched.casetree import tree_faults
 from optsched.check import BrokenRule
 from optsched.eaco.lagrangian import Ledger
 from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Split, Together, Unpackable
@@ -34,7 +34,7 @@ def prove(instance: EacoInstance, certificate: EacoCertificate) -> list[BrokenRu
     if certificate.kind == "floor":
         return list(_floor(instance, certificate))
     broken = [*_statement(certificate), *_rules(instance, certificate)]
-    tree = list(_tree(certificate))
+    tree = list(tree_faults(certificate.nodes, len(certificate.rules)))
     broken += tree or _forms(instance, certificate)
     return broken or list(_values(instance, certificate))
 
@@ -87,31 +87,6 @@ def _rules(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[Bro
         if isinstance(rule, Together) and rule.location not in places:
             text = f"rules[{n}]: nothing runs at a location '{rule.location}'"
             yield BrokenRule("known-location", text)
-
-
-def _tree(certificate: EacoCertificate) -> Iterator[BrokenRule]:
-    """Yield why the nodes are not a tree of cases, the first of them its root."""
-    count, rules = len(certificate.nodes), len(certificate.rules)
-    if not count:
-        yield BrokenRule("tree", "the certificate has no cases")
-    parents: Counter[int] = Counter()
-    for n, node in enumerate(certificate.nodes):
-        if not isinstance(node, Split):
-            continue
-        if node.rule >= rules:
-            text = f"nodes[{n}] splits by rules[{shown(node.rule)}], but there are {rules}"
-            yield BrokenRule("known-rule", text)
-        for case in node.cases:
-            if case >= count:
-                text = f"nodes[{n}] has the case nodes[{shown(case)}], but there are {count}"
-                yield BrokenRule("tree", text)
-            elif case <= n:
-                text = f"nodes[{n}] has the case nodes[{case}], which is not behind it"
-                yield BrokenRule("tree", text)
-        parents.update(node.cases)
-    for n in range(1, count):
-        if parents[n] != 1:
-            yield BrokenRule("tree", f"nodes[{n}] is a case of {parents[n]} splits, not of one")
 
 
 def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:

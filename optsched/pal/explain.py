@@ -83,13 +83,13 @@ def prices(instance: PalInstance, result: Result) -> Iterator[Price]:
     leaf = _first_prices(result)
     if leaf is None:
         return
-    named = sorted(
-        zip(instance.free_gpus, leaf.gpu_prices, strict=True), key=lambda pair: -pair[1]
-    )
+    named = sorted(zip(instance.free_gpus, leaf.gpu_prices, strict=True), key=lambda pair: -pair[1])
     for gpu, price in named[:DEAREST]:
         if price > 0:
             note = "what jobs pay for it in the relaxation"
-            yield Price(f"the use of GPU '{gpu}'", price, result.objective_unit, "certificate", note=note)
+            yield Price(
+                f"the use of GPU '{gpu}'", price, result.objective_unit, "certificate", note=note
+            )
 
 
 def levers(instance: PalInstance, result: Result) -> Iterator[Lever]:

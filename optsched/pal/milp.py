@@ -11,24 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched import highs
 from optsched.models import pal
 from optsched.pal import exact, heuristics
 from optsched.pal.plan import PalPlan
-from optsched.solve import SolverDisagreement
+from optsched.specification import claimed_bound, must_agree, run_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from optsched import highs
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
     from optsched.solve import Search
-
-# HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
-GAP_SHARE = 0.9
-DISAGREEMENT = 1e-6  # between HiGHS and what is proven: more than its tolerances explain
 
 
 def milp(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -49,35 +45,22 @@ def milp(instance: PalInstance, search: Search) -> PalCertificate | None:
     claimed, stated = 0.0, math.inf
     if not search.out_of_time():
         outcome = solve_formulation(instance, search)
-        claimed = _claimed(search, outcome)
+        claimed = claimed_bound(search, outcome, 0.0)
         stated = math.inf if outcome.objective is None else outcome.objective
     certificate = exact.certify_claim(instance, search, claimed)
-    bound = None if certificate is None else certificate.bound
-    if bound is not None and bound > stated * (1 + DISAGREEMENT):
-        raise SolverDisagreement(
-            f"{instance.name}: HiGHS states the objective {stated!r}, "
-            f"but every plan has at least {bound!r}"
-        )
+    must_agree(instance, stated, None if certificate is None else certificate.bound, stated)
     return certificate
 
 
 def solve_formulation(instance: PalInstance, search: Search) -> highs.Outcome:
     """Build the formulation, solve it from the best plan so far, and offer HiGHS' plan."""
     model = pal.build(instance)
-    compiled = highs.compile_model(model)
-    outcome = highs.solve(
-        compiled.program,
-        time_limit_s=search.seconds_left(),
-        gap=GAP_SHARE * search.gap,
-        seed=search.seed,
-        threads=search.threads,
-        start=_start(model, compiled.variables, instance, search),
+    return run_model(
+        model,
+        lambda: pal.extract(model, instance),
+        search,
+        lambda variables: _start(model, variables, instance, search),
     )
-    if outcome.x is not None:
-        for variable, x in zip(compiled.variables, outcome.x.tolist(), strict=True):
-            variable.set_value(x, skip_validation=True)
-        search.offer(pal.extract(model, instance))
-    return outcome
 
 
 def ones(model: Any, instance: PalInstance, plan: PalPlan) -> Iterator[Any]:
@@ -104,19 +87,3 @@ def _start(
         return None
     chosen = {id(variable) for variable in ones(model, instance, search.plan)}
     return np.array([float(id(variable) in chosen) for variable in variables])
-
-
-def _claimed(search: Search, outcome: highs.Outcome) -> float:
-    """Return the bound that is worth proving, and note why HiGHS ended early, if it did."""
-    if outcome.status == "optimal":
-        return outcome.bound
-    if outcome.status == "infeasible":
-        return math.inf
-    if outcome.status == "limit":
-        search.stopped = "time limit"
-        return max(outcome.bound, 0.0)
-    if outcome.status == "interrupted":
-        search.stopped = "interrupted"
-    else:
-        search.stopped = f"HiGHS ends with '{outcome.message}'"
-    return 0.0

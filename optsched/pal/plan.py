@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from optsched.casetree import Cut as Cut
+from optsched.casetree import Price
+from optsched.casetree import Split as Split
 from optsched.instance import Document
-
-Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Index = Annotated[int, Field(ge=0)]
 
 
 class Placement(Document):
@@ -52,31 +52,6 @@ class Keeps(Document):
     job: str
 
 
-class Split(Document):
-    """Two cases of which every plan meets one: a count is at most a number, or at least one more.
-
-    Attributes
-    ----------
-    rule
-        Index of the rule that counts.
-    at_most
-        Greatest count in the first case.
-    cases
-        Indices of the two cases among the certificate's `nodes`; both lie behind this one.
-    """
-
-    rule: Index
-    at_most: Index
-    cases: tuple[Index, Index]
-
-
-class Cut(Document):
-    """A rule's count is at most what the GPUs can hold: floor(GPUs / smallest gang)."""
-
-    rule: Index
-    price: Price
-
-
 class Leaf(Document):
     """Prices that prove the bound in one case.
 
@@ -87,7 +62,7 @@ class Leaf(Document):
     split_prices
         Of one more or one less of what is counted, for each split on the way from the root.
     cuts
-        Prices of cuts.
+        Prices of cuts: a rule's count is at most what the GPUs hold, floor(GPUs / smallest gang).
     """
 
     gpu_prices: tuple[Price, ...]

@@ -9,11 +9,11 @@ integers and fractions, and shares no code with the methods.
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from math import ceil, inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.casetree import tree_faults
 from optsched.check import BrokenRule
 from optsched.faults import shown
 from optsched.pal.plan import Leaf, Split, Within
@@ -36,7 +36,7 @@ class Turn(NamedTuple):
 def prove(instance: PalInstance, certificate: PalCertificate) -> list[BrokenRule]:
     """Return every reason why the certificate does not prove what it states."""
     broken = [*_statement(instance, certificate), *_rules(instance, certificate)]
-    tree = list(_tree(certificate))
+    tree = list(tree_faults(certificate.nodes, len(certificate.rules)))
     broken += tree or _leaves(instance, certificate)
     return broken or list(_values(instance, certificate))
 
@@ -90,29 +90,6 @@ def _rules(instance: PalInstance, certificate: PalCertificate) -> Iterator[Broke
             listed = ", ".join(f"'{name}'" for name in sorted(classes))
             text = f"rules[{n}]: a slowdown is of one class, its types are of {listed}"
             yield BrokenRule("one-class", text)
-
-
-def _tree(certificate: PalCertificate) -> Iterator[BrokenRule]:
-    """Yield why the nodes are not a tree of cases, the first of them its root."""
-    count, rules = len(certificate.nodes), len(certificate.rules)
-    parents: Counter[int] = Counter()
-    for n, node in enumerate(certificate.nodes):
-        if not isinstance(node, Split):
-            continue
-        if node.rule >= rules:
-            text = f"nodes[{n}] splits by rules[{shown(node.rule)}], but there are {rules}"
-            yield BrokenRule("known-rule", text)
-        for case in node.cases:
-            if case >= count:
-                text = f"nodes[{n}] has the case nodes[{shown(case)}], but there are {count}"
-                yield BrokenRule("tree", text)
-            elif case <= n:
-                text = f"nodes[{n}] has the case nodes[{case}], which is not behind it"
-                yield BrokenRule("tree", text)
-        parents.update(node.cases)
-    for n in range(1, count):
-        if parents[n] != 1:
-            yield BrokenRule("tree", f"nodes[{n}] is a case of {parents[n]} splits, not of one")
 
 
 def _leaves(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
