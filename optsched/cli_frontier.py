@@ -13,6 +13,7 @@ from optsched import terminal
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import TextIO
 
     from rich.table import Table
 
@@ -123,7 +124,14 @@ def chosen_values(
 def _plain_warnings() -> Iterator[None]:
     """Print warnings on stderr as a line each, without places in the code."""
 
-    def tell(message: Warning | str, *details: Any) -> None:
+    def tell(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         typer.echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
@@ -174,7 +182,7 @@ def _table(curve: Frontier) -> Table:
     rows: dict[float, list[str]] = {}
     for point in curve.points:
         if point.value in chosen:
-            reached = point.reason or str(point.status)
+            reached = str(point.status)
             if point.objective is not None:
                 reached = figure(point.objective)
             rows.setdefault(point.value, []).append(reached)

@@ -114,7 +114,8 @@ def doctor(
         found = examine(None if cache is None else Path(cache))
     for topic, group in groupby(found, key=lambda finding: finding.topic):
         rows = {f.name: f.text if f.is_fine else f"BAD: {f.text}" for f in group}
-        terminal.show(f"{topic}:", tables.rows(rows), "")
+        terminal.show(f"{topic}:", tables.rows(rows))
+        typer.echo()
     bad = sum(not finding.is_fine for finding in found)
     if bad:
         terminal.fail(f"{bad} of {len(found)} findings are bad", terminal.FAILED)

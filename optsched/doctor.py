@@ -1,4 +1,4 @@
-"""doctor(): is everything here that optsched needs, and does it compute what it should?
+"""doctor(): whether everything is here that optsched needs, and computes what it should.
 
 Nothing that is found names a user, a host or a folder, so that the text may go into a bug report.
 """

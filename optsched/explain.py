@@ -103,9 +103,7 @@ def _of_conflict(instance: Instance, result: Result, deadline: float | None) -> 
     )
 
 
-def irreducible(
-    rules: Sequence[Rule], conflicts: Callable[[Sequence[Rule]], bool]
-) -> list[Rule]:
+def irreducible(rules: Sequence[Rule], conflicts: Callable[[Sequence[Rule]], bool]) -> list[Rule]:
     """Return rules that conflict, of which none can be left out; the first ones go first.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.faults import shown
 from optsched.frontier_cache import Cache
 from optsched.frontier_points import Frontier, Point
-from optsched.frontier_sweep import ROLLOUT, Task, sweep
+from optsched.frontier_sweep import ROLLOUT, Task, content_of, sweep
 from optsched.instance import Instance, NamedDocument
 from optsched.problems import UnknownNameError, problem
 from optsched.result import versions
@@ -219,14 +219,12 @@ def _tasks(
         numbers = [n * len(names) + m for m in range(len(names))]
         if all(number in known for number in numbers):
             continue
-        if callable(parameter):
-            made = parameter(value)
-            document = made.model_dump(mode="json", by_alias=True, exclude_none=True)
-        else:
-            document = subject.changed_document({parameter: value})
+        base = parameter(value) if callable(parameter) else subject
+        changes = {} if callable(parameter) else {parameter: value}
+        content = content_of(base.changed_document(changes))
         for number, method in zip(numbers, names, strict=True):
             if number not in known:
-                tasks[number] = Task(name, document, value, method, options)
+                tasks[number] = Task(name, base, changes, content, value, method, options)
     return tasks
 
 

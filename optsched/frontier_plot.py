@@ -20,6 +20,7 @@ COLOURS = ("#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 DASHES = ("-", "--", "-.", ":")
 FEW = 40  # values whose points are marked on the curve
+INSIDE = 8  # entries of a legend that has room beside the curve
 SPREAD = 12.0  # greatest by least objective from which on the axis is logarithmic
 
 
@@ -36,7 +37,7 @@ def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
         The first method's points are a line, broken where there is no plan; the dashed line is the
         bound, and the star the knee. Other methods are points; of rollouts, every policy is a line.
-        Crosses at the foot are values without a plan by the first method.
+        Crosses at the foot are values at which the first method has no result.
     """
     if ax is None:
         import matplotlib.pyplot as plt
@@ -46,13 +47,16 @@ def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
     if frontier.problem == ROLLOUT:
         _draw_policies(ax, frontier)
     else:
-        _draw_points(ax, frontier, others)
         _draw_curve(ax, frontier.of_method(first), first)
     _draw_knee(ax, frontier)
+    if frontier.problem != ROLLOUT:
+        _draw_points(ax, frontier, others)
     _label(ax, frontier)
     _draw_gaps(ax, frontier.of_method(first))
-    if len(ax.get_legend_handles_labels()[0]) > 1:
-        ax.legend(fontsize=8, frameon=False, ncols=2 if len(frontier.methods) > 6 else 1)
+    entries = len(ax.get_legend_handles_labels()[0])
+    outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    if entries > 1:
+        ax.legend(fontsize=8, frameon=False, **(outside if entries > INSIDE else {}))
     return ax
 
 
@@ -76,7 +80,7 @@ def _draw_points(ax: Axes, frontier: Frontier, others: list[str]) -> None:
     for name, colour, mark in zip(others, cycle(COLOURS), cycle(MARKS), strict=False):
         points = frontier.of_method(name)
         some = points[:: -(-len(points) // FEW)]
-        style: dict[str, Any] = {"ls": "", "marker": mark, "ms": 4.5, "mfc": "none", "mew": 1.1}
+        style: dict[str, Any] = {"ls": "", "marker": mark, "ms": 7, "mfc": "none", "mew": 1.1}
         ax.plot(*_line(some), color=colour, label=name, zorder=2.5, **style)
 
 
@@ -92,7 +96,7 @@ def _draw_knee(ax: Axes, frontier: Frontier) -> None:
     knee = frontier.knee()
     if knee is None or knee.objective is None:
         return
-    label = f"knee, {frontier.point_text(knee)}"
+    label = f"knee, {frontier.point_text(knee)}".replace(": ", "\n", 1)
     style: dict[str, Any] = {"ls": "", "marker": "*", "ms": 13, "mec": "white", "mew": 0.8}
     ax.plot([knee.value], [knee.objective], color=KNEE, label=label, zorder=4, **style)
 
@@ -102,15 +106,19 @@ def _draw_gaps(ax: Axes, points: tuple[Point, ...]) -> None:
     gaps = [point.value for point in points if point.objective is None]
     if not gaps:
         return
-    label = f"{len(gaps)} {'value' if len(gaps) == 1 else 'values'} without a plan"
+    label = f"{len(gaps)} {'value' if len(gaps) == 1 else 'values'} without a result"
     ax.plot(gaps, [0.02] * len(gaps), transform=ax.get_xaxis_transform(), ls="", marker="x", ms=5,
             color="0.25", label=label, clip_on=False)  # fmt: skip
 
 
 def _label(ax: Axes, frontier: Frontier) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     figures = [p.objective for p in frontier.points if p.objective is not None]
     if figures and min(figures) > 0 and max(figures) > SPREAD * min(figures):
         ax.set_yscale("log")
+    if ax.get_xscale() == "linear" and all(value.is_integer() for value in frontier.values):
+        ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlabel(_with_unit(*split_unit(frontier.parameter)))
     ax.set_ylabel(_with_unit(frontier.objective_name, frontier.objective_unit))
     ax.set_title(frontier.instance, fontsize=10)
@@ -120,4 +128,6 @@ def _label(ax: Axes, frontier: Frontier) -> None:
 
 
 def _with_unit(name: str, unit: str) -> str:
+    if name.endswith(")"):
+        return f"{name}, {unit}".removesuffix(", ")
     return f"{name} ({unit})" if unit else name

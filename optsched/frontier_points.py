@@ -212,6 +212,10 @@ class Frontier(Document):
         for method in self.methods:
             counts = Counter(point.status for point in self.of_method(method))
             rows[method] = ", ".join(f"{count} {status}" for status, count in counts.items())
+        gaps = [p for p in self.of_method(self.methods[0]) if p.objective is None]
+        if gaps:
+            more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
+            rows["no plan"] = f"{self.point_text(gaps[-1])}{more}"
         if knee is not None:
             rows["knee"] = self.point_text(knee)
         return rows | {"time": f"{sum(point.seconds for point in self.points):.3f} s in methods"}

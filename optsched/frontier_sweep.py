@@ -19,13 +19,14 @@ from pydantic_core import to_json
 
 from optsched.faults import InstanceError
 from optsched.frontier_points import Point
-from optsched.problems import problem
+from optsched.instance import Instance
 from optsched.result import versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Executor
+    from collections.abc import Iterable, Iterator
+    from concurrent.futures import Executor, Future
 
+    from optsched.instance import NamedDocument
     from optsched.result import Result
 
     Points = Iterator[tuple[int, Point]]
@@ -35,20 +36,24 @@ WORTH_S = 8.0  # work for this process alone from which on starting others saves
 
 
 class Task(NamedTuple):
-    """A point to compute, as plain data that any process can take.
+    """A point to compute, as any process can take it.
 
     Attributes
     ----------
     problem
         Name of the problem, or ``"rollout"``.
-    document
-        The instance or scenario with the value in it, not validated yet.
+    base, changes
+        An instance or scenario, and the changes by path that put the value in.
+    content
+        Hash of the changed document, see `content_of`.
     options
         Keywords of `optsched.solve` or `optsched.rollout`.
     """
 
     problem: str
-    document: dict[str, Any]
+    base: NamedDocument
+    changes: dict[str, Any]
+    content: str
     value: float
     method: str
     options: dict[str, Any]
@@ -56,11 +61,18 @@ class Task(NamedTuple):
     def key(self) -> str:
         """Return the hash of all that the point depends on."""
         options = {name: _plain(value) for name, value in self.options.items()}
-        parts = [self.problem, self.method, self.value, self.document, options, versions()]
-        file = self.document.get("trace", {}).get("file") if self.problem == ROLLOUT else None
-        if file and Path(file).is_file():
-            parts.append(hashlib.sha256(Path(file).read_bytes()).hexdigest())
+        parts = [self.problem, self.content, self.value, self.method, options, versions()]
         return hashlib.sha256(to_json(parts)).hexdigest()
+
+
+def content_of(document: dict[str, Any]) -> str:
+    """Return the hash of an instance or scenario, the file of its trace included."""
+    digest = hashlib.sha256(to_json(document))
+    trace = document.get("trace")
+    file = trace.get("file") if isinstance(trace, dict) else None
+    if file is not None and Path(file).is_file():
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -81,9 +93,10 @@ def _solved(task: Task) -> Point:
     from optsched.solve import solve
 
     try:
-        instance = problem(task.problem).instance.from_document(task.document)
+        instance = task.base.changed(task.changes)
     except InstanceError as error:
         return _invalid(task, "; ".join(error.faults))
+    assert isinstance(instance, Instance)
     result = solve(instance, task.method, **task.options)
     if result.message.endswith("interrupted"):
         raise KeyboardInterrupt
@@ -110,7 +123,8 @@ def _simulated(task: Task) -> Point:
     from optsched.rollout.scenario import Scenario
 
     try:
-        scenario = Scenario.from_document(task.document)
+        scenario = task.base.changed(task.changes)
+        assert isinstance(scenario, Scenario)
         done = rollout(scenario, task.method, **task.options)
     except InstanceError as error:
         return _invalid(task, "; ".join(error.faults))
@@ -146,7 +160,8 @@ def sweep(tasks: dict[int, Task], executor: Executor | int | None) -> Points:
     elif isinstance(executor, int):
         yield from _in_processes(tasks, executor)
     else:
-        yield from _on(executor, tasks, _submitted(executor, tasks))
+        futures = {executor.submit(compute, task): number for number, task in tasks.items()}
+        yield from _as_done(futures, tasks)
 
 
 def _here_or_in_processes(tasks: dict[int, Task]) -> Points:
@@ -161,24 +176,30 @@ def _here_or_in_processes(tasks: dict[int, Task]) -> Points:
 
 
 def _in_processes(tasks: dict[int, Task], processes: int) -> Points:
-    # Spawned, not forked: a thread may draw a bar of progress meanwhile.
+    # Spawned, not forked: a thread may draw a bar of progress meanwhile. Tasks come with the
+    # process, and its queue holds numbers only: Python 3.11 can hang if a worker dies while
+    # something large is on its way to it (gh-94777).
     context = get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=_end_at_ctrl_c) as pool:
+    with ProcessPoolExecutor(processes, context, _begin_worker, (tasks,)) as pool:
         with _without_main():
-            futures = _submitted(pool, tasks)
-        yield from _on(pool, tasks, futures)
+            futures = {pool.submit(_compute_number, number): number for number in tasks}
+        yield from _as_done(futures, tasks)
 
 
-def _end_at_ctrl_c() -> None:
-    """Let Ctrl-C end a worker without a word: the process that started it says what happened."""
+_worker_tasks: dict[int, Task] = {}
+
+
+def _begin_worker(tasks: dict[int, Task]) -> None:
+    """Take the tasks; and let Ctrl-C end the worker without a word, for its parent speaks."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _worker_tasks.update(tasks)
 
 
-def _submitted(executor: Executor, tasks: dict[int, Task]) -> dict[Any, int]:
-    return {executor.submit(compute, task): number for number, task in tasks.items()}
+def _compute_number(number: int) -> Point:
+    return compute(_worker_tasks[number])
 
 
-def _on(executor: Executor, tasks: dict[int, Task], futures: dict[Any, int]) -> Points:
+def _as_done(futures: dict[Future[Point], int], tasks: dict[int, Task]) -> Points:
     """Yield all that is done, even if something fails; what a dead worker leaves is done here."""
     failure: Exception | None = None
     left = dict(tasks)
@@ -204,7 +225,7 @@ def _on(executor: Executor, tasks: dict[int, Task], futures: dict[Any, int]) -> 
         yield from ((number, compute(task)) for number, task in left.items())
 
 
-def _cancel(futures: dict[Any, int]) -> None:
+def _cancel(futures: Iterable[Future[Point]]) -> None:
     for future in futures:
         future.cancel()
 

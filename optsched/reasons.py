@@ -62,7 +62,7 @@ class Price(NamedTuple):
         else:
             told = f"{figure(self.saves)} {self.unit}"
             if self.most is not None and self.most > self.saves:
-                told += f", {figure(self.most)} at most"
+                told += f", {figure(self.most)} {self.unit} at most"
         return told + (f" ({self.note})" if self.note else "")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched import report_parts as parts
 from optsched.report_sources import SimulatedTrace, SolvedInstance, SweptInstance, gather
-from optsched.result import Status, figure
+from optsched.result import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -105,19 +105,9 @@ def _overview(solved: list[SolvedInstance]) -> Iterator[str]:
 
 def _result(source: SolvedInstance) -> str:
     result, instance = source.result, source.instance
-    unit = result.objective_unit
     rows = {"file": source.label, "status": f"{result.status}: {GRADES[result.status]}"}
-    if result.message:
-        rows["message"] = result.message
-    if result.objective is not None:
-        rows["objective"] = f"{figure(result.objective)} {unit}"
-    if instance is not None:
-        rows |= {key: text for key, text in result.summary().items() if key not in rows}
-    elif result.bound is not None:
-        rows["bound"] = f"{figure(result.bound)} {unit}"
-        rows |= {} if result.gap is None else {"gap": f"{result.gap:.3g}"}
-    rows |= {"method": result.method, "seconds": f"{result.seconds:.3f}", "seed": str(result.seed)}
-    contents = [parts.rows_table(rows)]
+    rows |= {key: text for key, text in result.summary().items() if key not in rows}
+    contents = [parts.rows_table(rows | {"seed": str(result.seed)})]
     if instance is None:
         contents.append(f"<p class='note'>{escape(UNKNOWN)}</p>")
     elif result.plan is not None:
@@ -159,14 +149,24 @@ def _download(document: Document, name: str) -> str:
 def _frontier(source: SweptInstance) -> str:
     frontier = source.frontier
     number = escape(f"{frontier.instance} over {frontier.parameter}", quote=True)
-    options = {key: str(value) for key, value in frontier.options.items() if value is not None}
     return _section(
         f"Frontier of {frontier.instance} over {frontier.parameter}",
         parts.rows_table({"file": source.label, **frontier.summary()}),
         f"<div class='frontier' data-label='{number}'></div>",
         f"<details><summary>All points</summary>{parts.frame_table(frontier.frame())}</details>",
-        f"<h3>To repeat it</h3>{parts.rows_table(options)}" if options else "",
+        _repeat_frontier(frontier),
     )
+
+
+def _repeat_frontier(frontier: Frontier) -> str:
+    options = {key: value for key, value in frontier.options.items() if value is not None}
+    rows = {key: str(value) for key, value in options.items()}
+    if frontier.instance_sha256:
+        rows["SHA-256 of the instance"] = frontier.instance_sha256
+    values = ",".join(f"{value:.17g}" for value in frontier.values)
+    line = f"optsched frontier INSTANCE --parameter '{frontier.parameter}' --values {values}"
+    line += "".join(f" --method '{method}'" for method in frontier.methods)
+    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{parts.command(line)}"
 
 
 def _points(frontier: Frontier) -> dict[str, Any]:

@@ -109,7 +109,8 @@ def jct_picture(sources: Iterable[SimulatedTrace], ax: Axes) -> Axes:
     for n, source in enumerate(sources):
         jct = np.sort(source.jobs["jct_s"].dropna().to_numpy())
         share = np.arange(1, len(jct) + 1) / max(len(source.jobs), 1)
-        style = {"color": COLOURS[n % len(COLOURS)], "linestyle": DASHES[n % len(DASHES)]}
+        style: dict[str, Any] = {"color": COLOURS[n % len(COLOURS)]}
+        style["linestyle"] = DASHES[n % len(DASHES)]
         ax.step(np.maximum(jct, 1.0), share, where="post", label=source.name, **style)
     ax.set_xscale("log")
     limits = ax.get_xlim()
@@ -129,7 +130,8 @@ def usage_picture(sources: Iterable[SimulatedTrace], ax: Axes) -> Axes:
     unit, seconds = ("hours", 3600.0) if longest < 3 * 86400 else ("days", 86400.0)
     for n, source in enumerate(held):
         edges, share = _usage(source.epochs)
-        style = {"color": COLOURS[n % len(COLOURS)], "linestyle": DASHES[n % len(DASHES)]}
+        style: dict[str, Any] = {"color": COLOURS[n % len(COLOURS)]}
+        style["linestyle"] = DASHES[n % len(DASHES)]
         ax.stairs(100 * share, edges / seconds, baseline=None, label=source.name, **style)
     ax.set(ylim=(0, 103), xlabel=f"time ({unit})", ylabel="GPUs allocated (% of those ready)")
     ax.set_xlim(left=0)

@@ -128,12 +128,14 @@ class Result(Document):
         return explain(self._attached(), self, time_limit_s)
 
     def summary(self) -> dict[str, str]:
-        """Return the headline figures as text, by name."""
+        """Return the headline figures as text, by name; fewer without the instance."""
         head = {"instance": self.instance, "method": self.method, "status": str(self.status)}
         if self.message:
             head["message"] = self.message
-        if self.objective is not None and self.plan is not None:
-            head |= problem(self.problem).summary(self._attached(), self)
+        if self.objective is not None and self._instance is None:
+            head["objective"] = f"{figure(self.objective)} {self.objective_unit}"
+        elif self.objective is not None and self.plan is not None:
+            head |= problem(self.problem).summary(self._instance, self)
         if self.bound is not None:
             head["bound"] = f"{figure(self.bound)} {self.objective_unit}"
         if self.gap is not None:
@@ -157,8 +159,10 @@ class Result(Document):
         return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
 
     def _repr_html_(self) -> str:
-        table = "" if self.plan is None else self.frame().to_html(index=False, max_rows=12)
-        return html_rows(self.summary()) + table
+        rows = html_rows(self.summary())
+        if self.plan is None or self._instance is None:
+            return rows
+        return rows + self.frame().to_html(index=False, max_rows=12)
 
 
 def figure(value: float) -> str:

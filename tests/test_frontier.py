@@ -315,7 +315,7 @@ def test_picture_has_curve_bound_knee_points_and_gaps(hand):
     assert np.all(curve[1:] >= lines["bound"].get_ydata()[1:])
     assert set(hand.methods) < set(lines)
     assert any(name.startswith("knee, 3 GPUs") for name in lines)
-    assert list(lines["1 value without a plan"].get_xdata()) == [1]
+    assert list(lines["1 value without a result"].get_xdata()) == [1]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("budget (GPUs)", "mean JCT (s)")
     made([None, None]).plot()
 

@@ -18,7 +18,7 @@ import optsched
 from optsched import frontier_sweep
 from optsched.frontier_cache import Cache
 from optsched.frontier_points import Point
-from optsched.frontier_sweep import Task, compute
+from optsched.frontier_sweep import Task, compute, content_of
 from optsched.jsonfile import write_text
 from small_rollouts import scenario, trace
 
@@ -230,10 +230,11 @@ def test_a_second_call_computes_nothing(expected, tmp_path):
 
 
 def test_a_key_tells_whatever_changes_a_point(monkeypatch):
-    document = optsched.read("boa/hand").model_dump(mode="json", by_alias=True)
-    base = Task("boa", document, 3, "exact", {"seed": 0})
+    hand = optsched.read("boa/hand")
+    contents = [content_of(hand.changed_document({"budget_gpus": b})) for b in (3, 3.5)]
+    base = Task("boa", hand, {}, contents[0], 3, "exact", {"seed": 0})
     others = [
-        base._replace(document=document | {"budget_gpus": 3.5}),
+        base._replace(content=contents[1]),
         base._replace(value=4),
         base._replace(method="milp"),
         base._replace(options={"seed": 1}),
@@ -249,10 +250,10 @@ def test_a_key_tells_the_trace_and_its_file(tmp_path):
     path = tmp_path / "trace.json"
     path.write_text("one")
     document = scenario().changed_document({"trace": {"file": str(path)}})
-    task = Task("rollout", document, 1, "fifo", {})
-    before = task.key()
+    before = content_of(document)
     path.write_text("two")
-    assert task.key() != before
+    assert content_of(document) != before
+    task = Task("rollout", scenario(), {}, before, 1, "fifo", {})
     keys = [task._replace(options={"trace": trace(5, seed)}).key() for seed in (1, 1, 2)]
     assert keys[0] == keys[1] != keys[2]
 

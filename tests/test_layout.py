@@ -28,7 +28,8 @@ LAYERS = [
         "frontier_plot",
         "frontier_slider",
     },
-    {"cli", "cli_topology", "cli_trace", "cli_rollout", "cli_frontier", "tables", "terminal"},
+    {"report", "report_sources", "report_parts", "report_rollouts"},
+    {"cli", "cli_topology", "cli_trace", "cli_rollout", "cli_frontier", "cli_report", "tables", "terminal"},
 ]
 ROOM_LAYERS = [
     {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optsched.boa import check
-from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.boa.proof import least_use
 from optsched.reasons import Lever, Price, Rule
@@ -14,6 +13,7 @@ from optsched.result import figure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
 
+    from optsched.boa.instance import BoaInstance
     from optsched.result import Result
 
 LIMIT = "limit"

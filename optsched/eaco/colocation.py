@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
 
 WRITTEN = 16  # so many types leave room for figures in the cells
-DARK = 0.62  # rates below it are drawn dark, with white figures
 
 
 def plot_colocation(instance: EacoInstance, ax: Axes | None = None, gpu: str | None = None) -> Axes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from optsched.instance import html_rows
 from optsched.rollout.jobs import jobs_of, scenario_of, with_trace
 from optsched.rollout.metrics import METRICS
 from optsched.rollout.registry import make
@@ -100,8 +101,11 @@ class Comparison:
         return str(self._short().to_string())
 
     def _repr_html_(self) -> str:
+        first = next(iter(self.rollouts.values()))[0].record
+        rows = {"scenario": first.scenario.name, "jobs": f"{len(first.trace):,}"}
+        rows |= {"seeds": str(self.seeds), "ratios": f"to {next(iter(self.rollouts))}"}
         html: str = self._short().to_html()
-        return html
+        return html_rows(rows) + html
 
     def _short(self) -> pd.DataFrame:
         keys = ("jct_mean_s", "jct_p99_s", "makespan_s", "utilization", "cost_usd", "energy_kwh")

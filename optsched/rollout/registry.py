@@ -37,6 +37,10 @@ class Entry:
 _POLICIES = "optsched.rollout.policies."
 _BLOX = "hal-uw/blox-pal, branch artifact, placement/"
 _PAL = "Jain et al., PAL, SC 2024, arXiv 2408.11919"
+_EPEW = "Li et al., EPEW 2024, arXiv 2406.15560; BOA, arXiv 2602.01404"
+_POLLUX = "Pollux, OSDI 2021, petuum/adaptdl, branch osdi21-artifact"
+_EACO = "Haghshenas and Hashemi, EaCO, arXiv 2412.08294"
+_GAVEL = "stanford-futuredata/gavel @c4fa4009, policies/"
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -116,6 +120,122 @@ ENTRIES: tuple[Entry, ...] = (
         "in rounds: least total slowdown of all jobs at once, by the exact method",
         _PAL,
         _POLICIES + "rounds:pal",
+    ),
+    Entry(
+        "boa",
+        "the stationary widths of least mean JCT within a budget; nodes are rented for them",
+        _EPEW,
+        _POLICIES + "boa:boa",
+    ),
+    Entry(
+        "boa-budgeted",
+        "at epochs: the widths of the jobs at hand within an allowance, by an integer program",
+        _EPEW,
+        _POLICIES + "boa_budgeted:boa_budgeted",
+    ),
+    Entry(
+        "one-width-per-class",
+        "one width for all jobs of a class, the best within the budget",
+        _EPEW,
+        _POLICIES + "boa:one_width_per_class",
+    ),
+    Entry(
+        "fixed-width",
+        "k GPUs for every job; nodes are rented for them",
+        "Li-Zhouzi/artifacts, policy dummy",
+        _POLICIES + "boa:fixed_width",
+    ),
+    Entry(
+        "efficiency-threshold",
+        "the largest width of a given efficiency; nodes are rented for them",
+        "common practice",
+        _POLICIES + "boa:efficiency_threshold",
+    ),
+    Entry("equi", "so many GPUs, an equal share for every job", "", _POLICIES + "shared_out:equi"),
+    Entry(
+        "fifo-requested",
+        "so many GPUs, what each job asks for, first in, first out",
+        "",
+        _POLICIES + "shared_out:fifo_requested",
+    ),
+    Entry(
+        "srpt-k",
+        "so many GPUs, all it can use to the job with the least work left",
+        "",
+        _POLICIES + "shared_out:srpt_k",
+    ),
+    Entry(
+        "marginal-greedy",
+        "so many GPUs, step by step to the largest drop of a remaining time",
+        "Optimus, EuroSys 2018",
+        _POLICIES + "shared_out:marginal_greedy",
+    ),
+    Entry(
+        "pollux",
+        "so many GPUs, the best power mean of speedups, p = -1",
+        _POLLUX,
+        _POLICIES + "pollux:pollux",
+    ),
+    Entry(
+        "pollux-autoscaling",
+        "the same on as many nodes as are used well",
+        _POLLUX,
+        _POLICIES + "pollux:pollux_autoscaling",
+    ),
+    Entry(
+        "eaco",
+        "sharing at least energy, by the exact method, with moves",
+        _EACO,
+        _POLICIES + "eaco:eaco",
+    ),
+    Entry(
+        "eaco-greedy",
+        "sharing the busiest GPUs that tolerances allow",
+        _EACO,
+        _POLICIES + "eaco:eaco_greedy",
+    ),
+    Entry(
+        "fifo-exclusive",
+        "never sharing, first in, first out; in EaCO the default",
+        _EACO,
+        _POLICIES + "eaco:fifo_exclusive",
+    ),
+    Entry(
+        "fifo-packed",
+        "sharing in pairs when GPUs run out",
+        _GAVEL + "fifo.py",
+        _POLICIES + "eaco:fifo_packed",
+    ),
+    Entry(
+        "gandiva",
+        "sharing in random pairs when GPUs run out",
+        _GAVEL + "gandiva.py",
+        _POLICIES + "eaco:gandiva",
+    ),
+    Entry(
+        "gandiva-paper",
+        "packing by utilisation when GPUs run out",
+        "Gandiva, OSDI 2018, as others quote it",
+        _POLICIES + "eaco:gandiva_paper",
+    ),
+    Entry(
+        "best-fit-memory",
+        "sharing where least memory is left",
+        "",
+        _POLICIES + "eaco:best_fit_memory",
+    ),
+    Entry(
+        "best-delta-energy",
+        "sharing where the energy rises least",
+        "",
+        _POLICIES + "eaco:best_delta_energy",
+    ),
+    Entry("lucid", "sharing in pairs of calm jobs", "Lucid, ASPLOS 2023", _POLICIES + "eaco:lucid"),
+    Entry(
+        "longest-first",
+        "sharing among jobs that end together, with moves",
+        "",
+        _POLICIES + "eaco:longest_first",
     ),
 )
 

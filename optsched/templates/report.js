@@ -99,7 +99,8 @@
         "stroke-width": n ? 1 : 2.2, "stroke-opacity": n ? 0.55 : 1, class: "curve" });
       if (n || method.points.length <= 40) {
         for (const p of method.points.filter(q => q[OBJECTIVE] !== null)) {
-          shape(svg, "circle", { cx: at.x(p[VALUE]), cy: at.y(p[OBJECTIVE]), r: n ? 2.4 : 3, fill: stroke });
+          shape(svg, "circle", { cx: at.x(p[VALUE]), cy: at.y(p[OBJECTIVE]), r: n ? 2.4 : 3,
+            fill: n < 7 ? stroke : "var(--panel)", stroke });
         }
       }
     });
@@ -149,7 +150,7 @@
       const box = element("input", { type: "checkbox" });
       box.checked = true;
       box.addEventListener("change", () => { shown[n] = box.checked; draw(); });
-      return element("label", { style: `color:var(--c${n % 7})` }, box, ` ${method.name}`);
+      return element("label", { style: `color:var(--c${n % 7})` }, box, ` ${method.name}${n < 7 ? "" : " ○"}`);
     });
     const start = frontier.knee === null ? Math.floor(frontier.values.length / 2) : frontier.values.indexOf(frontier.knee);
     slider.value = start;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +13,8 @@ from optsched.traces.synthetic import draw_models, weighted_names
 from optsched.traces.trace import Trace, trace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from numpy.random import Generator
     from numpy.typing import NDArray
 

@@ -1,4 +1,4 @@
-"""What policies know of widths: which numbers of GPUs a job may have, and how fast it is on them."""
+"""What policies know of widths: how many GPUs a job may have, and how fast it is on them."""
 
 from __future__ import annotations
 

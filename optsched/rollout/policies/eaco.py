@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.eaco import greedy, published
 from optsched.eaco.estimates import Estimates
+from optsched.problems import UnknownNameError
 from optsched.rollout.decision import NOTHING, Decision, SolveRecord
 from optsched.rollout.policies.eaco_frame import Frame
 from optsched.solve import Infeasible, Search
@@ -131,15 +132,15 @@ class Exact(Sharing):
         objective: str = "run-to-completion",
         energy_weight: float = 0.5,
         horizon_s: float | None = None,
-        gap: float = 1e-3,
-        programs: int = 200,
+        gap: float = 1e-2,
+        programs: int = 50,
         time_limit_s: float = 60.0,
         window: int | None = 20,
         **options: Any,
     ) -> None:
         super().__init__(name, scenario, seed, "eaco-greedy", window=window, **options)
-        if objective not in ("run-to-completion", "epoch", "eaco"):
-            raise ValueError(f"objective: 'run-to-completion', 'epoch' or 'eaco', not '{objective}'")
+        if objective not in OBJECTIVES:
+            raise UnknownNameError("objective", objective, list(OBJECTIVES))
         self._objective: dict[str, object] = {"objective": objective}
         if objective == "epoch":
             self._objective["epoch_s"] = horizon_s or scenario.epoch_s
@@ -199,6 +200,7 @@ RULES: dict[str, Rule] = {
 }
 """Each parts the jobs of an instance into groups; the second argument is a seed."""
 
+OBJECTIVES = ("run-to-completion", "epoch", "eaco")
 FLOOR = ("eaco-greedy", "best-delta-energy", "longest-first")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Frame:
     costs in the scenario.
     """
 
-    def __init__(self, scenario: Scenario, cluster: Cluster, **objective: object) -> None:
+    def __init__(self, scenario: Scenario, cluster: Cluster, **objective: Any) -> None:
         width = cluster.largest
         if set(cluster.size) != {width}:
             raise ValueError(f"scenario '{scenario.name}': policies of EaCO need equal nodes")
@@ -71,7 +71,7 @@ class Frame:
             types=(*types, JobType(id=OTHER, utilisation=1.0)),
             jobs=(Job(id="none", type=OTHER, work_s=1.0),),
             interference=scenario.sharing.interference,
-            **objective,  # type: ignore[arg-type]
+            **objective,
         )
         assert template.rates  # remembered, and shared by the instances of all calls
         self.template = template

@@ -10,7 +10,7 @@ from optsched.rollout.cluster import Cluster
 from optsched.rollout.policies.nodes import ALL, FreeNodes, members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
@@ -191,7 +191,11 @@ def _indices(gpus: Gpus) -> Any:
     return np.array(gpus, dtype=np.intp)
 
 
-PLACINGS = {"lowest": Lowest, "best-fit": BestFit, "pal": PalGreedy}
+PLACINGS: dict[str, Callable[[], Placing]] = {
+    "lowest": Lowest,
+    "best-fit": BestFit,
+    "pal": PalGreedy,
+}
 
 
 def placing(name: str) -> Placing:
@@ -204,5 +208,4 @@ def placing(name: str) -> Placing:
     """
     if name not in PLACINGS:
         raise UnknownNameError("placement", name, list(PLACINGS))
-    chosen: Placing = PLACINGS[name]()
-    return chosen
+    return PLACINGS[name]()

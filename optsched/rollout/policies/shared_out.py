@@ -162,9 +162,7 @@ class Srpt(SharedOut):
         A job uses no width at which a further GPU adds less than this to its speedup.
     """
 
-    def __init__(
-        self, name: str, scenario: Scenario, *, knee: float = 0.0, **options: Any
-    ) -> None:
+    def __init__(self, name: str, scenario: Scenario, *, knee: float = 0.0, **options: Any) -> None:
         super().__init__(name, scenario, **options)
         if not knee >= 0:
             raise ValueError(f"knee must be at least 0, not {knee!r}")

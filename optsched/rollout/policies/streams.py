@@ -126,7 +126,7 @@ def instance_of(
 ) -> BoaInstance:
     """Return the BOA instance of some streams; a class for each, in the same order."""
     classes = tuple(_job_class(scenario, curves, key, stream) for key, stream in streams.items())
-    return BoaInstance(name="rollout", budget_gpus=budget, widths=widths, classes=classes)  # type: ignore[arg-type]
+    return BoaInstance(name="rollout", budget_gpus=budget, widths=widths, classes=classes)
 
 
 def rescale_s(scenario: Scenario, model: str) -> float:
@@ -172,7 +172,9 @@ def widths_of(streams: Mapping[Key, Stream], plan: BoaPlan) -> Widths:
 def least_use(streams: Iterable[Key], curves: Curves) -> Widths:
     """Return the widths that take the least GPU time: what is left if the budget is too small."""
     return {
-        (model, demand): ((1.0, tuple(cheapest(c.gpus, c.speed) for c in curves.of(model, demand))),)
+        (model, demand): (
+            (1.0, tuple(cheapest(c.gpus, c.speed) for c in curves.of(model, demand))),
+        )
         for model, demand in streams
     }
 

@@ -1,0 +1,457 @@
+"""Reports: what is on the page, bad input, and the page in a browser."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import optsched
+from browser import chromium, requests
+from optsched.cli import app
+from optsched.faults import InstanceError
+from optsched.frontier_points import Frontier, Point
+from optsched.report import report
+from optsched.report_rollouts import MOST_MOMENTS, timeline
+from optsched.report_sources import gather
+from optsched.result import versions
+
+VOID = {"meta", "link", "img", "input", "br"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced; keeps what is of interest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.addresses, self.titles = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.addresses += [value for key, value in attrs if key in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "h2":
+            self.titles.append(data)
+
+
+def data_of(page):
+    found = re.search(r"<script type='application/json' id='data'>(.*?)</script>", page, re.DOTALL)
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Results, a frontier and two rollouts."""
+    place = tmp_path_factory.mktemp("outcomes")
+    for name in ("boa/hand", "pal/tiny", "eaco/paper-four"):
+        result = optsched.solve(optsched.read(name))
+        optsched.write(result, place / f"{name.split('/')[0]}.json")
+    changed = optsched.read("boa/cbd-85").changed({"budget_gpus": 5})
+    optsched.write(optsched.solve(changed), place / "none.json")
+    optsched.write(frontier(), place / "frontier.json")
+    scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
+    for policy, kept in (("fifo", True), ("las", False)):
+        optsched.rollout(scenario, policy, output=place / policy, keep_intervals=kept)
+    return place
+
+
+def frontier(**changes):
+    points = []
+    for n, value in enumerate((1.0, 2.0, 3.0, 4.0, 5.0)):
+        none = {"status": "infeasible", "reason": "the budget is <below> the least cost"}
+        some = {"status": "optimal", "objective": 10.0 / value, "bound": 9.5 / value, "gap": 0.05}
+        points.append(Point(value=value, method="exact", **(some if n else none)))
+        points.append(Point(value=value, method="same-k", status="feasible", objective=12 / value))
+    fields = {
+        "problem": "boa", "instance": "boa/hand", "parameter": "budget_gpus",
+        "objective_name": "mean JCT", "objective_unit": "s", "methods": ("exact", "same-k"),
+        "versions": versions(), "points": tuple(points), "options": {"seed": 0},
+    }  # fmt: skip
+    return Frontier(**(fields | changes))
+
+
+ALL = ["boa.json", "pal.json", "eaco.json", "none.json", "frontier.json", "fifo", "las"]
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return report([folder / name for name in ALL], title="What & <why>")
+
+
+# --- contents ---------------------------------------------------------------------------------
+
+
+def test_one_file_that_refers_to_nothing_outside(page):
+    found = Page(page)
+    assert found.addresses
+    assert all(address.startswith("data:") for address in found.addresses)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", page)
+    assert "What &amp; &lt;why&gt;" in page
+
+
+def test_a_section_for_everything(page):
+    titles = "".join(Page(page).titles)
+    for title in (
+        "Results", "boa/hand, method exact", "pal/tiny, method exact", "Rollouts", "Made with",
+        "Frontier of boa/hand over budget_gpus", "Timeline: fifo on philly-small, seed 0",
+    ):  # fmt: skip
+        assert title in titles
+
+
+def test_figures_of_results(page, folder):
+    result = optsched.read_result(folder / "boa.json")
+    assert f"{result.objective:.6f} s" in page
+    assert "optimal: proven optimal to the gap asked for" in page
+    assert "infeasible: proven that there is no plan" in page
+    assert "name it with --instance" in page  # none.json is not of boa/cbd-85 as bundled
+    assert page.count("<figure class='picture'>") == 5
+
+
+def test_what_repeats_it(page, folder):
+    for name, version in versions().items():
+        assert f"<th scope='row'>{name}</th><td>{version}</td>" in page
+    assert "optsched solve boa-hand.json --method exact --seed 0 --gap 1e-06" in page
+    assert "optsched rollout philly-small.json --policy 'fifo' --seed 0" in page
+    assert "--values 1,2,3,4,5 --method 'exact' --method 'same-k'" in page
+    summary = json.loads((folder / "fifo" / "summary.json").read_text())
+    assert summary["trace"]["sha256"] in page
+
+
+def test_instances_can_be_saved_from_the_page(folder, tmp_path):
+    import base64
+
+    page = report([folder / "pal.json"])
+    data = re.search(r"download='pal-tiny.json' href='data:application/json;base64,([^']+)'", page)
+    (tmp_path / "again.json").write_bytes(base64.b64decode(data[1]))
+    assert optsched.read(tmp_path / "again.json") == optsched.read("pal/tiny")
+
+
+def test_equal_bytes(folder):
+    sources = [folder / name for name in ("pal.json", "frontier.json", "fifo")]
+    assert report(sources) == report(sources)
+
+
+def test_data_of_a_frontier(page):
+    found = data_of(page)["frontiers"][0]
+    assert found["name"] == "budget (GPUs)"
+    assert found["values"] == [1, 2, 3, 4, 5]
+    assert found["knee"] in found["values"]
+    first = found["methods"][0]["points"][0]
+    assert first == [1, None, None, None, "infeasible", "the budget is <below> the least cost"]
+    assert "<below>" not in page
+
+
+def test_data_of_a_timeline_with_intervals(folder):
+    source = gather([folder / "fifo"])[0]
+    found = timeline(source)
+    lanes, counts, starts, ends, jobs = found["bars"]
+    held = pd.read_csv(folder / "fifo" / "intervals.csv")
+    gpus = held["gpus"].astype(str).str.split().str.len()
+    seconds = (gpus * (held["to_s"] - held["from_s"])).sum()
+    drawn = sum(n * (b - a) for n, a, b in zip(counts, starts, ends, strict=True))
+    assert drawn == pytest.approx(seconds, rel=1e-4)
+    assert found["lane"] == "GPU"
+    assert max(a + n for a, n in zip(lanes, counts, strict=True)) == found["lanes"] <= 64
+    assert set(jobs) <= set(range(40))
+    assert found["series"][0]["name"] == "GPUs with a job"
+
+
+def test_bars_without_intervals_do_not_overlap(folder):
+    found = timeline(gather([folder / "las"])[0])
+    lanes, counts, starts, ends, _ = found["bars"]
+    assert set(counts) == {1}
+    assert len(lanes) == 40
+    by_lane = {}
+    for lane, start, end in sorted(zip(lanes, starts, ends, strict=True)):
+        assert by_lane.get(lane, 0) <= start + 0.011
+        by_lane[lane] = end
+
+
+def test_long_rollouts_are_shortened_but_keep_their_peaks(folder):
+    source = gather([folder / "fifo"])[0]
+    rows = 5 * MOST_MOMENTS
+    epochs = pd.concat([source.epochs] * (rows // len(source.epochs) + 1), ignore_index=True)
+    epochs["now_s"] = range(len(epochs))
+    epochs.loc[rows // 2 + 1, "busy_gpus"] = 999
+    found = timeline(type(source)(**{**source.__dict__, "epochs": epochs}))
+    assert len(found["times"]) <= MOST_MOMENTS + 2
+    assert max(found["series"][0]["values"]) == 999
+    assert f"of {len(epochs):,} decisions are shown" in found["note"]
+
+
+# --- bad input --------------------------------------------------------------------------------
+
+
+def refused(*sources):
+    with pytest.raises(InstanceError) as error:
+        report(sources)
+    return str(error.value)
+
+
+def test_nothing_to_show():
+    assert "no result, frontier or folder" in refused()
+
+
+def test_every_source_that_cannot_be_read_is_named(folder, tmp_path):
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "cut.json").write_text('{"schema": ')
+    (tmp_path / "empty").mkdir()
+    text = refused(
+        tmp_path / "none.json", tmp_path / "list.json", tmp_path / "cut.json", tmp_path / "empty",
+        folder, Path(optsched.__file__).parent / "instances" / "boa" / "hand.json",
+    )  # fmt: skip
+    assert "6 faults" in text
+    assert "none.json: no such file" in text
+    assert "list.json: expected a result, a frontier or the folder of a rollout" in text
+    assert "is it truncated?" in text
+    assert "empty: no folder of a rollout: summary.json is missing" in text
+    assert "it holds some: name fifo, las in it" in text
+    assert 'found schema "optsched/boa/1"' in text
+
+
+def copied(folder, tmp_path):
+    for path in (folder / "fifo").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "fault"),
+    [
+        ("jobs.csv", "jct_s", "jct", "jobs.csv: column jct_s is missing"),
+        ("epochs.csv", "busy_gpus", "busy", "epochs.csv: column busy_gpus is missing"),
+        ("summary.json", "optsched/rollout/1", "optsched/rollout/2", "summary.json: schema"),
+        ("summary.json", '"metrics"', '"metric"', "summary.json: metrics: missing"),
+    ],
+)
+def test_folders_that_are_not_of_a_rollout(folder, tmp_path, name, old, new, fault):
+    path = copied(folder, tmp_path) / name
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert fault in refused(tmp_path)
+
+
+def test_tables_that_are_none(folder, tmp_path):
+    copied(folder, tmp_path)
+    (tmp_path / "jobs.csv").write_text("")
+    assert "jobs.csv: no table of a rollout" in refused(tmp_path)
+    copied(folder, tmp_path)
+    text = (tmp_path / "epochs.csv").read_text().replace("\n0.0,", "\nsoon,", 1)
+    (tmp_path / "epochs.csv").write_text(text)
+    assert "epochs.csv: column now_s: expected numbers" in refused(tmp_path)
+    copied(folder, tmp_path)
+    (tmp_path / "intervals.csv").write_text("job,from_s,to_s,gpus\n0,0,1,zero\nx,0,1,0\n")
+    text = refused(tmp_path)
+    assert 'gpus: expected numbers, found "zero"' in text
+    assert 'jobs.csv has no job "x"' in text
+    (tmp_path / "jobs.csv").unlink()
+    assert "jobs.csv is missing" in refused(tmp_path)
+
+
+def test_a_rollout_that_has_not_ended(tmp_path):
+    (tmp_path / "checkpoint.pickle").write_bytes(b"")
+    assert "go on with `optsched rollout --resume`" in refused(tmp_path)
+
+
+def test_mixed_versions(folder, tmp_path):
+    other = frontier(versions=versions() | {"highspy": "1.14.0"})
+    optsched.write(other, tmp_path / "old.json")
+    text = refused(folder / "boa.json", tmp_path / "old.json")
+    assert "different versions of highspy" in text
+    assert "1.14.0 in old.json" in text
+
+
+def test_text_from_files_is_escaped(folder, tmp_path):
+    instance = optsched.read("pal/tiny")
+    names = {"name": "</script><b>", f"jobs.{instance.jobs[0].id}.id": "<img src=x>"}
+    changed = instance.changed(names)
+    optsched.write(optsched.solve(changed), tmp_path / "odd.json")
+    optsched.write(frontier(instance="</script><b>"), tmp_path / "frontier.json")
+    page = report([tmp_path / "odd.json", tmp_path / "frontier.json"], instances=[changed])
+    Page(page)
+    assert "<b>" not in page
+    assert "<img src=x>" not in page
+
+
+# --- command line -----------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(a) for a in arguments])
+
+
+def test_command(folder, tmp_path):
+    target = tmp_path / "page.html"
+    done = run("report", folder / "boa.json", "-o", target, "--title", "Mine")
+    assert done.exit_code == 0
+    assert "open it in a browser" in done.stdout
+    assert "<title>Mine</title>" in target.read_text()
+
+
+def test_command_refuses(tmp_path):
+    done = run("report", tmp_path / "none.json", "-o", tmp_path / "page.html")
+    assert done.exit_code == 2
+    assert "none.json: no such file" in done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_instances_of_results_are_given_with_their_changes(folder, tmp_path):
+    target = tmp_path / "page.html"
+    run("report", folder / "none.json", "-o", target, "--instance", "boa/cbd-85",
+        "--set", "budget_gpus=5")  # fmt: skip
+    assert "name it with --instance" not in target.read_text()
+
+
+def test_command_explain(folder):
+    done = run("explain", folder / "none.json", "--set", "budget_gpus=5")
+    assert done.exit_code == 0
+    assert "the budget of 5 GPUs on average" in done.stdout
+    done = run("explain", folder / "none.json")
+    assert done.exit_code == 2
+    assert "give it with --instance" in done.stderr
+    assert "1 more GPU in the budget" in run("explain", folder / "boa.json").stdout
+
+
+# --- in a browser -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def driver(page, tmp_path_factory):
+    place = tmp_path_factory.mktemp("browser")
+    (place / "report.html").write_text(page, encoding="utf-8")
+    with chromium(place / "profile") as driver:
+        driver.get((place / "report.html").as_uri())
+        yield driver
+
+
+def test_page_renders_and_fetches_nothing(driver):
+    assert driver.title == "What & <why>"
+    asked = requests(driver)
+    assert len(asked) == 1
+    assert asked[0].startswith("file:")
+    assert driver.get_log("browser") == []
+    images = "return [...document.images].every(i => i.complete && i.naturalWidth > 0)"
+    assert driver.execute_script(images)
+    wide = "return document.documentElement.scrollWidth <= innerWidth"
+    assert driver.execute_script(wide)
+
+
+def test_frontier_slider_tells_the_point(driver):
+    slider = driver.find_element("css selector", ".frontier input[type=range]")
+    table = driver.find_element("css selector", ".frontier .readout")
+    move = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
+    driver.execute_script(move, slider, 4)
+    assert re.search(r"exact\s+2\s+1\.9\s+5\.00 %\s+optimal", table.text)
+    assert "budget (GPUs): 5" in driver.find_element("css selector", ".frontier output").text
+    driver.execute_script(move, slider, 0)
+    assert "infeasible: the budget is <below> the least cost" in table.text
+
+
+def test_frontier_follows_the_pointer_and_hides_methods(driver):
+    from selenium.webdriver import ActionChains
+
+    svg = driver.find_element("css selector", ".frontier svg")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", svg)
+    ActionChains(driver).move_to_element_with_offset(svg, svg.size["width"] // 2 - 30, 0).perform()
+    assert "budget (GPUs): 5" in driver.find_element("css selector", ".frontier output").text
+    curves = "return document.querySelectorAll('.frontier .curve').length"
+    assert driver.execute_script(curves) == 2
+    driver.find_elements("css selector", ".frontier input[type=checkbox]")[1].click()
+    assert driver.execute_script(curves) == 1
+    assert driver.execute_script("return !!document.querySelector('.frontier .knee')")
+
+
+def test_timeline_zooms_moves_and_tells(driver):
+    from selenium.webdriver import ActionChains, Keys
+
+    place = driver.find_element("css selector", ".timeline")
+    canvas = place.find_element("css selector", "canvas")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    shown = place.find_element("css selector", "output")
+    whole, drawn = shown.text, pixels(driver, canvas)
+    place.find_element("css selector", "button[aria-label='zoom in']").click()
+    closer = shown.text
+    assert closer != whole
+    assert pixels(driver, canvas) != drawn
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    assert shown.text != closer
+    ActionChains(driver).drag_and_drop_by_offset(canvas, 120, 0).perform()
+    moved = shown.text
+    assert moved != closer
+    place.find_element("css selector", "button[aria-label='show all']").click()
+    assert shown.text == whole
+    assert pixels(driver, canvas) == drawn
+
+
+def test_timeline_tells_what_the_pointer_is_on(driver, page):
+    from selenium.webdriver import ActionChains
+
+    canvas = driver.find_element("css selector", ".timeline canvas")
+    tip = driver.find_element("css selector", ".timeline .tip")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    above = -canvas.size["height"] // 2 + 40
+    ActionChains(driver).move_to_element_with_offset(canvas, 0, above).perform()
+    assert re.search(r"GPUs with a job: \d+", tip.text)
+    bars = data_of(page)["timelines"][0]
+    lane, count, start, end, job = max(zip(*bars["bars"], strict=True), key=lambda b: b[3] - b[2])
+    top, height, left = 136, canvas.size["height"] - 162, 62
+    x = left + (start + end) / 2 / bars["end"] * (canvas.size["width"] - left - 8)
+    y = top + (lane + count / 2) / bars["lanes"] * height
+    across, down = x - canvas.size["width"] / 2, y - canvas.size["height"] / 2
+    ActionChains(driver).move_to_element_with_offset(canvas, int(across), int(down)).perform()
+    assert tip.text.startswith(f"job {bars['jobs']['name'][job]}: ")
+    assert "completion time" in tip.text
+
+
+def test_timeline_shows_other_series(driver):
+    from selenium.webdriver.support.ui import Select
+
+    place = driver.find_element("css selector", ".timeline")
+    canvas = place.find_element("css selector", "canvas")
+    before = pixels(driver, canvas)
+    Select(place.find_element("css selector", "select")).select_by_visible_text("jobs that run")
+    assert pixels(driver, canvas) != before
+
+
+def test_controls_caused_no_error(driver):
+    """The last of the tests in the browser."""
+    assert driver.get_log("browser") == []
+    assert requests(driver) == []
+
+
+def test_dark_page_is_readable(page, tmp_path):
+    (tmp_path / "report.html").write_text(page, encoding="utf-8")
+    dark = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
+    with chromium(tmp_path / "profile", *dark) as driver:
+        driver.get((tmp_path / "report.html").as_uri())
+        assert driver.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches")
+        colours = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+        text, ground = driver.execute_script(colours)
+        assert contrast(text, ground) > 7
+
+
+def pixels(driver, canvas):
+    return driver.execute_script("return arguments[0].toDataURL()", canvas)
+
+
+def contrast(first, second):
+    """Contrast of two colours as WCAG 2.1 defines it."""
+    bright = sorted(luminance(colour) for colour in (first, second))
+    return (bright[1] + 0.05) / (bright[0] + 0.05)
+
+
+def luminance(colour):
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
