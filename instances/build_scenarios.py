@@ -106,7 +106,10 @@ def boa_cloud() -> Document:
         "average times an exponential draw, and asks for one GPU.",
         f"{instance['source']} Nodes: g4dn.12xlarge, at most 40, epochs of 60 s, as there; price: "
         "3.912 USD/h (us-east-1). Provisioning, exponential sizes and the budget are assumed.",
-        policies=["boa", "one-width-per-class", "fixed-width:k=4", "equi", "pollux-autoscaling"],
+        policies=[
+            *("boa", "boa-budgeted", "one-width-per-class", "fixed-width:k=8", "equi"),
+            "pollux-autoscaling:low=0.6,high=0.85",
+        ],
         nodes=40,
         gpus_per_node=4,
         models=models,

@@ -20,11 +20,12 @@ from optsched.result import Status
 from optsched.solve import Infeasible, Search, solve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from optsched.instance import Document, Instance
     from optsched.result import Result
 
+INTERRUPTED = "interrupted"
 DOUBT = 1e-3  # share of what is saved: more of it is worth stating
 
 
@@ -148,12 +149,15 @@ def plan_exists(
     left = None if deadline is None else max(0.0, deadline - time.perf_counter())
     if left == 0.0:
         return None
+    search = _AnyPlan(instance, left, seed=seed)
     try:
-        problem(instance.problem).methods[0](instance, _AnyPlan(instance, left, seed=seed))
+        problem(instance.problem).methods[0](instance, search)
     except _Found:
         return True
     except Infeasible:
         return False
+    if search.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
     return None
 
 
@@ -184,7 +188,7 @@ def _of_plan(instance: Instance, result: Result, deadline: float | None) -> Expl
         status=result.status,
         because=_because(result),
         binding=tuple(room.binding(instance, result)),
-        prices=(*prices, *(_saving(lever, result, deadline) for lever in levers)),
+        prices=(*prices, *_savings(levers, result, deadline)),
     )
 
 
@@ -197,13 +201,21 @@ def _because(result: Result) -> str:
     return f"a plan of method '{result.method}'; a better one by {rows['gap']} is not ruled out"
 
 
-def _saving(lever: Lever, result: Result, deadline: float | None) -> Price:
+def _savings(levers: list[Lever], result: Result, deadline: float | None) -> Iterator[Price]:
+    """Solve with more room, each time with an equal part of the time that is left."""
+    for number, lever in enumerate(levers):
+        left = None if deadline is None else max(0.0, deadline - time.perf_counter())
+        yield _saving(lever, result, None if left is None else left / (len(levers) - number))
+
+
+def _saving(lever: Lever, result: Result, left: float | None) -> Price:
     """Solve an instance with more room, and compare."""
-    left = None if deadline is None else max(0.0, deadline - time.perf_counter())
     unit = result.objective_unit
     if left == 0.0:
         return Price(lever.change, None, unit, "solved again", note="no time was left")
     again = solve(lever.instance, time_limit_s=left, gap=result.gap_limit, seed=result.seed)
+    if again.message.endswith(INTERRUPTED):
+        raise KeyboardInterrupt
     assert result.objective is not None
     if again.objective is None:
         return Price(lever.change, None, unit, "solved again", note=str(again.status))

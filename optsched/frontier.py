@@ -102,11 +102,13 @@ def frontier(
         raise ValueError("frontier: give a parameter and its values, or budgets")
     swept, names = _values(values), _methods(found, methods)
     _check_options(found, options)
+    blank = _blank(found, parameter, names, options)
+    if blank.problem == ROLLOUT:
+        blank.of(metric)  # a misspelt one must not be found after hours
     known = _at_once(found, parameter, swept, names)
     tasks = _tasks(found, parameter, swept, names, options, known)
     points = known | _computed(tasks, executor, Cache(cache), progress)
     _check_some_valid(points.values(), parameter)
-    blank = _blank(found, parameter, names, options)
     whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
     return whole.of(metric) if whole.problem == ROLLOUT else whole
 

@@ -250,6 +250,8 @@ def read_frontier(source: str | Path) -> Frontier:
         found = shown(document["schema"]) if "schema" in document else "none"
         text = f'schema: not a frontier; expected "optsched/frontier/1", found {found}'
         raise InstanceError(origin, [text])
+    if document.get("points") == []:
+        raise InstanceError(origin, ["points: must not be empty"])
     try:
         return Frontier.model_validate(document)
     except ValidationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -28,6 +29,7 @@ UNKNOWN = (
     "The instance is not at hand as it was solved, so that decisions and pictures are missing; "
     "name it with --instance."
 )
+STOPPED = "A clock or Ctrl-C ended the solve, so that another one may end elsewhere."
 
 
 def report(
@@ -132,10 +134,9 @@ def _repeat_result(source: SolvedInstance) -> str:
     if instance is not None:
         name = f"{result.instance.replace('/', '-')}.json"
         link = f"<p>Instance: {_download(instance, name)}</p>"
-    line = f"optsched solve {name} --method {result.method} --seed {result.seed}"
+    line = f"optsched solve {shlex.quote(name)} --method {result.method} --seed {result.seed}"
     line += f" --gap {result.gap_limit:g}"
-    chance = "" if result.deterministic else "<p class='note'>A clock or Ctrl-C ended the solve, "
-    chance += "so that another one may end elsewhere.</p>" if chance else ""
+    chance = "" if result.deterministic else f"<p class='note'>{STOPPED}</p>"
     return f"<h3>To repeat it</h3>{link}{parts.command(line)}{chance}"
 
 
@@ -164,8 +165,10 @@ def _repeat_frontier(frontier: Frontier) -> str:
     if frontier.instance_sha256:
         rows["SHA-256 of the instance"] = frontier.instance_sha256
     values = ",".join(f"{value:.17g}" for value in frontier.values)
-    line = f"optsched frontier INSTANCE --parameter '{frontier.parameter}' --values {values}"
-    line += "".join(f" --method '{method}'" for method in frontier.methods)
+    line = f"optsched frontier INSTANCE --parameter {shlex.quote(frontier.parameter)}"
+    line += f" --values {values}"
+    line += f" --seed {options['seed']}" if "seed" in options else ""
+    line += "".join(f" --method {shlex.quote(method)}" for method in frontier.methods)
     return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{parts.command(line)}"
 
 
@@ -239,6 +242,7 @@ def _repeat_rollout(source: SimulatedTrace) -> str:
     scenario, trace = summary["scenario"], summary["trace"]
     name = f"{scenario.get('name', 'scenario')}.json".replace("/", "-")
     rows = {key: str(value) for key, value in trace.items()} | {"seed": str(summary["seed"])}
-    line = f"optsched rollout {name} --policy '{summary['policy']}' --seed {summary['seed']}"
+    line = f"optsched rollout {shlex.quote(name)} --policy {shlex.quote(summary['policy'])}"
+    line += f" --seed {summary['seed']}"
     link = f"<p>Scenario: {parts.download(dumps(scenario), name)}</p>"
     return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{link}{parts.command(line)}"

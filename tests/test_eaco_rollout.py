@@ -1,11 +1,14 @@
 """Policies that share GPUs: EaCO's four jobs, the fluid bound, tolerances, gangs and moves."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from optsched.eaco import fluid
 from optsched.problems import UnknownNameError
 from optsched.rollout import rollout
+from optsched.rollout.engine import Engine
 from optsched.rollout.policies.eaco import RULES
 from optsched.rollout.policies.eaco_frame import Frame
 from optsched.rollout.read import read_scenario
@@ -16,6 +19,7 @@ from optsched.traces.trace import US, trace_of
 MODELS = ("AlexNet", "ResNet-18", "ResNet-50", "VGG-16")
 WORK_S = 127827.0
 GREEDY = tuple(RULES)
+EQUATION_1 = "eaco:programs=5,objective=eaco"
 
 
 def paper(nodes=4, **fields):
@@ -23,12 +27,14 @@ def paper(nodes=4, **fields):
     return read_scenario("eaco-28").changed({"nodes": nodes, **fields})
 
 
-def tolerant(slowdown, **fields):
-    return paper(**{f"models.{name}.max_slowdown": slowdown for name in MODELS}, **fields)
+def tolerant(slowdown):
+    """Its measured groups only, for users who bear a slowdown."""
+    told = {f"models.{name}.max_slowdown": slowdown for name in MODELS}
+    return paper(**told, **{"sharing.interference.fallback": "none"})
 
 
-def four_jobs():
-    columns = {"submit_s": [0.0] * 4, "gpus": [8] * 4, "run_s": [WORK_S] * 4, "model": MODELS}
+def four_jobs(models=MODELS):
+    columns = {"submit_s": [0.0] * 4, "gpus": [8] * 4, "run_s": [WORK_S] * 4, "model": models}
     return trace_of("four", "", columns)
 
 
@@ -53,16 +59,16 @@ def test_greedy_policies_on_the_four_jobs():
     assert found["fifo-packed"] == found["gandiva"] == found["gandiva-paper"]
     assert found["fifo-packed"] == found["fifo-exclusive"]  # there are GPUs for all
     assert min(found.values()) >= 111.77 * (1 - 2e-4)
-    # One after the other: AlexNet and ResNet-18 share, then ResNet-50 joins them, VGG-16 does not.
-    assert found["eaco-greedy"] == pytest.approx(114.39, 2e-4)
+    assert found["eaco-greedy"] == pytest.approx(111.77, 2e-4)
+    # In the other order ResNet-18, then AlexNet join VGG-16, the busiest, and ResNet-50 is alone.
+    turned = energy(tolerant(1.1), "eaco-greedy", four_jobs(MODELS[::-1]))
+    assert turned == pytest.approx(113.42, 2e-4)
 
 
-def test_equation_one_weighs_time():
-    for weight, kwh in ((1.0, 93.66), (0.0, 161.67)):
-        policy = f"eaco:objective=eaco,energy_weight={weight},gap=0.000001"
-        jobs = four_jobs()
-        if weight:  # without a training epoch jobs have no time per epoch: only energy counts
-            assert energy(tolerant(1.25), policy, jobs) == pytest.approx(kwh, 2e-4)
+@pytest.mark.parametrize(("weight", "kwh"), [(1.0, 93.66), (0.0, 161.67)])
+def test_equation_one_weighs_energy_and_time(weight, kwh):
+    policy = f"eaco:objective=eaco,energy_weight={weight},gap=0.000001"
+    assert energy(tolerant(1.25), policy, four_jobs()) == pytest.approx(kwh, 2e-4)
 
 
 # --- streams ----------------------------------------------------------------------------------
@@ -94,17 +100,17 @@ def bound_kwh(scenario, trace):
 @pytest.fixture(scope="module")
 def stream():
     """Jobs for twelve nodes at a time: too many for eight, few for thirty."""
-    fields = {"trace.jobs": 36, "trace.options.rate_per_h": 0.35}
+    fields = {"trace.jobs": 24, "trace.options.rate_per_h": 0.45}
     return {nodes: paper(nodes, **fields) for nodes in (8, 30)}
 
 
 @pytest.fixture(scope="module")
 def records(stream):
-    names = (*GREEDY, "eaco:programs=10")
-    return {
+    found = {("eaco", 30): rollout(stream[30], "eaco:programs=10")}
+    return found | {
         (name, nodes): rollout(scenario, name)
         for nodes, scenario in stream.items()
-        for name in names
+        for name in GREEDY
     }
 
 
@@ -112,21 +118,22 @@ def test_no_policy_takes_less_than_the_fluid_bound(records, stream):
     bound = bound_kwh(stream[30], records["eaco-greedy", 30].record.trace)
     found = {key: result.metrics["energy_kwh"] for key, result in records.items()}
     assert min(found.values()) >= bound * (1 - 1e-9)
-    assert found["eaco:programs=10", 30] <= 1.25 * bound
+    assert found["eaco", 30] <= 1.25 * bound
     assert found["fifo-exclusive", 30] >= 1.4 * bound
 
 
 def test_the_published_pattern_appears(records):
     """With nodes for all only EaCO shares; where they are scarce the others do, too."""
     saved = {
-        key: 1 - result.metrics["energy_kwh"] / records["fifo-exclusive", key[1]].metrics["energy_kwh"]
+        key: 1
+        - result.metrics["energy_kwh"] / records["fifo-exclusive", key[1]].metrics["energy_kwh"]
         for key, result in records.items()
     }
     for name in ("fifo-packed", "gandiva", "gandiva-paper"):
         assert saved[name, 30] == 0
         assert 0.02 < saved[name, 8] < saved["eaco-greedy", 8]
     assert saved["eaco-greedy", 30] > 0.25
-    assert saved["eaco:programs=10", 30] > saved["eaco-greedy", 30]
+    assert saved["eaco", 30] > saved["eaco-greedy", 30]
     assert records["fifo-exclusive", 8].metrics["queueing_delay_mean_s"] > 3600
     assert records["eaco-greedy", 8].metrics["queueing_delay_mean_s"] == 0
 
@@ -142,18 +149,31 @@ def test_users_tolerances_are_kept(records):
 def test_only_some_rules_move_jobs(records):
     for (name, _), result in records.items():
         moved = result.metrics["migrations"] + result.metrics["preemptions"]
-        if name not in {"fifo-packed", "gandiva", "longest-first", "eaco:programs=10"}:
+        if name not in {"fifo-packed", "gandiva", "longest-first", "eaco"}:
             assert moved == 0, name
     assert records["longest-first", 30].metrics["migrations"] > 0
-    solves = [s for epoch in records["eaco:programs=10", 30].record.epochs for s in epoch.solves]
-    assert len(solves) >= 36
+    solves = [s for epoch in records["eaco", 30].record.epochs for s in epoch.solves]
+    assert len(solves) >= 24
     assert all(solve.bound <= solve.objective * (1 + 1e-9) for solve in solves)
 
 
 def test_the_same_seed_gives_the_same_rollout(stream):
-    for name in ("gandiva", "eaco:programs=5"):
-        first, second = (rollout(stream[8], name, seed=4).record for _ in range(2))
+    few = stream[8].changed({"trace.jobs": 12})
+    for name, world in (("gandiva", stream[8]), ("eaco:programs=5", few)):
+        first, second = (rollout(world, name, seed=4).record for _ in range(2))
         assert (first.jobs.end_us == second.jobs.end_us).all()
+
+
+@pytest.mark.parametrize("policy", ["eaco:programs=5", "gandiva", "fifo-packed"])
+def test_a_rollout_goes_on_from_a_pickle(policy):
+    world, trace = gangs(), gang_trace(16)
+    whole = Engine(world, trace, make(policy, world), seed=0).run()
+    engine, steps = Engine(world, trace, make(policy, world), seed=0), 0
+    while engine.step():
+        steps += 1
+        if steps % 7 == 0:
+            engine = pickle.loads(pickle.dumps(engine))
+    assert (engine.record().jobs.end_us == whole.jobs.end_us).all()
 
 
 # --- gangs, memory, other models --------------------------------------------------------------
@@ -193,12 +213,14 @@ def gang_trace(count=40, seed=1, sizes=(1, 1, 2, 4, 8)):
 
 
 @pytest.mark.parametrize("idle", ["on", "sleep"])
-@pytest.mark.parametrize("policy", [*GREEDY, "eaco:programs=5", "eaco:programs=5,objective=epoch"])
+@pytest.mark.parametrize(
+    "policy", [*GREEDY, "eaco:programs=5", "eaco:programs=5,objective=epoch", EQUATION_1]
+)
 def test_gangs_of_all_sizes_find_their_places(policy, idle):
     """The engine checks every decision: memory, limits, gangs, GPUs that are not taken."""
-    record = rollout(gangs(**{"power": gangs().power.model_dump(mode="json") | {"idle_nodes": idle}}),
-                     policy, trace=gang_trace(20 if "eaco:" in policy else 40)).record  # fmt: skip
-    assert (record.jobs.outcome == 0).all()
+    world = gangs().changed({"power.idle_nodes": idle})
+    trace = gang_trace(20 if "eaco:" in policy else 40)
+    assert (rollout(world, policy, trace=trace).record.jobs.outcome == 0).all()
 
 
 def test_fifo_exclusive_is_first_in_first_out():

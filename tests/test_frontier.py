@@ -185,6 +185,8 @@ def test_other_metrics_of_the_same_rollouts(registered):
     assert [p.objective for p in used.points] == [p.metrics["utilization"] for p in found.points]
     with pytest.raises(ValueError, match="no metric 'utilisation'; did you mean 'utilization'"):
         found.of("utilisation")
+    with pytest.raises(ValueError, match="no metric 'jct'"):
+        optsched.frontier(scenario(), "epoch_s", [30], methods="first", metric="jct")
 
 
 def test_a_job_larger_than_the_cluster_is_a_gap(registered):
@@ -285,6 +287,9 @@ def test_a_frontier_is_read_as_it_was_written(hand, tmp_path):
     document["points"][0]["status"] = "good"
     path.write_text(json.dumps(document))
     with pytest.raises(InstanceError, match=r"points\[0\].status"):
+        read_frontier(path)
+    path.write_text(json.dumps(document | {"points": []}))
+    with pytest.raises(InstanceError, match="points: must not be empty"):
         read_frontier(path)
     with pytest.raises(InstanceError, match="schema: not a frontier"):
         read_frontier("boa/hand")

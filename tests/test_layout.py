@@ -17,9 +17,9 @@ SOURCE = ROOT / "optsched"
 # A module may import from its own layer and from lower ones.
 LAYERS = [
     {"faults", "jsonfile", "problems", "instance", "models", "instances", "cluster"},
-    {"check", "result", "casetree"},
+    {"check", "result", "reasons", "casetree"},
     {"solve", "highs", "linear", "specification"},
-    {"export"},
+    {"export", "explain", "doctor"},
     {
         "frontier",
         "frontier_points",
@@ -29,7 +29,16 @@ LAYERS = [
         "frontier_slider",
     },
     {"report", "report_sources", "report_parts", "report_rollouts"},
-    {"cli", "cli_topology", "cli_trace", "cli_rollout", "cli_frontier", "cli_report", "tables", "terminal"},
+    {
+        "cli",
+        "cli_topology",
+        "cli_trace",
+        "cli_rollout",
+        "cli_frontier",
+        "cli_report",
+        "tables",
+        "terminal",
+    },
 ]
 ROOM_LAYERS = [
     {
@@ -68,6 +77,7 @@ ROOM_LAYERS = [
         "rounding",
         "branching",
         "neighbourhoods",
+        "division",
         "rounds",
         "packing",
         "variability",
@@ -90,7 +100,8 @@ ROOM_LAYERS = [
     },
     {"cases", "tree", "diving", "misfit", "partial"},
     {"exact", "milp"},
-    {"problem", "plot", "colocation", "tables", "__init__"},
+    {"pods"},
+    {"problem", "plot", "colocation", "tables", "explain", "__init__"},
 ]
 
 

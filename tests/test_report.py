@@ -1,8 +1,7 @@
-"""Reports: what is on the page, bad input, and the page in a browser."""
+"""Reports: what is on the page, and bad input."""
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
@@ -10,78 +9,20 @@ import pytest
 from typer.testing import CliRunner
 
 import optsched
-from browser import chromium, requests
 from optsched.cli import app
 from optsched.faults import InstanceError
-from optsched.frontier_points import Frontier, Point
 from optsched.report import report
 from optsched.report_rollouts import MOST_MOMENTS, timeline
 from optsched.report_sources import gather
 from optsched.result import versions
-
-VOID = {"meta", "link", "img", "input", "br"}
-
-
-class Page(HTMLParser):
-    """Checks that tags are balanced; keeps what is of interest."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.addresses, self.titles = [], [], []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in VOID:
-            self.open.append(tag)
-        self.addresses += [value for key, value in attrs if key in ("src", "href")]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] == "h2":
-            self.titles.append(data)
-
-
-def data_of(page):
-    found = re.search(r"<script type='application/json' id='data'>(.*?)</script>", page, re.DOTALL)
-    return json.loads(found[1])
+from report_outcomes import ALL, Page, data_of, frontier, write_outcomes
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Results, a frontier and two rollouts."""
     place = tmp_path_factory.mktemp("outcomes")
-    for name in ("boa/hand", "pal/tiny", "eaco/paper-four"):
-        result = optsched.solve(optsched.read(name))
-        optsched.write(result, place / f"{name.split('/')[0]}.json")
-    changed = optsched.read("boa/cbd-85").changed({"budget_gpus": 5})
-    optsched.write(optsched.solve(changed), place / "none.json")
-    optsched.write(frontier(), place / "frontier.json")
-    scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
-    for policy, kept in (("fifo", True), ("las", False)):
-        optsched.rollout(scenario, policy, output=place / policy, keep_intervals=kept)
+    write_outcomes(place)
     return place
-
-
-def frontier(**changes):
-    points = []
-    for n, value in enumerate((1.0, 2.0, 3.0, 4.0, 5.0)):
-        none = {"status": "infeasible", "reason": "the budget is <below> the least cost"}
-        some = {"status": "optimal", "objective": 10.0 / value, "bound": 9.5 / value, "gap": 0.05}
-        points.append(Point(value=value, method="exact", **(some if n else none)))
-        points.append(Point(value=value, method="same-k", status="feasible", objective=12 / value))
-    fields = {
-        "problem": "boa", "instance": "boa/hand", "parameter": "budget_gpus",
-        "objective_name": "mean JCT", "objective_unit": "s", "methods": ("exact", "same-k"),
-        "versions": versions(), "points": tuple(points), "options": {"seed": 0},
-    }  # fmt: skip
-    return Frontier(**(fields | changes))
-
-
-ALL = ["boa.json", "pal.json", "eaco.json", "none.json", "frontier.json", "fifo", "las"]
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +64,8 @@ def test_what_repeats_it(page, folder):
     for name, version in versions().items():
         assert f"<th scope='row'>{name}</th><td>{version}</td>" in page
     assert "optsched solve boa-hand.json --method exact --seed 0 --gap 1e-06" in page
-    assert "optsched rollout philly-small.json --policy 'fifo' --seed 0" in page
-    assert "--values 1,2,3,4,5 --method 'exact' --method 'same-k'" in page
+    assert "optsched rollout philly-small.json --policy fifo --seed 0" in page
+    assert "--values 1,2,3,4,5 --seed 0 --method exact --method same-k" in page
     summary = json.loads((folder / "fifo" / "summary.json").read_text())
     assert summary["trace"]["sha256"] in page
 
@@ -323,135 +264,22 @@ def test_command_explain(folder):
     assert "1 more GPU in the budget" in run("explain", folder / "boa.json").stdout
 
 
-# --- in a browser -----------------------------------------------------------------------------
+# --- in notebooks -----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def driver(page, tmp_path_factory):
-    place = tmp_path_factory.mktemp("browser")
-    (place / "report.html").write_text(page, encoding="utf-8")
-    with chromium(place / "profile") as driver:
-        driver.get((place / "report.html").as_uri())
-        yield driver
+def test_results_from_files_show_what_they_can(folder):
+    result = optsched.read_result(folder / "boa.json")
+    alone = result._repr_html_()
+    assert alone.count("<table") == 1
+    assert f"{result.objective:.6f} s" in alone
+    for name in ("status", "objective", "bound", "gap", "time"):
+        assert f">{name}</th>" in alone
+    assert result.of(optsched.read("boa/hand"))._repr_html_().count("<table") == 2
 
 
-def test_page_renders_and_fetches_nothing(driver):
-    assert driver.title == "What & <why>"
-    asked = requests(driver)
-    assert len(asked) == 1
-    assert asked[0].startswith("file:")
-    assert driver.get_log("browser") == []
-    images = "return [...document.images].every(i => i.complete && i.naturalWidth > 0)"
-    assert driver.execute_script(images)
-    wide = "return document.documentElement.scrollWidth <= innerWidth"
-    assert driver.execute_script(wide)
-
-
-def test_frontier_slider_tells_the_point(driver):
-    slider = driver.find_element("css selector", ".frontier input[type=range]")
-    table = driver.find_element("css selector", ".frontier .readout")
-    move = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
-    driver.execute_script(move, slider, 4)
-    assert re.search(r"exact\s+2\s+1\.9\s+5\.00 %\s+optimal", table.text)
-    assert "budget (GPUs): 5" in driver.find_element("css selector", ".frontier output").text
-    driver.execute_script(move, slider, 0)
-    assert "infeasible: the budget is <below> the least cost" in table.text
-
-
-def test_frontier_follows_the_pointer_and_hides_methods(driver):
-    from selenium.webdriver import ActionChains
-
-    svg = driver.find_element("css selector", ".frontier svg")
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", svg)
-    ActionChains(driver).move_to_element_with_offset(svg, svg.size["width"] // 2 - 30, 0).perform()
-    assert "budget (GPUs): 5" in driver.find_element("css selector", ".frontier output").text
-    curves = "return document.querySelectorAll('.frontier .curve').length"
-    assert driver.execute_script(curves) == 2
-    driver.find_elements("css selector", ".frontier input[type=checkbox]")[1].click()
-    assert driver.execute_script(curves) == 1
-    assert driver.execute_script("return !!document.querySelector('.frontier .knee')")
-
-
-def test_timeline_zooms_moves_and_tells(driver):
-    from selenium.webdriver import ActionChains, Keys
-
-    place = driver.find_element("css selector", ".timeline")
-    canvas = place.find_element("css selector", "canvas")
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    shown = place.find_element("css selector", "output")
-    whole, drawn = shown.text, pixels(driver, canvas)
-    place.find_element("css selector", "button[aria-label='zoom in']").click()
-    closer = shown.text
-    assert closer != whole
-    assert pixels(driver, canvas) != drawn
-    canvas.send_keys(Keys.ARROW_RIGHT)
-    assert shown.text != closer
-    ActionChains(driver).drag_and_drop_by_offset(canvas, 120, 0).perform()
-    moved = shown.text
-    assert moved != closer
-    place.find_element("css selector", "button[aria-label='show all']").click()
-    assert shown.text == whole
-    assert pixels(driver, canvas) == drawn
-
-
-def test_timeline_tells_what_the_pointer_is_on(driver, page):
-    from selenium.webdriver import ActionChains
-
-    canvas = driver.find_element("css selector", ".timeline canvas")
-    tip = driver.find_element("css selector", ".timeline .tip")
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    above = -canvas.size["height"] // 2 + 40
-    ActionChains(driver).move_to_element_with_offset(canvas, 0, above).perform()
-    assert re.search(r"GPUs with a job: \d+", tip.text)
-    bars = data_of(page)["timelines"][0]
-    lane, count, start, end, job = max(zip(*bars["bars"], strict=True), key=lambda b: b[3] - b[2])
-    top, height, left = 136, canvas.size["height"] - 162, 62
-    x = left + (start + end) / 2 / bars["end"] * (canvas.size["width"] - left - 8)
-    y = top + (lane + count / 2) / bars["lanes"] * height
-    across, down = x - canvas.size["width"] / 2, y - canvas.size["height"] / 2
-    ActionChains(driver).move_to_element_with_offset(canvas, int(across), int(down)).perform()
-    assert tip.text.startswith(f"job {bars['jobs']['name'][job]}: ")
-    assert "completion time" in tip.text
-
-
-def test_timeline_shows_other_series(driver):
-    from selenium.webdriver.support.ui import Select
-
-    place = driver.find_element("css selector", ".timeline")
-    canvas = place.find_element("css selector", "canvas")
-    before = pixels(driver, canvas)
-    Select(place.find_element("css selector", "select")).select_by_visible_text("jobs that run")
-    assert pixels(driver, canvas) != before
-
-
-def test_controls_caused_no_error(driver):
-    """The last of the tests in the browser."""
-    assert driver.get_log("browser") == []
-    assert requests(driver) == []
-
-
-def test_dark_page_is_readable(page, tmp_path):
-    (tmp_path / "report.html").write_text(page, encoding="utf-8")
-    dark = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
-    with chromium(tmp_path / "profile", *dark) as driver:
-        driver.get((tmp_path / "report.html").as_uri())
-        assert driver.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches")
-        colours = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
-        text, ground = driver.execute_script(colours)
-        assert contrast(text, ground) > 7
-
-
-def pixels(driver, canvas):
-    return driver.execute_script("return arguments[0].toDataURL()", canvas)
-
-
-def contrast(first, second):
-    """Contrast of two colours as WCAG 2.1 defines it."""
-    bright = sorted(luminance(colour) for colour in (first, second))
-    return (bright[1] + 0.05) / (bright[0] + 0.05)
-
-
-def luminance(colour):
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def test_comparisons_say_of_what(folder):
+    scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 20})
+    html = optsched.compare(scenario, ["fifo", "las"])._repr_html_()
+    assert html.count("<table") == 2
+    assert ">philly-small</td>" in html
+    assert ">to fifo</td>" in html

@@ -25,6 +25,8 @@ from optsched.pal.tree import Exclusion, Tree
 from optsched.solve import Search
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from optsched.pal.instance import PalInstance
     from optsched.pal.relaxation import Labels
     from optsched.pal.rules import Point
@@ -174,24 +176,36 @@ class WholeProver(Prover):
 
     def improve_parts(self, tree: Tree) -> None:
         """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
-        if len(self.instance.jobs) < MANY_JOBS:
+        if len(self.instance.jobs) >= MANY_JOBS:
+            place_parts_anew(self.instance, self.search, lambda: tree.bound >= self.goal())
+
+
+def place_parts_anew(
+    instance: PalInstance, search: Search, is_done: Callable[[], bool], patience: int = PATIENCE
+) -> None:
+    """Place some jobs at a time anew, until it is done, or no longer pays, or time runs out.
+
+    Parameters
+    ----------
+    patience
+        Parts in a row that bring nothing.
+    """
+    drawn = Neighbourhoods(instance, search.seed)
+    failures = 0
+    while failures < patience and not is_done():
+        plan, seconds = search.plan, search.seconds_left()
+        if seconds == 0:
             return
-        drawn = Neighbourhoods(self.instance, self.search.seed)
-        failures = 0
-        while failures < PATIENCE and tree.bound < self.goal():
-            plan, seconds = self.search.plan, self.search.seconds_left()
-            if seconds == 0:
-                return
-            assert isinstance(plan, PalPlan)
-            jobs = drawn.draw(plan)
-            smaller = part(self.instance, plan, jobs)
-            search = Search(smaller, seconds, PART_GAP, self.search.seed)
-            search.offer(only(plan, jobs))
-            before = search.objective
-            Prover(smaller, search).prove(PART_WORK)
-            failures = 0 if search.objective != before else failures + 1
-            assert isinstance(search.plan, PalPlan)
-            self.search.offer(joined(plan, search.plan))
+        assert isinstance(plan, PalPlan)
+        jobs = drawn.draw(plan)
+        smaller = part(instance, plan, jobs)
+        inner = Search(smaller, seconds, PART_GAP, search.seed)
+        inner.offer(only(plan, jobs))
+        before = inner.objective
+        Prover(smaller, inner).prove(PART_WORK)
+        failures = 0 if inner.objective != before else failures + 1
+        assert isinstance(inner.plan, PalPlan)
+        search.offer(joined(plan, inner.plan))
 
 
 def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -202,7 +216,7 @@ def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no room for all jobs.
     """
-    _start(instance, search)
+    start(instance, search)
     return certify_claim(instance, search, np.inf)
 
 
@@ -215,7 +229,7 @@ def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
         If it is proven that there is no plan.
     """
     if search.plan is None:
-        _start(instance, search)
+        start(instance, search)
     prover = Prover(instance, search)
     if search.plan is None:
         find_any(instance, search, prover.problem)
@@ -241,7 +255,8 @@ def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalC
     return None if search.plan is None else prover.prove()
 
 
-def _start(instance: PalInstance, search: Search) -> None:
+def start(instance: PalInstance, search: Search) -> None:
+    """Offer the best of some quick greedy plans."""
     plan = heuristics.quick_start(instance)
     if plan is not None:
         search.offer(plan)

@@ -26,7 +26,7 @@ class Boa(Elastic):
     Parameters
     ----------
     budget
-        Time-average GPUs; the scenario's if not given.
+        Time-average GPUs; if not given, the scenario's, or all GPUs of the cluster.
     method
         A method of the room: its exact one by default; greedy ones are stationary rules, too.
     rates
@@ -178,10 +178,10 @@ class Efficiency(Elastic):
 
 
 def _budget(name: str, scenario: Scenario, budget: float | None) -> float:
-    found = scenario.budget_gpus if budget is None else budget
-    if found is None or not found > 0:
-        told = "" if budget is None else f", not {budget!r}"
-        raise ValueError(f"policy '{name}' needs a budget above 0 (budget_gpus or budget=){told}")
+    told = scenario.budget_gpus if budget is None else budget
+    found = float(scenario.gpus) if told is None else told
+    if not found > 0:
+        raise ValueError(f"policy '{name}': budget must be above 0, not {budget!r}")
     return found
 
 

@@ -118,7 +118,8 @@ class Exact(Sharing):
     ----------
     objective
         "run-to-completion" (O1), "epoch" (O2, over the scenario's epoch or `horizon_s`) or "eaco",
-        equation (1) of the paper with weight `energy_weight`.
+        equation (1) of the paper with weight `energy_weight`: a training epoch takes an hour alone,
+        and jobs that EaCO's rule lets wait are left out.
     gap, programs, time_limit_s
         When a search ends: relative gap, linear programs, seconds.
     """
@@ -161,6 +162,10 @@ class Exact(Sharing):
         from optsched.eaco.exact import exact
         from optsched.eaco.plan import EacoPlan
 
+        if self._objective["objective"] == "eaco":
+            present = self._admitted(present)
+            if not present.instance.jobs:
+                return EacoPlan(), []
         search = PatientSearch(
             present, self.programs, time_limit_s=self.time_limit_s, gap=self.gap, seed=self.seed
         )
@@ -185,6 +190,17 @@ class Exact(Sharing):
             fallback=search.objective >= floor,
         )
         return search.plan, [record]
+
+    def _admitted(self, present: Present) -> Present:
+        """Leave out the jobs that EaCO's rule lets wait: equation (1) has no term for them."""
+        plan = RULES["eaco-greedy"](Estimates(present.instance), self.seed).plan()
+        waiting = set() if plan is None else set(plan.waiting)
+        jobs = tuple(
+            job.model_copy(update={"waiting_penalty_kwh": None})
+            for job in present.instance.jobs
+            if job.id not in waiting
+        )
+        return present._replace(instance=present.instance.model_copy(update={"jobs": jobs}))
 
 
 RULES: dict[str, Rule] = {

@@ -27,6 +27,8 @@ OTHER = "(other)"
 """The type of jobs whose model the scenario does not know."""
 ANY_MEMORY_GB = 1e6
 UNKNOWN_S = 3600.0
+EPOCH_S = 3600.0
+"""A training epoch of any job, alone, for equation (1) of the paper: scenarios know none."""
 LEAST_S = 1e-3
 
 
@@ -69,7 +71,7 @@ class Frame:
             gpu_types=(gpu,),
             nodes=(Nodes(id=POOL, gpu=GPU, gpus=width, count=cluster.nodes, power=node_power),),
             types=(*types, JobType(id=OTHER, utilisation=1.0)),
-            jobs=(Job(id="none", type=OTHER, work_s=1.0),),
+            jobs=(Job(id="none", type=OTHER, work_s=1.0, training_epoch_s=EPOCH_S),),
             interference=scenario.sharing.interference,
             **objective,
         )
@@ -130,7 +132,7 @@ class Frame:
             migration_s=self.migration_s,
             waiting_penalty_kwh=waiting_kwh,
             work_credit_w=None,
-            training_epoch_s=None,
+            training_epoch_s=EPOCH_S,
         )
 
     # --- plans --------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Pollux(SharedOut):
 
     With `autoscale` C follows the load: U = sum of speedups / C, the average over the last `rounds`
     epochs. If it leaves the band from `low` to `high`, the number of nodes becomes the one whose U
-    would be nearest to the middle.
+    would be nearest to the middle. Where nodes are not rented, the others stand idle.
 
     Source: petuum/adaptdl, branch osdi21-artifact, simulator/pollux.py and simulator.py (OSDI'21).
     """
@@ -99,8 +99,6 @@ class Pollux(SharedOut):
         super().__init__(name, scenario, **options)
         if not 0 < low < high <= 1:
             raise ValueError(f"expected 0 < low < high <= 1, found {low!r} and {high!r}")
-        if autoscale and scenario.rented is None:
-            raise ValueError(f"policy '{name}': the nodes of '{scenario.name}' are not rented")
         self.autoscale, self.band = autoscale, (low, high)
         self.min_nodes = max(1, min_nodes)
         self.most = scenario.gpus if autoscale else self.gpus
