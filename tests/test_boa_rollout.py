@@ -18,6 +18,7 @@ from optsched.rollout.engine import Engine
 from optsched.rollout.jobs import jobs_of
 from optsched.rollout.policies.boa_program import Ahead, Block, Program
 from optsched.rollout.policies.pollux import Row, best_widths
+from optsched.rollout.read import read_scenario
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import US, trace_of
@@ -254,7 +255,7 @@ def block(gpus, seconds, floor):
     return Block(1, gpus, seconds, floor)
 
 
-@law(60)
+@law(500)
 @given(st.data())
 def test_the_program_is_the_best_of_all_widths(data):
     jobs = []
@@ -334,6 +335,7 @@ def test_the_width_changes_at_the_end_of_a_phase():
     assert record.jobs.end_us[0] == (10 + 50 / 4 + 50) * US
     assert record.jobs.allocated_gpu_us[0] == (50 + 50) * US
     assert record.jobs.rescales[0] == 1
+    assert record.spent_gpu_us == (10 + 50 / 4) * US * 4 + 50 * US * 2  # a node is given back
 
 
 def test_a_full_cluster_is_given_out_in_the_order_of_submission():
@@ -396,7 +398,7 @@ def test_shares_by_hand():
     assert widths_at("marginal-greedy:gpus=6", [100, 10, 10]) == [4, 1, 1]
 
 
-@law(60)
+@law(500)
 @given(
     st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=3), min_size=1, max_size=4),
     st.integers(0, 8),
@@ -453,6 +455,18 @@ def test_a_rollout_goes_on_from_a_pickle(policy):
     record = engine.record()
     assert (record.jobs.end_us == whole.jobs.end_us).all()
     assert record.spent_gpu_us == whole.spent_gpu_us
+
+
+def test_the_bundled_cloud():
+    world = read_scenario("boa-cloud").changed({"trace.jobs": 15})
+    found = {policy: rollout(world, policy) for policy in world.policies}
+    for policy, result in found.items():
+        assert result.metrics["passed"] == 15, policy
+        assert result.metrics["rented_gpu_hours"] >= result.metrics["gpu_hours"], policy
+    best = found["boa"].metrics
+    wide = found["equi"].metrics
+    assert best["jct_mean_s"] < wide["jct_mean_s"]
+    assert best["rented_gpu_hours"] < wide["rented_gpu_hours"]
 
 
 @pytest.mark.parametrize(

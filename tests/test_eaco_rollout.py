@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from optsched.eaco import fluid
+from optsched.instance import InstanceError
 from optsched.problems import UnknownNameError
 from optsched.rollout import rollout
 from optsched.rollout.engine import Engine
@@ -14,6 +15,7 @@ from optsched.rollout.policies.eaco_frame import Frame
 from optsched.rollout.read import read_scenario
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
+from optsched.traces.generators import generate
 from optsched.traces.trace import US, trace_of
 
 MODELS = ("AlexNet", "ResNet-18", "ResNet-50", "VGG-16")
@@ -174,6 +176,17 @@ def test_a_rollout_goes_on_from_a_pickle(policy):
         if steps % 7 == 0:
             engine = pickle.loads(pickle.dumps(engine))
     assert (engine.record().jobs.end_us == whole.jobs.end_us).all()
+
+
+def test_streams_of_equal_gangs_have_models():
+    told = {"models": "a:3,b", "gpus": 8, "mean_run_s": 50.0}
+    trace, plain = (generate("poisson", 400, 5, **options) for options in (told, {"gpus": 8}))
+    assert trace.model.count("a") == 300
+    assert set(trace.model) == {"a", "b"}
+    assert set(plain.model) == {""}
+    assert (trace.submit_us == plain.submit_us).all()
+    with pytest.raises(InstanceError, match="expected name:weight"):
+        generate("poisson", 4, models="a:-1")
 
 
 # --- gangs, memory, other models --------------------------------------------------------------

@@ -80,10 +80,10 @@ class Elastic:
         changes = self._narrowed(view)
         room = self.held.free + sum(self.held.width(job) - w for job, w in changes.items())
         self._widen(view, changes, room)
+        places = self.placing.place(view, self.held, changes) if changes else {}
         rent = self.held.rent(view, self.total)
-        if not (changes or solves) and rent is None:
+        if not (places or solves) and rent is None:
             return NOTHING
-        places = self.placing.place(view, self.held, changes)
         return Decision(place=places, rent=rent, solves=tuple(solves))
 
     def _take_note(self, view: View) -> None:
