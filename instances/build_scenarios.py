@@ -105,7 +105,7 @@ def boa_cloud() -> Document:
         "to 120 s. The budget is 30 GPUs, averaged over time. Each job is as long as its class on "
         "average times an exponential draw, and asks for one GPU.",
         f"{instance['source']} Nodes: g4dn.12xlarge, at most 40, epochs of 60 s, as there; price: "
-        "3.912 USD/h (us-east-1). Provisioning, exponential sizes and the budget are assumed.",
+        "3.912 USD/h. Price, provisioning, exponential sizes and the budget are assumed.",
         policies=[
             *("boa", "boa-budgeted", "one-width-per-class", "fixed-width:k=8", "equi"),
             "pollux-autoscaling:low=0.6,high=0.85",

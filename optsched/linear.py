@@ -135,6 +135,10 @@ class LinearProgram:
         for column in columns.tolist():
             self._highs.changeColBounds(column, 0.0, upper)
 
+    def limit_columns(self, columns: Indices, lower: Floats, upper: Floats) -> None:
+        """Change the bounds of columns."""
+        self._highs.changeColsBounds(len(columns), columns.astype(np.int32), lower, upper)
+
     def bound_row(self, row: int, lower: float, upper: float) -> None:
         """Change the bounds of a row."""
         self._highs.changeRowBounds(row, lower, upper)

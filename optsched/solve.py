@@ -59,6 +59,7 @@ class Search:
         self.objective: float | None = None
         self.certificate: Document | None = None  # what is proven if the method is stopped now
         self.stopped = ""  # why the solve ended early
+        self.has_floor = True  # whether every greedy method is run if the gap is not closed
         self._room = problem(instance.problem)
 
     def offer(self, plan: Document) -> bool:
@@ -178,7 +179,7 @@ def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
         bound = getattr(certificate, "bound", None)
         gap = relative_gap(search.objective, bound, room.gap_scale(search.instance))
         wanting = chosen.kind == "exact" and not closed(gap, search.gap)
-        if wanting and search.stopped != "interrupted":
+        if wanting and search.has_floor and search.stopped != "interrupted":
             for method in room.methods:
                 if method.kind == "greedy":
                     method(search.instance, search)

@@ -11,7 +11,9 @@ from optsched.traces.trace import US
 
 def scenario(nodes=2, width=4, **fields):
     """Return a scenario of equal nodes; its trace is never made."""
-    return Scenario(nodes=nodes, gpus_per_node=width, trace={"generator": "none", "jobs": 1}, **fields)
+    return Scenario(
+        nodes=nodes, gpus_per_node=width, trace={"generator": "none", "jobs": 1}, **fields
+    )
 
 
 class StubView:

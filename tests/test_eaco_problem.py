@@ -352,8 +352,8 @@ def test_plot_of_a_plan_in_which_all_wait():
 
 def test_the_room_has_all_methods():
     names = [method.name for method in PROBLEM.methods]
-    assert names[:2] == ["exact", "milp"]
-    assert names[2:] == [
+    assert names[:3] == ["exact", "columns", "milp"]
+    assert names[3:] == [
         "fifo",
         "fifo-packed",
         "gandiva-gavel",
@@ -365,7 +365,7 @@ def test_the_room_has_all_methods():
         "longest-first",
         "local-search",
     ]
-    assert {method.kind for method in PROBLEM.methods[2:]} == {"greedy"}
+    assert {method.kind for method in PROBLEM.methods[3:]} == {"greedy"}
     for method in PROBLEM.methods:
         assert len(method.summary) <= 60
         module, function = method.entry.split(":")
@@ -374,7 +374,7 @@ def test_the_room_has_all_methods():
 
 def test_greedy_methods_offer_plans(shared):
     instance, _ = shared
-    for method in PROBLEM.methods[2:]:
+    for method in PROBLEM.methods[3:]:
         offered = []
         search = SimpleNamespace(seed=0, offer=offered.append, out_of_time=lambda: False)
         assert method(instance, search) is None

@@ -48,6 +48,7 @@ ROOM_LAYERS = [
         "proof",
         "pricing",
         "uniform",
+        "hopes",
         "paces",
         "places",
         "phases",
@@ -88,6 +89,11 @@ ROOM_LAYERS = [
         "local_search",
         "multisets",
         "groups",
+        "members",
+        "goods",
+        "markets",
+        "searchable",
+        "generation",
         "columns",
         "subsets",
         "holding",
@@ -100,7 +106,7 @@ ROOM_LAYERS = [
     },
     {"cases", "tree", "diving", "misfit", "partial"},
     {"exact", "milp"},
-    {"pods"},
+    {"pods", "large"},
     {"problem", "plot", "colocation", "tables", "explain", "__init__"},
 ]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from optsched.eaco import plan, rules
+from optsched.eaco.points import Point
 
 if TYPE_CHECKING:
     from optsched.eaco.groups import JobClass
     from optsched.eaco.instance import EacoInstance
-    from optsched.eaco.points import Point
+    from optsched.eaco.points import Proof
     from optsched.eaco.tree import Node, Tree
 
 HAIR = 1e-12  # relative: what is stated less than floats prove
@@ -45,6 +48,15 @@ class Writer:
             everywhere=self._prices(tree.root, number) if len(tree.nodes) > 1 else None,
             rules=tuple(self._rule(rule) for rule in used),
             nodes=tuple(self._node(node, number) for node in tree.nodes),
+        )
+
+    def single(self, proof: Proof, value: float, most: float) -> plan.EacoCertificate:
+        """Return what prices prove without any case or cut, but no more than `most`."""
+        nothing = np.zeros(0)
+        point = Point(value, proof, nothing.astype(np.intp), nothing, {}, 0.0, 0.0)
+        stated = min(value, most) - HAIR * abs(value)
+        return plan.EacoCertificate(
+            kind="prices", bound=stated, nodes=(plan.Leaf(prices=self._prices(point, {})),)
         )
 
     def _used(self, tree: Tree) -> list[rules.Rule]:

@@ -18,7 +18,9 @@ from optsched.eaco.groups import (
     TooManyGroupsError,
     memory_fits,
 )
-from optsched.eaco.plan import Group
+from optsched.eaco.members import group_of, is_allowed
+
+__all__ = ["Columns", "columns", "group_of"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +174,7 @@ class _Maker:
         fine = margin >= -NEAR
         near = groups.is_near | (np.abs(margin) <= NEAR)
         for row in np.flatnonzero(fine & near):
-            fine[row] = self._is_allowed(members[row], pool, number, place)
+            fine[row] = is_allowed(self.book, self.classes, members[row], pool, number, place)
         members, sets, work, rates = members[fine], groups.sets[fine], work[fine], rates[fine]
         runs = _run(found, sets, work, level)
         cost = self._cost(runs, members, rates, moved[fine], speed[fine], pool, gang)
@@ -214,52 +216,6 @@ class _Maker:
         hours = (self.training[members] / (speed * rates)).sum(axis=1) / 3600
         count = len(instance.jobs)
         return np.asarray(weight * joules / JOULES_PER_KWH + (1 - weight) * hours / count)
-
-    def _is_allowed(self, members: Indices, pool: int, level: int, place: int) -> bool:
-        """Decide exactly about a group that is near to a limit."""
-        book, instance = self.book, self.instance
-        nodes = instance.nodes[pool]
-        group = group_of(instance, self.classes, members, pool, level, place)
-        if not memory_fits(book, group.jobs, nodes.gpu):
-            return False
-        rates = book.rates(group.jobs, nodes)
-        limit = instance.utilisation_limit
-        if len(group.jobs) > 1 and (
-            not rates.fits or (limit is not None and book.utilisation(group.jobs, nodes) > limit)
-        ):
-            return False
-        for job in (book.jobs[name] for name in group.jobs):
-            if job.max_slowdown is not None and book.slowdown(job, group) > job.max_slowdown:
-                return False
-            if job.deadline_s is None or book.must_be_late(job):
-                continue
-            if book.latest_s(job, group) > job.deadline_s:
-                return False
-        return True
-
-
-def group_of(
-    instance: EacoInstance,
-    classes: list[JobClass],
-    members: Indices,
-    pool: int,
-    level: int,
-    place: int,
-) -> Group:
-    """Return a group of the first jobs of the classes, on the first node that is possible."""
-    names: list[str] = []
-    for c in members.tolist():
-        if c < len(classes):
-            names.append(next(name for name in classes[c].jobs if name not in names))
-    nodes = instance.nodes[pool]
-    gpu = next(gpu for gpu in instance.gpu_types if gpu.id == nodes.gpu)
-    return Group(
-        jobs=tuple(names),
-        nodes=nodes.id,
-        node=0 if place < 0 else instance.running[place].node,
-        level=None if level < 0 else gpu.levels[level].id,
-        location=None if place < 0 else instance.running[place].id,
-    )
 
 
 def _run(found: Enumeration, sets: Indices, work: Floats, level: PowerLevel | None) -> _Runs:

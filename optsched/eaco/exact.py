@@ -46,7 +46,18 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     Infeasible
         If the power cap, the nodes or the tolerances leave no room for all jobs.
     """
-    if search.plan is None and not _is_below_floor(instance):
+    from optsched.eaco import large
+
+    _refuse_below_floor(instance)
+    if large.is_large(instance):
+        return large.columns(instance, search)
+    return over_all(instance, search)
+
+
+def over_all(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Solve and prove over all groups, listed."""
+    _refuse_below_floor(instance)
+    if search.plan is None:
         plan = heuristics.quick_start(instance)
         if plan is not None:
             search.offer(plan)
@@ -55,6 +66,11 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
+    from optsched.eaco import large
+
+    _refuse_below_floor(instance)
+    if large.is_large(instance):
+        return large.certify(instance, search)
     return _prove(instance, search, np.inf, most_nodes=1)
 
 
@@ -68,7 +84,7 @@ def _prove(
 ) -> EacoCertificate | None:
     _refuse_below_floor(instance)
     try:
-        proof = _Proof(instance, search)
+        proof = Proving(instance, search, None)
     except TooManyGroupsError as error:
         search.stopped = search.stopped or str(error)
         return None
@@ -91,13 +107,19 @@ def _refuse_below_floor(instance: EacoInstance) -> None:
         )
 
 
-class _Proof:
-    """A search for plans and prices on one instance."""
+class Proving:
+    """A search for plans and prices on one instance.
 
-    def __init__(self, instance: EacoInstance, search: Search) -> None:
+    Parameters
+    ----------
+    pool
+        The groups that may matter; all if None.
+    """
+
+    def __init__(self, instance: EacoInstance, search: Search, pool: Columns | None) -> None:
         self.instance, self.search = instance, search
         self.classes = job_classes(instance)
-        self.columns = columns(instance, self.classes)
+        self.columns = columns(instance, self.classes) if pool is None else pool
         self.frame = frame(instance, self.classes)
         self.tree = Tree(self.frame, self.columns, self._penalty(), search.seed)
         self.proven = self.tree
@@ -120,11 +142,21 @@ class _Proof:
         return float(min(self.claimed, best - room))
 
     def run(self, claimed: float, most_nodes: int) -> None:
-        """Solve the root, look for a plan, drop what cannot matter, and grow the tree."""
-        self.claimed, search = claimed, self.search
-        if not self.tree.plant(search.seconds_left):
-            search.out_of_time()
-            return
+        """Solve the root, and go on from there."""
+        if self.plant(claimed):
+            self.finish(most_nodes)
+
+    def plant(self, claimed: float) -> bool:
+        """Solve the root; return whether there was time for it."""
+        self.claimed = claimed
+        if self.tree.plant(self.search.seconds_left):
+            return True
+        self.search.out_of_time()
+        return False
+
+    def finish(self, most_nodes: int) -> None:
+        """Look for a plan, drop what cannot matter, and grow the tree."""
+        search = self.search
         search.certificate = self.certificate()
         self._visit(self.tree.nodes[0])
         if search.plan is None:

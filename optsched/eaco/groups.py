@@ -116,7 +116,7 @@ class Enumeration:
         self._type = np.array([names.index(kind.id) for kind in types])
         self._among = np.array(among)
         book = Book(instance)
-        least = [_least_rate(book, classes[c].job, gpu.id) for c in among]
+        least = [least_rate(book, classes[c].job, gpu.id) for c in among]
         self._least_rate = np.array(least)
         self.sets = Multisets(instance, gpu.id, names)
         self.sizes: list[Groups] = []
@@ -180,7 +180,7 @@ class Enumeration:
             )
 
 
-def _least_rate(book: Book, job: Job, gpu: str) -> float:
+def least_rate(book: Book, job: Job, gpu: str) -> float:
     """Return the least rate that a job bears on a GPU type, if it is not moved."""
     least = 0.0 if job.max_slowdown is None else 1 / job.max_slowdown
     if job.deadline_s is not None and not book.must_be_late(job):

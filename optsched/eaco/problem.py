@@ -155,6 +155,13 @@ def _methods() -> Iterator[Method]:
         "optsched.eaco.exact:exact",
     )
     yield Method(
+        "columns",
+        "exact",
+        "groups found as prices ask for them, by column generation",
+        EACO,
+        "optsched.eaco.large:columns",
+    )
+    yield Method(
         "milp",
         "exact",
         "the Pyomo formulation of models/eaco.py, solved by HiGHS",

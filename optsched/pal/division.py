@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -28,9 +27,9 @@ class Pod:
     Attributes
     ----------
     gpus
-        Numbers of its free GPUs, ascending.
+        Numbers of its free GPUs; of alike pods in an order in which they are alike.
     kind
-        Equal for pods whose GPUs are alike and stand alike, and on which no job runs now.
+        Equal for pods whose GPUs, in this order, are alike and stand alike, and run no job now.
     jobs
         In the order of their demand, so that equal demands are met alike.
     share
@@ -50,6 +49,11 @@ class Pod:
         """What the jobs ask for; of pods of one kind and equal demand one plan fits all."""
         return tuple(_demand(job) for job in self.jobs)
 
+    @cached_property
+    def rank(self) -> Indices:
+        """Position of each of `gpus` among them by number, as an instance of the pod has them."""
+        return np.argsort(np.argsort(self.gpus))
+
     def instance(self, whole: PalInstance, jobs: Sequence[Job]) -> PalInstance:
         """Return the instance of some jobs on this pod's GPUs."""
         inside = set(self.gpus.tolist())
@@ -63,18 +67,53 @@ def divided(instance: PalInstance, most: int) -> list[Pod]:
     """Return pods of at most so many GPUs each, with all jobs dealt out to them.
 
     Domains are kept whole as far up the tree as they are small enough; neighbours share a pod while
-    there is room. Where the parts are equal nodes of a few kinds below one domain, each pod gets
-    the same mix of them.
+    there is room. Where the parts are equal nodes of a few kinds and no job runs, as many pods as
+    possible get the same of each kind, so that one plan serves them all.
     """
-    units = _mixed(instance, _units(instance, most), most)
-    spans, filled = [[units[0]]], len(units[0])
-    for unit in units[1:]:
+    units = _units(instance, most)
+    groups = _neighbours(units, most)
+    if len(groups) > 1 and _are_nodes_of_one_domain(instance, units):
+        groups = _alike(instance, units, most, len(groups)) or groups
+    return _dealt(instance, [np.concatenate(group) for group in groups])
+
+
+def _neighbours(units: list[Indices], most: int) -> list[list[Indices]]:
+    """Return units in groups of at most so many GPUs, in their order."""
+    groups: list[list[Indices]] = []
+    filled = most
+    for unit in units:
         if filled + len(unit) > most:
-            spans.append([])
+            groups.append([])
             filled = 0
-        spans[-1].append(unit)
+        groups[-1].append(unit)
         filled += len(unit)
-    return _dealt(instance, [np.sort(np.concatenate(span)) for span in spans])
+    return groups
+
+
+def _are_nodes_of_one_domain(instance: PalInstance, units: list[Indices]) -> bool:
+    topology = instance.topology
+    lowest = [domain for domain in topology.domains if domain.level == topology.levels[0]]
+    return len({domain.parent for domain in lowest}) == 1 and len(units) <= len(lowest)
+
+
+def _alike(
+    instance: PalInstance, units: list[Indices], most: int, groups: int
+) -> list[list[Indices]]:
+    """Return groups with equally many units of each kind, and of those left over; or none."""
+    slowdown = _slowdowns(instance)
+    kinds: dict[bytes, list[Indices]] = {}
+    for unit in units:
+        kinds.setdefault(slowdown[:, unit].tobytes(), []).append(unit)
+    each = {kind: len(members) // groups for kind, members in kinds.items()}
+    is_spread = all(count > 0 for count in each.values())
+    if not is_spread or any(job.current for job in instance.jobs):
+        return []
+    found = [
+        [unit for kind, members in kinds.items() for unit in members[n::groups][: each[kind]]]
+        for n in range(groups)
+    ]
+    rest = [unit for kind, members in kinds.items() for unit in members[each[kind] * groups :]]
+    return [*found, *_neighbours(rest, most)]
 
 
 def _units(instance: PalInstance, most: int) -> list[Indices]:
@@ -98,22 +137,6 @@ def _units(instance: PalInstance, most: int) -> list[Indices]:
 
     units = [unit for root in inside[None] for unit in parts(root)]
     return sorted(units, key=lambda unit: int(unit[0]))
-
-
-def _mixed(instance: PalInstance, units: list[Indices], most: int) -> list[Indices]:
-    """Return units in an order in which equal ones are spread evenly, if there are few kinds."""
-    slowdown = _slowdowns(instance)
-    kinds = [slowdown[:, unit].tobytes() for unit in units]
-    count = Counter(kinds)
-    per_pod = max(1, most // max(len(unit) for unit in units))
-    if len(count) > per_pod or any(job.current for job in instance.jobs):
-        return units
-    seen: Counter[bytes] = Counter()
-    places = []
-    for n, kind in enumerate(kinds):
-        places.append(((seen[kind] + 0.5) / count[kind], n))
-        seen[kind] += 1
-    return [units[n] for _, n in sorted(places)]
 
 
 def _slowdowns(instance: PalInstance) -> NDArray[np.float64]:
@@ -140,15 +163,14 @@ def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Pod]:
             rooted.add(job.id)
         else:
             waiting.setdefault(_demand(job), []).append(job)
+    slowdown, shape = _slowdowns(instance), _shape(instance)
     for alike in sorted(waiting.values(), key=lambda alike: -alike[0].gpus):
-        for job, home in zip(alike, _homes(alike, room), strict=True):
+        for job, home in zip(alike, _homes(alike[0].gpus, len(alike), room), strict=True):
             jobs[home].append(job)
-    slowdown = _slowdowns(instance)
-    shape = _shape(instance)
     return [
         Pod(
             gpus=span,
-            kind=p if rooted else (slowdown[:, span].tobytes(), shape[span].tobytes()),
+            kind=p if rooted else (slowdown[:, span].tobytes(), shape[span[1:]].tobytes()),
             jobs=tuple(jobs[p]),
             share=len(span) / len(number),
             rooted=frozenset(rooted),
@@ -157,16 +179,18 @@ def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Pod]:
     ]
 
 
-def _homes(alike: list[Job], room: NDArray[np.float64]) -> list[int]:
-    """Return a pod for each of some equal jobs: evenly, and those left over where most is free."""
-    size = alike[0].gpus
-    homes = []
-    given = np.zeros(len(room))
-    for _ in alike:
-        fits = room >= size
-        key = np.where(fits, given * room.sum() - room, np.inf) if fits.any() else -room
-        home = int(np.argmin(key))
-        given[home] += 1
+def _homes(size: int, count: int, room: NDArray[np.float64]) -> list[int]:
+    """Return a pod for each of some equal jobs: its share to each, the rest to the last with room.
+
+    Pods with equal room get equally many, as far as possible; `room` is used up.
+    """
+    shares = np.floor(count * np.maximum(room, 0) / max(1.0, np.maximum(room, 0).sum()))
+    shares = np.minimum(shares, np.maximum(room, 0) // size).astype(int)
+    homes = np.repeat(np.arange(len(room)), shares).tolist()
+    room -= size * shares
+    for _ in range(count - len(homes)):
+        fits = np.flatnonzero(room >= size)
+        home = int(fits[-1] if len(fits) else np.argmax(room))
         room[home] -= size
         homes.append(home)
     return homes

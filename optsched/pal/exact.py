@@ -176,8 +176,7 @@ class WholeProver(Prover):
 
     def improve_parts(self, tree: Tree) -> None:
         """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
-        if len(self.instance.jobs) >= MANY_JOBS:
-            place_parts_anew(self.instance, self.search, lambda: tree.bound >= self.goal())
+        place_parts_anew(self.instance, self.search, lambda: tree.bound >= self.goal())
 
 
 def place_parts_anew(
@@ -185,11 +184,15 @@ def place_parts_anew(
 ) -> None:
     """Place some jobs at a time anew, until it is done, or no longer pays, or time runs out.
 
+    Nothing for few jobs.
+
     Parameters
     ----------
     patience
         Parts in a row that bring nothing.
     """
+    if len(instance.jobs) < MANY_JOBS:
+        return
     drawn = Neighbourhoods(instance, search.seed)
     failures = 0
     while failures < patience and not is_done():

@@ -39,10 +39,23 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its pods
 POD_GPUS = 1024
 GANGS = 4  # a pod holds at least so many of the largest gang
 MOST_TYPES = 200  # with more types than that a pod gets whole jobs, not shares of every type
 ROOT_GAP = 5e-3
+
+
+def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
+    """Solve by `exact`, or by `pods` where the cluster is large.
+
+    Raises
+    ------
+    Infeasible
+        If hard caps or the number of GPUs leave no room for all jobs.
+    """
+    is_large = len(instance.free_gpus) > LARGE
+    return (pods if is_large else exact)(instance, search)
 
 
 def pods(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -53,16 +66,17 @@ def pods(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no room for all jobs.
     """
-    start(instance, search)
     largest = max(job.gpus for job in instance.jobs)
     division = divided(instance, max(POD_GPUS, GANGS * largest))
-    if len(division) < 2 or search.plan is None:
+    if len(division) < 2:
         return exact(instance, search)
+    search.has_floor = False  # greedy rules take longer than the pods, which begin with one each
     whole = Whole(instance)
+    _place(whole, division, search)
+    if search.plan is None:
+        return exact(instance, search)
     bound = whole.bound(_prices(whole, division, search))
     search.certificate = whole.certificate(bound, search)
-    if not _is_closed(bound.value, search):
-        _place(whole, division, search)
     place_parts_anew(instance, search, lambda: _is_closed(bound.value, search))
     return whole.certificate(bound, search)
 
@@ -134,7 +148,10 @@ def _pod_prices(whole: Whole, pod: Pod, jobs: Sequence[Job], search: Search) -> 
     assert search.objective is not None
     penalty = PENALTY * search.objective / len(whole.instance.jobs)
     reward = np.array([min(jobs.reward, penalty) for jobs in problem.types])
-    program = relaxation(problem, labels(problem), reward)
+    found = labels(problem)
+    if not len(found.type):
+        return np.zeros(len(pod.gpus))
+    program = relaxation(problem, found, reward)
     count = len(problem.types)
     if len(jobs) > len(pod.jobs):
         shares = np.array(list(_shares(whole.instance, problem, pod)))
@@ -145,7 +162,7 @@ def _pod_prices(whole: Whole, pod: Pod, jobs: Sequence[Job], search: Search) -> 
     if solved is None:
         return None
     duals = solved.row_duals[count : count + len(problem.gpus)]
-    return np.maximum(-duals, 0.0)
+    return np.maximum(-duals, 0.0)[pod.rank]
 
 
 def _shares(instance: PalInstance, problem: Arrays, pod: Pod) -> Iterator[float]:
@@ -178,7 +195,7 @@ def _place(whole: Whole, division: Sequence[Pod], search: Search) -> None:
 
 
 def _placed(instance: PalInstance, pod: Pod, search: Search) -> list[tuple[int, ...]] | None:
-    """Return the GPUs of each job of a pod, by position in it; None if they find no place."""
+    """Return the GPUs of each job of a pod, by position in `gpus`; None if they find no place."""
     part = pod.instance(instance, pod.jobs)
     inner = Search(part, search.seconds_left(), ROOT_GAP, search.seed)
     try:
@@ -188,7 +205,10 @@ def _placed(instance: PalInstance, pod: Pod, search: Search) -> list[tuple[int, 
     if inner.plan is None:
         return None
     if pod.jobs and not search.out_of_time():
-        Prover(part, inner).root()
-    position = {gpu: n for n, gpu in enumerate(part.free_gpus)}
+        prover = Prover(part, inner)
+        if len(prover.labels.type):  # else no job fits in here
+            prover.root()
+    order = np.argsort(pod.rank).tolist()
+    position = {gpu: order[n] for n, gpu in enumerate(part.free_gpus)}
     assert isinstance(inner.plan, PalPlan)
     return [tuple(position[gpu] for gpu in placed.gpus) for placed in inner.plan.jobs]

@@ -242,7 +242,7 @@ def _methods() -> Iterator[Method]:
         "exact",
         "type chains by HiGHS, rounding, a tree of cases with prices",
         SC24,
-        "optsched.pal.exact:exact",
+        "optsched.pal.pods:by_size",
     )
     yield Method(
         "milp",
@@ -250,6 +250,13 @@ def _methods() -> Iterator[Method]:
         "the Pyomo formulation of models/pal.py, solved by HiGHS",
         SC24,
         "optsched.pal.milp:milp",
+    )
+    yield Method(
+        "pods",
+        "exact",
+        "large clusters: parts by themselves, a bound by prices for the whole",
+        "optsched; parts as in POP, SOSP'21",
+        "optsched.pal.pods:pods",
     )
     for name, text, source in GREEDY:
         function = name.replace("-", "_")

@@ -230,13 +230,28 @@ def multilevel_rule(state: FreeGpus, scores: Scores, penalties: Penalties) -> Ru
     return rule
 
 
-def quick_start(instance: PalInstance) -> PalPlan | None:
-    """Return the better one of two plans over all levels; None if neither places what must be.
+def largest_first(instance: PalInstance) -> PalPlan | None:
+    """Place the largest gangs first, and of equal ones those with the lowest cap.
 
-    Both are deterministic: `pal_multilevel`, and the sticky one if there are running jobs.
+    With domains that gangs divide evenly it leaves none out that fits at all; otherwise it is what
+    first-fit decreasing is to bin packing.
+    """
+    state = ClusterState(instance)
+    jobs = instance.jobs
+    order = sorted(range(len(jobs)), key=lambda n: (-jobs[n].gpus, state.cap(jobs[n]), n))
+    return plan(instance, state, place(jobs, state, _multilevel(instance, state), order=order))
+
+
+def quick_start(instance: PalInstance) -> PalPlan | None:
+    """Return the better one of two plans over all levels, or one that places largest gangs first.
+
+    All are deterministic: `pal_multilevel`, the sticky one if there are running jobs, and
+    `largest_first` if neither places what must be. None if that does not either.
     """
     plans = [pal_multilevel(instance)]
     if any(job.current for job in instance.jobs):
         plans.append(pal_multilevel_sticky(instance))
     found = [made for made in plans if made is not None]
-    return min(found, key=lambda made: check.objective(instance, made), default=None)
+    if not found:
+        return largest_first(instance)
+    return min(found, key=lambda made: check.objective(instance, made))

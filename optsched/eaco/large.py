@@ -1,0 +1,167 @@
+"""The method "columns": for more jobs than all groups of which can be listed.
+
+Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2, by column generation.
+Where a gap stays open, all groups that a better plan can have are listed, for a tree of cases.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched.eaco import exact, heuristics
+from optsched.eaco.certificates import Writer
+from optsched.eaco.diving import dive
+from optsched.eaco.generation import Generation
+from optsched.eaco.groups import MOST_GROUPS, job_classes
+from optsched.eaco.master import Prices, frame
+from optsched.eaco.placing import groups_of, placed, plan_of
+from optsched.eaco.points import Proof, lagrangian
+from optsched.eaco.searchable import has_markets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.columns import Columns
+    from optsched.eaco.instance import EacoInstance
+    from optsched.eaco.plan import EacoCertificate
+    from optsched.solve import Search
+
+MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
+MOST_LISTED = 2_000  # jobs
+TIGHT = 1e-9
+TRIES = 20
+LOWERED = 0.9  # of the gap that is left over
+
+
+def is_large(instance: EacoInstance) -> bool:
+    """Tell whether an instance has too many jobs or groups to list them, and need not be listed."""
+    if not has_markets(instance):
+        return False
+    classes = len(job_classes(instance))
+    groups = comb(classes + instance.max_jobs_per_gpu - 1, instance.max_jobs_per_gpu)
+    return len(instance.jobs) > MOST_LISTED or groups > 20 * MOST_GROUPS
+
+
+def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Part the jobs into groups that are found as prices ask for them, and prove a bound.
+
+    Where rates are measured or limits tie groups together, as power caps do, all groups are listed,
+    as by `exact`.
+
+    Raises
+    ------
+    Infeasible
+        If the nodes or the tolerances leave no room for all jobs.
+    """
+    if not has_markets(instance):
+        return exact.over_all(instance, search)
+    return _Columns(instance, search).run()
+
+
+def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Certify what prices of groups prove, after as many rounds as the gap asks for."""
+    return _Columns(instance, search).relaxed()
+
+
+class _Columns:
+    def __init__(self, instance: EacoInstance, search: Search) -> None:
+        self.instance, self.search = instance, search
+        self.classes = job_classes(instance)
+        self.frame = frame(instance, self.classes)
+        self.generation = Generation(instance, self.classes, self.frame, search.seed)
+
+    def relaxed(self) -> EacoCertificate:
+        """Return what the relaxation proves; offer the plan that a dive from it finds."""
+        search = self.search
+        solved = self.generation.run(search.gap, search.seconds_left)
+        search.certificate = self.certificate()
+        if solved is not None:
+            x = dive(self.generation, solved, search.seconds_left)
+            if x is not None:
+                self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
+        search.certificate = self.certificate()
+        return search.certificate
+
+    def run(self) -> EacoCertificate | None:
+        """Solve the relaxation, find a plan, and close the gap between them."""
+        instance, search = self.instance, self.search
+        self.relaxed()
+        if search.plan is None and len(instance.jobs) <= MOST_STARTED:
+            plan = heuristics.quick_start(instance)
+            if plan is not None:
+                search.offer(plan)
+        if self._is_closed() or search.out_of_time():
+            return self.certificate()
+        if search.plan is None:
+            return exact.over_all(instance, search)
+        self.generation.run(0.0, search.seconds_left)
+        if self._is_closed() or search.out_of_time():
+            return self.certificate()
+        return self._through() or self.certificate()
+
+    def _through(self) -> EacoCertificate | None:
+        """Prove by cases over all groups that better plans may have; None if they are too many.
+
+        The prices of the root hold in all cases, so every group that pays at them must be there.
+        """
+        prices, value = self.generation.prices, self.generation.value
+        proving: exact.Proving | None = None
+        listed = 0
+        for _ in range(TRIES):
+            pool = self._near(prices, value)
+            if pool is None:
+                return None
+            if proving is not None and len(pool.cost) == listed:
+                proving.finish(exact.MOST_NODES)
+                return proving.certificate()
+            listed = len(pool.cost)
+            proving = exact.Proving(self.instance, self.search, pool)
+            if not proving.plant(np.inf):
+                return None
+            root = proving.tree.root
+            assert root is not None
+            prices, value = root.proof.prices, root.value
+        return None
+
+    def _near(self, prices: Prices, value: float) -> Columns | None:
+        """Put all groups into the program that pay at some prices; return it, None if too many."""
+        best = self.search.objective
+        assert best is not None
+        fresh = self.generation.near(prices, best - value + TIGHT * abs(best))
+        if fresh is None:
+            return None
+        self.generation.add(fresh)
+        return self.generation.pool
+
+    def _is_closed(self) -> bool:
+        best = self.search.objective
+        return best is not None and best - self.generation.value <= 0.9 * self.search.gap * abs(
+            best
+        )
+
+    def certificate(self) -> EacoCertificate:
+        """Return what is proven so far."""
+        best = self.search.objective
+        prices, value = self.generation.prices, self.generation.value
+        most = np.inf if best is None else best
+        if self._is_closed():
+            prices, value = self._lowered(0.9 * self.search.gap * most - (most - value))
+        return Writer(self.instance, self.classes).single(Proof(prices, (), {}), value, most)
+
+    def _lowered(self, room: float) -> tuple[Prices, float]:
+        """Return lower prices that prove less by most of the room: the judge looks at less then."""
+        generation = self.generation
+        share = 1 - LOWERED * room / max(abs(generation.value), room)
+        parts: list[Any] = [share * part for part in generation.prices]
+        prices = Prices(*parts)
+        return prices, lagrangian(self.frame, {}, (), Proof(prices, (), {}), 0.0)
+
+    def _offer(self, chosen: Columns, x: NDArray[np.float64]) -> None:
+        times = np.rint(x).astype(int).tolist()
+        groups, waiting = groups_of(self.instance, self.classes, chosen, times)
+        found = placed(self.instance, groups, {})[0]
+        if found is not None:
+            self.search.offer(plan_of(found, waiting))

@@ -1,0 +1,129 @@
+"""EaCO's column generation: the optima over all groups, with proofs that the judge takes."""
+
+import pytest
+from hypothesis import given
+
+import optsched
+from eaco_oracles import brute_force
+from eaco_strategies import eaco_instances, small_instance
+from optsched.eaco import EacoInstance, generation, groups, large, master
+from optsched.eaco.columns import columns as all_columns
+from optsched.eaco.groups import job_classes
+from optsched.eaco.pricing import Menu
+from optsched.eaco.searchable import has_markets, markets
+from strategies import law
+
+
+def plain(instance):
+    """Return an instance whose groups can be searched: no measurements, affine power."""
+    text = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+    text["interference"] = {"partner_slowdown": 0.02 + 0.1 * (len(instance.jobs) % 3)}
+    for gpu in text["gpu_types"]:
+        gpu["power"].pop("curve", None)
+    return EacoInstance.from_document(text)
+
+
+def searchable(max_jobs, **options):
+    return eaco_instances(
+        max_jobs=max_jobs,
+        objectives=("run-to-completion",),
+        running=False,
+        levels=False,
+        caps=False,
+        **options,
+    ).map(plain)
+
+
+def solved(instance, **options):
+    result = optsched.solve(instance, "columns", **options)
+    optsched.verify(instance, result)
+    return result
+
+
+@law(2000)
+@given(searchable(7, feasible=False))
+def test_columns_equal_exact(instance):
+    assert has_markets(instance)
+    expected = optsched.solve(instance, "exact", gap=0.0)
+    result = solved(instance, gap=0.0)
+    assert result.status == expected.status
+    if expected.objective is not None:
+        assert result.objective == pytest.approx(expected.objective, rel=2e-9)
+
+
+@law(500)
+@given(searchable(6, feasible=False))
+def test_a_wide_gap_is_kept_and_proven(instance):
+    result = solved(instance, gap=0.05)
+    assert result.status in ("optimal", "infeasible")
+
+
+@law(2000)
+@given(searchable(6))
+def test_the_search_finds_every_group(instance):
+    """Without prices all groups, and at prices all of those that pay."""
+    classes = job_classes(instance)
+    listed = all_columns(instance, classes)
+    frame = master.frame(instance, classes)
+    found = generation.Generation(instance, classes, frame, 0)
+    for share in (0.0, 0.6, 1.1):
+        prices = found.prices._replace(jobs=share * found.prices.jobs)
+        reduced = prices.reduced(listed)
+        room = 0.3 * float(abs(reduced).max())
+        seen = {tuple(row) for row in _keys(found.near(prices, room))}
+        clear = abs(reduced - room) > 1e-9 * abs(reduced).max()
+        expected = {tuple(row) for row in _keys(listed.take((reduced < room) & clear))}
+        assert expected <= seen
+        assert seen <= {tuple(row) for row in _keys(listed)}
+
+
+def _keys(columns):
+    for members, pool, gang in zip(columns.members, columns.pool, columns.gang, strict=True):
+        yield (*members.tolist(), int(pool), int(gang))
+
+
+@law(2000)
+@given(searchable(6))
+def test_the_judge_leaves_out_only_what_does_not_pay(instance):
+    menu = Menu(instance, is_free=False)
+    every = list(menu.options(lambda members: True))
+    gpus = {nodes.id: 0 for nodes in instance.nodes}
+    alone = {o.members[0]: o.cost for o in every if len(o.members) == 1}
+    for share in (0, 6, 9, 13):
+        pays = [share * alone.get(n, 0) // 10 for n in range(len(menu.equal))]
+        threshold = max(alone.values()) // 10
+        seen = {(o.members, o.nodes) for o in menu.below(pays, gpus, threshold)}
+        near = threshold >> 30
+        for option in every:
+            reduced = option.cost - sum(pays[n] for n in option.members)
+            if reduced < threshold - near:
+                assert (option.members, option.nodes) in seen
+
+
+@law(2000)
+@given(eaco_instances(max_jobs=3, max_nodes=2))
+def test_columns_equal_brute_force(instance):
+    result = solved(instance, gap=0.0)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(brute_force(instance), rel=2e-9, abs=1e-12)
+
+
+def test_exact_takes_columns_where_groups_are_too_many(monkeypatch):
+    jobs = [{"type": t, "work_s": 600.0 * (n + 1)} for n, t in enumerate("abcd")]
+    instance = small_instance(jobs)
+    listed = optsched.solve(instance)
+    monkeypatch.setattr(large, "MOST_LISTED", 3)
+    monkeypatch.setattr(groups, "MOST_GROUPS", 1)
+    result = optsched.solve(instance)
+    optsched.verify(instance, result)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(listed.objective, rel=1e-9)
+
+
+def test_equal_jobs_are_integer_columns():
+    jobs = [{"type": t, "max_slowdown": 1.25} for t in "abc" * 40]
+    types = {"a": 0.2, "b": 0.3, "c": 0.55}
+    instance = small_instance(jobs, types=types, nodes={"x": {"gpus": 8, "count": 15}})
+    result = solved(instance, gap=0.01)
+    assert result.status == "optimal"
+    assert len(markets(instance, job_classes(instance))[0].work) == 3
