@@ -27,7 +27,12 @@ def test_python_tour():
 
 def test_shell_tour():
     blocks = re.findall(r"\$ optsched (.*?)\n```\n```text\n(.*?)```", README.read_text(), re.DOTALL)
-    assert [command for command, _ in blocks] == ["solve boa/cbd-85", "solve pal/sia-64"]
+    assert [command for command, _ in blocks] == [
+        "solve boa/cbd-85",
+        "solve pal/sia-64",
+        "solve eaco/paper-four --set jobs.*.max_slowdown=1.10",
+        "compare pal-64 --policies packed-sticky,pm-first,pal-greedy,pal",
+    ]
     for command, shown in blocks:
         printed = CliRunner(env={"COLUMNS": "80"}).invoke(app, command.split()).stdout
         assert SMALL.sub("", shown).split() == SMALL.sub("", printed).split()
@@ -55,6 +60,14 @@ def test_own_cluster(tmp_path, monkeypatch, capsys):
     assert "optimal" in capsys.readouterr().out
     optsched.verify(names["instance"], names["result"])
     assert names["result"].objective == pytest.approx(4 + 1.2)
+
+
+def test_a_policy_of_ones_own(capsys):
+    code = re.search(r"```python\n([^`]*class OneNodeEach.*?)```", README.read_text(), re.DOTALL)[1]
+    exec(code, {})
+    mean_jct_s, utilization = map(float, capsys.readouterr().out.split())
+    assert mean_jct_s > 0
+    assert 0 < utilization < 1
 
 
 def test_example_file_is_valid_and_solved():

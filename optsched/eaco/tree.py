@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco import blossoms
 from optsched.eaco.firm import Firm
 from optsched.eaco.points import Case
 from optsched.eaco.relaxation import Relaxation
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     Clock = Callable[[], float | None]
 
 CUT_ROUNDS = 400  # at the root
+BLOSSOM_ROUNDS = 10  # at the root of pairs
 PATIENCE = 3  # rounds without a rise
 CUTS_PER_ROUND = 100
 ROUNDS_BELOW = 8  # in other cases
@@ -108,6 +110,8 @@ class Tree:
             self.root = self.relaxation.floor()
             self.nodes = [Node((), self.root, self.root.value)]
             return False
+        if self.pool.members.shape[1] == 2:
+            point = self._blossomed(point, clock)
         point = self._cut(point, (), clock, CUT_ROUNDS)
         self.root = self._firm.solve(point, (), np.inf, clock)
         self._keep(Node((), self.root, self.root.value))
@@ -247,6 +251,22 @@ class Tree:
     def _keep(self, node: Node) -> None:
         heapq.heappush(self._open, (node.value, -len(self.nodes)))
         self.nodes.append(node)
+
+    def _blossomed(self, point: Point, clock: Clock) -> Point:
+        """Return the point of the root once no blossom of a matching calls for an odd set."""
+        relaxation = self.relaxation
+        for _ in range(BLOSSOM_ROUNDS):
+            if point.is_whole:
+                break
+            reduced = relaxation.reduced(point.proof.prices, {})
+            cuts = blossoms.needed(self.frame, self.pool, reduced, self._penalty, point)
+            if not any([relaxation.add_cut(rule) for rule in cuts]):
+                break
+            tighter = relaxation.solve((), clock)
+            if tighter is None or tighter.value <= point.value:
+                break
+            point = tighter
+        return point
 
     def _cut(self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""

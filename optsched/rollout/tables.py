@@ -30,6 +30,7 @@ SHOWN = {
     "energy_kwh": "energy kWh",
 }
 """Metrics that are shown side by side, and what they are called there."""
+DECIMALS = {"utilization": 3}  # of those; others have one
 
 
 def figures(rollout: Rollout) -> Table:
@@ -86,7 +87,8 @@ def scenarios(named: Iterable[tuple[str, Scenario]]) -> Table:
     for name, scenario in named:
         trace = scenario.trace
         jobs = "" if trace.jobs is None else f"{trace.jobs:,}"
-        described = Text(scenario.description, no_wrap=True, overflow="ellipsis")
+        first = scenario.description.partition(". ")[0]
+        described = Text(first, no_wrap=True, overflow="ellipsis")
         source = trace.generator or trace.file or ""
         table.add_row(name, f"{scenario.gpus:,}", source, jobs, described)
     return table
@@ -101,7 +103,7 @@ def _table(first: str, keys: list[str]) -> Table:
 
 
 def _value(row: pd.Series, key: str) -> str:
-    return "" if row.isna()[key] else metric_text(float(row[key]))
+    return "" if row.isna()[key] else f"{row[key]:,.{DECIMALS.get(key, 1)}f}"
 
 
 def _ratio(row: pd.Series, key: str) -> str:
