@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SolveRecord:
-    """One call of a solver inside a decision; `seconds` never influences anything."""
+    """One call of a solver inside a decision; `seconds` never influences anything.
+
+    `fallback`: nothing better than the greedy plan was found, nor was that one proven.
+    """
 
     status: str
     objective: float

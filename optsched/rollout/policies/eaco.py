@@ -187,7 +187,7 @@ class Exact(Sharing):
             objective=search.objective,
             bound=float("-inf") if bound is None else bound,
             seconds=time.perf_counter() - search.started,
-            fallback=search.objective >= floor,
+            fallback=bool(search.stopped) and search.objective >= floor,
         )
         return search.plan, [record]
 

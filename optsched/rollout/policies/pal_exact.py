@@ -67,20 +67,16 @@ class Exact:
         bound = _bound(Prover(instance, search).prove(self.work))
         assert isinstance(search.plan, PalPlan)
         assert search.objective is not None
+        is_closed = closed(relative_gap(search.objective, bound), self.gap)
         record = SolveRecord(
-            status="optimal"
-            if closed(relative_gap(search.objective, bound), self.gap)
-            else "feasible",
+            status="optimal" if is_closed else "feasible",
             objective=search.objective,
             bound=bound,
             seconds=time.perf_counter() - started,
-            fallback=search.objective >= floor,
+            fallback=search.objective >= floor and not is_closed,
         )
         gpus = _unswapped(batch, lengths, self._frame.numbers(search.plan))
         return Placed(gpus, [record])
-
-    def _status(self, objective: float, bound: float) -> str:
-        return "optimal" if closed(relative_gap(objective, bound), self.gap) else "feasible"
 
     def _floor(self, batch: Batch, instance: PalInstance, search: Search) -> float:
         """Offer PAL's greedy plan and the quick ones; return the cost of the best."""
