@@ -119,7 +119,8 @@ def solve(
     threads: Annotated[int, typer.Option(help="Threads for HiGHS.")] = 1,
     changes: Changes = None,
     output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the result there, as JSON.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the result there, as JSON."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON and nothing else.")
@@ -204,7 +205,9 @@ def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> 
 def export(
     source: Source,
     file_format: Annotated[ModelFormat, typer.Option("--format")] = ModelFormat.LP,
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Default: stdout.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
+    ] = None,
     changes: Changes = None,
 ) -> None:
     """Write the formulation of an instance for another solver.

@@ -62,7 +62,12 @@ def rollout(
     changes: Changes = None,
     output: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Write summary.json, jobs.csv, epochs.csv, timing.json."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Write summary.json, jobs.csv, epochs.csv, timing.json.",
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the rollout that was stopped in DIR.")
@@ -121,7 +126,8 @@ def compare(
     ] = 1,
     changes: Changes = None,
     output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write all metrics there, as CSV.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write all metrics there, as CSV."),
     ] = None,
 ) -> None:
     """Run policies over the same traces, and show ratios to the first.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PRECISION = 2**40  # units in the greatest reduced cost of a pair
 TIGHT = 2**8  # units that are nothing
 NEAR_PAIRS = 20  # for each job, of least reduced cost, at first
+MORE_PAIRS = 5  # for each job, of those that are too cheap in the end
 
 
 def needed(
@@ -103,9 +104,11 @@ def _too_cheap(matching: Matching, ends: Indices, slack: Whole, alone: Whole) ->
     """Return the pairs that are too cheap at the prices of a matching without them."""
     left = slack + (matching.alone - alone)[ends].sum(axis=0)
     low = np.flatnonzero(left < 0)
+    within = low[matching.share_a_blossom(ends[:, low])]
     inside = np.zeros(len(alone), dtype=bool)
     for blossom in matching.priced:
         inside[:] = False
         inside[blossom.jobs] = True
-        left[low] += blossom.price * inside[ends[:, low]].all(axis=0)
-    return low[left[low] < 0]
+        left[within] += blossom.price * inside[ends[:, within]].all(axis=0)
+    low = low[left[low] < 0]
+    return low[np.argsort(left[low], kind="stable")[: MORE_PAIRS * len(alone)]]

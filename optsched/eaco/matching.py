@@ -68,6 +68,11 @@ class Matching:
         self._sign = np.zeros(self.jobs, dtype=np.int64)
         self._kind: dict[int, int] = {}
         self._entry: dict[int, Link] = {}  # of inner nodes: from the outer one
+        order = np.argsort(ends.ravel(), kind="stable")
+        starts = np.searchsorted(ends.ravel()[order], np.arange(1, self.jobs))
+        self._pairs = np.split(order % max(1, ends.shape[1]), starts)  # of each job
+        self._seen = np.zeros(self.jobs, dtype=bool)
+        self._near = self._pairs[0][:0]  # pairs of jobs of the tree, some of them twice
 
     def start(self, likely: Floats) -> None:
         """Pair jobs whose pairs have no slack, the likely ones first."""
@@ -81,8 +86,8 @@ class Matching:
         """Grow the matching until it is optimal."""
         for job in range(self.jobs):
             if self.mate[job] == FREE and self.alone[job] > 0:
-                self._sign[:] = 0
-                self._kind, self._entry = {}, {}
+                self._sign[:], self._seen[:] = 0, False
+                self._kind, self._entry, self._near = {}, {}, self._near[:0]
                 self._mark(int(self._top[job]), 1)
                 while not self._step():
                     pass
@@ -92,13 +97,18 @@ class Matching:
         """Blossoms that have a price, those inside others, too."""
         return [blossom for blossom in self._blossoms.values() if blossom.price > 0]
 
+    def share_a_blossom(self, ends: Indices) -> NDArray[np.bool_]:
+        """Tell which pairs of jobs, shape (2, pairs), are inside the same blossom."""
+        a, b = self._top[ends]
+        return np.asarray(a == b)
+
     # --- one tree ------------------------------------------------------------------------------
 
     def _step(self) -> bool:
         """Change prices until something is tight, and use it; return whether a path was flipped."""
-        a, b = self.ends
+        a, b = self.ends[:, self._near]
         total = np.where(self._top[a] == self._top[b], 0, self._sign[a] + self._sign[b])
-        room = np.where(total > 0, self.slack // np.maximum(total, 1), FAR)
+        room = np.where(total > 0, self.slack[self._near] // np.maximum(total, 1), FAR)
         pair = int(room.argmin()) if len(room) else -1
         ends = np.where(self._sign > 0, self.alone, FAR)
         job = int(ends.argmin())
@@ -121,7 +131,7 @@ class Matching:
 
     def _change(self, amount: int, total: Whole) -> None:
         self.alone -= amount * self._sign
-        self.slack -= amount * total
+        self.slack[self._near] -= amount * total
         for node, kind in self._kind.items():
             if node >= self.jobs:
                 self._blossoms[node].price += 2 * amount * kind
@@ -144,8 +154,12 @@ class Matching:
         return False
 
     def _mark(self, node: int, kind: int) -> None:
+        held = self._held(node)
         self._kind[node] = kind
-        self._sign[self._held(node)] = kind
+        self._sign[held] = kind
+        fresh = [self._pairs[job] for job in held if not self._seen[job]]
+        self._near = np.concatenate([self._near, *fresh])
+        self._seen[held] = True
 
     def _held(self, node: int) -> Indices | list[int]:
         return self._blossoms[node].jobs if node >= self.jobs else [node]
