@@ -101,6 +101,8 @@ ROOM_LAYERS = [
         "placing",
         "certificates",
         "points",
+        "matching",
+        "blossoms",
         "firm",
         "fluid_bound",
     },

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PRECISION = 2**40  # units in the greatest reduced cost of a pair
 TIGHT = 2**8  # units that are nothing
-NEAR_PAIRS = 20  # for each job, of least reduced cost, at first
+NEAR_PAIRS = 30  # for each job, of least reduced cost, at first
 MORE_PAIRS = 5  # for each job, of those that are too cheap in the end
 
 
@@ -96,7 +96,7 @@ def odd_sets(ends: Indices, reduced: Floats, alone: Floats, x: Floats) -> list[l
 
 def _whole(values: Floats) -> Whole:
     """Return even whole numbers, 0 for what is nearly nothing."""
-    rounded = 2 * np.rint(np.minimum(values, 8 * PRECISION)).astype(np.int64)
+    rounded = 2 * np.rint(np.clip(values, -8 * PRECISION, 8 * PRECISION)).astype(np.int64)
     return np.where(np.abs(rounded) <= TIGHT, 0, rounded)
 
 
@@ -111,4 +111,4 @@ def _too_cheap(matching: Matching, ends: Indices, slack: Whole, alone: Whole) ->
         inside[blossom.jobs] = True
         left[within] += blossom.price * inside[ends[:, within]].all(axis=0)
     low = low[left[low] < 0]
-    return low[np.argsort(left[low], kind="stable")[: MORE_PAIRS * len(alone)]]
+    return np.asarray(low[np.argsort(left[low], kind="stable")[: MORE_PAIRS * len(alone)]])

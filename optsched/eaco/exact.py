@@ -149,7 +149,7 @@ class Proving:
     def plant(self, claimed: float) -> bool:
         """Solve the root; return whether there was time for it."""
         self.claimed = claimed
-        if self.tree.plant(self.search.seconds_left):
+        if self.tree.plant(self.search.seconds_left, self.goal()):
             return True
         self.search.out_of_time()
         return False

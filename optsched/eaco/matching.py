@@ -68,11 +68,6 @@ class Matching:
         self._sign = np.zeros(self.jobs, dtype=np.int64)
         self._kind: dict[int, int] = {}
         self._entry: dict[int, Link] = {}  # of inner nodes: from the outer one
-        order = np.argsort(ends.ravel(), kind="stable")
-        starts = np.searchsorted(ends.ravel()[order], np.arange(1, self.jobs))
-        self._pairs = np.split(order % max(1, ends.shape[1]), starts)  # of each job
-        self._seen = np.zeros(self.jobs, dtype=bool)
-        self._near = self._pairs[0][:0]  # pairs of jobs of the tree, some of them twice
 
     def start(self, likely: Floats) -> None:
         """Pair jobs whose pairs have no slack, the likely ones first."""
@@ -86,8 +81,8 @@ class Matching:
         """Grow the matching until it is optimal."""
         for job in range(self.jobs):
             if self.mate[job] == FREE and self.alone[job] > 0:
-                self._sign[:], self._seen[:] = 0, False
-                self._kind, self._entry, self._near = {}, {}, self._near[:0]
+                self._sign[:] = 0
+                self._kind, self._entry = {}, {}
                 self._mark(int(self._top[job]), 1)
                 while not self._step():
                     pass
@@ -106,9 +101,9 @@ class Matching:
 
     def _step(self) -> bool:
         """Change prices until something is tight, and use it; return whether a path was flipped."""
-        a, b = self.ends[:, self._near]
+        a, b = self.ends
         total = np.where(self._top[a] == self._top[b], 0, self._sign[a] + self._sign[b])
-        room = np.where(total > 0, self.slack[self._near] // np.maximum(total, 1), FAR)
+        room = np.where(total > 0, self.slack // np.maximum(total, 1), FAR)
         pair = int(room.argmin()) if len(room) else -1
         ends = np.where(self._sign > 0, self.alone, FAR)
         job = int(ends.argmin())
@@ -131,7 +126,7 @@ class Matching:
 
     def _change(self, amount: int, total: Whole) -> None:
         self.alone -= amount * self._sign
-        self.slack[self._near] -= amount * total
+        self.slack -= amount * total
         for node, kind in self._kind.items():
             if node >= self.jobs:
                 self._blossoms[node].price += 2 * amount * kind
@@ -154,12 +149,8 @@ class Matching:
         return False
 
     def _mark(self, node: int, kind: int) -> None:
-        held = self._held(node)
         self._kind[node] = kind
-        self._sign[held] = kind
-        fresh = [self._pairs[job] for job in held if not self._seen[job]]
-        self._near = np.concatenate([self._near, *fresh])
-        self._seen[held] = True
+        self._sign[self._held(node)] = kind
 
     def _held(self, node: int) -> Indices | list[int]:
         return self._blossoms[node].jobs if node >= self.jobs else [node]
@@ -198,7 +189,8 @@ class Matching:
 
     def _upwards(self, node: int) -> tuple[list[int], list[Link]]:
         """Return the nodes up to the root, and the links between them."""
-        nodes, links = [node], []
+        nodes = [node]
+        links: list[Link] = []
         while True:
             if self._kind[node] > 0:
                 base = self._bases[node]

@@ -103,16 +103,23 @@ class Tree:
         """The columns that are still possible."""
         return self.relaxation.pool
 
-    def plant(self, clock: Clock) -> bool:
-        """Solve the root, with rounds of cuts; return whether it could be solved in time."""
+    def plant(self, clock: Clock, enough: float = np.inf) -> bool:
+        """Solve the root, with rounds of cuts; return whether it could be solved in time.
+
+        Parameters
+        ----------
+        enough
+            What is enough to prove of pairs, which then need no cuts.
+        """
         point = self.relaxation.solve((), clock)
         if point is None:
             self.root = self.relaxation.floor()
             self.nodes = [Node((), self.root, self.root.value)]
             return False
-        if self.pool.members.shape[1] == 2:
-            point = self._blossomed(point, clock)
-        point = self._cut(point, (), clock, CUT_ROUNDS)
+        pairs = self.pool.members.shape[1] == 2
+        point = self._blossomed(point, clock, enough) if pairs else point
+        if not pairs or point.value < enough:
+            point = self._cut(point, (), clock, CUT_ROUNDS)
         self.root = self._firm.solve(point, (), np.inf, clock)
         self._keep(Node((), self.root, self.root.value))
         return True
@@ -252,11 +259,11 @@ class Tree:
         heapq.heappush(self._open, (node.value, -len(self.nodes)))
         self.nodes.append(node)
 
-    def _blossomed(self, point: Point, clock: Clock) -> Point:
+    def _blossomed(self, point: Point, clock: Clock, enough: float) -> Point:
         """Return the point of the root once no blossom of a matching calls for an odd set."""
         relaxation = self.relaxation
         for _ in range(BLOSSOM_ROUNDS):
-            if point.is_whole:
+            if point.is_whole or point.value >= enough or clock() == 0:
                 break
             reduced = relaxation.reduced(point.proof.prices, {})
             cuts = blossoms.needed(self.frame, self.pool, reduced, self._penalty, point)
