@@ -65,7 +65,7 @@ METRICS = {
     "censored": "not ended when the rollout did",
     "decisions": "calls of the policy",
     "solver_calls": "calls of solvers in decisions",
-    "solver_fallbacks": "of these, no better than the greedy rule and not proven",
+    "solver_fallbacks": "of these, the greedy plan, unproven",
     "solver_gap_max": "greatest relative gap of a call",
 }
 """What each metric is; units stand at the end of the names."""
