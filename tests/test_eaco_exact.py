@@ -6,8 +6,8 @@ from hypothesis import given
 import optsched
 from eaco_oracles import brute_force
 from eaco_strategies import eaco_instances, small_instance
+from optsched.eaco import EacoInstance, groups
 from optsched.eaco import exact as method
-from optsched.eaco import groups
 from optsched.eaco.columns import columns, group_of
 from optsched.eaco.energy import JOULES_PER_KWH, Book
 from optsched.eaco.groups import job_classes
@@ -273,3 +273,41 @@ def test_a_claim_is_proven_as_far_as_it_goes():
     best = optsched.solve(instance).objective
     certificate = method.certify_claim(instance, search, 0.9 * best)
     assert 0.9 * best <= certificate.bound <= best
+
+
+def test_a_split_counts_every_group_that_holds_its_jobs():
+    """Pairs of equal jobs hold a job of their kind, too; else a case is split where it is whole."""
+    jobs = [{"id": f"j{n}", "type": "a", "gpus": 2, "work_s": 600} for n in range(6)]
+    jobs[0]["deadline_s"] = -60
+    jobs[4] |= {"deadline_s": -60, "max_slowdown": 1}
+    watts = {"X": (30, 60, 300), "Y": (0, 0, 100)}
+    instance = EacoInstance.from_document(
+        {
+            "schema": "optsched/eaco/1",
+            "max_jobs_per_gpu": 2,
+            "gpu_types": [
+                {
+                    "id": name,
+                    "memory_gb": 16,
+                    "power": {"bare_w": bare, "context_w": context, "peak_w": peak},
+                }
+                for name, (bare, context, peak) in watts.items()
+            ],
+            "nodes": [
+                {"id": "x", "gpu": "X", "gpus": 2, "count": 3, "power": {"base_w": 0}},
+                {
+                    "id": "y",
+                    "gpu": "Y",
+                    "gpus": 3,
+                    "count": 1,
+                    "power": {"base_w": 400, "sleep_w": 40},
+                },
+            ],
+            "types": [{"id": "a", "utilisation": 0.5}],
+            "jobs": jobs,
+        }
+    )
+    result = optsched.solve(instance, gap=0.0)
+    optsched.verify(instance, result)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(0.2945333333333333)

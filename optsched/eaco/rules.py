@@ -202,10 +202,11 @@ def best_splits(
     frame: Frame, support: Columns, x: Floats, nodes: Mapping[NodesUsed, float]
 ) -> list[tuple[Rule, float]]:
     """Return rules whose counts are not whole at a point, and the counts, the best ones first."""
-    found: dict[Rule, float] = {}
-    for candidates in _splits(support, x, len(frame.copies), nodes):
-        for rule, count in candidates:
-            found[rule] = found.get(rule, 0.0) + count
+    found: dict[Rule, float] = {rule: count for rule, count in nodes.items()}
+    for candidates in _splits(support, len(frame.copies)):
+        for rule in candidates:
+            if rule not in found:
+                found[rule] = float(rule.counts(support) @ x)
         loose = {r: v for r, v in found.items() if abs(v - round(v)) > FRACTION}
         if loose:
             return sorted(loose.items(), key=lambda entry: (-_merit(entry[1]), repr(entry[0])))
@@ -218,25 +219,19 @@ def _merit(count: float) -> float:
     return float(min(part, 1 - part) + 0.01 * part)
 
 
-def _splits(
-    support: Columns, x: Floats, classes: int, nodes: Mapping[NodesUsed, float]
-) -> Iterator[list[tuple[Rule, float]]]:
-    """Yield rules with what they count of each column, the coarse ones first."""
+def _splits(support: Columns, classes: int) -> Iterator[list[Together]]:
+    """Yield rules that count some of the columns, the coarse ones first."""
     groups = [tuple(c for c in row if c < classes) for row in support.members.tolist()]
     marks = list(zip(*(array.tolist() for array in support[1:5]), strict=True))
-    amounts = x.tolist()
-    yield [*nodes.items(), *((Together(), amount) for amount in amounts)]
+    yield [Together()]
     for size in range(2, support.members.shape[1] + 1):
         yield [
-            (Together(inner), amount)
-            for group, amount in zip(groups, amounts, strict=True)
-            for inner in set(itertools.combinations(group, size))
+            Together(inner)
+            for group in groups
+            for inner in sorted(set(itertools.combinations(group, size)))
         ]
     for part in range(1, 5):
-        yield [
-            (_marked(group, mark, part), amount)
-            for group, mark, amount in zip(groups, marks, amounts, strict=True)
-        ]
+        yield [_marked(group, mark, part) for group, mark in zip(groups, marks, strict=True)]
 
 
 def _marked(group: tuple[int, ...], mark: tuple[int, int, int, int], parts: int) -> Together:
