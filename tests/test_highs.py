@@ -262,7 +262,7 @@ def phase():
             "speedup": {"kind": "table", "gpus": widths, "speedup": speedup}}
 
 classes = [{"id": str(i), "arrival_rate_per_h": draw.uniform(1, 20), "rescale_s": 40,
-            "phases": [phase() for _ in range(30)]} for i in range(20)]
+            "phases": [phase() for _ in range(60)]} for i in range(40)]
 instance = BoaInstance.from_document(
     {"schema": "optsched/boa/1", "name": "long", "budget_gpus": 1, "classes": classes})
 least = optsched.solve(instance).certificate.least
@@ -291,8 +291,7 @@ def test_ctrl_c_gives_the_best_plan_so_far():
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=True
     )
     status, message, gap, seconds = json.loads(done.stdout)
-    assert message in ("stopped early: interrupted", "")
-    assert message or status == "optimal"  # HiGHS does not listen everywhere, and may end by itself
-    assert gap < 0.5
+    assert (status, message) == ("feasible", "stopped early: interrupted")
+    assert 0 < gap < 0.5
     assert seconds < 5
     assert done.stderr == ""
