@@ -117,6 +117,10 @@ def solve(
     ] = 1e-6,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads for HiGHS.")] = 1,
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="RESULT", help="Begin with the result of the epoch before."),
+    ] = None,
     changes: Changes = None,
     output: Annotated[
         str | None,
@@ -134,19 +138,28 @@ def solve(
     Example: optsched solve boa/cbd-85 --set budget_gpus=30
 
     Example: optsched solve my.json --method milp --time-limit 10 --output r.json
+
+    Example: optsched solve next-epoch.json --start r.json
     """
     from optsched.instance import write
     from optsched.solve import solve as solve_instance
 
     instance = _instance(source, changes)
+    before = None if start is None else _of_same_problem(start, instance)
 
-    def run(method: str | None) -> Result:
+    def run(method: str | None, start: Result | None = None) -> Result:
         return solve_instance(
-            instance, method, time_limit_s=time_limit, gap=gap, seed=seed, threads=threads
+            instance,
+            method,
+            time_limit_s=time_limit,
+            gap=gap,
+            seed=seed,
+            threads=threads,
+            start=start,
         )
 
     with terminal.spinner(f"solving {instance.name}"):
-        result = run(method)
+        result = run(method, before)
     try:
         _print_result(instance, result, as_json)
     finally:
@@ -256,11 +269,15 @@ def _instance(source: str, changes: list[str] | None) -> Instance:
 
 
 def _result(source: str, instance: Instance) -> Result:
+    return _of_same_problem(source, instance).of(instance)
+
+
+def _of_same_problem(source: str, instance: Instance) -> Result:
     result = read_result(source)
     if result.problem != instance.problem:
         text = f"problem: a result of '{result.problem}', the instance is of '{instance.problem}'"
         raise InstanceError(source, [text])
-    return result.of(instance)
+    return result
 
 
 def _print_result(instance: Instance, result: Result, as_json: bool) -> None:

@@ -73,16 +73,35 @@ class Result(Document):
     versions: dict[str, str]
 
     _instance: Any = PrivateAttr(default=None)
+    _state: Any = PrivateAttr(default=None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Result) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def of(self, instance: Instance) -> Self:
-        """Attach the instance that the result belongs to; `frame` needs it."""
+    def of(self, instance: Instance, state: Any = None) -> Self:
+        """Attach the instance that the result belongs to; `frame` needs it.
+
+        Parameters
+        ----------
+        state
+            What the method left in memory for the next epoch.
+        """
         self._instance = instance
+        self._state = state if state is not None else self._state
         return self
+
+    @property
+    def state(self) -> Any:
+        """What the method left in memory for the next epoch; None once it was written and read."""
+        return self._state
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Leave out what only lives in this process."""
+        copied = super().__getstate__()
+        private = copied.get("__pydantic_private__") or {}
+        return copied | {"__pydantic_private__": private | {"_state": None}}
 
     def frame(self) -> pd.DataFrame:
         """Return one row per decision.

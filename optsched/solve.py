@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optsched.check import closed, relative_gap
 from optsched.problems import problem
 from optsched.result import Result, Status, versions
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from optsched.instance import Document, Instance
     from optsched.problems import Method, Problem
 
@@ -39,6 +41,16 @@ class Search:
         Seed of everything that is drawn.
     threads
         Threads for HiGHS.
+    start
+        What was found in the epoch before.
+    executor
+        Takes work that methods part into pieces.
+
+    Attributes
+    ----------
+    state
+        What a method leaves for the next epoch, in memory only: columns, a basis. A method finds
+        it again as `start.state`, and does without it where that is None.
     """
 
     def __init__(
@@ -48,11 +60,16 @@ class Search:
         gap: float = 1e-6,
         seed: int = 0,
         threads: int = 1,
+        start: Result | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self.instance = instance
         self.gap = gap
         self.seed = seed
         self.threads = threads
+        self.start = start
+        self.executor = executor
+        self.state: Any = None
         self.started = time.perf_counter()
         self.deadline = None if time_limit_s is None else self.started + time_limit_s
         self.plan: Document | None = None
@@ -93,6 +110,8 @@ def solve(
     gap: float = 1e-6,
     seed: int = 0,
     threads: int = 1,
+    start: Result | None = None,
+    executor: Executor | None = None,
 ) -> Result:
     """Solve an instance.
 
@@ -108,6 +127,12 @@ def solve(
         Seed of everything that is drawn: the same seed gives the same bytes.
     threads
         Threads for HiGHS.
+    start
+        The result of the epoch before, of an instance with many of the same jobs: exact methods
+        begin with its plan and prices, and with what it still has in memory.
+    executor
+        Takes the pieces of a method that parts its work, such as `pods` of PAL; by default they
+        are worked one after the other.
 
     Returns
     -------
@@ -126,7 +151,8 @@ def solve(
     _check_options(time_limit_s, gap, seed, threads)
     room = problem(instance.problem)
     chosen = room.methods[0] if method is None else room.method(method)
-    search = Search(instance, time_limit_s, gap, seed, threads)
+    _check_start(start, instance, chosen)
+    search = Search(instance, time_limit_s, gap, seed, threads, start, executor)
     message, infeasible = "", False
     try:
         certificate = _run(room, chosen, search)
@@ -157,7 +183,7 @@ def solve(
         plan=search.plan,
         certificate=certificate,
         versions=versions(),
-    ).of(instance)
+    ).of(instance, search.state)
 
 
 def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
@@ -199,6 +225,18 @@ def _check_options(time_limit_s: float | None, gap: float, seed: int, threads: i
         raise ValueError(f"the seed must be in [0, 2**31), not {seed!r}")
     if not 1 <= threads <= 1024:
         raise ValueError(f"the number of threads must be in [1, 1024], not {threads!r}")
+
+
+def _check_start(start: Result | None, instance: Instance, method: Method) -> None:
+    if start is None:
+        return
+    if start.problem != instance.problem:
+        raise ValueError(
+            f"a result of '{start.problem}' is no start for {instance.name}, "
+            f"an instance of '{instance.problem}'"
+        )
+    if method.kind != "exact":
+        raise ValueError(f"method '{method.name}' is greedy: it takes no start")
 
 
 def _status(infeasible: bool, search: Search, difference: float | None) -> Status:

@@ -1,5 +1,7 @@
 """Results as text, as HTML for notebooks, as frames, and read again from files."""
 
+import pickle
+
 import pytest
 
 import optsched
@@ -81,3 +83,22 @@ def test_read_again(hand, tmp_path):
 def test_versions_are_recorded(hand):
     assert set(hand.versions) == {"optsched", "highspy", "numpy", "pyomo", "scipy"}
     assert all(version[0].isdigit() for version in hand.versions.values())
+
+
+def test_a_start_is_of_the_same_problem_and_for_exact_methods():
+    tiny = optsched.solve(optsched.read("pal/tiny"))
+    with pytest.raises(
+        ValueError, match="a result of 'pal' is no start for boa/hand, an instance of"
+    ):
+        optsched.solve(optsched.read("boa/hand"), start=tiny)
+    with pytest.raises(ValueError, match="method 'pal-greedy' is greedy: it takes no start"):
+        optsched.solve(optsched.read("pal/tiny"), "pal-greedy", start=tiny)
+
+
+def test_what_lives_in_memory_is_neither_copied_nor_written(tmp_path):
+    instance = optsched.read("pal/tiny")
+    result = optsched.solve(instance).of(instance, object())
+    assert result.of(instance).state is not None
+    assert pickle.loads(pickle.dumps(result)).state is None
+    optsched.write(result, tmp_path / "r.json")
+    assert optsched.read_result(tmp_path / "r.json").state is None
