@@ -6,17 +6,26 @@ limits, 130 interrupted.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched import cli_frontier, cli_report, cli_rollout, cli_topology, cli_trace, terminal
+from optsched import (
+    cli_frontier,
+    cli_instances,
+    cli_report,
+    cli_rollout,
+    cli_topology,
+    cli_trace,
+    terminal,
+)
+from optsched.cli_instances import Changes, Source, read_instance
 from optsched.faults import InstanceError
 from optsched.result import Result, Status, read_result, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
     from optsched.instance import Instance
 
@@ -28,29 +37,7 @@ EXIT_CODES = {
 }
 
 
-class ModelFormat(StrEnum):
-    """Formats of files that other solvers read."""
-
-    LP = "lp"
-    MPS = "mps"
-
-
-Source = Annotated[
-    str,
-    typer.Argument(metavar="INSTANCE", help="A file, or the name of a bundled instance."),
-]
 ResultFile = Annotated[str, typer.Argument(metavar="RESULT", help="A file written by --output.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Change a field, e.g. budget_gpus=24 or classes.*.rescale_s=0; null removes it. "
-        "May be given several times.",
-    ),
-]
-ProblemName = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, such as boa.")]
-
 app = typer.Typer(
     cls=terminal.Commands,
     no_args_is_help=True,
@@ -61,8 +48,6 @@ app = typer.Typer(
 )
 app.add_typer(cli_topology.app, name="topology")
 app.add_typer(cli_trace.app, name="trace")
-for command in (*cli_rollout.COMMANDS, *cli_frontier.COMMANDS, *cli_report.COMMANDS):
-    app.command()(command)
 
 
 def main() -> None:
@@ -91,19 +76,6 @@ def _optsched(
 
 
 @app.command()
-def instances() -> None:
-    """List the bundled instances.
-
-    Example: optsched instances
-    """
-    from optsched import tables
-    from optsched.instance import names, read
-
-    for table in tables.instances([(name, read(name)) for name in names()]):
-        terminal.show(table, pipe_width=terminal.PIPE_WIDTH)
-
-
-@app.command()
 def solve(
     source: Source,
     method: Annotated[
@@ -117,10 +89,16 @@ def solve(
     ] = 1e-6,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads for HiGHS.")] = 1,
+    memory: Annotated[
+        float | None, typer.Option(metavar="GIB", help="May be taken; by default what is free.")
+    ] = None,
     start: Annotated[
         str | None,
         typer.Option(metavar="RESULT", help="Begin with the result of the epoch before."),
     ] = None,
+    processes: Annotated[
+        int, typer.Option(metavar="N", help="Processes for methods that part their work.")
+    ] = 1,
     changes: Changes = None,
     output: Annotated[
         str | None,
@@ -144,10 +122,12 @@ def solve(
     from optsched.instance import write
     from optsched.solve import solve as solve_instance
 
-    instance = _instance(source, changes)
+    instance = read_instance(source, changes)
     before = None if start is None else _of_same_problem(start, instance)
 
-    def run(method: str | None, start: Result | None = None) -> Result:
+    def run(
+        method: str | None, start: Result | None = None, executor: Executor | None = None
+    ) -> Result:
         return solve_instance(
             instance,
             method,
@@ -156,10 +136,12 @@ def solve(
             seed=seed,
             threads=threads,
             start=start,
+            executor=executor,
+            memory_gib=memory,
         )
 
-    with terminal.spinner(f"solving {instance.name}"):
-        result = run(method, before)
+    with terminal.workers(processes) as executor, terminal.spinner(f"solving {instance.name}"):
+        result = run(method, before, executor)
     try:
         _print_result(instance, result, as_json)
     finally:
@@ -180,7 +162,7 @@ def check(source: Source, result_file: ResultFile, changes: Changes = None) -> N
     """
     from optsched.check import check as check_plan
 
-    instance = _instance(source, changes)
+    instance = read_instance(source, changes)
     result = _result(result_file, instance)
     if result.plan is None:
         terminal.fail(f"{result_file}: no plan to check, it is {result.status}", terminal.FAILED)
@@ -198,7 +180,7 @@ def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> 
     from optsched import tables
     from optsched.check import verify as prove
 
-    instance = _instance(source, changes)
+    instance = read_instance(source, changes)
     result = _result(result_file, instance)
     with terminal.judging():
         prove(instance, result)
@@ -214,58 +196,9 @@ def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> 
         terminal.show(tables.rows({"objective": objective, "gap": result.summary()["gap"]}))
 
 
-@app.command()
-def export(
-    source: Source,
-    file_format: Annotated[ModelFormat, typer.Option("--format")] = ModelFormat.LP,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
-    ] = None,
-    changes: Changes = None,
-) -> None:
-    """Write the formulation of an instance for another solver.
-
-    Example: optsched export boa/hand --format mps --output hand.mps
-    """
-    from optsched.export import export as text_of
-    from optsched.jsonfile import write_text
-
-    text = text_of(_instance(source, changes), file_format.value)
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_text(output, text)
-
-
-@app.command()
-def methods(name: ProblemName) -> None:
-    """List the methods of a problem.
-
-    Example: optsched methods boa
-    """
-    from optsched import tables
-
-    terminal.show(tables.methods(name))
-
-
-@app.command()
-def schema(name: ProblemName) -> None:
-    """Print the JSON Schema of a problem's instances.
-
-    Example: optsched schema boa
-    """
-    from optsched.instance import dumps
-    from optsched.instance import schema as schema_of
-
-    typer.echo(dumps(schema_of(name)), nl=False)
-
-
-def _instance(source: str, changes: list[str] | None) -> Instance:
-    from optsched.instance import read
-
-    wanted = terminal.changes(changes)
-    instance = read(source)
-    return instance.changed(wanted) if wanted else instance
+for module in (cli_instances, cli_rollout, cli_frontier, cli_report):
+    for command in module.COMMANDS:
+        app.command()(command)
 
 
 def _result(source: str, instance: Instance) -> Result:
@@ -291,6 +224,7 @@ def _print_result(instance: Instance, result: Result, as_json: bool) -> None:
 
 def _print_comparison(instance: Instance, result: Result, run: Callable[[str], Result]) -> None:
     from optsched import tables
+    from optsched.memory import TooLarge
     from optsched.problems import problem
 
     greedy = [m.name for m in problem(instance.problem).methods if m.kind == "greedy"]
@@ -299,7 +233,11 @@ def _print_comparison(instance: Instance, result: Result, run: Callable[[str], R
     with terminal.spinner("comparing") as say:
         for number, name in enumerate(greedy, start=1):
             say(f"comparing {name}, {number} of {len(greedy)}")
-            others.append(run(name))
+            try:
+                others.append(run(name))
+            except TooLarge as error:
+                typer.echo(f"compared only so far: {error}", err=True)
+                break
             if _interrupted(others[-1]):
                 break
     terminal.show("", tables.comparison(instance, result, others))

@@ -101,7 +101,7 @@ def doctor(
         str | None, typer.Option(metavar="DIR", help="A cache whose free space is to be told.")
     ] = None,
 ) -> None:
-    """Tell versions, threads and free disk, and solve what is known: for bug reports.
+    """Tell versions, threads, free memory and disk, and solve what is known: for bug reports.
 
     Exit code 1 if something is not as it should be.
 

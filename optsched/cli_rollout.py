@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +9,7 @@ import typer
 from optsched import terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from concurrent.futures import Executor
+    from collections.abc import Iterable
 
     from optsched.rollout import Scenario
     from optsched.rollout.jobs import TraceLike
@@ -142,7 +140,7 @@ def compare(
     source = _trace(trace, trace_format, workload, drop_larger)
     names = split_policies(policies) if policies else None
     with (
-        _executor(jobs) as executor,
+        terminal.workers(jobs) as executor,
         terminal.progress_bar(f"comparing on {where.name}") as progress,
     ):
         found = run(where, names, trace=source, seeds=seeds, executor=executor, progress=progress)
@@ -223,19 +221,3 @@ def _trace(
     if file_format is not None or workload is not None:
         raise ValueError("--format and --workload are of a file: give --trace FILE")
     return None
-
-
-@contextlib.contextmanager
-def _executor(processes: int) -> Iterator[Executor | None]:
-    """Yield what runs tasks in so many processes; nothing for one."""
-    if processes < 1:
-        raise ValueError(f"--processes: must be at least 1, found {processes}")
-    if processes == 1:
-        yield None
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # Not forked: a thread draws the bar of progress.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield pool

@@ -1,7 +1,4 @@
-"""HiGHS, and the compiler from Pyomo models to its arrays: the only file that talks to either.
-
-Arrays go in and arrays come out, so a program may come from a Pyomo model or be built with numpy.
-"""
+"""HiGHS: the only file that talks to it. Arrays go in and arrays come out."""
 
 # mypy: allow-untyped-calls
 
@@ -11,24 +8,23 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import highspy
 import numpy as np
 from highspy import HighsModelStatus, HighsStatus
 
+from optsched.program import Compiled as Compiled
+from optsched.program import Program as Program
+from optsched.program import compile_model as compile_model
+from optsched.program import cost_scale as cost_scale
+from optsched.program import scaled
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyomo.environ as pyo
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
-# The largest coefficient of the cost and of a row after scaling. The cost's is large because HiGHS
-# gives up on improvements below 1e-6; rows of ones should stay as they are.
-LARGEST_COST = (2.0**13, 2.0**14)
-LARGEST_IN_ROW = (1.0, 2.0**10)
 PATIENCE_S = 0.5  # from Ctrl-C until a run of HiGHS is left behind
 
 Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
@@ -43,38 +39,6 @@ _STATUS: dict[Any, Status] = {
     HighsModelStatus.kInfeasible: "infeasible",
     HighsModelStatus.kUnbounded: "unbounded",
 }
-
-
-@dataclass(frozen=True)
-class Program:
-    """Minimise ``cost @ x + offset`` where ``row_lower <= matrix @ x <= row_upper``.
-
-    Attributes
-    ----------
-    cost, lower, upper, integer
-        Shape (columns,): ``lower <= x <= upper``, and x is whole where `integer` is true.
-    matrix
-        Shape (rows, columns), sparse.
-    row_lower, row_upper
-        Shape (rows,); infinite where a row has no such bound.
-    """
-
-    cost: NDArray[np.float64]
-    offset: float
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    integer: NDArray[np.bool_]
-    matrix: csr_array[Any, Any]
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
-
-
-class Compiled(NamedTuple):
-    """A Pyomo model as a program, and which variable and constraint each column and row is."""
-
-    program: Program
-    variables: list[Any]
-    constraints: list[Any]
 
 
 class Outcome(NamedTuple):
@@ -107,25 +71,6 @@ class Outcome(NamedTuple):
     message: str
 
 
-def compile_model(model: pyo.ConcreteModel) -> Compiled:
-    """Compile a linear Pyomo model with one objective; rows and columns keep its order."""
-    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
-
-    form = LinearStandardFormCompiler().write(model, mixed_form=True)
-    sense = np.array([row.bound_type for row in form.rows])  # 1: <=, 0: ==, -1: >=
-    program = Program(
-        cost=form.c.toarray()[0],
-        offset=float(form.c_offset[0]),
-        lower=np.array([-np.inf if v.lb is None else v.lb for v in form.columns], float),
-        upper=np.array([np.inf if v.ub is None else v.ub for v in form.columns], float),
-        integer=np.array([not v.is_continuous() for v in form.columns]),
-        matrix=form.A.tocsr(),
-        row_lower=np.where(sense <= 0, form.rhs, -np.inf),
-        row_upper=np.where(sense >= 0, form.rhs, np.inf),
-    )
-    return Compiled(program, form.columns, [row.constraint for row in form.rows])
-
-
 def solve(
     program: Program,
     *,
@@ -154,7 +99,7 @@ def solve(
     ValueError
         If HiGHS refuses an option or the program.
     """
-    scaled, scale, row_scale = _scaled(program)
+    to_load, scale, row_scale = scaled(program)
     highs = new(seed=seed, threads=threads)
     set_option(highs, "mip_rel_gap", gap)
     set_option(highs, "mip_abs_gap", 0.0)
@@ -162,7 +107,7 @@ def solve(
         set_option(highs, "mip_max_nodes", most_nodes)
     if time_limit_s is not None:
         set_option(highs, "time_limit", time_limit_s)
-    load(highs, scaled)
+    load(highs, to_load)
     if start is not None and program.integer.any():
         highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
     outcome = run(highs, is_integer=bool(program.integer.any()))
@@ -193,35 +138,6 @@ def set_option(highs: highspy.Highs, name: str, value: float) -> None:
     """
     if highs.setOptionValue(name, value) != HighsStatus.kOk:
         raise ValueError(f"HiGHS refuses the option '{name}' = {value!r}")
-
-
-def _scaled(program: Program) -> tuple[Program, float, NDArray[np.float64]]:
-    """Scale cost and rows by powers of two, since HiGHS' tolerances are absolute.
-
-    It also drops coefficients below 1e-9 and refuses those above 1e15.
-    """
-    scale = cost_scale(program)
-    row_scale = _power_of_two(abs(program.matrix).max(axis=1).toarray(), *LARGEST_IN_ROW)
-    scaled = replace(
-        program,
-        cost=program.cost * scale,
-        offset=program.offset * scale,
-        matrix=program.matrix.multiply(row_scale[:, None]).tocsr(),
-        row_lower=program.row_lower * row_scale,
-        row_upper=program.row_upper * row_scale,
-    )
-    return scaled, scale, row_scale
-
-
-def cost_scale(program: Program) -> float:
-    """Return the power of two that brings the cost to a size that suits HiGHS' tolerances."""
-    return float(_power_of_two(np.abs(program.cost).max(), *LARGEST_COST))
-
-
-def _power_of_two(largest: Any, low: float, high: float) -> Any:
-    """Return the power of two that brings a magnitude into a range; 1 for zero."""
-    wanted = np.clip(largest, low, high)
-    return np.exp2(np.rint(np.log2(wanted / np.where(largest > 0, largest, wanted))))
 
 
 def load(highs: highspy.Highs, program: Program) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from optsched.changes import assign, parts
 from optsched.faults import Fault as Fault
 from optsched.faults import InstanceError as InstanceError
-from optsched.faults import Place, lines, nearest, place, shown, validation_faults
+from optsched.faults import lines, nearest, place, shown, validation_faults
 from optsched.faults import path_text as path_text
 from optsched.jsonfile import dumps as dumps
 from optsched.jsonfile import encoded, write_text
@@ -89,17 +89,13 @@ class CheckedDocument(Document):
         """
         if not isinstance(document, dict):
             raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-        faults: dict[tuple[str | int, ...], str] = {}
-        checked = None
         try:
-            checked = cls.model_validate_json(encoded(document, origin), strict=True)
+            return cls.model_validate_json(encoded(document, origin), strict=True)
         except ValidationError as error:
-            faults |= dict(validation_faults(error, cls))
+            faults = dict(validation_faults(error, cls))
         for path, text in cls.document_faults(document):
             faults.setdefault(path, text)
-        if faults or checked is None:
-            raise InstanceError(origin, lines(faults.items()))
-        return checked
+        raise InstanceError(origin, lines(faults.items()))
 
 
 class NamedDocument(CheckedDocument):
@@ -139,9 +135,8 @@ class NamedDocument(CheckedDocument):
         document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         faults = []
         for path, value in changes.items():
-            parts = re.sub(r"\[(-?[0-9]+|\*)\]", r".\1", path).split(".")
             try:
-                _assign(document, place(type(self)), parts, value)
+                assign(document, place(type(self)), parts(path), value)
             except LookupError as error:
                 faults.append(f"{path}: {error.args[0]}")
         if faults:
@@ -267,38 +262,3 @@ def known_values() -> dict[str, Any]:
     path = BUNDLED / "known.json"
     values: dict[str, Any] = load(path) if path.exists() else {}
     return values
-
-
-def _assign(document: Any, here: Place, path: list[str], value: Any) -> None:
-    part, rest = path[0], path[1:]
-    for key in _keys(document, part, here.fields):
-        if rest:
-            if isinstance(document, dict) and key not in document:
-                raise LookupError(f"'{part}' is not set, so nothing inside it can be changed")
-            _assign(document[key], here.inside(key), rest, value)
-        elif value is None and isinstance(document, dict):
-            document.pop(key, None)
-        else:
-            document[key] = value
-
-
-def _keys(document: Any, part: str, fields: list[str]) -> list[Any]:
-    """Return the keys or indices of `document` that a part of a path means."""
-    if isinstance(document, dict):
-        if part == "*":
-            return list(document)
-        if part in document or part in fields:
-            return [part]
-        raise LookupError(f"there is no field '{part}'; {nearest(part, fields)}")
-    if not isinstance(document, list):
-        raise LookupError(f"'{part}' leads into {shown(document)}, which has no fields")
-    if part == "*":
-        return list(range(len(document)))
-    ids = [entry.get("id") if isinstance(entry, dict) else None for entry in document]
-    if part in ids:
-        return [ids.index(part)]
-    if re.fullmatch("-?[0-9]{1,9}", part) and -len(document) <= int(part) < len(document):
-        return [int(part)]
-    known = f"; {nearest(part, [name for name in ids if name])}" if any(ids) else ""
-    count = len(document)
-    raise LookupError(f"'{part}' is neither an id nor an index of a list of {count}{known}")

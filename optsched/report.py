@@ -123,8 +123,9 @@ def _plan(source: SolvedInstance) -> Iterator[str]:
 
     result = source.result
     if problem(result.problem).plot is not None:
-        figure_ = result.plot().figure
-        yield parts.picture(figure_, f"Plan of {result.instance} by method {result.method}")  # type: ignore[arg-type]
+        drawing = result.plot().get_figure(root=True)
+        assert drawing is not None
+        yield parts.picture(drawing, f"Plan of {result.instance} by method {result.method}")
     yield f"<details><summary>Decisions</summary>{parts.frame_table(result.frame())}</details>"
 
 

@@ -7,7 +7,7 @@ import json
 import math
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,21 +87,22 @@ def data_script(name: str, data: Any) -> str:
     return f"<script type='application/json' id='{name}'>{text}</script>"
 
 
-def number(value: float) -> str:
+def number(value: SupportsFloat) -> str:
     """Write a number for a reader."""
-    if isinstance(value, float) and math.isnan(value):
+    size = float(value)
+    if math.isnan(size):
         return ""
-    if float(value).is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:,.5g}"
+    if size.is_integer() and abs(size) < 1e15:
+        return f"{int(size):,}"
+    return f"{size:,.1f}" if abs(size) >= 1000 else f"{size:,.5g}"
 
 
 def _cell(value: object) -> str:
     if value is None:
         return "<td></td>"
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+    if isinstance(value, bool | str) or not isinstance(value, SupportsFloat):
         return f"<td>{escape(str(value))}</td>"
-    return f"<td class='number'>{number(value)}</td>"  # type: ignore[arg-type]
+    return f"<td class='number'>{number(value)}</td>"
 
 
 def _bytes(figure: Figure, kind: str, **options: Any) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,6 +18,7 @@ from optsched.solve import SolverDisagreement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
 
     from rich.console import RenderableType
 
@@ -119,6 +121,27 @@ def progress_bar(text: str) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextlib.contextmanager
+def workers(processes: int) -> Iterator[Executor | None]:
+    """Yield what runs tasks in so many processes; nothing for one."""
+    if processes < 1:
+        raise ValueError(f"--processes: must be at least 1, found {processes}")
+    if processes == 1:
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # Not forked: a thread draws the bar of progress. They are started once there is a task.
+    with ProcessPoolExecutor(processes, get_context("spawn"), _end_silently) as pool:
+        yield pool
+
+
+def _end_silently() -> None:
+    """Let Ctrl-C end a worker without a word, for its parent speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def show(*parts: RenderableType, pipe_width: int | None = None) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import optsched
-from optsched.boa import BoaInstance, JobClass, Phase, Table, labels, proof
+from optsched.boa import BoaInstance, JobClass, Phase, Table, counterexample, labels, proof
 from optsched.boa.arrays import arrays
 from optsched.boa.closing import fill
 from optsched.boa.price import maximise, respond
@@ -64,7 +64,7 @@ def test_large_knapsacks_are_proven(count):
 def test_the_judge_refuses_what_asks_for_too_much(monkeypatch):
     instance = optsched.read("boa/cbd-85").changed(HARD[0][0])
     result = optsched.solve(instance)
-    monkeypatch.setattr(proof, "MAX_LABELS", 1000)
+    monkeypatch.setattr(counterexample, "MAX_LABELS", 1000)
     with pytest.raises(optsched.Violation, match="more than 1,000 partial plans"):
         optsched.verify(instance, result)
 

@@ -3,6 +3,8 @@
 import io
 import json
 import math
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -146,70 +148,121 @@ def test_groups_add_up():
 # --- from the files alone ---------------------------------------------------------------------
 
 
-def recomputed(folder):
-    """Compute the metrics again, with pandas and loops, from what was written."""
+class Files(NamedTuple):
+    """What a rollout wrote: its jobs, epochs and scenario; and when each job ended, or time did."""
+
+    jobs: pd.DataFrame
+    epochs: pd.DataFrame
+    scenario: dict
+    until: pd.Series
+
+    @property
+    def ended(self):
+        return self.jobs[self.jobs.outcome != "censored"]
+
+    @property
+    def alone(self):
+        return self.jobs.failing_s + self.jobs.run_alone_s.where(self.jobs.status != "failed", 0)
+
+    @property
+    def last(self):
+        return self.epochs.iloc[-1]
+
+
+def files(folder):
     jobs = pd.read_csv(folder / "jobs.csv", keep_default_na=True)
     jobs["queue"] = jobs["queue"].fillna("")
     epochs = pd.read_csv(folder / "epochs.csv")
     scenario = json.loads((folder / "summary.json").read_text())["scenario"]
-    gpus = scenario["nodes"] * scenario["gpus_per_node"]
-    last = epochs.iloc[-1]
-    ended = jobs[jobs.outcome != "censored"]
+    return Files(jobs, epochs, scenario, jobs.end_s.fillna(epochs.iloc[-1].now_s))
+
+
+def times(written):
+    """Yield completion times, what they are relative to running alone, and their makespan."""
+    ended, jobs = written.ended, written.jobs
     jct = ended.end_s - ended.submit_s
-    alone = jobs.failing_s + jobs.run_alone_s.where(jobs.status != "failed", 0)
-    until = jobs.end_s.fillna(last.now_s)
-    rho = []
-    for n in ended.index:
-        start, end = jobs.submit_s[n], until[n]
-        shared = (until.clip(upper=end) - jobs.submit_s.clip(lower=start)).clip(lower=0).sum()
-        share = alone[n] * max(1, jobs.gpus[n] * shared / (end - start) / gpus)
-        rho.append((end - start) / share)
-    by_queue = jobs.groupby("queue").allocated_gpu_s.sum()
+    yield "jct_mean_s", jct.mean()
+    yield "jct_median_s", jct.median()
+    yield "jct_p95_s", jct.quantile(0.95)
+    yield "jct_p99_s", jct.quantile(0.99)
+    yield "jct_geomean_s", math.exp(np.log(jct).mean())
+    yield "makespan_s", ended.end_s.max() - jobs.submit_s.min()
+    slowdown = jct / written.alone[ended.index].clip(lower=60)
+    yield "bounded_slowdown_mean", slowdown.clip(lower=1).mean()
+
+
+def delays(written):
+    ended, jobs = written.ended, written.jobs
+    yield "queueing_delay_mean_s", ended.waiting_s.mean()
+    yield "first_start_delay_mean_s", (jobs.first_start_s - jobs.submit_s).mean()
+    yield "fair_share_delay_mean_s", ended.fair_share_s.mean()
+    yield "fragmentation_delay_mean_s", ended.fragmentation_s.mean()
+    late = jobs.deadline_s.notna() & (written.until > jobs.deadline_s)
+    yield "deadline_misses", late.sum()
+
+
+def use(written):
+    jobs, last = written.jobs, written.last
+    busy = (jobs.allocated_gpu_s * jobs.busy_share).sum()
+    yield "utilization", last.busy_gpu_s / last.available_gpu_s
+    yield "utilization_effective", busy / last.available_gpu_s
+    yield "gpu_hours", jobs.allocated_gpu_s.sum() / HOUR
+    yield "goodput_gpu_h", jobs.useful_gpu_s.sum() / HOUR
+    yield "lost_gpu_h", jobs.lost_gpu_s.sum() / HOUR
+    yield "overhead_gpu_h", jobs.overhead_gpu_s.sum() / HOUR
+
+
+def costs(written):
+    last, scenario = written.last, written.scenario
     rented, energy = last.spent_gpu_s / HOUR, None
     cost = rented * scenario["price_usd_per_gpu_h"]
     if "power" in scenario:
         energy = last.energy_j / 3.6e6 * scenario["power"]["pue"]
         cost += energy * scenario["power"]["price_usd_per_kwh"]
-    late = jobs.deadline_s.notna() & (until > jobs.deadline_s)
-    counts = ("attempts", "preemptions", "migrations", "rescales", "failures")
-    outcomes = ("passed", "killed", "failed", "censored")
-    return {
-        "jct_mean_s": jct.mean(),
-        "jct_median_s": jct.median(),
-        "jct_p95_s": jct.quantile(0.95),
-        "jct_p99_s": jct.quantile(0.99),
-        "jct_geomean_s": math.exp(np.log(jct).mean()),
-        "makespan_s": ended.end_s.max() - jobs.submit_s.min(),
-        "bounded_slowdown_mean": (jct / alone[ended.index].clip(lower=60)).clip(lower=1).mean(),
-        "queueing_delay_mean_s": ended.waiting_s.mean(),
-        "first_start_delay_mean_s": (jobs.first_start_s - jobs.submit_s).mean(),
-        "fair_share_delay_mean_s": ended.fair_share_s.mean(),
-        "fragmentation_delay_mean_s": ended.fragmentation_s.mean(),
-        "utilization": last.busy_gpu_s / last.available_gpu_s,
-        "utilization_effective": (jobs.allocated_gpu_s * jobs.busy_share).sum()
-        / last.available_gpu_s,
-        "gpu_hours": jobs.allocated_gpu_s.sum() / HOUR,
-        "goodput_gpu_h": jobs.useful_gpu_s.sum() / HOUR,
-        "lost_gpu_h": jobs.lost_gpu_s.sum() / HOUR,
-        "overhead_gpu_h": jobs.overhead_gpu_s.sum() / HOUR,
-        "rented_gpu_hours": rented,
-        "rented_gpus_mean": last.spent_gpu_s / last.now_s,
-        "cost_usd": cost,
-        "energy_kwh": energy,
-        "finish_time_fairness_max": max(rho),
-        "finish_time_fairness_p95": np.percentile(rho, 95),
-        "finish_time_fairness_share": np.mean([value > 1 for value in rho]),
-        "jain_index": by_queue.sum() ** 2 / len(by_queue) / (by_queue**2).sum(),
-        **{key: jobs[key].sum() for key in counts},
-        "retries": jobs.failures.sum() - (jobs.outcome == "failed").sum(),
-        "deadline_misses": late.sum(),
-        "jobs": len(jobs),
-        **{key: (jobs.outcome == key).sum() for key in outcomes},
-        "decisions": len(epochs) - 1,
-        "solver_calls": epochs.solves.sum(),
-        "solver_fallbacks": epochs.fallbacks.sum(),
-        "solver_gap_max": epochs.gap.max() if epochs.gap.notna().any() else None,
-    }
+    yield "rented_gpu_hours", rented
+    yield "rented_gpus_mean", last.spent_gpu_s / last.now_s
+    yield "cost_usd", cost
+    yield "energy_kwh", energy
+
+
+def fairness(written):
+    rho = list(finish_times_over_fair_ones(written))
+    yield "finish_time_fairness_max", max(rho)
+    yield "finish_time_fairness_p95", np.percentile(rho, 95)
+    yield "finish_time_fairness_share", np.mean([value > 1 for value in rho])
+    by_queue = written.jobs.groupby("queue").allocated_gpu_s.sum()
+    yield "jain_index", by_queue.sum() ** 2 / len(by_queue) / (by_queue**2).sum()
+
+
+def finish_times_over_fair_ones(written):
+    jobs, until, alone = written.jobs, written.until, written.alone
+    gpus = written.scenario["nodes"] * written.scenario["gpus_per_node"]
+    for n in written.ended.index:
+        start, end = jobs.submit_s[n], until[n]
+        shared = (until.clip(upper=end) - jobs.submit_s.clip(lower=start)).clip(lower=0).sum()
+        share = alone[n] * max(1, jobs.gpus[n] * shared / (end - start) / gpus)
+        yield (end - start) / share
+
+
+def counts(written):
+    jobs, epochs = written.jobs, written.epochs
+    for key in ("attempts", "preemptions", "migrations", "rescales", "failures"):
+        yield key, jobs[key].sum()
+    yield "retries", jobs.failures.sum() - (jobs.outcome == "failed").sum()
+    yield "jobs", len(jobs)
+    for key in ("passed", "killed", "failed", "censored"):
+        yield key, (jobs.outcome == key).sum()
+    yield "decisions", len(epochs) - 1
+    yield "solver_calls", epochs.solves.sum()
+    yield "solver_fallbacks", epochs.fallbacks.sum()
+    yield "solver_gap_max", epochs.gap.max() if epochs.gap.notna().any() else None
+
+
+def recomputed(folder):
+    """Compute the metrics again, with pandas and loops, from what was written."""
+    written = files(folder)
+    groups = (times, delays, use, costs, fairness, counts)
+    return dict(chain.from_iterable(group(written) for group in groups))
 
 
 def assert_recomputable(folder):

@@ -77,60 +77,82 @@ def _sequences(
 
 
 def _width_fault(speedup: Speedup, gpus: float, continuous: bool) -> str | None:
+    known = speedup.measured if isinstance(speedup, Table) else speedup.widths
+    if gpus in known:
+        return None
     widths = speedup.widths
-    if continuous:
-        if not widths[0] <= gpus <= widths[-1]:
-            return f"widths from {widths[0]} to {widths[-1]} are possible"
-    elif gpus not in widths:
+    if not continuous:
         listed = f"from {widths[0]} to {widths[-1]}" if isinstance(widths, range) else f"{widths}"
         return f"only the widths {listed} are possible"
-    return None
+    if widths[0] <= gpus <= widths[-1]:
+        return None
+    return f"widths from {widths[0]} to {widths[-1]} are possible"
 
 
 def _limits(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
-    use = [term for term in _plan_terms(instance, plan)]
     if instance.budget is not None:
-        if not _at_most([(t.gpus_low, t.gpus_high) for t in use], instance.budget):
-            spent = float(sum(t.gpus_high for t in use))
-            text = f"the plan rents {spent!r} GPUs on average, the budget is "
+        spent = [term.held() for term in _plan_terms(instance, plan)]
+        if not _at_most(spent, instance.budget):
+            text = f"the plan rents {_sum(spent)!r} GPUs on average, the budget is "
             yield BrokenRule("budget", text + repr(float(instance.budget)))
     elif instance.target_mean_jct_s is not None:
-        limit = Fraction(instance.target_mean_jct_s) * instance.arrival_rate_per_s
-        if not _at_most([(t.jobs_low, t.jobs_high) for t in use], limit):
-            mean = float(sum(t.jobs_high for t in use) / instance.arrival_rate_per_s)
+        jobs = [term.jobs for term in _plan_terms(instance, plan)]
+        if not _at_most(jobs, limit(instance)):
+            mean = float(Fraction(_sum(jobs)) / instance.arrival_rate_per_s)
             text = f"the mean JCT is {mean!r} s, the target {instance.target_mean_jct_s!r} s"
             yield BrokenRule("target", text)
 
 
-def _at_most(terms: list[tuple[Fraction, Fraction]], limit: Fraction) -> bool:
+def _at_most(terms: list[Enclosed], limit: Fraction) -> bool:
     """Decide whether the sum of the enclosed terms is surely at most the limit."""
     room = rounded_down(limit)
-    if sum(rounded_up(high) for _, high in terms) <= room:
+    if sum(term.above() for term in terms) <= room:
         return True
-    if sum(rounded_down(low) for low, _ in terms) > room:
+    if sum(term.below() for term in terms) > room:
         return False
-    return sum((high for _, high in terms), Fraction(0)) <= limit
+    return sum((Fraction(*term.high) for term in terms), Fraction(0)) <= limit
+
+
+def _sum(terms: list[Enclosed]) -> float:
+    return float(Fraction(sum(term.above() for term in terms), SCALE))
 
 
 # --- exact figures of a plan ------------------------------------------------------------------
 
 
+Ratio = tuple[int, int]  # numerator and denominator; fractions would be reduced at every step
+
+
+class Enclosed(NamedTuple):
+    """A quantity between two rational numbers."""
+
+    low: Ratio
+    high: Ratio
+
+    def below(self) -> int:
+        """Return the multiple of 2**-192 at or below its lower end."""
+        return (self.low[0] << SCALE_BITS) // self.low[1]
+
+    def above(self) -> int:
+        """Return the multiple of 2**-192 at or above its upper end."""
+        return -((-self.high[0] << SCALE_BITS) // self.high[1])
+
+    def middle(self) -> int:
+        """Return the multiple of 2**-192 at or below the middle."""
+        (a, b), (c, d) = self
+        return (a * d + c * b << SCALE_BITS) // (2 * b * d)
+
+
 class Term(NamedTuple):
-    """Mean jobs in one phase, or rescaling for it, and mean GPUs that they hold; enclosed."""
+    """Mean jobs in one phase, or rescaling for it, and the GPUs that each of them holds."""
 
-    gpus: Fraction
-    jobs_low: Fraction
-    jobs_high: Fraction
+    gpus: Ratio
+    jobs: Enclosed
 
-    @property
-    def gpus_low(self) -> Fraction:
-        """Lower end of the mean GPUs held."""
-        return self.gpus * self.jobs_low
-
-    @property
-    def gpus_high(self) -> Fraction:
-        """Upper end of the mean GPUs held."""
-        return self.gpus * self.jobs_high
+    def held(self) -> Enclosed:
+        """Return the mean GPUs that the jobs hold."""
+        (top, bottom), ((a, b), (c, d)) = self.gpus, self.jobs
+        return Enclosed((a * top, b * bottom), (c * top, d * bottom))
 
 
 class Performance(NamedTuple):
@@ -153,10 +175,10 @@ def performance(instance: BoaInstance, plan: BoaPlan) -> Performance:
     """
     jobs = gpus = variance = 0
     for term in _plan_terms(instance, plan):
-        middle = rounded_down((term.jobs_low + term.jobs_high) / 2)
+        middle, (top, bottom) = term.jobs.middle(), term.gpus
         jobs += middle
-        gpus += rounded_down(term.gpus * Fraction(middle, SCALE))
-        variance += rounded_down(term.gpus**2 * Fraction(middle, SCALE))
+        gpus += middle * top // bottom
+        variance += middle * top**2 // bottom**2
     return Performance(
         mean_jct_s=float(Fraction(jobs, SCALE) / instance.arrival_rate_per_s),
         mean_gpus=float(Fraction(gpus, SCALE)),
@@ -177,17 +199,28 @@ def _plan_terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[Term]:
         job_class = classes[class_plan.id]
         rate = Fraction(job_class.arrival_rate_per_h) / 3600
         for sequence in class_plan.sequences:
-            jobs_per_s = rate * Fraction(sequence.share)
+            jobs, per = (rate * Fraction(sequence.share)).as_integer_ratio()
+            top, bottom = Fraction(job_class.rescale_s).as_integer_ratio()
+            rescaling = jobs * top, per * bottom
             before = None
             for phase, width in zip(job_class.phases, sequence.gpus, strict=True):
-                gpus = Fraction(width)
-                low, high = speedup_enclosure(phase.speedup, gpus)
-                work = jobs_per_s * Fraction(phase.work_gpu_s)
-                yield Term(gpus, work / high, work / low)
-                if gpus != before and job_class.rescale_s:
-                    rescaling = jobs_per_s * Fraction(job_class.rescale_s)
-                    yield Term(gpus, rescaling, rescaling)
+                gpus = width.as_integer_ratio()
+                work, unit = phase.work_gpu_s.as_integer_ratio()
+                low, high = _speedup_ratios(phase.speedup, width)
+                least = jobs * work * high[1], per * unit * high[0]
+                most = jobs * work * low[1], per * unit * low[0]
+                yield Term(gpus, Enclosed(least, most))
+                if gpus != before and rescaling[0]:
+                    yield Term(gpus, Enclosed(rescaling, rescaling))
                 before = gpus
+
+
+def _speedup_ratios(speedup: Speedup, gpus: float) -> tuple[Ratio, Ratio]:
+    if isinstance(speedup, Table) and gpus in speedup.measured:
+        value = speedup.measured[int(gpus)].as_integer_ratio()
+        return value, value
+    low, high = speedup_enclosure(speedup, Fraction(gpus))
+    return low.as_integer_ratio(), high.as_integer_ratio()
 
 
 def speedup_enclosure(speedup: Speedup, gpus: Fraction) -> tuple[Fraction, Fraction]:
@@ -245,11 +278,6 @@ def _root(base: Fraction, degree: int) -> Fraction | None:
 def rounded_down(value: Fraction) -> int:
     """Return the multiple of 2**-192 at or below a value."""
     return (value.numerator << SCALE_BITS) // value.denominator
-
-
-def rounded_up(value: Fraction) -> int:
-    """Return the multiple of 2**-192 at or above a value."""
-    return -((-value.numerator << SCALE_BITS) // value.denominator)
 
 
 # --- what is limited, and what the objective is ---------------------------------------------

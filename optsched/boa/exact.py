@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # so that exact arithmetic confirms it: a few roundings.
 SAFETY = 1e-15
 BLUR = 1e-10  # rounding that matters, relative to the value
+FLOORED = 2_000  # phases, up to which greedy plans are looked at where a gap stays open
 # Figures of two solvers that differ by more than this, relatively, contradict each other.
 DISAGREEMENT = 1e-6
 
@@ -52,6 +53,7 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
         return search.offer(_plan(instance, problem, chosen, idle))
 
     search.certificate = certificate(instance, dual.price)
+    search.has_floor = _phases(instance) <= FLOORED  # greedy rules take as long as all of this
     closed = close(problem, dual, search.gap, accept, search.out_of_time)
     if closed.best is None:
         return search.certificate
@@ -133,8 +135,7 @@ def enumerated(instance: BoaInstance, of_price: BoaCertificate, value: float) ->
 
     Where the price is so steep that rounding could blur the bound, the judge decides on it.
     """
-    phases = sum(len(job_class.phases) for job_class in instance.classes)
-    rounding = SAFETY * (phases + 10)
+    rounding = SAFETY * (_phases(instance) + 10)
     rounding *= value + of_price.price * float(check.limit(instance))
     divisor = float(check.objective_divisor(instance))
     safe = _raised(of_price, (value - rounding) / divisor)
@@ -142,6 +143,10 @@ def enumerated(instance: BoaInstance, of_price: BoaCertificate, value: float) ->
         return safe
     sharp = _raised(of_price, value * (1 - BLUR) / divisor)
     return safe if proof.prove(instance, sharp) else sharp
+
+
+def _phases(instance: BoaInstance) -> int:
+    return sum(len(job_class.phases) for job_class in instance.classes)
 
 
 def _raised(of_price: BoaCertificate, bound: float) -> BoaCertificate:

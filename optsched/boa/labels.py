@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from optsched.boa.arrays import Chain, Path
 
-# Fewer than the judge follows (`proof.MAX_LABELS`), so that it can confirm what is found.
+# Fewer than the judge follows (`counterexample.MAX_LABELS`), so that it can confirm what is found.
 MAX_EFFORT = 8_000_000
 BEAM = 1_000
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from optsched.boa import check, proof
 from optsched.boa.instance import BoaInstance
+from optsched.boa.memory import memory
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.faults import InstanceError
 from optsched.problems import Method, Problem
@@ -216,5 +217,6 @@ PROBLEM = Problem(
     headline=headline,
     decisions=decisions,
     plot=plot,
+    memory=memory,
     at_once=at_once,
 )

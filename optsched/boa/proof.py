@@ -3,53 +3,29 @@
 For any price the Lagrangian value is a lower bound on the objective of every plan within the limit;
 for integer widths an enumeration of what the price leaves open makes it sharp. All of it is done in
 integers and fractions, and shares no code with the methods.
-
-A node is one (phase, width): its lower bounds on the objective's total ("value") and on the use
-of the limited resource, as multiples of 2**-192. Where GPUs are limited, value is mean jobs in
-the system and use is mean GPUs; where the JCT is the target, the two change places.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from fractions import Fraction
 from math import inf, isqrt, nextafter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from optsched.boa.chains import Weights, chains, least_total
 from optsched.boa.check import (
     SCALE,
-    SCALE_BITS,
     limit,
     limit_divisor,
     objective_divisor,
     rounded_down,
     speedup_enclosure,
 )
+from optsched.boa.counterexample import counterexample
 from optsched.boa.instance import BoaInstance, JobClass, Phase, Power, Speedup, Table
 from optsched.check import BrokenRule
 
 if TYPE_CHECKING:
     from optsched.boa.plan import BoaCertificate
-
-MAX_LABELS = 20_000_000
-
-
-class Node(NamedTuple):
-    """Value and use of one phase at one width, or of one rescaling; rounded down."""
-
-    value: int
-    use: int
-
-    def priced(self, price: Fraction) -> int:
-        """Value plus price times use, as a multiple of 2**-192 / price.denominator: exact."""
-        return self.value * price.denominator + price.numerator * self.use
-
-
-class Chain(NamedTuple):
-    """A class: for every phase its nodes by width, and the rescaling node of every width."""
-
-    phases: list[dict[int, Node]]
-    rescaling: dict[int, Node]
 
 
 def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule]:
@@ -77,7 +53,7 @@ def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule
     text = f"the price proves only {float(lagrangian)!r}, {certificate.bound!r} is stated"
     if instance.widths != "integer":
         return [*broken, BrokenRule("bound", text)]
-    reason = _counterexample(_chains(instance), price, limit(instance), stated)
+    reason = counterexample(chains(instance), price, limit(instance), stated)
     if reason:
         broken.append(BrokenRule("bound", f"{text}; {reason}"))
     return broken
@@ -121,7 +97,7 @@ def priced_total(instance: BoaInstance, price: Fraction) -> int:
             for c in instance.classes
             for phase in c.phases
         )
-    return sum(_completions(chain, price)[0] for chain in _chains(instance))
+    return least_total(instance, Weights(price.denominator, price.numerator))
 
 
 def least_use(instance: BoaInstance) -> Fraction:
@@ -132,167 +108,7 @@ def least_use(instance: BoaInstance) -> Fraction:
             _least_share(c, phase, jobs, gpus) for c in instance.classes for phase in c.phases
         ]
         return sum(shares, Fraction(0))
-    total = sum(
-        _completions(Chain(*_swapped(chain)), Fraction(0))[0] for chain in _chains(instance)
-    )
-    return Fraction(total, SCALE)
-
-
-def _swapped(chain: Chain) -> tuple[list[dict[int, Node]], dict[int, Node]]:
-    phases = [{k: Node(n.use, n.value) for k, n in phase.items()} for phase in chain.phases]
-    return phases, {k: Node(n.use, n.value) for k, n in chain.rescaling.items()}
-
-
-def _chains(instance: BoaInstance) -> list[Chain]:
-    """Return a chain for every class, or for every phase where rescaling is free."""
-    flipped = instance.budget is None
-    chains = []
-    for job_class in instance.classes:
-        rate = Fraction(job_class.arrival_rate_per_h) / 3600
-        phases = [
-            _nodes(phase.speedup, rate * Fraction(phase.work_gpu_s), flipped)
-            for phase in job_class.phases
-        ]
-        lost = rate * Fraction(job_class.rescale_s)
-        widths = {k for nodes in phases for k in nodes}
-        rescaling = {k: _node(*lost.as_integer_ratio(), k, flipped) for k in widths}
-        if lost:
-            chains.append(Chain(phases, rescaling))
-        else:
-            chains += [Chain([nodes], rescaling) for nodes in phases]
-    return chains
-
-
-def _nodes(speedup: Speedup, work: Fraction, flipped: bool) -> dict[int, Node]:
-    nodes = {}
-    for k in speedup.widths:
-        if isinstance(speedup, Table):
-            top, bottom = speedup.measured[k].as_integer_ratio()
-        else:
-            top, bottom = speedup_enclosure(speedup, Fraction(k))[1].as_integer_ratio()
-        nodes[k] = _node(work.numerator * bottom, work.denominator * top, k, flipped)
-    return nodes
-
-
-def _node(jobs: int, per: int, gpus: int, flipped: bool) -> Node:
-    """Return the mean jobs, jobs / per, and the mean GPUs that they hold; both rounded down."""
-    jobs <<= SCALE_BITS
-    mean, held = jobs // per, gpus * jobs // per
-    return Node(held, mean) if flipped else Node(mean, held)
-
-
-def _completions(chain: Chain, price: Fraction) -> tuple[int, list[dict[int, int]]]:
-    """Return the least priced way through a chain, and from after each node to its end."""
-    after: list[dict[int, int]] = [dict.fromkeys(chain.phases[-1], 0)]
-    for nodes, earlier in zip(chain.phases[:0:-1], chain.phases[-2::-1], strict=True):
-        stay = {k: node.priced(price) + after[0][k] for k, node in nodes.items()}
-        switch = min(cost + chain.rescaling[k].priced(price) for k, cost in stay.items())
-        after.insert(0, {k: min(switch, stay.get(k, switch)) for k in earlier})
-    first = chain.phases[0]
-    least = min(
-        first[k].priced(price) + chain.rescaling[k].priced(price) + after[0][k] for k in first
-    )
-    return least, after
-
-
-Labels = list[tuple[int, int]]  # (use, value) of partial plans, none worse than another in both
-
-
-class _Effort:
-    """Counts partial plans, and gives up on certificates that ask for too many."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def spend(self, count: int) -> None:
-        self.count += count
-        if self.count > MAX_LABELS:
-            raise OverflowError(f"more than {MAX_LABELS:,} partial plans would have to be followed")
-
-
-def _counterexample(
-    chains: list[Chain], price: Fraction, limit: Fraction, stated: Fraction
-) -> str | None:
-    """Look for a plan within the limit whose value is below `stated`; None if there is none."""
-    unit = SCALE * price.denominator
-    ceiling = stated * unit + price.numerator * SCALE * limit  # on value + price * use
-    cutoff = -((-ceiling.numerator) // ceiling.denominator)
-    completions = [_completions(chain, price) for chain in chains]
-    slack = cutoff - sum(least for least, _ in completions)
-    effort = _Effort()
-    try:
-        menus = [
-            (least, _ways(chain, after, price, least + slack, effort))
-            for chain, (least, after) in zip(chains, completions, strict=True)
-        ]
-        labels = _combined(menus, price, cutoff, effort)
-    except OverflowError as error:
-        return str(error)
-    for use, value in labels:
-        if Fraction(use, SCALE) <= limit and Fraction(value, SCALE) < stated:
-            return "a plan that may lie within the limit has a smaller objective"
-    return None
-
-
-def _ways(
-    chain: Chain, after: list[dict[int, int]], price: Fraction, ceiling: int, effort: _Effort
-) -> Labels:
-    """Return the ways through a chain whose priced value is below a ceiling."""
-    entering: Labels = [(0, 0)]
-    staying: dict[int, Labels] = {}
-    for nodes, rest in zip(chain.phases, after, strict=True):
-        leaving = {}
-        for k, node in nodes.items():
-            room = ceiling - rest[k]
-            extended = _extended(entering, node, chain.rescaling[k], price, room)
-            extended += _extended(staying.get(k, []), node, Node(0, 0), price, room)
-            if extended:
-                leaving[k] = _undominated(extended)
-                effort.spend(len(extended))
-        staying = leaving
-        entering = _undominated([label for part in leaving.values() for label in part])
-    return entering
-
-
-def _extended(labels: Labels, node: Node, switch: Node, price: Fraction, room: int) -> Labels:
-    """Append a node to each partial plan; keep those whose priced value stays below `room`."""
-    use, value = node.use + switch.use, node.value + switch.value
-    m, d = price.numerator, price.denominator
-    room -= value * d + m * use
-    return [(u + use, v + value) for u, v in labels if v * d + m * u < room]
-
-
-def _combined(
-    menus: list[tuple[int, Labels]], price: Fraction, cutoff: int, effort: _Effort
-) -> Labels:
-    """Return the plans that take one way from each menu and whose priced value is below a cutoff.
-
-    Each menu comes with its least priced value; the short ones come first.
-    """
-    m, d = price.numerator, price.denominator
-    rest = sum(least for least, _ in menus)
-    labels: Labels = [(0, 0)]
-    for least, ways in sorted(menus, key=lambda menu: len(menu[1])):
-        rest -= least
-        priced = sorted((v * d + m * u, u, v) for u, v in ways)
-        extended: Labels = []
-        for use, value in labels:
-            room = cutoff - rest - value * d - m * use
-            fitting = bisect_left(priced, (room,))
-            extended += [(use + u, value + v) for _, u, v in priced[:fitting]]
-        effort.spend(len(extended))
-        labels = _undominated(extended)
-    return labels
-
-
-def _undominated(labels: Labels) -> Labels:
-    if len(labels) == 1:
-        return labels
-    kept: Labels = []
-    for use, value in sorted(labels):
-        if not kept or value < kept[-1][1]:
-            kept.append((use, value))
-    return kept
+    return Fraction(least_total(instance, Weights(0, 1)), SCALE)
 
 
 # --- continuous widths ------------------------------------------------------------------------
