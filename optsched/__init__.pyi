@@ -1,4 +1,5 @@
 from . import boa as boa
+from . import choice as choice
 from . import cluster as cluster
 from .check import BrokenRule as BrokenRule
 from .check import Violation as Violation
@@ -15,6 +16,7 @@ from .instance import names as names
 from .instance import read as read
 from .instance import schema as schema
 from .instance import write as write
+from .memory import TooLarge as TooLarge
 from .problems import UnknownNameError as UnknownNameError
 from .result import Result as Result
 from .result import Status as Status

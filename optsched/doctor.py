@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.memory import available
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -26,6 +28,7 @@ KNOWN_BAD = {"highspy": {"1.14.0": "returns wrong optima", "1.13.0": "may return
 OPTIONAL = ("dask", "distributed", "ipywidgets", "jupyterlab", "pyarrow")
 GOLDEN = ("boa/hand", "pal/tiny", "eaco/paper-four")
 LEAST_FREE_MB = 100
+LEAST_MEMORY_MB = 500  # what small instances take by the formulations in Pyomo
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 RELATIVE = 1e-6
 
@@ -47,7 +50,7 @@ def doctor(cache: Path | None = None) -> list[Finding]:
     cache
         Folder of a cache whose free space is to be told; by default the current folder.
     """
-    found = [*packages(), *_platform(), *threads(), disk(cache)]
+    found = [*packages(), *_platform(), *threads(), memory(), disk(cache)]
     for name, test in _self_tests():
         found.append(_tested(name, test))
     return found
@@ -96,6 +99,12 @@ def threads() -> Iterator[Finding]:
 
     for pool in threadpool_info():
         yield Finding("threads", pool["internal_api"], f"{pool['num_threads']}")
+
+
+def memory() -> Finding:
+    """Return how much memory a solve may take."""
+    free = available() // 10**6
+    return Finding("memory", "free", f"{free:,} MB", is_fine=free >= LEAST_MEMORY_MB)
 
 
 def disk(folder: Path | None = None) -> Finding:

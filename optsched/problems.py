@@ -64,6 +64,10 @@ def _no_scale(instance: Any) -> float:
     return 0.0
 
 
+def _unknown(instance: Any, method: str) -> int | None:
+    return None
+
+
 def _value_by_value(instance: Any, path: str, values: Sequence[float]) -> None:
     return None
 
@@ -98,6 +102,9 @@ class Problem:
     plot
         (instance, plan, axes or None) -> the axes with a picture of the plan; None if the problem
         has no picture.
+    memory
+        (instance, name of a method) -> the bytes that a solve takes at its peak, from sizes alone;
+        None if that is not known.
     at_once
         (instance, path of a field, values) -> the least objective at every value, or why there is
         none; None if it has to be solved value by value.
@@ -123,6 +130,7 @@ class Problem:
     decisions: Callable[[Any, Any], list[dict[str, str]]]
     gap_scale: Callable[[Any], float] = _no_scale
     plot: Callable[[Any, Any, Axes | None], Axes] | None = None
+    memory: Callable[[Any, str], int | None] = _unknown
     at_once: Callable[[Any, str, Sequence[float]], list[float | str] | None] = _value_by_value
 
     def method(self, name: str) -> Method:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from optsched.check import closed, relative_gap
+from optsched.memory import must_fit
 from optsched.problems import problem
 from optsched.result import Result, Status, versions
 
@@ -112,6 +113,7 @@ def solve(
     threads: int = 1,
     start: Result | None = None,
     executor: Executor | None = None,
+    memory_gib: float | None = None,
 ) -> Result:
     """Solve an instance.
 
@@ -133,6 +135,8 @@ def solve(
     executor
         Takes the pieces of a method that parts its work, such as `pods` of PAL; by default they
         are worked one after the other.
+    memory_gib
+        GiB that may be taken; by default what the machine, or the process' control group, has free.
 
     Returns
     -------
@@ -145,13 +149,16 @@ def solve(
         If there is no such method.
     ValueError
         If an option is out of range, or the method cannot treat such an instance.
+    TooLarge
+        If the method needs more memory than that, before it begins; with one that fits.
     SolverDisagreement
         If a bound contradicts a plan.
     """
-    _check_options(time_limit_s, gap, seed, threads)
+    _check_options(time_limit_s, gap, seed, threads, memory_gib)
     room = problem(instance.problem)
     chosen = room.methods[0] if method is None else room.method(method)
     _check_start(start, instance, chosen)
+    must_fit(instance, chosen, memory_gib)
     search = Search(instance, time_limit_s, gap, seed, threads, start, executor)
     message, infeasible = "", False
     try:
@@ -214,7 +221,9 @@ def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
     return certificate
 
 
-def _check_options(time_limit_s: float | None, gap: float, seed: int, threads: int) -> None:
+def _check_options(
+    time_limit_s: float | None, gap: float, seed: int, threads: int, memory_gib: float | None
+) -> None:
     if time_limit_s is not None and not time_limit_s >= 0:
         raise ValueError(f"the time limit must be at least 0 s, not {time_limit_s!r}")
     if not 0 <= gap < 1:
@@ -225,6 +234,8 @@ def _check_options(time_limit_s: float | None, gap: float, seed: int, threads: i
         raise ValueError(f"the seed must be in [0, 2**31), not {seed!r}")
     if not 1 <= threads <= 1024:
         raise ValueError(f"the number of threads must be in [1, 1024], not {threads!r}")
+    if memory_gib is not None and not memory_gib > 0:
+        raise ValueError(f"the memory must be more than 0 GiB, not {memory_gib!r}")
 
 
 def _check_start(start: Result | None, instance: Instance, method: Method) -> None:

@@ -31,11 +31,12 @@ def test_all_is_well_here(found):
 
 def test_what_is_looked_at(found):
     topics = dict.fromkeys(finding.topic for finding in found)
-    assert list(topics) == ["versions", "platform", "threads", "disk", "self-test"]
+    assert list(topics) == ["versions", "platform", "threads", "memory", "disk", "self-test"]
     named = by_name(found)
     assert named["optsched"].text == optsched.result.versions()["optsched"]
     assert {"highspy", "numpy", "pyomo", "scipy", "processors", "cache"} <= set(named)
     assert re.fullmatch(r"[0-9,]+ MB free", named["cache"].text)
+    assert re.fullmatch(r"[0-9,]+ MB", named["free"].text)
 
 
 def test_known_optima_are_found_by_both_methods_and_proven(found):

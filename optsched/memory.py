@@ -1,0 +1,99 @@
+"""Memory: what a machine has free, and methods that would need more, refused before they begin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optsched.problems import problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from optsched.instance import Instance
+    from optsched.problems import Method
+
+GIB = 2**30
+CGROUPS = (  # limit and use of a control group, version 2 and 1, and what its use consists of
+    (
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory.current",
+        "/sys/fs/cgroup/memory.stat",
+    ),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+    ),
+)
+CACHED = ("inactive_file", "total_inactive_file")  # counts as use, but is given up when asked for
+
+
+class TooLarge(ValueError):
+    """A method needs more memory than there is for an instance; it was not begun."""
+
+
+def available() -> int:
+    """Return how many bytes this process may still take: of the machine, or its control group."""
+    import psutil
+
+    return min([int(psutil.virtual_memory().available), *_left_to_group()])
+
+
+def _left_to_group() -> Iterator[int]:
+    for paths in CGROUPS:
+        try:
+            most, used, parts = (Path(path).read_text().strip() for path in paths)
+        except OSError:
+            continue
+        if most.isdecimal() and used.isdecimal():  # no limit is "max" in version 2
+            shares = dict(line.split() for line in parts.splitlines())
+            cached = max(int(shares.get(name, 0)) for name in CACHED)
+            yield max(0, int(most) - int(used) + cached)
+
+
+def must_fit(instance: Instance, method: Method, memory_gib: float | None) -> None:
+    """Refuse a method whose estimate exceeds the memory, before anything is built.
+
+    Parameters
+    ----------
+    memory_gib
+        GiB that it may take; by default what is free.
+
+    Raises
+    ------
+    TooLarge
+        With the estimate, and a method that fits, if there is one.
+    """
+    room = problem(instance.problem)
+    needed = room.memory(instance, method.name)
+    if needed is None:
+        return
+    given = available() if memory_gib is None else memory_gib * GIB
+    if needed <= given:
+        return
+    raise TooLarge(
+        f"{instance.name}: method '{method.name}' needs about {_gib(needed)}, "
+        f"but {_gib(given)} are {'free' if memory_gib is None else 'given'}; "
+        + _what_fits(instance, method, given)
+    )
+
+
+def _what_fits(instance: Instance, method: Method, given: float) -> str:
+    """Return in words the first other method that fits, or that there is none."""
+    room = problem(instance.problem)
+    others = [other for other in room.methods if other.name != method.name]
+    needs = {other.name: room.memory(instance, other.name) for other in others}
+    known = {name: need for name, need in needs.items() if need is not None}
+    for name, need in known.items():
+        if need <= given:
+            return f"method '{name}' needs about {_gib(need)}"
+    if not known:
+        return "no other method is known to fit"
+    least = min(known, key=known.__getitem__)
+    return f"no method fits: '{least}' needs least, about {_gib(known[least])}"
+
+
+def _gib(count: float) -> str:
+    gib = count / GIB
+    return f"{gib:,.0f} GiB" if gib >= 10 else f"{gib:.1f} GiB" if gib >= 0.1 else "0.1 GiB"

@@ -1,0 +1,211 @@
+"""Memory: estimates, what is free, and methods that are refused before they begin."""
+
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+from typer.testing import CliRunner
+
+import optsched
+from eaco_strategies import small_instance as small_eaco
+from optsched import memory
+from optsched.cli import app
+from optsched.eaco import groups, large
+from optsched.eaco import memory as eaco_memory
+from optsched.eaco.columns import columns
+from optsched.pal import hurry, kinds, kinds_packing, pods
+from optsched.pal import memory as pal_memory
+from optsched.problems import problem
+from optsched.solve import Search
+from pal_strategies import small_instance
+
+MIB = 2**20
+EVERY = [(name, m.name) for name in optsched.names() for m in problem(name.split("/")[0]).methods]
+
+
+def needed(instance, method):
+    return problem(instance.problem).memory(instance, method)
+
+
+def cluster(nodes, distinct=True):
+    """Nodes of 8 GPUs, and a job for each; all GPUs of slowdowns of their own, or all alike."""
+    slowdown = {"A": [1 + n / 1e5 * distinct for n in range(8 * nodes)]}
+    return small_instance({f"n{n}": 8 for n in range(nodes)}, slowdown, [4] * nodes)
+
+
+# --- estimates --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY)
+def test_bundled_instances_need_little(name, method):
+    instance = optsched.read(name)
+    bytes_ = needed(instance, method)
+    if getattr(instance, "widths", "") == "continuous":
+        assert bytes_ is None
+    else:
+        assert MIB < bytes_ < 1024 * MIB
+
+
+@pytest.mark.parametrize("method", [method.name for method in problem("pal").methods])
+def test_larger_clusters_need_more(method):
+    found = [needed(cluster(nodes), method) for nodes in (4, 8, 16, 32)]
+    assert found == sorted(set(found))
+
+
+def test_more_widths_and_rescaling_need_more():
+    hand = optsched.read("boa/cbd-85")
+    free, mixed = (
+        hand.changed({k: v}) for k, v in (("classes.*.rescale_s", 0), ("widths", "mixed"))
+    )
+    assert needed(free, "milp") < needed(hand, "milp")
+    assert needed(mixed, "exact") < needed(hand, "exact") < needed(hand, "milp")
+
+
+@pytest.mark.parametrize("name", optsched.names("eaco"))
+def test_groups_are_counted_without_listing_them(name):
+    instance = optsched.read(name)
+    listed = len(columns(instance, groups.job_classes(instance)).cost)
+    counted = eaco_memory.groups(instance)
+    assert 0.9 * listed <= counted <= 1.3 * max(listed, 4_000)  # few need not be looked at
+
+
+def test_jobs_that_are_equal_count_once_unless_the_formulation_tells_them_apart():
+    alike = small_eaco(["a"] * 60, max_jobs_per_gpu=3)
+    assert eaco_memory.classes(alike.jobs) == len(groups.job_classes(alike)) == 1
+    assert eaco_memory.groups(alike) == 3
+    assert eaco_memory.groups(alike, len) > 30_000
+
+
+def test_estimates_go_the_ways_that_methods_go():
+    assert pal_memory.LARGE == pods.LARGE == hurry.LARGE == kinds.LARGE
+    for name in ("MOST_KINDS", "MOST_TYPES", "MOST_WIDE"):
+        assert getattr(pal_memory, name) == getattr(kinds, name)
+    assert (pal_memory.POD_GPUS, pal_memory.POD_GANGS) == (pods.POD_GPUS, pods.GANGS)
+    assert pal_memory.MOST_IN_NODE == kinds_packing.MOST_GPUS
+    assert eaco_memory.MOST_JOBS == large.MOST_LISTED
+    assert eaco_memory.MOST_GROUPS == groups.MOST_GROUPS
+    assert eaco_memory.MOST_PAIRED == 20 * groups.MOST_GROUPS
+    nodes = pal_memory.LARGE // 8
+    for distinct, method in ((True, "pods"), (False, "kinds")):
+        instance = cluster(nodes + 1, distinct)
+        assert (kinds.few_kinds(instance, Search(instance)) is None) == distinct
+        assert needed(instance, "exact") == needed(instance, method)
+    assert needed(cluster(nodes), "exact") > needed(cluster(nodes + 1, False), "exact")
+
+
+@pytest.mark.parametrize("method", ["exact", "milp", "pods", "pal-greedy"])
+def test_an_estimate_builds_next_to_nothing(method):
+    """While it counts, it takes a small part of what it says that the method will take."""
+    instance = cluster(256)
+    needed(instance, method)
+    tracemalloc.start()
+    bytes_ = needed(instance, method)
+    assert tracemalloc.get_traced_memory()[1] < 0.01 * bytes_
+    tracemalloc.stop()
+
+
+# --- what is free -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "use", "stat", "free"),
+    [
+        ("1000", "400", "anon 400\ninactive_file 0", 600),
+        ("1000", "900", "anon 400\ninactive_file 500", 600),
+        ("1000", "900", "inactive_file 100\ntotal_inactive_file 500", 600),
+        ("1000", "2000", "", 0),
+        ("max", "400", "", None),
+        ("", "", "", None),
+    ],
+)
+def test_the_least_of_machine_and_control_group_is_free(
+    limit, use, stat, free, tmp_path, monkeypatch
+):
+    paths = [tmp_path / name for name in ("limit", "use", "stat")]
+    for path, text in zip(paths, (limit, use, stat), strict=True):
+        path.write_text(f"{text}\n")
+    missing = [tmp_path / "none"] * 3
+    monkeypatch.setattr(memory, "CGROUPS", [missing, paths])
+    found = memory.available()
+    assert found == free if free is not None else found > 1000
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def test_the_message_has_the_estimate_and_a_method_that_fits():
+    with pytest.raises(optsched.TooLarge) as caught:
+        optsched.solve(optsched.read("pal/racks-256"), "milp", memory_gib=0.1)
+    text = "pal/racks-256: method 'milp' needs about 0.4 GiB, but 0.1 GiB are given; "
+    assert str(caught.value) == text + "method 'exact' needs about 0.1 GiB"
+    assert isinstance(caught.value, ValueError)
+
+
+def test_the_method_that_is_named_fits():
+    result = optsched.solve(optsched.read("pal/racks-256"), "exact", gap=0.02, memory_gib=0.1)
+    assert result.status == "optimal"
+
+
+def test_if_none_fits_the_message_says_so():
+    with pytest.raises(
+        optsched.TooLarge, match=r"no method fits: 'kinds' needs least, about 0\.1 GiB$"
+    ):
+        optsched.solve(optsched.read("pal/sia-64"), memory_gib=1e-3)
+
+
+def test_large_estimates_are_in_whole_gib():
+    with pytest.raises(optsched.TooLarge, match=r"needs about [1-9][0-9,]+ GiB, but 4\.0 GiB"):
+        optsched.solve(cluster(256), "milp", memory_gib=4)
+
+
+def test_by_default_what_is_free_is_given(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 50 * MIB)
+    with pytest.raises(optsched.TooLarge, match=r"'milp' needs about .* are free; method 'exact'"):
+        optsched.solve(optsched.read("boa/hand"), "milp")
+    assert optsched.solve(optsched.read("boa/hand")).status == "optimal"
+
+
+@pytest.mark.parametrize("given", [0, -1, float("nan")])
+def test_memory_must_be_positive(given):
+    with pytest.raises(ValueError, match="the memory must be more than 0 GiB, not"):
+        optsched.solve(optsched.read("boa/hand"), memory_gib=given)
+
+
+def test_the_command_line_ends_with_bad_input():
+    line = ["solve", "eaco/quads-60", "--method", "milp", "--memory", "0.3"]
+    outcome = CliRunner().invoke(app, line)
+    assert outcome.exit_code == 2
+    assert "'milp' needs about" in outcome.stderr
+    assert "but 0.3 GiB are given; method 'exact' needs about 0.1 GiB" in outcome.stderr
+    assert outcome.stdout == ""
+
+
+def test_comparisons_leave_out_what_does_not_fit(monkeypatch):
+    room = problem("boa")
+    monkeypatch.setitem(room.__dict__, "memory", lambda _, name: 2**30 * (name == "marginal"))
+    outcome = CliRunner().invoke(app, ["solve", "boa/hand", "--memory", "0.5"])
+    assert outcome.exit_code == 0
+    assert "compared only so far: boa/hand: method 'marginal' needs about 1.0 GiB" in outcome.stderr
+    assert "equal-share" in outcome.stdout
+    assert "pollux-like" not in outcome.stdout
+
+
+@pytest.mark.parametrize("name", ["boa/cbd-85", "pal/racks-256", "eaco/quads-60"])
+def test_nothing_is_built_before_a_refusal(name):
+    """Neither a solver nor Pyomo is imported, nor any module that builds what they solve."""
+    code = f"""
+import sys, optsched
+instance = optsched.read({name!r})
+for method in ("exact", "milp"):
+    try:
+        optsched.solve(instance, method, memory_gib=1e-4)
+    except optsched.TooLarge:
+        continue
+    raise AssertionError(method)
+room = {name.split("/")[0]!r}
+built = {{"highspy", "pyomo", *(f"optsched.{{room}}.{{m}}" for m in ("exact", "milp", "arrays"))}}
+assert not built & set(sys.modules), built & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
