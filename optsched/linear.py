@@ -13,21 +13,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from highspy import HighsBasisStatus
-from scipy.sparse import csc_array
+from highspy import HighsBasis, HighsBasisStatus
 
 from optsched import highs
 
 if TYPE_CHECKING:
     import highspy
     from numpy.typing import NDArray
+    from scipy.sparse import csc_array
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    Bools = NDArray[np.bool_]
 
 
 NO_LIMIT = 2**31 - 1
-BASIC = HighsBasisStatus.kBasic
+BASIC, LOWER, UPPER = HighsBasisStatus.kBasic, HighsBasisStatus.kLower, HighsBasisStatus.kUpper
 
 
 class Solved(NamedTuple):
@@ -91,8 +92,9 @@ class LinearProgram:
         A lower bound on it may be missed at the penalty per unit, by a column of its own.
         """
         row = self.add_row(columns, np.ones(len(columns)) if coefficients is None else coefficients)
-        miss = csc_array((np.ones(1), ([row], [0])), shape=(self.rows, 1))
-        self.add_columns(np.array([penalty]), miss)
+        at = np.array([row], dtype=np.int32)
+        self._highs.addCol(penalty * self._cost_scale, 0.0, np.inf, 1, at, np.ones(1))
+        self.columns += 1
         return row
 
     def drop_loose_rows(self, rows: Indices) -> Indices:
@@ -143,9 +145,38 @@ class LinearProgram:
         """Change the bounds of a row."""
         self._highs.changeRowBounds(row, lower, upper)
 
+    def cost_columns(self, columns: Indices, cost: Floats) -> None:
+        """Change the costs of columns."""
+        scaled = cost * self._cost_scale
+        self._highs.changeColsCost(len(columns), columns.astype(np.int32), scaled)
+
+    def start_from(self, columns: Bools, rows: Bools) -> None:
+        """Let the next solve begin where these columns and rows are basic, the others at a bound.
+
+        It need not be a basis: HiGHS makes one of it. The bound of a row is its upper one.
+        """
+        basis = HighsBasis()
+        basis.alien = True
+        basis.col_status = [BASIC if is_basic else LOWER for is_basic in columns.tolist()]
+        basis.row_status = [BASIC if is_basic else UPPER for is_basic in rows.tolist()]
+        self._highs.setBasis(basis)
+
+    def basic(self) -> tuple[Bools, Bools]:
+        """Return which columns and rows are basic in the last solve."""
+        basis = self._highs.getBasis()
+        return (
+            np.array([status == BASIC for status in basis.col_status], dtype=np.bool_),
+            np.array([status == BASIC for status in basis.row_status], dtype=np.bool_),
+        )
+
     def basis(self) -> highspy.HighsBasis:
         """Return the basis of the last solve, to `probe` from."""
         return self._highs.getBasis()
+
+    def begin_from(self, basis: highspy.HighsBasis) -> None:
+        """Start the next solve from a basis of another program, if it is as large as this one."""
+        if (len(basis.row_status), len(basis.col_status)) == (self.rows, self.columns):
+            self._highs.setBasis(basis)
 
     def probe(self, basis: highspy.HighsBasis, steps: int) -> float:
         """Return what the objective comes to in some steps of the dual simplex method."""

@@ -207,7 +207,7 @@ def least_mean_jct(record, gpu_us):
         "boa:budget=3,placement=best-fit", "boa-budgeted:budget=2,eta=1",
         "one-width-per-class:budget=2", "fixed-width:k=2", "fixed-width:k=9",
         "efficiency-threshold:theta=0.6", "equi:gpus=4", "fifo-requested:gpus=6", "srpt-k:gpus=4",
-        "srpt-k:gpus=4,knee=0.2", "marginal-greedy:gpus=4", "pollux:gpus=4",
+        "srpt-k:gpus=4,knee=0.2", "marginal-greedy:gpus=4", "pollux:gpus=4", "sia:gpus=4",
     ],
 )  # fmt: skip
 def test_no_policy_beats_the_bound_at_its_own_cost(policy):
@@ -360,7 +360,8 @@ def test_failed_jobs_come_back():
     world, _ = small((0.0, 1.0))
     columns = {"submit_s": [0.0], "gpus": [1], "run_s": [40.0], "model": ["m"]}
     trace = trace_of("t", "", columns | {"failures": [[Failure("gpu", 5 * US)]]})
-    for policy in ("fixed-width:k=2", "boa:budget=4,rates=history", "equi:gpus=4", "pollux:gpus=4"):
+    elastic = ("fixed-width:k=2", "boa:budget=4,rates=history", "equi:gpus=4")
+    for policy in (*elastic, "pollux:gpus=4", "sia:gpus=4"):
         record = rollout(world, policy, trace=trace).record
         assert record.jobs.failures[0] == 1
         assert record.jobs.outcome[0] == 0
@@ -371,7 +372,15 @@ def test_failed_jobs_come_back():
 
 @pytest.mark.parametrize(
     "policy",
-    ["equi", "fifo-requested", "srpt-k", "marginal-greedy", "pollux", "pollux:placement=pal"],
+    [
+        "equi",
+        "fifo-requested",
+        "srpt-k",
+        "marginal-greedy",
+        "pollux",
+        "pollux:placement=pal",
+        "sia",
+    ],
 )
 def test_never_more_than_the_gpus_that_are_rented(policy):
     world = stream(jobs=120, nodes=16, epoch_s=0.5, budget_gpus=5.9, rented={"provision_s": 1.0})
@@ -440,7 +449,7 @@ def test_placements_keep_widths_but_not_gpus():
     [
         "boa:widths=mixed", "boa:rates=history,placement=pal", "boa-budgeted:sizes=estimates",
         "efficiency-threshold", "fixed-width", "equi", "marginal-greedy", "srpt-k", "pollux",
-        "pollux-autoscaling:rounds=2",
+        "pollux-autoscaling:rounds=2", "sia",
     ],
 )  # fmt: skip
 def test_a_rollout_goes_on_from_a_pickle(policy):
@@ -478,6 +487,10 @@ def test_the_bundled_cloud():
         ("equi:gpus=0", "gpus must be from 1 to 400"),
         ("srpt-k:knee=-1", "knee must be at least 0"),
         ("pollux:low=0.9", "expected 0 < low < high"),
+        ("sia:power=0.5", "power must be below 0, not 0.5"),
+        ("sia:wait=0", "wait must be above 0, not 0"),
+        ("sia:restart_s=-1", "restart_s must be above 0, not -1"),
+        ("sia:gap=2", r"the gap must be in \[0, 1\), not 2"),
         ("boa-budgeted:budget=2,eta=2", "eta must be from 0 to 1"),
         ("boa-budgeted:budget=2,sizes=all", "sizes must be 'mean' or 'estimates'"),
         ("boa:bugdet=3", "there is no option 'bugdet'"),

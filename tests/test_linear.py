@@ -52,3 +52,17 @@ def test_an_elastic_row_is_missed_at_the_penalty_unless_that_is_forbidden(cheape
     assert cheapest.solve() is None
     cheapest.bound_columns(miss, np.inf)
     assert cheapest.solve().objective == pytest.approx(9 + 0.5 * PENALTY)
+
+
+def test_costs_change(cheapest):
+    cheapest.cost_columns(np.array([1]), np.array([1.0]))
+    assert cheapest.solve().objective == pytest.approx(4)
+
+
+@pytest.mark.parametrize("columns", [[True, False], [False, True], [True, True], [False, False]])
+def test_any_start_ends_at_the_optimum_and_says_what_is_basic(cheapest, columns):
+    """Also from what is no basis: of one row one thing is basic."""
+    cheapest.start_from(np.array(columns), np.array([False]))
+    assert cheapest.solve().objective == pytest.approx(9)
+    basic, rows = cheapest.basic()
+    assert (basic.tolist(), rows.tolist()) == ([False, True], [False])

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.problems import UnknownNameError
+from optsched.rollout.engine import Engine
+from optsched.rollout.jobs import jobs_of
 from optsched.rollout.policies.batch import Batch, World
 from optsched.rollout.policies.pal_exact import Exact
+from optsched.rollout.read import read_scenario
 from optsched.rollout.registry import make
 from pal_oracles import bitmask_optimum
 from rollout_stub import StubView, scenario
@@ -266,6 +269,75 @@ def test_equal_jobs_do_not_exchange_gpus():
     batch = Batch(view, base, [0, 1, 2], held, base.usable(view.ready))
     gpus = [tuple(row.tolist()) for row in placement.place(batch).gpus.values()]
     assert gpus[1:] == [(1,), (0,)]
+
+
+def test_a_round_begins_with_what_the_last_one_left():
+    """With an equal job for one that ends, plan and prices of the last round are enough."""
+    world = varied([1.0, 1.1, 1.2, 1.3, 2.0, 2.1, 2.2, 2.3], width=4)
+    view, policy = StubView(world), make("pal", world)
+    for _ in range(5):
+        view.submit(1, model="slow")
+    (cold,) = view.step(policy).solves
+    assert (cold.status, cold.is_warm) == ("optimal", False)
+    view.finish(4)
+    view.submit(1, model="slow")
+    resumed = pickle.loads(pickle.dumps(policy))
+    for chosen in (policy, resumed):
+        (warm,) = chosen.decide(view).solves
+        assert (warm.status, warm.is_warm) == ("optimal", True)
+        assert warm.bound <= warm.objective <= cold.objective * (1 + 1e-3)
+    afresh = make("pal:gap=1e-6", world).decide(view).solves[0]
+    assert warm.bound <= afresh.objective <= warm.objective * (1 + 1e-9)
+    assert warm.objective <= afresh.objective * (1 + 1e-3)
+
+
+@given(data=st.data())
+@law(60)
+def test_warm_rounds_are_as_good_as_cold_ones(data):
+    """Jobs come, end and fail, and nodes too; a pickled policy decides the same."""
+    slow = data.draw(st.lists(st.sampled_from([1.0, 1.1, 1.5, 3.0]), min_size=8, max_size=8))
+    world = varied(slow, costs={"restore_s": data.draw(st.sampled_from([0, 30]))})
+    weights = data.draw(st.sampled_from(["equal", "remaining"]))
+    view, policy = StubView(world), make(f"pal:gap=1e-6,work=1000000,weights={weights}", world)
+    for _ in range(data.draw(st.integers(2, 4))):
+        for job in view.running.tolist():
+            fate = data.draw(st.sampled_from(["runs", "runs", "ends", "fails"]))
+            if fate != "runs":
+                (view.finish if fate == "ends" else view.fail)(job)
+        for size in data.draw(st.lists(st.sampled_from([1, 1, 2, 3]), max_size=2)):
+            left = data.draw(st.sampled_from([50.0, 900.0]))
+            view.submit(size, model=data.draw(st.sampled_from(["slow", "calm"])), remaining_s=left)
+        busy = {view.cluster.node_of[gpu] for gpus in view.held.values() for gpu in gpus}
+        view.ready = [node in busy or data.draw(st.booleans()) for node in range(4)]
+        view.wait(360)
+        resumed, cold = (pickle.loads(pickle.dumps(policy)) for _ in range(2))
+        cold.placement._last = None
+        afresh, other, decision = cold.decide(view), resumed.decide(view), view.step(policy)
+        assert (other.place, other.stop) == (decision.place, decision.stop)
+        for solve, reference in zip(decision.solves, afresh.solves, strict=True):
+            assert solve.status == reference.status == "optimal"
+            assert solve.objective == pytest.approx(reference.objective, rel=3e-6)
+            assert solve.bound <= min(solve.objective, reference.objective * (1 + 1e-9))
+
+
+def test_a_rollout_of_warm_rounds_goes_on_from_pickles():
+    world = read_scenario("pal-64-persistent").changed({"trace.jobs": 40})
+    trace = jobs_of(world)
+    whole = Engine(world, trace, make("pal", world), seed=0).run()
+    engine, steps = Engine(world, trace, make("pal", world), seed=0), 0
+    while engine.step():
+        steps += 1
+        if steps % 7 == 0:
+            engine = pickle.loads(pickle.dumps(engine))
+    record = engine.record()
+    assert (record.jobs.end_us == whole.jobs.end_us).all()
+    solves, others = (
+        [(solve.objective, solve.bound, solve.is_warm) for e in log.epochs for solve in e.solves]
+        for log in (record, whole)
+    )
+    assert solves == others
+    assert 0 < sum(is_warm for _, _, is_warm in solves) < len(solves)
+    assert all(bound <= objective for objective, bound, _ in solves)
 
 
 # --- laws -----------------------------------------------------------------------------------------

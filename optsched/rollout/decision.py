@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class SolveRecord:
     """One call of a solver inside a decision; `seconds` never influences anything.
 
-    `fallback`: nothing better than the greedy plan was found, nor was that one proven.
+    `fallback`: nothing better than the greedy plan was found, nor was that one proven. `is_warm`:
+    what the last call left was enough, and no program was solved.
     """
 
     status: str
@@ -23,6 +24,7 @@ class SolveRecord:
     bound: float
     seconds: float
     fallback: bool = False
+    is_warm: bool = False
 
     @property
     def gap(self) -> float:

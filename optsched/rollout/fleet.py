@@ -39,19 +39,18 @@ class Fleet:
         starting, then those without jobs, from the highest number down; nodes with jobs stay.
         """
         status = self.state.node_state
-        for node in range(len(status)):
-            if self.rented >= wanted:
-                break
-            if status[node] == OFF:
-                self._set(node, STARTING)
-                self.events.add(now + self.provision_us, NODE, node)
+        node = status.find(OFF)
+        while self.rented < wanted and node >= 0:
+            self._set(node, STARTING)
+            self.events.add(now + self.provision_us, NODE, node)
+            node = status.find(OFF, node)
         for kind in (STARTING, READY):
-            for node in reversed(range(len(status))):
-                if self.rented <= wanted:
-                    return
-                if status[node] == kind and self._is_empty(node):
+            node = status.rfind(kind)
+            while self.rented > wanted and node >= 0:
+                if self._is_empty(node):
                     self._set(node, OFF)
                     self.events.forget_node(node)
+                node = status.rfind(kind, 0, node)
 
     def make_ready(self, node: int) -> None:
         """Let a node that was starting be used from now on."""

@@ -80,7 +80,7 @@ class LiveView:
     @property
     def ready(self) -> Sequence[bool]:
         """Whether each node can be used now."""
-        return [status == READY for status in self._state.node_state]
+        return self._state.ready
 
     @property
     def rented(self) -> int:

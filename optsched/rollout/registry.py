@@ -183,6 +183,12 @@ ENTRIES: tuple[Entry, ...] = (
         _POLICIES + "pollux:pollux_autoscaling",
     ),
     Entry(
+        "sia",
+        "so many GPUs, a configuration for every job by Sia's integer program, round after round",
+        "Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py",
+        _POLICIES + "sia:sia",
+    ),
+    Entry(
         "eaco",
         "sharing at least energy, by the exact method, with moves",
         _EACO,

@@ -42,8 +42,8 @@ class State:
         By job: failures so far; running time since the last, and since the last checkpoint.
     jobs_on
         By GPU, the jobs on it in the order in which they came.
-    free_of, node_state
-        By node: GPUs without jobs, and OFF, STARTING or READY.
+    free_of, node_state, ready
+        By node: GPUs without jobs, and OFF, STARTING or READY, and whether it is READY.
     waiting, running
         The jobs in the queue, and those on GPUs (in a trial too); sort them before anything
         depends on their order.
@@ -80,7 +80,8 @@ class State:
     def _start_nodes(self, scenario: Scenario, cluster: Cluster) -> None:
         rented = scenario.rented
         first = cluster.nodes if rented is None else min(rented.at_start, cluster.nodes)
-        self.node_state = [READY] * first + [OFF] * (cluster.nodes - first)
+        self.node_state = bytearray([READY] * first + [OFF] * (cluster.nodes - first))
+        self.ready = tuple(status == READY for status in self.node_state)
         self.free_of = list(cluster.size)
         self.busy_gpus = 0
         self.ready_gpus = self.paid_gpus = sum(cluster.size[:first])
@@ -139,3 +140,5 @@ class State:
         self.ready_gpus += size * ((status == READY) - (old == READY))
         self.paid_gpus += size * ((status != OFF) - (old != OFF))
         self.node_state[node] = status
+        if READY in (old, status):
+            self.ready = (*self.ready[:node], status == READY, *self.ready[node + 1 :])

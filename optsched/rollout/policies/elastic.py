@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import insort
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from optsched.rollout.view import View
 
 
-class Elastic:
+class Elastic(ABC):
     """Every job gets the width that its phase wants, and nodes are rented for them all.
 
     A job that waits starts with what is free, if not all that it wants is, and grows to what it
@@ -54,9 +55,9 @@ class Elastic:
 
     # --- what the widths are ------------------------------------------------------------------
 
+    @abstractmethod
     def width(self, view: View, job: int) -> int:
         """Return the width that a job wants in its phase, one of `curve`."""
-        raise NotImplementedError
 
     def refresh(self, view: View) -> list[SolveRecord]:
         """Bring what the widths follow from up to date; return the calls of solvers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from optsched.problems import UnknownNameError
@@ -10,7 +11,7 @@ from optsched.rollout.cluster import Cluster
 from optsched.rollout.policies.nodes import ALL, FreeNodes, members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
@@ -44,6 +45,7 @@ class Holdings:
         self.usable = ALL
         self.ready_nodes = self.cluster.nodes
         self._is_rented = scenario.rented is not None
+        self._ready: Sequence[bool] | None = None
         self._upto = [0]
         masks: dict[int, int] = {}
         for node, size in enumerate(self.cluster.size):
@@ -56,7 +58,10 @@ class Holdings:
         if not self._is_rented:
             return
         ready = view.ready
-        self.usable = sum(1 << node for node, is_ready in enumerate(ready) if is_ready)
+        if ready is self._ready:
+            return
+        self._ready = ready if isinstance(ready, tuple) else None
+        self.usable = sum(map((1).__lshift__, compress(range(len(ready)), ready)))
         self.ready_nodes = sum(ready)
 
     @property

@@ -50,20 +50,31 @@ class FreeNodes:
 
     def take(self, gpus: Sequence[int]) -> None:
         """Mark free GPUs as in use."""
-        for gpu in gpus:
-            node = self.node_of[gpu]
-            self._free[node] -= 1 << (gpu - self.first[node])
-            self._count(node, -1)
+        for node, mask in self._by_node(gpus):
+            self._free[node] -= mask
+            self._count(node, -mask.bit_count())
         self.total -= len(gpus)
 
     def release(self, gpus: Sequence[int]) -> None:
         """Mark GPUs in use as free."""
-        for gpu in gpus:
-            node = self.node_of[gpu]
-            self._free[node] += 1 << (gpu - self.first[node])
-            self._count(node, 1)
+        for node, mask in self._by_node(gpus):
+            self._free[node] += mask
+            self._count(node, mask.bit_count())
         self.total += len(gpus)
         self.released += 1
+
+    def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
+        """Return which GPUs of which node they are, for every run of GPUs of one node."""
+        found, node, mask = [], -1, 0
+        for gpu in gpus:
+            if self.node_of[gpu] != node:
+                if mask:
+                    found.append((node, mask))
+                node, mask = self.node_of[gpu], 0
+            mask += 1 << (gpu - self.first[node])
+        if mask:
+            found.append((node, mask))
+        return found
 
     def _count(self, node: int, change: int) -> None:
         count = self.count[node]

@@ -14,9 +14,11 @@ from optsched.cluster import binning
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Domain, Topology
 from optsched.pal import variability
-from optsched.pal.exact import Prover
 from optsched.pal.instance import Job, PalInstance
 from optsched.pal.plan import PalPlan
+from optsched.pal.prover import Prover
+from optsched.pal.warm import Left
+from optsched.result import Result, Status
 from optsched.rollout.decision import SolveRecord
 from optsched.rollout.policies.batch import Placed
 from optsched.solve import Search
@@ -24,6 +26,8 @@ from optsched.solve import Search
 if TYPE_CHECKING:
     from optsched.pal.cluster_state import Indices
     from optsched.pal.plan import PalCertificate
+    from optsched.pal.relaxation import Labels
+    from optsched.pal.tree import Tree
     from optsched.rollout.policies.batch import Batch, World
 
 STEP = 1.1  # remaining times are rounded to powers of it, so that like jobs stay alike
@@ -33,9 +37,12 @@ STEP = 1.1  # remaining times are rounded to powers of it, so that like jobs sta
 class Exact:
     """Place a batch at least total cost, by the room's exact method from PAL's greedy plan on.
 
+    What the last round left comes first: if its plan, carried over, is proven by its prices, that
+    is all; no linear program is solved.
+
     The cost of a job is its slowdown (weights "equal") or its remaining time x slowdown (weights
     "remaining"), and where moves cost, the seconds of a move: with equal weights a job counts for
-    one epoch. The tree has at most `work` / labels nodes, but 15 at least, so the plan does not
+    one epoch. The tree has at most `work` / labels nodes, but 7 at least, so the plan does not
     depend on the clock unless the time limit is hit. Jobs that hold their GPUs already are left
     alone if they are the same as in the last round: what was optimal still is.
     """
@@ -48,6 +55,7 @@ class Exact:
     settled: bool = field(default=True, init=False)
     sticky: bool = field(default=False, init=False)
     _frame: Frame | None = field(default=None, init=False, repr=False)
+    _last: tuple[Result, PalInstance, Left] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.weights not in ("equal", "remaining"):
@@ -62,30 +70,47 @@ class Exact:
             self._frame = Frame.of(batch.world)
         lengths = self._lengths(batch)
         instance = self._frame.instance(batch, lengths)
-        search = Search(instance, self.time_limit_s, self.gap, self.seed)
-        floor = self._floor(batch, instance, search)
-        bound = _bound(Prover(instance, search).prove(self.work))
+        search = Search(instance, self.time_limit_s, self.gap, self.seed, start=self._started())
+        prover = Planted(instance, search)
+        certificate, is_greedy = prover.resume(), False
+        if certificate is None:
+            is_greedy = self._offer_greedy(batch, instance, search)
+            greedy = search.objective
+            certificate = prover.prove(self.work)
+            is_greedy = is_greedy and search.objective == greedy
         assert isinstance(search.plan, PalPlan)
         assert search.objective is not None
+        bound = _bound(certificate)
         is_closed = closed(relative_gap(search.objective, bound), self.gap)
         record = SolveRecord(
             status="optimal" if is_closed else "feasible",
             objective=search.objective,
             bound=bound,
             seconds=time.perf_counter() - started,
-            fallback=search.objective >= floor and not is_closed,
+            fallback=is_greedy and not is_closed,
+            is_warm=not prover.trees,
         )
+        left = Left(prover.problem.gpus)
+        self._last = _result(instance, search, certificate), instance, left
         gpus = _unswapped(batch, lengths, self._frame.numbers(search.plan))
         return Placed(gpus, [record])
 
-    def _floor(self, batch: Batch, instance: PalInstance, search: Search) -> float:
-        """Offer PAL's greedy plan and the quick ones; return the cost of the best."""
+    def _started(self) -> Result | None:
+        """Return the result of the last round, with what a pickle leaves out of it."""
+        if self._last is None:
+            return None
+        result, instance, left = self._last
+        return result.of(instance, left)
+
+    def _offer_greedy(self, batch: Batch, instance: PalInstance, search: Search) -> bool:
+        """Offer PAL's greedy plan and the quick ones; tell whether one of them is now the best."""
+        before = search.objective
         scores = batch.world.scores(binning.kmeans_as_released)
         for plan in (variability.pal(instance, scores), variability.quick_start(instance)):
             if plan is not None:
                 search.offer(plan)
         assert search.objective is not None
-        return search.objective
+        return before is None or search.objective < before
 
     def _lengths(self, batch: Batch) -> list[float | None]:
         """Return the seconds for which each job counts; None if moves are free and all equal."""
@@ -96,6 +121,18 @@ class Exact:
             return [STEP**power for power in powers.tolist()]
         free = not (scenario.costs.restore_s or scenario.costs.checkpoint_s)
         return [None if free else scenario.epoch_s] * len(batch.jobs)
+
+
+class Planted(Prover):
+    """A prover that counts its trees: without one, no linear program was solved."""
+
+    least_nodes = 7
+    trees = 0
+
+    def tree(self, found: Labels) -> Tree | None:
+        """Return a tree with its root."""
+        self.trees += 1
+        return super().tree(found)
 
 
 @dataclass(frozen=True)
@@ -177,6 +214,22 @@ def _unswapped(
             gpus[n], gpus[other] = gpus[other], gpus[n]
             owner[gpus[n]], owner[gpus[other]] = n, other
     return {n: np.array(chosen, dtype=np.intp) for n, chosen in enumerate(gpus)}
+
+
+def _result(instance: PalInstance, search: Search, certificate: PalCertificate | None) -> Result:
+    """Return what the next round begins with; it is valid by construction."""
+    return Result.model_construct(
+        problem=instance.problem,
+        instance=instance.name,
+        method="exact",
+        status=Status.FEASIBLE,
+        objective=search.objective,
+        objective_unit="",
+        seconds=0.0,
+        plan=search.plan,
+        certificate=certificate,
+        versions={},
+    )
 
 
 def _bound(certificate: PalCertificate | None) -> float:

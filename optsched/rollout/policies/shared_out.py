@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from optsched.rollout.view import View
 
 
-class SharedOut:
+class SharedOut(ABC):
     """At every call each active job is given a width, 0 to wait; the sum is at most C.
 
     Parameters
@@ -41,9 +42,9 @@ class SharedOut:
         self.gpus = _capacity(scenario, gpus)
         self.active: dict[int, None] = {}
 
+    @abstractmethod
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs, given in the order of submission; those without one wait."""
-        raise NotImplementedError
 
     def decide(self, view: View) -> Decision:
         """Share out the GPUs that are ready."""

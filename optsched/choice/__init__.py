@@ -1,0 +1,5 @@
+"""The choice problem: every job takes one of its options, within capacities, round after round."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,266 @@
+"""The choice problem, round after round: every job takes one of its options, within capacities.
+
+Sia's round is one: an option is a GPU type and a number of GPUs, its cost a power of the goodput
+there (`sia_cost`), and one more option is to wait.
+
+>>> from optsched.choice import Choice, Round
+>>> wait = (1.1, [0.0, 0.0])
+>>> options = {"a": [wait, (1.0, [1.0, 0.0])], "b": [wait, (1.0, [1.0, 0.0]), (0.6, [0.0, 4.0])]}
+>>> chosen = Choice().decide(Round.of(options, capacity=[1.0, 4.0]))
+>>> chosen.plan.tolist(), round(chosen.objective, 6), chosen.status.value
+([1, 2], 1.6, 'optimal')
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.check import BrokenRule, Violation, closed, relative_gap
+from optsched.choice.proof import ChoiceCertificate, Prices, prove, violations
+from optsched.choice.round import Round
+from optsched.choice.search import Search, Start
+from optsched.result import Status
+from optsched.solve import SolverDisagreement
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from optsched.choice.round import Floats, Indices
+    from optsched.linear import Bools
+
+__all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify"]
+
+FEW = 400  # jobs of which a round needs no prices to begin with
+PART = 8
+MOST_NODES = 200
+
+
+class Chosen(NamedTuple):
+    """What was chosen in a round.
+
+    Attributes
+    ----------
+    plan
+        Shape (jobs,): the option of each job, by its place among its own; None without a plan.
+    objective
+        Its cost, recomputed from the plan.
+    bound
+        No plan costs less; None if there is no plan at all.
+    gap
+        (objective - bound) / |objective|, or / the largest cost if that is more.
+    status
+        "optimal" within the gap asked for, "feasible", "infeasible", or "error" if none was found.
+    certificate
+        What proves the bound, for `verify`.
+    programs
+        Linear programs that were solved.
+    """
+
+    plan: Indices | None
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    status: Status
+    certificate: ChoiceCertificate
+    programs: int
+
+
+class _Memory(NamedTuple):
+    """What a round leaves for the next one: prices, and of every job which options are basic."""
+
+    prices: Floats
+    places: dict[Hashable, list[int]]
+    loose: Bools
+
+
+class Choice:
+    """Chooses options for jobs, round after round, from what the last round left.
+
+    A round is a linear program that a basic solution leaves nearly whole: it splits no more jobs
+    than there are capacities. It is solved over few options, priced over all, beginning with the
+    last prices and basis; jobs may come and go, and costs and capacities change. Split jobs are
+    rounded; while the gap is open, cases are parted by an option of a split job.
+
+    Parameters
+    ----------
+    gap
+        Relative gap at which to stop.
+    most_nodes
+        Cases after which to stop; what is proven by then is stated.
+    seed
+        Seed of HiGHS.
+
+    Attributes
+    ----------
+    memory
+        What the last round left; None before the first one. It can be pickled.
+    """
+
+    def __init__(self, gap: float = 1e-4, most_nodes: int = MOST_NODES, seed: int = 0) -> None:
+        if not 0 <= gap < 1:
+            raise ValueError(f"the gap must be in [0, 1), not {gap!r}")
+        if not most_nodes >= 1:
+            raise ValueError(f"most_nodes must be at least 1, not {most_nodes!r}")
+        self.gap, self.most_nodes, self.seed = gap, most_nodes, seed
+        self.memory: _Memory | None = None
+
+    def decide(self, found: Round) -> Chosen:
+        """Return the best options found, and the proof of how good they are.
+
+        Raises
+        ------
+        SolverDisagreement
+            If a bound contradicts the plan.
+        """
+        if not len(found.jobs):
+            return _chosen(found, np.zeros(0, dtype=np.intp), _nothing(found), self.gap, 0)
+        search = Search(found, self._start(found), self.gap, self.seed)
+        certificate = search.run(self.most_nodes)
+        self.memory = _remembered(found, search)
+        plan = None if search.plan is None else search.plan - found.first
+        return _chosen(found, plan, certificate, self.gap, search.programs)
+
+    def _start(self, found: Round) -> Start:
+        memory = self.memory
+        kinds = len(found.capacity)
+        if memory is not None and len(memory.prices) == kinds:
+            return _recalled(found, memory)
+        if len(found.jobs) <= FEW:
+            nothing = np.zeros(len(found.cost), dtype=np.bool_)
+            return Start(np.zeros(kinds), nothing, np.ones(kinds, dtype=np.bool_))
+        sample = _part(found)
+        search = Search(sample, self._start(sample), self.gap, self.seed)
+        search.run(1)
+        return _recalled(found, _remembered(sample, search))
+
+
+def verify(found: Round, chosen: Chosen) -> None:
+    """Check a plan, recompute its figures, and prove the bound in exact arithmetic.
+
+    Raises
+    ------
+    Violation
+        With everything that is not so.
+    """
+    plan, certificate = chosen.plan, chosen.certificate
+    against_rules = [] if plan is None else violations(found, plan.tolist())
+    broken = prove(found, certificate) + against_rules
+    if not against_rules:
+        expected = _chosen(found, plan, certificate, 0.0, chosen.programs)
+        for name in ("objective", "bound", "gap"):
+            stated, value = getattr(chosen, name), getattr(expected, name)
+            if stated != value:
+                broken.append(BrokenRule(name, f"stated {stated!r}, but it is {value!r}"))
+    if broken:
+        raise Violation("parts of the proof", broken)
+
+
+def sia_cost(
+    goodput: Floats,
+    counts: Indices,
+    *,
+    restart: Floats,
+    held: Indices,
+    power: float = -0.5,
+    most: float = 3000.0,
+) -> Floats:
+    """Return what Sia has options cost: a power of the goodput over the job's least, two decimals.
+
+    Parameters
+    ----------
+    goodput
+        Shape (options,), above 0.
+    counts
+        Shape (jobs,): how many options each job has.
+    restart
+        Shape (jobs,): factor of the goodput of all options but the one that the job holds.
+    held
+        Shape (jobs,): that option, by its place among the job's own; -1 if it holds none.
+    power
+        Below 0: costs are minimised.
+    most
+        Costs are cut off here.
+
+    Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py.
+    """
+    first = np.cumsum(counts) - counts
+    factor = np.repeat(np.where(held >= 0, restart, 1.0), counts)
+    factor[(first + held)[held >= 0]] = 1.0
+    relative = goodput / np.repeat(np.minimum.reduceat(goodput, first), counts) * factor
+    cost: Floats = np.round(np.maximum(relative, 1e-4) ** power, 2)
+    return np.minimum(cost, most)
+
+
+# --- from round to round ----------------------------------------------------------------------
+
+
+def _recalled(found: Round, memory: _Memory) -> Start:
+    """Return what a memory says of a round: basic options of the jobs that are still there."""
+    basic = np.zeros(len(found.cost), dtype=np.bool_)
+    counts, unknown, known = found.counts.tolist(), [], []
+    for n, (job, first) in enumerate(zip(found.jobs, found.first.tolist(), strict=True)):
+        places = [place for place in memory.places.get(job, ()) if place < counts[n]]
+        if places:
+            known += [first + place for place in places]
+        else:
+            unknown.append(n)
+    basic[known] = True
+    if unknown:
+        priced = found.cost + found.use @ memory.prices
+        for n in unknown:
+            first = int(found.first[n])
+            basic[first + int(np.argmin(priced[first : first + counts[n]]))] = True
+    return Start(memory.prices, basic, memory.loose)
+
+
+def _remembered(found: Round, search: Search) -> _Memory:
+    basic, loose = search.root_basis
+    places: dict[Hashable, list[int]] = {}
+    for job, place in zip(
+        found.job[basic].tolist(), (basic - found.first[found.job[basic]]).tolist(), strict=True
+    ):
+        places.setdefault(found.jobs[job], []).append(place)
+    return _Memory(search.root_prices, places, loose)
+
+
+def _part(found: Round) -> Round:
+    """Return a round of every eighth job, with an eighth of the capacities."""
+    jobs = np.arange(0, len(found.jobs), PART)
+    is_in = np.zeros(len(found.jobs), dtype=np.bool_)
+    is_in[jobs] = True
+    options = is_in[found.job]
+    return Round(
+        jobs=[found.jobs[n] for n in jobs.tolist()],
+        counts=found.counts[jobs],
+        cost=found.cost[options],
+        use=found.use[options],
+        capacity=found.capacity * (len(jobs) / len(found.jobs)),
+    )
+
+
+# --- figures ----------------------------------------------------------------------------------
+
+
+def _nothing(found: Round) -> ChoiceCertificate:
+    return ChoiceCertificate(bound=0.0, nodes=(Prices(prices=(0.0,) * len(found.capacity)),))
+
+
+def _chosen(
+    found: Round,
+    plan: Indices | None,
+    certificate: ChoiceCertificate,
+    allowed: float,
+    programs: int,
+) -> Chosen:
+    objective = None if plan is None else found.objective(plan.tolist())
+    bound = certificate.bound
+    if bound is not None and objective is not None and bound > objective:
+        raise SolverDisagreement(f"the plan costs {objective!r}, but the bound is {bound!r}")
+    gap = relative_gap(objective, bound, found.scale)
+    if plan is None:
+        status = Status.INFEASIBLE if bound is None else Status.ERROR
+    else:
+        status = Status.OPTIMAL if closed(gap, allowed) else Status.FEASIBLE
+    return Chosen(plan, objective, bound, gap, status, certificate, programs)

@@ -1,0 +1,294 @@
+"""The search for a plan of a round: a linear program, rounding, and cases where the gap is open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.casetree import Split
+from optsched.check import ROUNDING
+from optsched.choice.master import TOLERANCE, Master
+from optsched.choice.priced import Pricing
+from optsched.choice.proof import ChoiceCertificate, Prices, violations
+
+if TYPE_CHECKING:
+    from optsched.choice.master import Point
+    from optsched.choice.round import Floats, Indices, Round
+    from optsched.linear import Bools
+
+FEW, PER_JOB = 1000, 3  # options to begin with: so many, or more for more jobs
+SHARP = 0.02  # of the gap asked for: how near the prices come to the best ones
+MOST_ROUNDS = 60
+RAISES = 3
+
+
+class Start(NamedTuple):
+    """Where a search begins.
+
+    Attributes
+    ----------
+    prices
+        Shape (capacities,).
+    basic
+        Shape (options,): which ones are basic.
+    loose
+        Shape (capacities,): which ones are basic, since they do not bind.
+    """
+
+    prices: Floats
+    basic: Bools
+    loose: Bools
+
+
+@dataclass
+class Case:
+    """A leaf of the tree: what is taken and barred there, and the best that is proven."""
+
+    number: int
+    bound: float
+    proof: Prices
+    taken: tuple[int, ...] = ()
+    barred: tuple[int, ...] = ()
+
+
+class Search:
+    """Finds a plan of a round, and a proof of how good it is.
+
+    Attributes
+    ----------
+    plan
+        The best so far, an option of the common list for every job; None if there is none.
+    objective
+        Its cost.
+    programs
+        How many linear programs were solved.
+    """
+
+    def __init__(self, found: Round, start: Start, gap: float, seed: int = 0) -> None:
+        self.round, self.start, self.gap = found, start, gap
+        self.pricing = Pricing(found)
+        self.plan: Indices | None = None
+        self.objective = np.inf
+        self.programs = 0
+        self._nodes: list[Split | Case] = []
+        self._limited: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+        excess = self.pricing.price(start.prices, found.cost).excess
+        self.master = Master(found, _first_options(found, excess, start.basic), seed)
+        self.master.start_from(start.basic, start.loose)
+
+    # --- the tree -----------------------------------------------------------------------------
+
+    def run(self, most_nodes: int) -> ChoiceCertificate:
+        """Search until the gap is closed, or so many cases have been looked at.
+
+        A case that was split goes on with its half; else the one of least bound comes next.
+        """
+        prices = self.start.prices
+        bound = self.pricing.price(prices, self.round.cost).bound
+        root = Case(0, bound=bound, proof=Prices(prices=tuple(prices.tolist())))
+        self._nodes = [root]
+        stack, seen, dives = [root], 0, False
+        while stack and seen < most_nodes:
+            case = stack.pop(-1 if dives else _least(stack))
+            dives = False
+            if self._is_closed(case.bound):
+                continue
+            seen += 1
+            point = self._settle(case)
+            if seen == 1:
+                self._remember(point)
+            if point is None or self._is_closed(case.bound):
+                continue
+            self._round(point)
+            option = self._to_split(case, point)
+            if option is not None and not self._is_closed(case.bound):
+                stack += self._split(case, option)
+                dives = True
+        return self._certificate()
+
+    def _remember(self, point: Point | None) -> None:
+        """Keep the prices and the basis of the root, for the next round."""
+        if point is None:
+            start = self.start
+            self.root_prices = start.prices
+            self.root_basis = np.flatnonzero(start.basic), start.loose
+        else:
+            self.root_prices, self.root_basis = point.prices, self.master.basic()
+
+    def _is_closed(self, bound: float) -> bool:
+        size = max(abs(self.objective), self.round.scale)
+        return bound >= self.objective - max(self.gap, ROUNDING) * size
+
+    def _to_split(self, case: Case, point: Point) -> int | None:
+        """Return the largest part of a split job; None if a case is settled.
+
+        A point without split jobs may still be no plan, by less than HiGHS' tolerance.
+        """
+        split = np.flatnonzero(point.share <= 1 - TOLERANCE)
+        if len(split):
+            return int(point.options[split[np.argmax(point.share[split])]])
+        if point.missing > TOLERANCE or not self._refused(point.options):
+            return None
+        is_free = self.round.counts[self.round.job[point.options]] > 1
+        is_free &= ~np.isin(point.options, case.taken)
+        return int(point.options[np.argmax(is_free)]) if is_free.any() else None
+
+    def _split(self, case: Case, option: int) -> list[Case]:
+        """Part a case; that which takes the option is looked at first."""
+        count = len(self._nodes)
+        proven = case.bound, case.proof
+        without = Case(count, *proven, case.taken, (*case.barred, option))
+        taking = Case(count + 1, *proven, (*case.taken, option), case.barred)
+        self._nodes[case.number] = Split(rule=option, at_most=0, cases=(count, count + 1))
+        self._nodes += [without, taking]
+        return [without, taking]
+
+    def _certificate(self) -> ChoiceCertificate:
+        leaves = [node for node in self._nodes if isinstance(node, Case)]
+        bound = min(leaf.bound for leaf in leaves)
+        nodes = tuple(node if isinstance(node, Split) else node.proof for node in self._nodes)
+        return ChoiceCertificate(bound=None if np.isinf(bound) else bound, nodes=nodes)
+
+    # --- a case -------------------------------------------------------------------------------
+
+    def _settle(self, case: Case) -> Point | None:
+        """Solve the linear program of a case over all options; None if it has no plan."""
+        cost = self._cost(case)
+        if np.isinf(np.minimum.reduceat(cost, self.round.first)).any():
+            case.bound = np.inf
+            return None
+        self._limit(case, cost)
+        point, raises = None, 0
+        for _ in range(MOST_ROUNDS):
+            self.programs += 1
+            point = self.master.solve()
+            if point is None:
+                return None
+            priced = self.pricing.price(point.prices, cost)
+            if priced.bound > case.bound:
+                case.bound = priced.bound
+                case.proof = Prices(prices=tuple(point.prices.tolist()))
+            wanted = self._wanted(priced.excess)
+            near = SHARP * self.gap * abs(point.objective)
+            if len(wanted) and point.objective - case.bound > near:
+                self.master.add(wanted)
+            elif point.missing <= TOLERANCE or raises == RAISES:
+                break
+            elif self._has_no_plan(case, point, cost):
+                return None
+            else:
+                raises += 1
+                self.master.raise_penalty(1000.0)
+        return point
+
+    def _cost(self, case: Case) -> Floats:
+        """Return the costs of the options, infinite where a case does not have them."""
+        found = self.round
+        if not (case.taken or case.barred):
+            return found.cost
+        cost = found.cost.copy()
+        for option in case.taken:
+            job = int(found.job[option])
+            own = slice(int(found.first[job]), int(found.first[job] + found.counts[job]))
+            kept = cost[option]
+            cost[own] = np.inf
+            cost[option] = kept
+        cost[list(case.barred)] = np.inf
+        return cost
+
+    def _limit(self, case: Case, cost: Floats) -> None:
+        """Bring the linear program from the last case to this one."""
+        taken, barred = self._limited
+        free = np.setdiff1d(
+            np.array([*taken, *barred], dtype=np.intp),
+            np.array([*case.taken, *case.barred], dtype=np.intp),
+        )
+        self.master.limit(free, 0.0, np.inf)
+        self.master.limit(np.array(case.taken, dtype=np.intp), 1.0, np.inf)
+        self.master.limit(np.array(case.barred, dtype=np.intp), 0.0, 0.0)
+        self._limited = case.taken, case.barred
+        prices = np.array(case.proof.prices)
+        missing = self._wanted(self.pricing.price(prices, cost).excess)
+        if len(missing):
+            self.master.add(missing)
+
+    def _wanted(self, excess: Floats) -> Indices:
+        """Return the best option of every job for which no known one is as good."""
+        known = np.where(self.master.column >= 0, excess, np.inf)
+        scale = TOLERANCE * (1.0 + float(np.abs(self.round.cost).max()))
+        lacking = np.minimum.reduceat(known, self.round.first) > scale
+        return self.pricing.best(excess)[lacking]
+
+    def _has_no_plan(self, case: Case, point: Point, cost: Floats) -> bool:
+        """Prove that a case has no plan, if the prices do."""
+        value = self.pricing.price(point.prices, np.where(np.isinf(cost), np.inf, 0.0)).bound
+        if value <= 0:
+            return False
+        case.bound = np.inf
+        case.proof = Prices(kind="misfit", prices=tuple(point.prices.tolist()))
+        return True
+
+    # --- plans --------------------------------------------------------------------------------
+
+    def _refused(self, plan: Indices) -> bool:
+        """Tell whether options, one for every job, break a rule."""
+        return bool(violations(self.round, (np.sort(plan) - self.round.first).tolist()))
+
+    def _offer(self, plan: Indices) -> None:
+        """Take a plan if it is one, and better."""
+        if self._refused(plan):
+            return
+        objective = self.round.objective((plan - self.round.first).tolist())
+        if objective < self.objective:
+            self.plan, self.objective = plan, objective
+
+    def _round(self, point: Point) -> None:
+        """Round a point: jobs that are split take the cheapest option that still fits."""
+        found = self.round
+        whole = point.share > 1 - TOLERANCE
+        chosen = np.full(len(found.jobs), -1, dtype=np.intp)
+        chosen[found.job[point.options[whole]]] = point.options[whole]
+        room = found.capacity - found.use[point.options[whole]].sum(axis=0)
+        for job in np.flatnonzero(chosen < 0).tolist():
+            own = np.arange(found.first[job], found.first[job] + found.counts[job])
+            fitting = own[(found.use[own] <= room).all(axis=1)]
+            if not len(fitting):
+                return
+            chosen[job] = fitting[np.argmin(found.cost[fitting])]
+            room -= found.use[chosen[job]]
+        self._offer(_moved(found, chosen, room))
+
+
+def _least(stack: list[Case]) -> int:
+    """Return the case of least bound."""
+    return min(range(len(stack)), key=lambda n: stack[n].bound)
+
+
+def _moved(found: Round, chosen: Indices, room: Floats) -> Indices:
+    """Let jobs move to cheaper options that fit, the largest drop first."""
+    is_open = found.cost < np.repeat(found.cost[chosen], found.counts)
+    for use, left in zip(found.of_capacity, room.tolist(), strict=True):
+        is_open &= use <= np.repeat(use[chosen] + left, found.counts)
+    moves = np.flatnonzero(is_open)
+    while len(moves):
+        own = chosen[found.job[moves]]
+        drop = found.cost[own] - found.cost[moves]
+        fits = (found.use[moves] - found.use[own] <= room).all(axis=1)
+        moves = moves[(drop > 0) & fits]
+        if len(moves):
+            best = moves[np.argmax(drop[(drop > 0) & fits])]
+            job = found.job[best]
+            room = room + found.use[chosen[job]] - found.use[best]
+            chosen[job] = best
+    return chosen
+
+
+def _first_options(found: Round, excess: Floats, basic: Bools) -> Indices:
+    """Return the options of least excess, and the basic ones, of every job its best."""
+    many = max(FEW, PER_JOB * len(found.jobs))
+    if len(excess) <= many:
+        return np.arange(len(excess), dtype=np.intp)
+    most = np.partition(excess, many)[many]
+    return np.flatnonzero((excess <= max(float(most), 0.0)) | basic)

@@ -1,0 +1,158 @@
+"""A policy like Sia: every round the choice of all configurations at once, proven to a gap."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched.choice import Choice, Round, sia_cost
+from optsched.rollout.decision import NOTHING, Decision, SolveRecord
+from optsched.rollout.policies.shared_out import SharedOut
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.choice import Chosen
+    from optsched.rollout.scenario import Scenario
+    from optsched.rollout.view import View
+
+
+class Sia(SharedOut):
+    """Choose a configuration for every job, or to wait, at least total cost, once in an epoch.
+
+    Configurations are 1, 2, 4, ... GPUs in a node, and whole nodes, as far as the job's curve has
+    them; if it has none of these, all that it has. Each costs a power of the speedup over the job's
+    least; of one that is not held, the speedup counts less, times max(age - restarts x restart_s,
+    0) / (age + restart_s), from an age of restart_s on. The choice is an integer program, solved
+    from what the last round left (`optsched.choice`). All GPUs are of one type: scenarios know no
+    others. Left out: that a job which is being restarted keeps its configuration.
+
+    Parameters
+    ----------
+    power
+        Below 0: the more, the less a job that is slow counts.
+    wait
+        The cost of waiting; the least speedup costs 1.
+    restart_s
+        What a restart is taken to cost.
+    gap
+        Relative gap to which the choice is proven.
+
+    Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
+    """
+
+    every_epoch = True
+
+    def __init__(
+        self,
+        name: str,
+        scenario: Scenario,
+        *,
+        power: float = -0.5,
+        wait: float = 1.1,
+        restart_s: float = 30.0,
+        gap: float = 1e-4,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, scenario, **options)
+        if not power < 0:
+            raise ValueError(f"power must be below 0, not {power!r}")
+        if not wait > 0:
+            raise ValueError(f"wait must be above 0, not {wait!r}")
+        if not restart_s > 0:
+            raise ValueError(f"restart_s must be above 0, not {restart_s!r}")
+        self.power, self.wait, self.restart_s = power, wait, restart_s
+        self.choice = Choice(gap=gap)
+        self.restarts: dict[int, int] = {}
+        self.solves: list[SolveRecord] = []
+        self._node = max(self.held.cluster.size)
+
+    def decide(self, view: View) -> Decision:
+        """Share out the GPUs at epochs; between them nothing changes."""
+        self.take_note(view)
+        if not view.is_epoch:
+            return NOTHING
+        self.solves = []
+        rent = self.held.rent(view, self.gpus)
+        decision = self.share_out(view, min(self.gpus, self.room), rent)
+        return replace(decision, solves=tuple(self.solves))
+
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs."""
+        self.restarts = {job: self.restarts.get(job, 0) for job in jobs}
+        if not jobs:
+            return {}
+        started = time.perf_counter()
+        widths = [self._widths(view, job) for job in jobs]
+        found = self._round(view, jobs, widths, gpus)
+        chosen = self.choice.decide(found)
+        self.solves.append(_record(chosen, time.perf_counter() - started))
+        if chosen.plan is None:  # HiGHS failed
+            return {job: self.held.width(job) for job in jobs}
+        shares = {
+            job: own[place] if place < len(own) else 0
+            for job, own, place in zip(jobs, widths, chosen.plan.tolist(), strict=True)
+        }
+        for job, width in shares.items():
+            self.restarts[job] += self.held.width(job) not in (0, width)
+        return shares
+
+    def _widths(self, view: View, job: int) -> tuple[int, ...]:
+        """Return the widths that a job may be given."""
+        widths = self.curve(view, job).gpus
+        return tuple(k for k in widths if self._is_configuration(k)) or widths
+
+    def _is_configuration(self, gpus: int) -> bool:
+        return gpus % self._node == 0 if gpus >= self._node else gpus.bit_count() == 1
+
+    def _round(
+        self, view: View, jobs: Sequence[int], widths: Sequence[tuple[int, ...]], gpus: int
+    ) -> Round:
+        """Return the choice problem: the last option of every job is to wait."""
+        speed = [
+            self.curve(view, job).speed_at(width)
+            for job, own in zip(jobs, widths, strict=True)
+            for width in own
+        ]
+        counts = np.array([len(own) for own in widths], dtype=np.intp)
+        now = [self.held.width(job) for job in jobs]
+        held = [own.index(k) if k in own else -1 for own, k in zip(widths, now, strict=True)]
+        cost = sia_cost(
+            np.array(speed),
+            counts,
+            restart=np.array([self._restart(view, job) for job in jobs]),
+            held=np.array(held, dtype=np.intp),
+            power=self.power,
+        )
+        upto = np.cumsum(counts)
+        return Round(
+            jobs=jobs,
+            counts=counts + 1,
+            cost=np.insert(cost, upto, self.wait),
+            use=np.insert(np.concatenate(widths), upto, 0)[:, None],
+            capacity=np.array([float(gpus)]),
+        )
+
+    def _restart(self, view: View, job: int) -> float:
+        """Return the factor of the speedup at a configuration that a running job does not hold."""
+        age = (view.now_us - view.submit_us(job)) / US
+        if age < self.restart_s:
+            return 1.0
+        lost = self.restarts[job] * self.restart_s
+        return max(age - lost, 0.0) / (age + self.restart_s)
+
+
+def _record(chosen: Chosen, seconds: float) -> SolveRecord:
+    objective = np.inf if chosen.objective is None else chosen.objective
+    bound = -np.inf if chosen.bound is None else chosen.bound
+    is_failed = chosen.plan is None
+    return SolveRecord(str(chosen.status), objective, bound, seconds, fallback=is_failed)
+
+
+def sia(scenario: Scenario, seed: int, **options: Any) -> Sia:
+    """Choose configurations at the best power mean of speedups, and restart few jobs."""
+    return Sia("sia", scenario, **options)
