@@ -20,18 +20,9 @@ import time
 
 import highspy
 import numpy as np
+from generators import WIDTHS, curves
 
 from optsched.boa.hull import frontier_of_arrays, hull_steps
-
-WIDTHS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64], float)
-
-
-def curves(phases, widths, noise, seed=0):
-    """Amdahl curves with random parallel fractions and log-normal noise; and random loads."""
-    rng = np.random.default_rng(seed)
-    fraction = rng.uniform(0.5, 0.999, phases)[:, None]
-    speedup = 1 / (1 - fraction + fraction / widths)
-    return rng.lognormal(0, 1, phases), speedup * rng.lognormal(0, noise, speedup.shape)
 
 
 def timed(function, *arguments):

@@ -21,9 +21,9 @@ import time
 
 import networkx as nx
 import numpy as np
+from generators import sharing as instance_of
 
 import optsched
-from optsched.eaco import EacoInstance
 from optsched.eaco.columns import columns
 from optsched.eaco.groups import job_classes
 
@@ -37,37 +37,6 @@ QUICK = ((24, 4, 0.25, 1e-6), (60, 2, 0.25, 1e-6))
 LIMIT_S = 600.0  # of wall-clock time, for each solve
 MOST_MATCHED = 300  # jobs, for networkx
 MOST_IN_MILP = 60  # jobs, for the model in Pyomo
-
-
-def instance_of(jobs, most, tolerance, seed=0):
-    """Jobs of types of their own: log-uniform work, uniform utilisations and memories."""
-    draw = np.random.default_rng(seed)
-    types = [
-        {
-            "id": f"t{n:04d}",
-            "utilisation": round(float(draw.uniform(0.05, 0.6)), 3),
-            "memory_gb": round(float(draw.uniform(1, 10)), 1),
-        }
-        for n in range(jobs)
-    ]
-    work = np.exp(draw.uniform(math.log(1800), math.log(180_000), jobs)).round().tolist()
-    power = {"bare_w": 50, "context_w": 100, "peak_w": 350}
-    node = {"id": "a", "gpu": "g", "gpus": 8, "count": -(-jobs // 8), "power": {"base_w": 400}}
-    listed = [
-        {"id": f"j{n}", "type": f"t{n:04d}", "work_s": work[n], "max_slowdown": 1 + tolerance}
-        for n in range(jobs)
-    ]
-    return EacoInstance.from_document(
-        {
-            "schema": "optsched/eaco/1",
-            "name": f"{jobs} jobs, {most} share, tolerance {tolerance}",
-            "max_jobs_per_gpu": most,
-            "gpu_types": [{"id": "g", "memory_gb": 24, "power": power}],
-            "nodes": [node],
-            "types": types,
-            "jobs": listed,
-        }
-    )
 
 
 class Clock:

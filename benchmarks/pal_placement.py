@@ -18,6 +18,7 @@ import statistics
 import time
 
 import numpy as np
+from generators import ACROSS, base_columns, batch
 
 import optsched
 from optsched.cluster import binning
@@ -25,20 +26,19 @@ from optsched.pal import PalInstance
 from optsched.pal.arrays import arrays
 from optsched.pal.relaxation import labels, relaxation
 
-ACROSS = 1.7  # PAL's default locality penalty
 MILP_LIMIT_S = 120
 
 
 def drawn(gpus, per_node, seed, racks=0):
     """Return an instance of nodes in one cluster, or in racks between."""
-    rng, base = random.Random(seed), optsched.read("pal/racks-256")
+    rng = random.Random(seed)
+    base, columns = base_columns()
     names = [[f"n{n}/{i}" for i in range(per_node)] for n in range(gpus // per_node)]
     domains = [{"id": "all", "level": "cluster"}]
     domains += [{"id": f"r{r}", "level": "rack", "parent": "all"} for r in range(racks)]
     for n, inside in enumerate(names):
         parent = f"r{n * racks // len(names)}" if racks else "all"
         domains.append({"id": f"n{n}", "level": "node", "parent": parent, "gpus": inside})
-    columns = [dict(zip(base.profile.classes, row, strict=True)) for row in rows(base)]
     picked = [rng.choice(columns) for _ in range(gpus)]
     jobs = list(batch(rng, base, 0.9 * gpus))
     middle = [(1 + ACROSS) / 2] if racks else []
@@ -59,23 +59,6 @@ def drawn(gpus, per_node, seed, racks=0):
             "jobs": jobs,
         }
     )
-
-
-def rows(instance):
-    """Return the slowdowns of each GPU."""
-    return zip(*(instance.profile.slowdown[c] for c in instance.profile.classes), strict=True)
-
-
-def batch(rng, base, limit):
-    """Yield jobs as drawn from an instance, until the next one would exceed the limit."""
-    total = 0
-    while True:
-        job = rng.choice(base.jobs)
-        total += job.gpus
-        if total > limit:
-            return
-        wanted = {"gpus", "application_class", "model"}
-        yield {"id": f"{job.id}-{total}", **job.model_dump(include=wanted)}
 
 
 def binned(instance, epsilon):

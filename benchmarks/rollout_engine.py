@@ -4,8 +4,9 @@
     python benchmarks/rollout_engine.py FILE --profile  # where the time goes
 
 The engine: 311 nodes of 8 GPUs, FIFO, best fit; every GPU of every job is placed, and the policy is
-called at every arrival and finish. SimPy (pip install simpy): the same jobs through one Container
-with as many GPUs: no places, no policy, no accounts.
+called at every arrival and finish. BOA: nodes are rented, two minutes ahead, for the widths that it
+chooses every hour by the jobs it has seen. SimPy (pip install simpy): the same jobs through one
+Container with as many GPUs: no places, no policy, no accounts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import US, trace_of
 
 GPUS_PER_NODE = 8
+MODELS = {"steep": 0.999, "middling": 0.98, "flat": 0.9}  # parallel fraction of Amdahl's law
+BUDGET = 1.5  # GPUs on average, relative to what the jobs use as they ask
 
 
 def philly(path):
@@ -30,6 +33,7 @@ def philly(path):
     when = pd.to_datetime(table["timestamp"])
     submit = (when - when.min()).dt.total_seconds().to_numpy()
     columns = {"submit_s": submit, "gpus": table["num_gpus"], "run_s": table["duration"]}
+    columns["model"] = [list(MODELS)[n % len(MODELS)] for n in range(len(table))]
     return trace_of("philly", str(path), columns)
 
 
@@ -37,6 +41,30 @@ def our_engine(trace, nodes, policy):
     scenario = Scenario(
         nodes=nodes, gpus_per_node=GPUS_PER_NODE, epoch_s=300, trace={"file": "philly"}
     )
+    return run(scenario, trace, policy)
+
+
+def boa(trace, nodes):
+    used = (trace.gpus * trace.run_us).sum() / trace.submit_us[-1]
+    scenario = Scenario(
+        nodes=2 * nodes,
+        gpus_per_node=GPUS_PER_NODE,
+        epoch_s=300,
+        rented={"provision_s": 120},
+        costs={"rescale_s": 30},
+        budget_gpus=float(BUDGET * used),
+        models={name: model(fraction) for name, fraction in MODELS.items()},
+        trace={"file": "philly"},
+    )
+    return run(scenario, trace, "boa:rates=history,every_s=3600")
+
+
+def model(fraction):
+    speedup = {"kind": "amdahl", "parallel_fraction": fraction, "max_gpus": 64}
+    return {"phases": [{"work_gpu_s": 3600, "speedup": speedup}]}
+
+
+def run(scenario, trace, policy):
     record = Engine(scenario, trace, make(policy, scenario), seed=0).run()
     delays = record.jobs.first_start_us - trace.submit_us
     return record.events, len(record.epochs), delays.mean() / US
@@ -96,6 +124,7 @@ def main():
         )
         return
     report("optsched", our_engine, trace, options.nodes, options.policy)
+    report("BOA", boa, trace, options.nodes)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory so far, reading the file included: {peak:.0f} MB")
     try:

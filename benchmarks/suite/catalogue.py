@@ -1,0 +1,256 @@
+"""The rows of the benchmark: what is solved, how large, and by whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from benchmarks.suite.rows import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PHILLY_JOBS = 82_247
+
+
+class Sizes(NamedTuple):
+    """How far each work goes; limits in seconds."""
+
+    trees: tuple[int, ...]
+    milps: tuple[int, ...]
+    pops: tuple[int, ...]
+    equal_nodes: tuple[int, ...]
+    later_trees: tuple[int, ...]
+    later_equal_nodes: tuple[int, ...]
+    later_eaco: tuple[int, ...]
+    eaco_few: tuple[int, ...]
+    eaco: dict[int, tuple[int, ...]]
+    eaco_typed: tuple[int, ...]
+    phases: tuple[int, ...]
+    lp_phases: tuple[int, ...]
+    proven_phases: tuple[int, ...]
+    jobs: tuple[int, ...]
+    sia: tuple[int, ...]
+    sia_peers: tuple[int, ...]
+    limit_s: float
+    peer_limit_s: float
+
+
+FULL = Sizes(
+    trees=(24, 32, 48, 64, 256, 1024, 4096, 16_384),
+    milps=(24, 32, 48, 64),
+    pops=(256, 1024, 4096),
+    equal_nodes=(1000, 10_000, 100_000),
+    later_trees=(1024, 4096, 16_384),
+    later_equal_nodes=(1000, 10_000, 100_000),
+    later_eaco=(250, 500, 1000),
+    eaco_few=(24, 40, 60),
+    eaco={3: (250, 500, 1000), 4: (250, 500, 1000)},
+    eaco_typed=(2500, 5000, 10_000),
+    phases=(10_000, 30_000, 100_000, 1_000_000),
+    lp_phases=(10_000, 30_000, 100_000),
+    proven_phases=(1000, 10_000, 30_000),
+    jobs=(PHILLY_JOBS // 10, PHILLY_JOBS // 3, PHILLY_JOBS),
+    sia=(64, 256, 512, 1024, 2048, 8192),
+    sia_peers=(64, 256, 512, 1024, 2048),
+    limit_s=120.0,
+    peer_limit_s=20.0,
+)
+QUICK = Sizes(
+    trees=(32, 64, 256, 1024),
+    milps=(32,),
+    pops=(256,),
+    equal_nodes=(1000,),
+    later_trees=(1024,),
+    later_equal_nodes=(1000,),
+    later_eaco=(60,),
+    eaco_few=(24,),
+    eaco={3: (20, 40, 60)},
+    eaco_typed=(1000,),
+    phases=(10_000, 30_000, 100_000),
+    lp_phases=(10_000,),
+    proven_phases=(1000, 2000, 4000),
+    jobs=(1000, 2000, 4000),
+    sia=(64, 256, 512),
+    sia_peers=(256,),
+    limit_s=15.0,
+    peer_limit_s=3.0,
+)
+
+TREES = {1024: [8], 4096: [8, 8], 16_384: [8, 16]}  # domains of each level in one of the next
+TREE_GAPS = {1024: 2e-3, 4096: 5e-3, 16_384: 1e-2}
+EQUAL_NODE_GAPS = {1000: 1e-2, 10_000: 2e-3, 100_000: 2e-2}
+JOBS_PER_GPU = 0.4
+EXACT_GAP = 1e-3
+PROVEN_GAP = 1e-6
+SHARING_GAP = 1e-2
+SIA_GAP = 1e-4
+PEERS = {"scipy": (), "cvxpy": ("cvxpy",), "cp-sat": ("ortools",)}
+SIA_PEERS = {
+    "CBC": ("cvxpy", "cylp"),
+    "GLPK_MI": ("cvxpy", "cvxopt"),
+    "HIGHS": ("cvxpy",),
+    "scipy": (),
+}
+NAMES = {
+    "scipy": "scipy.optimize.milp",
+    "cvxpy": "cvxpy + HiGHS",
+    "cp-sat": "OR-Tools CP-SAT",
+    "CBC": "cvxpy + CBC",
+    "GLPK_MI": "cvxpy + GLPK",
+    "HIGHS": "cvxpy + HiGHS",
+}
+
+
+def catalogue(*, quick: bool = False, philly: str | None = None) -> list[Row]:
+    """Return all rows; of each size ours comes first.
+
+    Parameters
+    ----------
+    philly
+        The file philly_jobs_pollux.csv[.gz], whose jobs then replace generated ones.
+    """
+    sizes = QUICK if quick else FULL
+    return [
+        *placements(sizes),
+        *placements_on_equal_nodes(sizes),
+        *next_epochs(sizes),
+        *sharing(sizes),
+        *budgets(sizes),
+        *rollouts(sizes, philly),
+        *sia(sizes),
+    ]
+
+
+def placements(sizes: Sizes) -> Iterator[Row]:
+    """PAL on trees of GPUs that all differ: ours, MILPs of small ones, random parts of large."""
+    for gpus in sizes.trees:
+        work, options, limits = "PAL placement", _tree(gpus), {"limit_s": sizes.limit_s}
+        size = (work, gpus, "GPUs")
+        yield Row(*size, "exact", "pal:solve", options | limits, sizes.limit_s, is_ours=True)
+        limit_s = sizes.peer_limit_s
+        if gpus in sizes.milps:
+            named = {"method": "milp", "limit_s": limit_s}
+            yield Row(*size, "milp (Pyomo + HiGHS)", "pal:solve", options | named, limit_s)
+            for solver, needs in PEERS.items():
+                named = {"solver": solver, "limit_s": limit_s}
+                yield Row(*size, NAMES[solver], "pal_peers:solve", options | named, limit_s, needs)
+        if gpus in sizes.pops:
+            for parts in (4, 8):
+                limit_s = 2 * sizes.peer_limit_s
+                named = {"parts": parts, "limit_s": limit_s}
+                yield Row(*size, f"POP-{parts}", "pal:pop", options | named, limit_s)
+
+
+def placements_on_equal_nodes(sizes: Sizes) -> Iterator[Row]:
+    """PAL on nodes of 16 classes, jobs within a node."""
+    for gpus in sizes.equal_nodes:
+        options = _equal_nodes(gpus) | {"limit_s": sizes.limit_s}
+        size = ("PAL placement, 16 node classes", gpus, "GPUs")
+        yield Row(*size, "exact", "pal:solve", options, sizes.limit_s, is_ours=True)
+
+
+def next_epochs(sizes: Sizes) -> Iterator[Row]:
+    """5 % of the jobs replaced: from the last epoch's result, and from nothing."""
+    trees = [("PAL next epoch", n, _tree(n)) for n in sizes.later_trees]
+    equal = [
+        ("PAL next epoch, 16 node classes", n, _equal_nodes(n)) for n in sizes.later_equal_nodes
+    ]
+    for work, gpus, options in [*trees, *equal]:
+        yield from _later(work, gpus, "GPUs", "pal:epoch_later", options, sizes.limit_s)
+    for jobs in sizes.later_eaco:
+        options = {"jobs": jobs, "most": 3, "gap": SHARING_GAP}
+        yield from _later(
+            "EaCO next epoch", jobs, "jobs", "eaco:epoch_later", options, sizes.limit_s
+        )
+
+
+def _later(
+    work: str, size: int, unit: str, function: str, options: dict[str, Any], limit_s: float
+) -> Iterator[Row]:
+    for method, warm in (("exact, from the last epoch", True), ("exact, from nothing", False)):
+        named = options | {"warm": warm, "limit_s": limit_s}
+        yield Row(work, size, unit, method, function, named, 2 * limit_s, is_ours=warm)
+
+
+def sharing(sizes: Sizes) -> Iterator[Row]:
+    """EaCO: to the optimum on few jobs, to 1 % on many, and on jobs of 50 types."""
+    limit_s = sizes.limit_s
+    milp_limit_s = 3 * sizes.peer_limit_s
+    for jobs in sizes.eaco_few:
+        size = ("EaCO sharing to 1e-6, 4 share", jobs, "jobs")
+        few = {"jobs": jobs, "most": 4, "gap": PROVEN_GAP}
+        options = few | {"limit_s": limit_s}
+        yield Row(*size, "exact", "eaco:solve", options, limit_s, is_ours=True)
+        options = few | {"limit_s": milp_limit_s, "method": "milp"}
+        yield Row(*size, "milp (Pyomo + HiGHS)", "eaco:solve", options, milp_limit_s)
+    named = {"gap": SHARING_GAP, "limit_s": limit_s}
+    for most, numbers in sizes.eaco.items():
+        for jobs in numbers:
+            size = (f"EaCO sharing to 1 %, {most} share", jobs, "jobs")
+            options = named | {"jobs": jobs, "most": most}
+            yield Row(*size, "exact", "eaco:solve", options, limit_s, is_ours=True)
+    types = 10 if sizes is QUICK else 50
+    for jobs in sizes.eaco_typed:
+        size = (f"EaCO sharing to 1 %, 4 share, {types} types", jobs, "jobs")
+        options = named | {"jobs": jobs, "most": 4, "types": types}
+        yield Row(*size, "exact", "eaco:solve", options, limit_s, is_ours=True)
+
+
+def budgets(sizes: Sizes) -> Iterator[Row]:
+    """BOA: all budgets in one sort beside LPs for one budget, and a bundled instance."""
+    for phases in sizes.phases:
+        size = ("BOA frontier", phases, "phases")
+        yield Row(*size, "frontier", "boa:frontier", {"phases": phases}, 60.0, is_ours=True)
+        if phases in sizes.lp_phases:
+            for form, name in (("delta", "HiGHS, one row"), ("choice", "HiGHS, interior point")):
+                limit_s = 3 * sizes.peer_limit_s
+                options = {"phases": phases, "form": form, "limit_s": limit_s}
+                yield Row(*size, name, "boa:linear_program", options, limit_s)
+    named = {"gap": PROVEN_GAP, "limit_s": sizes.limit_s}
+    for phases in sizes.proven_phases:
+        size = ("BOA mixed widths, one budget, with proof", phases, "phases")
+        options = named | {"phases": phases}
+        yield Row(*size, "exact", "boa:mixed", options, sizes.limit_s, is_ours=True)
+    size = ("BOA integer widths, with proof", 182, "phases")
+    for method, name in ((None, "exact"), ("milp", "milp (Pyomo + HiGHS)")):
+        options = named | {"method": method}
+        yield Row(*size, name, "boa:instance", options, sizes.limit_s, is_ours=method is None)
+
+
+def rollouts(sizes: Sizes, philly: str | None) -> Iterator[Row]:
+    """BOA's policy on Philly's jobs; and the engine beside SimPy."""
+    file = {} if philly is None else {"file": philly}
+    for jobs in sizes.jobs:
+        options = {"jobs": jobs} | file
+        size = ("rollout, BOA with autoscaling", jobs, "jobs")
+        yield Row(*size, "boa", "rollout:boa", options, 120.0, is_ours=True)
+    for jobs in sizes.jobs:
+        options = {"jobs": jobs} | file
+        size = ("rollout, first in, first out", jobs, "jobs")
+        yield Row(*size, "fifo, best fit", "rollout:fifo", options, 120.0, is_ours=True)
+        yield Row(*size, "SimPy, no nodes", "rollout:simpy", options, 120.0, ("simpy",))
+
+
+def sia(sizes: Sizes) -> Iterator[Row]:
+    """Sia's round: ours beside the integer program of its artifact."""
+    for gpus in sizes.sia:
+        size = ("Sia's round", gpus, "GPUs")
+        options = {"gpus": gpus, "gap": SIA_GAP}
+        for method, warm in (("choice, warm", True), ("choice, cold", False)):
+            named = options | {"warm": warm}
+            yield Row(*size, method, "sia:ours", named, 60.0, is_ours=warm)
+        if gpus not in sizes.sia_peers:
+            continue
+        for solver, needs in SIA_PEERS.items():
+            named = options | {"solver": solver, "limit_s": sizes.peer_limit_s}
+            yield Row(*size, NAMES[solver], "sia:peer", named, sizes.peer_limit_s, needs)
+
+
+def _tree(gpus: int) -> dict[str, Any]:
+    gap = TREE_GAPS.get(gpus, EXACT_GAP)
+    return {"gpus": gpus, "fanouts": TREES.get(gpus, []), "gap": gap}
+
+
+def _equal_nodes(gpus: int) -> dict[str, Any]:
+    gap = EQUAL_NODE_GAPS[gpus]
+    return {"gpus": gpus, "jobs": round(JOBS_PER_GPU * gpus), "gap": gap}

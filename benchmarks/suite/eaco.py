@@ -1,0 +1,43 @@
+"""EaCO: which jobs share GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import optsched
+from benchmarks.generators import sharing, sharing_in_types, sharing_next_epoch
+from benchmarks.suite.measure import Outcome, judged, measured, measured_once
+
+TOLERANCE = 0.25
+
+
+def solve(
+    gap: float,
+    limit_s: float,
+    *,
+    jobs: int,
+    most: int,
+    types: int | None = None,
+    method: str | None = None,
+) -> Outcome:
+    """Solve with jobs of types of their own, or of so many types."""
+    optsched.solve(sharing(4, 2, TOLERANCE), method)  # imports everything
+    if types is None:
+        instance: Any = sharing(jobs, most, TOLERANCE)
+    else:
+        instance = sharing_in_types(jobs, types, most, TOLERANCE)
+    outcome = Outcome(instance.name)
+    options = {"gap": gap, "time_limit_s": limit_s}
+    return judged(outcome, instance, measured(outcome, optsched.solve, instance, method, **options))
+
+
+def epoch_later(gap: float, limit_s: float, *, jobs: int, most: int, warm: bool) -> Outcome:
+    """Solve the next epoch, from the result of the one before or from nothing."""
+    optsched.solve(sharing(4, 2, TOLERANCE))
+    before: Any = sharing(jobs, most, TOLERANCE)
+    after = sharing_next_epoch(before)
+    outcome = Outcome(after.name)
+    options: dict[str, Any] = {"gap": gap, "time_limit_s": limit_s}
+    if warm:
+        options["start"] = optsched.solve(before, **options)
+    return judged(outcome, after, measured_once(outcome, optsched.solve, after, **options))
