@@ -40,7 +40,7 @@ GAPS = {  # in which each bundled instance is solved in a moment
     "pal/sia-64-persistent": 1e-6,
     "pal/racks-256": 1e-2,
     "pal/sticky": 1e-3,
-    "pal/overfull": 1e-3,
+    "pal/overfull": 1e-6,
 }
 CAPPED = {"gpus": 2, "highest_level": "node"}
 MISFITS = {
@@ -409,7 +409,8 @@ def test_a_bound_that_is_raised_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["pal/frontera-32", "pal/sia-64", "pal/sia-64-persistent", "pal/sticky"]
+    "name",
+    ["pal/frontera-32", "pal/overfull", "pal/sia-64", "pal/sia-64-persistent", "pal/sticky"],
 )
 def test_exclusions_are_needed_and_proven(name):
     instance, result = bundled(name)

@@ -8,6 +8,7 @@ from hypothesis import given
 
 import optsched
 import pal_oracles as oracles
+from milp_parts import lying
 from optsched import highs
 from optsched.models import pal
 from optsched.pal import heuristics
@@ -43,17 +44,6 @@ def claims(monkeypatch):
 
     monkeypatch.setattr(method.exact, "certify_claim", certify_claim)
     return found
-
-
-def lying(monkeypatch, **lies):
-    """Let HiGHS' figures be changed by functions of the true outcome."""
-    solve = highs.solve
-
-    def changed(*args, **kwargs):
-        outcome = solve(*args, **kwargs)
-        return outcome._replace(**{name: lie(outcome) for name, lie in lies.items()})
-
-    monkeypatch.setattr(highs, "solve", changed)
 
 
 # --- plans and claims -------------------------------------------------------------------------

@@ -282,13 +282,13 @@ def test_of_a_long_batch_the_costliest_jobs_are_shown():
 
 def test_methods_in_order_with_the_exact_ones_first():
     names = [method.name for method in PROBLEM.methods]
-    assert names[:3] == ["exact", "milp", "pods"]
-    assert len(names) == len(set(names)) == 14
-    assert [m.kind for m in PROBLEM.methods] == ["exact"] * 3 + ["greedy"] * 11
+    assert names[:4] == ["exact", "milp", "pods", "kinds"]
+    assert len(names) == len(set(names)) == 15
+    assert [m.kind for m in PROBLEM.methods] == ["exact"] * 4 + ["greedy"] * 11
     assert max(len(method.name) for method in PROBLEM.methods) <= 20
 
 
-@pytest.mark.parametrize("method", PROBLEM.methods[3:], ids=lambda method: method.name)
+@pytest.mark.parametrize("method", PROBLEM.methods[4:], ids=lambda method: method.name)
 def test_greedy_methods_exist_and_plan_the_bundled_example(method):
     module, function = method.entry.split(":")
     assert callable(getattr(importlib.import_module(module), function))

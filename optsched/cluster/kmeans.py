@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_CLUSTERS = 10
+LARGE = 4096  # points, beyond which distances are not computed pair by pair
 
 
 def kmeans(
@@ -57,15 +58,47 @@ def silhouettes(points: NDArray[np.float64], seed: int) -> dict[int, float]:
 
     Empty where there are fewer than three points or fewer than two distinct ones.
     """
-    from sklearn.metrics import silhouette_score
-
     most = min(MOST_CLUSTERS, len(points) - 1, distinct(points))
     scores = {}
     for clusters in range(2, most + 1):
         labels = kmeans(points, clusters, seed)[1]
         if len(np.unique(labels)) == clusters:
-            scores[clusters] = float(silhouette_score(points, labels))
+            scores[clusters] = silhouette(points, labels)
     return scores
+
+
+def silhouette(points: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
+    """Return the mean silhouette: of many points with one feature by sorting, else by all pairs."""
+    if len(points) > LARGE and points.shape[1] == 1:
+        return float(_on_a_line(points[:, 0], labels).mean())
+    from sklearn.metrics import silhouette_score
+
+    return float(silhouette_score(points, labels))
+
+
+def _on_a_line(values: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the silhouette of each value: 0 for one that is alone in its cluster."""
+    found = np.unique(labels)
+    sizes = np.array([np.count_nonzero(labels == label) for label in found])
+    distances = np.stack([_distances(values, values[labels == label]) for label in found])
+    own = labels == found[:, np.newaxis]
+    inside = distances[own.argmax(axis=0), np.arange(len(values))]
+    others = np.where(own, np.inf, distances / sizes[:, np.newaxis]).min(axis=0)
+    size = sizes[own.argmax(axis=0)]
+    inside = inside / np.maximum(size - 1, 1)
+    largest = np.maximum(inside, others)
+    score = np.divide(others - inside, largest, out=np.zeros_like(values), where=largest > 0)
+    return np.where(size > 1, score, 0.0)
+
+
+def _distances(values: NDArray[np.float64], members: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of the distances from each value to some members."""
+    ascending = np.sort(members)
+    sums = np.concatenate([[0.0], np.cumsum(ascending)])
+    below = np.searchsorted(ascending, values)
+    near = values * (2 * below - len(members)) - 2 * sums[below]
+    distances: NDArray[np.float64] = near + sums[-1]
+    return distances
 
 
 def best_clusters(scores: dict[int, float]) -> int:

@@ -105,8 +105,11 @@ class Topology(CheckedDocument):
         """
         import numpy as np
 
-        paths = [self._paths[gpu] for gpu in self.gpus]
-        return _frozen(np.array(paths, dtype=np.intp).reshape(len(paths), len(self.levels)))
+        homes = [n for n in self._order if self.domains[n].gpus and n not in self._drained]
+        paths = np.array([self._column_of_each_level(n) for n in homes], dtype=np.intp)
+        counts = np.array([len(self.domains[n].gpus) for n in homes], dtype=np.intp)
+        paths = paths.reshape(len(homes), len(self.levels))
+        return _frozen(np.repeat(paths, counts, axis=0))
 
     def lowest_common_level(self, gpus: Iterable[str]) -> int:
         """Return the level, 0 for the lowest, of the lowest domain around all the GPUs.
@@ -123,9 +126,15 @@ class Topology(CheckedDocument):
         ValueError
             If there is no id.
         """
-        paths = {self._path(gpu) for gpu in gpus}
+        try:
+            paths = set(map(self._paths.__getitem__, gpus))
+        except KeyError as error:
+            (unknown,) = error.args
+            raise UnknownNameError("GPU", unknown, some(unknown, self._paths)) from None
         if not paths:
             raise ValueError("lowest_common_level of no GPU")
+        if len(paths) == 1:
+            return 0
         common = (len(set(column)) == 1 for column in zip(*paths, strict=True))
         return next(level for level, same in enumerate(common) if same)
 
@@ -178,11 +187,6 @@ class Topology(CheckedDocument):
         if domain not in self._numbers:
             raise UnknownNameError("domain", domain, some(domain, self._numbers))
         return self._numbers[domain]
-
-    def _path(self, gpu: str) -> tuple[int, ...]:
-        if gpu not in self._paths:
-            raise UnknownNameError("GPU", gpu, some(gpu, self._paths))
-        return self._paths[gpu]
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

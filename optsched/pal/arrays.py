@@ -146,7 +146,7 @@ def arrays(instance: PalInstance) -> Arrays:
     """Return the arrays of an instance."""
     domains = _domains(instance)
     slowdown, rows = _slowdown(instance)
-    types = _types(instance, rows)
+    types = job_types(instance, rows)
     return Arrays(
         gpus=instance.free_gpus,
         slowdown=slowdown,
@@ -205,7 +205,8 @@ def _slowdown(instance: PalInstance) -> tuple[Floats, dict[str, int]]:
     return np.array([row for _, row in values.values()]), rows
 
 
-def _types(instance: PalInstance, rows: dict[str, int]) -> tuple[JobType, ...]:
+def job_types(instance: PalInstance, rows: dict[str, int]) -> tuple[JobType, ...]:
+    """Return the types of jobs; `rows` is the row of slowdowns of each class."""
     levels = instance.topology.levels
     members: dict[tuple[object, ...], list[int]] = {}
     for n, job in enumerate(instance.jobs):
@@ -262,17 +263,40 @@ def _stays(
 
 
 def _chains(domains: Domains, values: Floats) -> tuple[Chain, ...]:
-    return tuple(_chain(domains, values, d) for d in range(len(domains)))
+    chains = dict(_lowest_chains(domains, values))
+    for d in np.flatnonzero(domains.has_children).tolist():
+        chains[d] = _chain(domains, values, d)
+    return tuple(chains[d] for d in range(len(domains)))
+
+
+def _lowest_chains(domains: Domains, values: Floats) -> Iterator[tuple[int, Chain]]:
+    """Yield the chains of domains without others inside, all of one size at once."""
+    lowest = np.flatnonzero(~domains.has_children)
+    sizes = domains.stop[lowest] - domains.start[lowest]
+    for size in np.unique(sizes).tolist():
+        members = lowest[sizes == size]
+        gpus = domains.start[members, np.newaxis] + np.arange(size)
+        order = np.take_along_axis(gpus, np.argsort(values[gpus], axis=1, kind="stable"), axis=1)
+        ascending = values[order]
+        is_end = np.ones(ascending.shape, dtype=np.bool_)
+        is_end[:, :-1] = np.diff(ascending, axis=1) > 0
+        ends = np.nonzero(is_end)[1] + 1
+        slowdown = ascending[is_end]
+        stops = np.cumsum(is_end.sum(axis=1)).tolist()
+        start = 0
+        for d, gpus_of, stop in zip(members.tolist(), order, stops, strict=True):
+            yield d, Chain(gpus_of, ends[start:stop], slowdown[start:stop])
+            start = stop
 
 
 def _chain(domains: Domains, values: Floats, d: int) -> Chain:
+    """Return the chain of a domain with others inside."""
     start, stop = int(domains.start[d]), int(domains.stop[d])
     order = start + np.argsort(values[start:stop], kind="stable")
     ascending = values[order]
     ends = np.flatnonzero(np.r_[np.diff(ascending) > 0, True]) + 1
     children = np.flatnonzero(domains.parent == d)
-    if len(children):
-        child = np.searchsorted(np.sort(domains.start[children]), order, side="right")
-        others = np.flatnonzero(child != child[0])
-        ends = ends[ends > others[0]]
+    child = np.searchsorted(np.sort(domains.start[children]), order, side="right")
+    others = np.flatnonzero(child != child[0])
+    ends = ends[ends > others[0]]
     return Chain(order, ends, ascending[ends - 1])

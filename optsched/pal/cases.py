@@ -17,6 +17,7 @@ from optsched.pal.relaxation import relaxation
 from optsched.pal.rules import Point, Rule, capacity, violated_cuts
 
 if TYPE_CHECKING:
+    from highspy import HighsBasis
     from numpy.typing import NDArray
 
     from optsched.linear import Solved
@@ -76,6 +77,10 @@ class Cases:
         self._columns: list[Indices] = []
         self._capacity: dict[int, int] = {}  # of the rules that are cuts
         self._bounded: set[int] = set()  # rules that the last path bounded
+
+    def begin_from(self, basis: HighsBasis) -> None:
+        """Let the first relaxation start from a basis, if it is of one with as many rows."""
+        self._lp.begin_from(basis)
 
     def number(self, rule: Rule) -> int:
         """Return the number of a rule; a new one gets a row without bounds."""

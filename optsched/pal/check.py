@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.check import BrokenRule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from optsched.pal.instance import Job, PalInstance
     from optsched.pal.plan import PalPlan, Placement
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
 def violations(instance: PalInstance, plan: PalPlan) -> list[BrokenRule]:
     """Return every rule that the plan breaks; an empty list means that it is feasible."""
     jobs = {job.id: job for job in instance.jobs}
-    existing = {gpu for domain in instance.topology.domains for gpu in domain.gpus}
-    broken = [*_listing(jobs, plan), *_gpu_ids(instance, existing, plan), *_sharing(plan)]
+    home = {gpu: domain.id for domain in instance.topology.domains for gpu in domain.gpus}
+    broken = [*_listing(jobs, plan), *_gpu_ids(instance, home, plan), *_sharing(plan)]
     for placement in plan.jobs:
-        if placement.id in jobs:
-            broken += _gang(instance, jobs[placement.id], placement)
-            broken += _cap(instance, jobs[placement.id], existing.intersection(placement.gpus))
+        job, gpus = jobs.get(placement.id), placement.gpus
+        if job is None:
+            continue
+        if not len(gpus) == len(set(gpus)) == job.gpus:
+            broken += _gang(instance, job, placement)
+        if job.highest_level is not None and len(set(map(home.get, gpus))) > 1:
+            broken += _cap(instance, job, [gpu for gpu in gpus if gpu in home])
     return broken
 
 
@@ -45,9 +50,13 @@ def _listing(jobs: dict[str, Job], plan: PalPlan) -> Iterator[BrokenRule]:
             yield BrokenRule("every-job", f"job '{name}' is not listed")
 
 
-def _gpu_ids(instance: PalInstance, existing: set[str], plan: PalPlan) -> Iterator[BrokenRule]:
+def _gpu_ids(
+    instance: PalInstance, existing: Container[str], plan: PalPlan
+) -> Iterator[BrokenRule]:
     free, unavailable = set(instance.free_gpus), set(instance.unavailable)
     for placement in plan.jobs:
+        if free.issuperset(placement.gpus):
+            continue
         for gpu in dict.fromkeys(placement.gpus):
             if gpu not in existing:
                 text = f"job '{placement.id}': the topology has no GPU '{gpu}'"
@@ -58,6 +67,9 @@ def _gpu_ids(instance: PalInstance, existing: set[str], plan: PalPlan) -> Iterat
 
 
 def _sharing(plan: PalPlan) -> Iterator[BrokenRule]:
+    given: set[str] = set().union(*(placement.gpus for placement in plan.jobs))
+    if len(given) == sum(len(placement.gpus) for placement in plan.jobs):
+        return
     holders: dict[str, dict[str, None]] = {}
     for placement in plan.jobs:
         for gpu in placement.gpus:
@@ -82,7 +94,7 @@ def _gang(instance: PalInstance, job: Job, placement: Placement) -> Iterator[Bro
         yield BrokenRule("gang", f"job '{job.id}' needs {job.gpus} GPUs, but is given {given}")
 
 
-def _cap(instance: PalInstance, job: Job, gpus: set[str]) -> Iterator[BrokenRule]:
+def _cap(instance: PalInstance, job: Job, gpus: Sequence[str]) -> Iterator[BrokenRule]:
     if job.highest_level is None or not gpus:
         return
     levels = instance.topology.levels
@@ -124,15 +136,38 @@ def performance(instance: PalInstance, job: Job, gpus: Sequence[str]) -> Perform
 
     Source: Jain et al., SC 2024, arXiv 2408.11919: iteration time is L x max V.
     """
-    slowdowns = instance.slowdowns[job.application_class]
-    slowest = max(gpus, key=slowdowns.__getitem__)
+    slowest = max(gpus, key=instance.slowdowns[job.application_class].__getitem__)
     level = instance.topology.lowest_common_level(gpus)
-    slowdown = Fraction(instance.penalties[job.model][level]) * Fraction(slowdowns[slowest])
-    moved = bool(job.current) and set(gpus) != set(job.current)
-    time = slowdown if job.remaining_s is None else slowdown * Fraction(job.remaining_s)
-    if moved:
-        time += Fraction(job.restart_s or 0)
-    return Performance(level, slowest, slowdown, moved, Fraction(job.weight) * time)
+    terms = _terms(instance, job, gpus)
+    slowdown = Fraction(terms.penalty) * Fraction(terms.slowest)
+    return Performance(level, slowest, slowdown, _is_moved(job, gpus), _cost(terms))
+
+
+class _Terms(NamedTuple):
+    """What the cost of a job is made of; the restart is zero for jobs that are not moved."""
+
+    weight: float
+    remaining_s: float
+    penalty: float
+    slowest: float
+    restart_s: float
+
+
+def _terms(instance: PalInstance, job: Job, gpus: Sequence[str]) -> _Terms:
+    slowest = max(map(instance.slowdowns[job.application_class].__getitem__, gpus))
+    penalty = instance.penalties[job.model][instance.topology.lowest_common_level(gpus)]
+    remaining_s = 1.0 if job.remaining_s is None else job.remaining_s
+    restart_s = job.restart_s or 0.0 if _is_moved(job, gpus) else 0.0
+    return _Terms(job.weight, remaining_s, penalty, slowest, restart_s)
+
+
+def _is_moved(job: Job, gpus: Sequence[str]) -> bool:
+    return bool(job.current) and set(gpus) != set(job.current)
+
+
+def _cost(terms: _Terms) -> Fraction:
+    weight, *product, restart = map(Fraction, terms)
+    return weight * (prod(product) + restart)
 
 
 def objective(instance: PalInstance, plan: PalPlan) -> float:
@@ -142,11 +177,11 @@ def objective(instance: PalInstance, plan: PalPlan) -> float:
     out costs its reward.
     """
     jobs = {job.id: job for job in instance.jobs}
-    total = Fraction(0)
-    for placement in plan.jobs:
-        job = jobs[placement.id]
-        if placement.gpus:
-            total += performance(instance, job, placement.gpus).cost
-        else:
-            total += Fraction(job.reward or 0)
-    return float(total)
+    placed = Counter(
+        _terms(instance, jobs[placement.id], placement.gpus)
+        for placement in plan.jobs
+        if placement.gpus
+    )
+    left_out = (jobs[placement.id] for placement in plan.jobs if not placement.gpus)
+    costs = sum(count * _cost(terms) for terms, count in placed.items())
+    return float(costs + sum(Fraction(job.reward or 0) for job in left_out))

@@ -35,6 +35,11 @@ class Column(NamedTuple):
     owner: Indices
     starts: Indices
 
+    def span(self, domain: int) -> slice:
+        """Return where the GPUs of a domain stand."""
+        stop = self.starts[domain + 1] if domain + 1 < len(self.starts) else len(self.owner)
+        return slice(int(self.starts[domain]), int(stop))
+
 
 class Gang(Protocol):
     """What a rule has to know of a job; see `optsched.pal.instance.Job`."""
@@ -70,7 +75,11 @@ class FreeGpus:
     columns
         The domains of each level; the last one has a single domain.
     free
-        Shape (GPUs,): whether each GPU is free.
+        Shape (GPUs,): whether each GPU is free; changed by `take` and `release` only.
+    changes
+        GPUs that were taken, at once or one after the other; oldest first.
+    released
+        How often GPUs were released.
     """
 
     def __init__(
@@ -79,22 +88,33 @@ class FreeGpus:
         self.levels = levels
         self.columns = columns
         self.free = free
+        self.changes: list[Indices] = []
+        self.released = 0
+        self._counts: dict[int, Indices] = {}
 
     def take(self, gpus: Indices) -> None:
-        """Mark GPUs as in use."""
+        """Mark free GPUs as in use."""
         self.free[gpus] = False
+        self.changes.append(gpus)
+        for level, counts in self._counts.items():
+            np.subtract.at(counts, self.columns[level].owner[gpus], 1)
 
     def release(self, gpus: Indices) -> None:
-        """Mark GPUs as free."""
+        """Mark GPUs that are in use as free."""
         self.free[gpus] = True
+        self.released += 1
+        for level, counts in self._counts.items():
+            np.add.at(counts, self.columns[level].owner[gpus], 1)
 
     def room(self) -> int:
         """Return how many GPUs are free."""
         return int(np.count_nonzero(self.free))
 
     def counts(self, level: int) -> Indices:
-        """Return how many GPUs are free in each domain of a level."""
-        return self.count_marked(level, self.free)
+        """Return how many GPUs are free in each domain of a level; it changes with the state."""
+        if level not in self._counts:
+            self._counts[level] = self.count_marked(level, self.free)
+        return self._counts[level]
 
     def count_marked(self, level: int, marked: NDArray[np.bool_]) -> Indices:
         """Return how many GPUs are marked in each domain of a level."""
@@ -102,14 +122,15 @@ class FreeGpus:
 
     def free_in(self, level: int, domain: int) -> Indices:
         """Return the numbers of the free GPUs of a domain, ascending."""
-        start, stop = self._span(level, domain)
-        return start + np.flatnonzero(self.free[start:stop])
+        span = self.columns[level].span(domain)
+        found: Indices = span.start + np.flatnonzero(self.free[span])
+        return found
 
     def inside(self, level: int, domain: int, lower: int) -> range:
         """Return the domains of a lower level within a domain of some level."""
-        start, stop = self._span(level, domain)
+        span = self.columns[level].span(domain)
         owner = self.columns[lower].owner
-        return range(int(owner[start]), int(owner[stop - 1]) + 1)
+        return range(int(owner[span.start]), int(owner[span.stop - 1]) + 1)
 
     def gather(self, shares: Iterable[tuple[int, int]]) -> Indices:
         """Return the first free GPUs of nodes, so many of each as the shares (node, GPUs) say."""
@@ -125,11 +146,6 @@ class FreeGpus:
         """Return the level of the lowest domain around GPUs whose numbers ascend."""
         first, last = gpus[0], gpus[-1]
         return next(n for n, c in enumerate(self.columns) if c.owner[first] == c.owner[last])
-
-    def _span(self, level: int, domain: int) -> tuple[int, int]:
-        starts = self.columns[level].starts
-        stop = starts[domain + 1] if domain + 1 < len(starts) else len(self.free)
-        return int(starts[domain]), int(stop)
 
 
 class ClusterState(FreeGpus):

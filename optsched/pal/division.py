@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.pal.instance import PalInstance
+from optsched.pal.parts import restricted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from optsched.pal.instance import Job
+    from optsched.pal.instance import Job, PalInstance
 
     Indices = NDArray[np.intp]
 
@@ -56,11 +56,8 @@ class Pod:
 
     def instance(self, whole: PalInstance, jobs: Sequence[Job]) -> PalInstance:
         """Return the instance of some jobs on this pod's GPUs."""
-        inside = set(self.gpus.tolist())
-        others = (gpu for n, gpu in enumerate(whole.free_gpus) if n not in inside)
-        fields = {name: getattr(whole, name) for name in type(whole).model_fields}
-        fields |= {"jobs": tuple(jobs), "unavailable": (*whole.unavailable, *others)}
-        return PalInstance.model_construct(**fields)
+        names = whole.free_gpus
+        return restricted(whole, jobs, {names[n] for n in self.gpus.tolist()})
 
 
 def divided(instance: PalInstance, most: int) -> list[Pod]:

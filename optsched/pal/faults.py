@@ -124,8 +124,9 @@ def _holder_faults(jobs: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Fault]
 def _job_faults(
     document: Mapping[str, Any], cluster: _Cluster, job: Mapping[str, Any]
 ) -> Iterator[Fault]:
-    name, size = shown(job.get("id")), job.get("gpus")
+    size = job.get("gpus")
     if isinstance(size, int) and cluster.gpus and size > cluster.size:
+        name = shown(job.get("id"))
         yield ("gpus",), f"job {name} needs {size} GPUs, but the cluster has {cluster.size} free"
     profile = document.get("profile")
     slowdown = profile.get("slowdown") if isinstance(profile, Mapping) else None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from optsched.pal.instance import PalInstance
+from optsched.pal.parts import restricted
 from optsched.pal.plan import PalPlan, Placement
 
 if TYPE_CHECKING:
-    from optsched.pal.instance import Job
+    from optsched.pal.instance import Job, PalInstance
 
 SIZES = (20, 45)  # jobs of a neighbourhood
 SPREAD = 0.02  # of slowdowns, by which jobs are mixed that are not quite neighbours
@@ -27,14 +27,18 @@ class Neighbourhoods:
         self._random = random.Random(seed)
         self._number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
 
-    def draw(self, plan: PalPlan) -> list[Job]:
-        """Return the jobs of a neighbourhood of a plan."""
+    def draw(self, plan: PalPlan, centre: str | None = None) -> list[Job]:
+        """Return the jobs of a neighbourhood of a plan, around that of an id or anywhere."""
         gpus = {placement.id: placement.gpus for placement in plan.jobs}
         key = self._random.choice([self._slowness, self._position])
         keys = {job.id: key(job, gpus[job.id]) for job in self._instance.jobs}
         ordered = sorted(self._instance.jobs, key=lambda job: keys[job.id])
         size = min(self._random.choice(SIZES), len(ordered) // 2)
-        first = self._random.randrange(max(1, len(ordered) - size + 1))
+        last = max(0, len(ordered) - size)
+        first = self._random.randrange(last + 1)
+        if centre is not None:
+            middle = next(n for n, job in enumerate(ordered) if job.id == centre)
+            first = min(max(0, middle - size // 2), last)
         return ordered[first : first + size]
 
     def _slowness(self, job: Job, gpus: tuple[str, ...]) -> float:
@@ -51,9 +55,7 @@ def part(instance: PalInstance, plan: PalPlan, jobs: list[Job]) -> PalInstance:
     """Return the instance of some jobs on the GPUs that they have and that no job has."""
     names = {job.id for job in jobs}
     others = {gpu for placement in plan.jobs if placement.id not in names for gpu in placement.gpus}
-    fields = {name: getattr(instance, name) for name in type(instance).model_fields}
-    fields |= {"jobs": tuple(jobs), "unavailable": (*instance.unavailable, *sorted(others))}
-    return PalInstance.model_construct(**fields)
+    return restricted(instance, jobs, {gpu for gpu in instance.free_gpus if gpu not in others})
 
 
 def joined(plan: PalPlan, new: PalPlan) -> PalPlan:

@@ -40,7 +40,7 @@ def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]
 
 
 def whole_below_root(
-    tree: Tree, found: Labels, penalty: float, time_limit_s: float | None, seed: int
+    tree: Tree, found: Labels, penalty: float, gap: float, time_limit_s: float | None, seed: int
 ) -> Point | None:
     """Return a solution for some labels in which counts below the root are whole, if there is one.
 
@@ -48,6 +48,8 @@ def whole_below_root(
     ----------
     penalty
         Cost of leaving out a job where that is not allowed.
+    gap
+        Relative gap that is enough.
     """
     problem = tree.cases.problem
     reward = np.array([jobs.reward for jobs in problem.types])
@@ -57,7 +59,7 @@ def whole_below_root(
     integer[: found.first_stay][at_root] = False
     outcome = highs.solve(
         replace(program, integer=integer),
-        gap=GAP,
+        gap=max(GAP, gap),
         time_limit_s=time_limit_s,
         most_nodes=NODES,
         seed=seed,

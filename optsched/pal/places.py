@@ -9,7 +9,7 @@ pass over them in ascending order prices all labels of a domain. Free GPUs go by
 from __future__ import annotations
 
 from heapq import heapreplace
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -96,6 +96,22 @@ class Cluster:
         """Return the greatest slowdown of GPUs, by number."""
         slowdowns = self._slowdowns[application_class]
         return max(slowdowns[gpu] for gpu in gpus)
+
+    def slowdowns(self, application_class: str) -> list[float]:
+        """Return the slowdowns of the free GPUs."""
+        return self._slowdowns[application_class]
+
+    def members(self) -> dict[int, list[list[int]]]:
+        """Return the GPUs of each domain that has some, by level."""
+        gpus: dict[str, list[int]] = {}
+        for around, members in groupby(range(len(self._homes)), key=self._homes.__getitem__):
+            inside = list(members)
+            for domain in around:
+                gpus.setdefault(domain, []).extend(inside)
+        found: dict[int, list[list[int]]] = {}
+        for domain, inside in gpus.items():
+            found.setdefault(self.levels[domain], []).append(inside)
+        return found
 
     def places(self, application_class: str, sizes: Iterable[int]) -> Iterator[Place]:
         """Yield every place of a class, for gangs of some sizes."""

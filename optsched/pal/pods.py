@@ -13,49 +13,60 @@ of shares pods disagree on prices, and the bound is ten times as far away.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.linear import LinearProgram
 from optsched.pal.arrays import arrays
-from optsched.pal.cases import Prices
 from optsched.pal.division import Pod, divided
-from optsched.pal.exact import PENALTY, Prover, exact, place_parts_anew, start
+from optsched.pal.exact import PENALTY, exact, place_parts_anew
+from optsched.pal.hurry import KINDS_S, PODS_S, hurried, is_hurried
+from optsched.pal.kinds import by_kinds, few_kinds
 from optsched.pal.lagrange import Lagrangian
 from optsched.pal.plan import PalCertificate, PalPlan
-from optsched.pal.relaxation import labels, relaxation
-from optsched.solve import Infeasible, Search
+from optsched.pal.pod_tasks import Placing, Pricing, results
+from optsched.pal.relaxation import labels
+from optsched.pal.warm import Left, best_known, carried, of_gpus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from optsched.pal.arrays import Arrays
-    from optsched.pal.instance import Job, PalInstance
+    from optsched.pal.instance import PalInstance
+    from optsched.pal.warm import Known
+    from optsched.result import Result
+    from optsched.solve import Search
 
     Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
 
 LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its pods
 POD_GPUS = 1024
 GANGS = 4  # a pod holds at least so many of the largest gang
 MOST_TYPES = 200  # with more types than that a pod gets whole jobs, not shares of every type
 ROOT_GAP = 5e-3
+FEW_PARTS = 4  # placed anew in vain, after which the bound must be what keeps a gap open
 
 
 def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
-    """Solve by `exact`, or by `pods` where the cluster is large.
+    """Solve by `exact`; where the cluster is large by `kinds`, or `pods` if there are many kinds.
+
+    A time limit that is too short for either gets what `hurry` does.
 
     Raises
     ------
     Infeasible
         If hard caps or the number of GPUs leave no room for all jobs.
     """
-    is_large = len(instance.free_gpus) > LARGE
-    return (pods if is_large else exact)(instance, search)
+    if len(instance.free_gpus) <= LARGE:
+        return exact(instance, search)
+    nodes = few_kinds(instance, search)
+    if is_hurried(instance, search, PODS_S if nodes is None else KINDS_S):
+        certificate = hurried(instance, search)
+        if certificate is not None:
+            return certificate
+    return pods(instance, search) if nodes is None else by_kinds(instance, search, nodes)
 
 
 def pods(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -71,21 +82,69 @@ def pods(instance: PalInstance, search: Search) -> PalCertificate | None:
     if len(division) < 2:
         return exact(instance, search)
     search.has_floor = False  # greedy rules take longer than the pods, which begin with one each
-    whole = Whole(instance)
-    _place(whole, division, search)
+    certificate = _divided(Whole(instance), division, search)
+    search.out_of_time()  # parts may have been cut short
+    return certificate
+
+
+def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertificate | None:
+    instance = whole.instance
+    search.state = Left(whole.problem.gpus)
+    resumed = None if search.start is None else _resumed(whole, search.start, division, search)
+    if resumed is not None and _is_closed(resumed.value, search):
+        return whole.certificate(resumed, search)
+    priced = _place(whole, division, search)
     if search.plan is None:
         return exact(instance, search)
-    bound = whole.bound(_prices(whole, division, search))
+    bound = resumed or whole.bound(_prices(whole, division, priced, search))
     search.certificate = whole.certificate(bound, search)
     place_parts_anew(instance, search, lambda: _is_closed(bound.value, search))
     return whole.certificate(bound, search)
 
 
-class Bound(NamedTuple):
-    """GPU prices, and the Lagrangian value that they prove."""
+def _resumed(whole: Whole, start: Result, division: Sequence[Pod], search: Search) -> Bound | None:
+    """Begin with the epoch before, and do no more than it takes to close the gap.
 
-    prices: Floats
+    Returns
+    -------
+    Bound | None
+        None without a plan, when everything is to be done as if there had been no epoch before.
+    """
+    instance, problem = whole.instance, whole.problem
+    packing, new = carried(instance, problem, start)
+    search.offer(packing.plan(instance))
+    if search.plan is None:
+        return None
+    bound = whole.bound_before(start, search)
+    search.certificate = whole.certificate(bound, search)
+    if _is_closed(bound.value, search):
+        return bound
+    packing.reinsert()
+    search.offer(packing.plan(instance))
+    names = [instance.jobs[n].id for n in new]
+    place_parts_anew(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS, names)
+    if _is_closed(bound.value, search):
+        return bound
+    bound = max(
+        bound, whole.bound(_prices(whole, division, {}, search)), key=lambda each: each.value
+    )
+    search.certificate = whole.certificate(bound, search)
+    place_parts_anew(instance, search, lambda: _is_closed(bound.value, search), around=names)
+    return bound
+
+
+class Bound(NamedTuple):
+    """Prices, and the Lagrangian value that they prove."""
+
+    known: Known
     value: float
+
+
+class Priced(NamedTuple):
+    """A pod, and the prices of its GPUs by number."""
+
+    pod: Pod
+    prices: Floats
 
 
 class Whole:
@@ -100,18 +159,27 @@ class Whole:
 
     def bound(self, prices: Floats) -> Bound:
         """Return what GPU prices prove, or no prices at all if that is more."""
-        none = np.zeros_like(prices)
-        return max((self._bound(each) for each in (none, prices)), key=lambda bound: bound.value)
+        found = (self._bound(of_gpus(each)) for each in (np.zeros_like(prices), prices))
+        return max(found, key=lambda bound: bound.value)
 
-    def _bound(self, prices: Floats) -> Bound:
-        extra = np.zeros(len(self.labels.type))
-        return Bound(prices, self._lagrangian.options(prices, extra, 0.0).value)
+    def bound_before(self, start: Result, search: Search) -> Bound:
+        """Return what prices of the epoch before prove, or no prices at all if that is more."""
+        assert search.objective is not None
+        none = self._bound(of_gpus(np.zeros(len(self.problem.gpus))))
+        parts = self.instance, self.problem, self.labels, self._lagrangian
+        best = best_known(*parts, start, search.objective)
+        if best is None or best.options.value <= none.value:
+            return none
+        return Bound(best.known, best.options.value)
+
+    def _bound(self, known: Known) -> Bound:
+        return Bound(known, known.options(self.problem, self.labels, self._lagrangian).value)
 
     def certificate(self, bound: Bound, search: Search) -> PalCertificate:
         """Return the prices as a certificate."""
         assert search.objective is not None
-        leaf = Prices(bound.prices, (), {}).leaf({})
-        return PalCertificate(bound=min(bound.value, search.objective), nodes=(leaf,))
+        value = min(bound.value, search.objective)
+        return bound.known.certificate(self.instance, self.problem, value)
 
 
 def _is_closed(bound: float, search: Search) -> bool:
@@ -119,96 +187,63 @@ def _is_closed(bound: float, search: Search) -> bool:
     return search.objective - bound <= search.gap * search.objective
 
 
-# --- prices -----------------------------------------------------------------------------------
+# --- pods -------------------------------------------------------------------------------------
 
 
-def _prices(whole: Whole, division: Sequence[Pod], search: Search) -> Floats:
-    """Return the prices of all GPUs, as the pods see them; zero where time runs out."""
-    prices = np.zeros(len(whole.problem.gpus))
-    few_types = len(whole.problem.types) <= MOST_TYPES
-    assert search.objective is not None
-    known: dict[object, Floats] = {}
+def _place(whole: Whole, division: Sequence[Pod], search: Search) -> dict[object, Priced]:
+    """Offer the plan in which each pod places the jobs that were dealt to it; return prices."""
+    first = {(pod.kind, pod.demand): pod for pod in reversed(division)}
+    kinds = dict.fromkeys((pod.kind, pod.demand) for pod in division)
+    tasks = [_placing(whole, first[kind], search) for kind in kinds]
+    known: dict[object, list[Indices]] = {}
+    priced: dict[object, Priced] = {}
+    for kind, placed in zip(kinds, results(tasks, search), strict=True):
+        if placed is None:
+            return {}
+        order = np.argsort(first[kind].rank)
+        known[kind] = [order[list(inside)] for inside in placed.places]
+        if placed.prices is not None:
+            priced.setdefault(kind[0], Priced(first[kind], placed.prices))
+    gpus_of: dict[str, tuple[str, ...]] = {}
+    names = np.array(whole.problem.gpus)
     for pod in division:
-        if pod.kind not in known:
-            if search.out_of_time():
-                return prices
-            jobs = whole.instance.jobs if few_types else pod.jobs
-            solved = _pod_prices(whole, pod, jobs, search)
-            if solved is None:
-                return prices
-            known[pod.kind] = solved
-        prices[pod.gpus] = known[pod.kind]
+        for job, inside in zip(pod.jobs, known[pod.kind, pod.demand], strict=True):
+            gpus_of[job.id] = tuple(names[pod.gpus[inside]].tolist())
+    placements = [{"id": job.id, "gpus": gpus_of[job.id]} for job in whole.instance.jobs]
+    search.offer(PalPlan.model_validate({"jobs": placements}))
+    return priced
+
+
+def _prices(
+    whole: Whole, division: Sequence[Pod], known: dict[object, Priced], search: Search
+) -> Floats:
+    """Return the prices of all GPUs, as the pods see them; zero where time runs out."""
+    first = {pod.kind: pod for pod in reversed(division) if pod.kind not in known}
+    tasks = [_pricing(whole, pod, search) for pod in first.values()]
+    priced = dict(known)
+    for pod, found in zip(first.values(), results(tasks, search), strict=True):
+        if found is not None:
+            priced[pod.kind] = Priced(pod, found)
+    prices = np.zeros(len(whole.problem.gpus))
+    for pod in division:
+        if pod.kind in priced:
+            like, inside = priced[pod.kind]
+            prices[pod.gpus] = inside[like.rank]
     return prices
 
 
-def _pod_prices(whole: Whole, pod: Pod, jobs: Sequence[Job], search: Search) -> Floats | None:
-    """Return the prices of a pod's GPUs if it runs its share of some jobs; None without time."""
-    part = pod.instance(whole.instance, jobs)
-    problem = arrays(part)
-    assert search.objective is not None
-    penalty = PENALTY * search.objective / len(whole.instance.jobs)
-    reward = np.array([min(jobs.reward, penalty) for jobs in problem.types])
-    found = labels(problem)
-    if not len(found.type):
-        return np.zeros(len(pod.gpus))
-    program = relaxation(problem, found, reward)
-    count = len(problem.types)
-    if len(jobs) > len(pod.jobs):
-        shares = np.array(list(_shares(whole.instance, problem, pod)))
-        row_lower, row_upper = program.row_lower.copy(), program.row_upper.copy()
-        row_lower[:count] = row_upper[:count] = shares
-        program = replace(program, row_lower=row_lower, row_upper=row_upper)
-    solved = LinearProgram(program, search.seed).solve(search.seconds_left())
-    if solved is None:
-        return None
-    duals = solved.row_duals[count : count + len(problem.gpus)]
-    return np.maximum(-duals, 0.0)[pod.rank]
+def _placing(whole: Whole, pod: Pod, search: Search) -> Placing:
+    part = pod.instance(whole.instance, pod.jobs)
+    return Placing(part, _pricing(whole, pod, search), ROOT_GAP)
 
 
-def _shares(instance: PalInstance, problem: Arrays, pod: Pod) -> Iterator[float]:
-    """Yield how many jobs of each type a pod runs: those that are there, and a share of others."""
-    staying = Counter(stay.type for stay in problem.stays)
-    for t, jobs in enumerate(problem.types):
-        elsewhere = sum(instance.jobs[n].id in pod.rooted for n in jobs.jobs) - staying[t]
-        yield staying[t] + (len(jobs.jobs) - staying[t] - elsewhere) * pod.share
-
-
-# --- plans ------------------------------------------------------------------------------------
-
-
-def _place(whole: Whole, division: Sequence[Pod], search: Search) -> None:
-    """Offer the plan in which each pod places the jobs that were dealt to it."""
-    gpus_of: dict[str, tuple[str, ...]] = {}
-    known: dict[object, list[tuple[int, ...]]] = {}
-    names = np.array(whole.problem.gpus)
-    for pod in division:
-        key = pod.kind, pod.demand
-        if key not in known:
-            placed = _placed(whole.instance, pod, search)
-            if placed is None:
-                return
-            known[key] = placed
-        for job, inside in zip(pod.jobs, known[key], strict=True):
-            gpus_of[job.id] = tuple(names[pod.gpus[list(inside)]].tolist())
-    placements = [{"id": job.id, "gpus": gpus_of[job.id]} for job in whole.instance.jobs]
-    search.offer(PalPlan.model_validate({"jobs": placements}))
-
-
-def _placed(instance: PalInstance, pod: Pod, search: Search) -> list[tuple[int, ...]] | None:
-    """Return the GPUs of each job of a pod, by position in `gpus`; None if they find no place."""
-    part = pod.instance(instance, pod.jobs)
-    inner = Search(part, search.seconds_left(), ROOT_GAP, search.seed)
-    try:
-        start(part, inner)
-    except Infeasible:
-        return None
-    if inner.plan is None:
-        return None
-    if pod.jobs and not search.out_of_time():
-        prover = Prover(part, inner)
-        if len(prover.labels.type):  # else no job fits in here
-            prover.root()
-    order = np.argsort(pod.rank).tolist()
-    position = {gpu: order[n] for n, gpu in enumerate(part.free_gpus)}
-    assert isinstance(inner.plan, PalPlan)
-    return [tuple(position[gpu] for gpu in placed.gpus) for placed in inner.plan.jobs]
+def _pricing(whole: Whole, pod: Pod, search: Search) -> Pricing:
+    instance, penalty = whole.instance, np.inf
+    if search.objective is not None:
+        penalty = PENALTY * search.objective / len(instance.jobs)
+    if len(whole.problem.types) > MOST_TYPES:
+        return Pricing(pod.instance(instance, pod.jobs), 1.0, penalty, search.seed)
+    own = {job.id for job in pod.jobs}
+    others = (job for job in instance.jobs if job.id not in own and job.id not in pod.rooted)
+    part = pod.instance(instance, [*pod.jobs, *others])  # types in the order of the pod's own
+    return Pricing(part, pod.share, penalty, search.seed)

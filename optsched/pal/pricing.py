@@ -136,11 +136,9 @@ class Menu:
         self.places: list[Place] = []
         self.numbers: dict[tuple[str, int], list[int]] = {}  # of places, by class and size
         self._find_places(instance)
-        jobs: dict[tuple[object, ...], list[Job]] = {}
-        for job in instance.jobs:
-            jobs.setdefault(_type(job), []).append(job)
-        self.types = [self._job_type(instance, equal) for equal in jobs.values()]
-        self.type_of = {job.id: n for n, equal in enumerate(jobs.values()) for job in equal}
+        types = jobs_by_type(instance)
+        self.types = [self._job_type(instance, equal) for equal in types]
+        self.type_of = {job.id: n for n, equal in enumerate(types) for job in equal}
 
     def _find_places(self, instance: PalInstance) -> None:
         sizes: dict[str, set[int]] = {}
@@ -159,20 +157,9 @@ class Menu:
         restart, costs = self.costs.restart(job), []
         for level, slowdowns in ((self.places[n].level, self.places[n].slowdowns) for n in places):
             costs.append([restart + cost for cost in self.costs.placed(job, level, slowdowns)])
-        stays = [stay for one in jobs if (stay := self._stay(one, top)) is not None]
+        stays = [stay for one in jobs if (stay := stay_of(self.cluster, self.costs, one, top))]
         left_out, others = self.costs.left_out(job), len(jobs) - len(stays)
         return JobType(places, costs, stays, others, left_out)
-
-    def _stay(self, job: Job, top: int) -> Stay | None:
-        if not job.current or not all(gpu in self.cluster.numbers for gpu in job.current):
-            return None
-        gpus = [self.cluster.numbers[gpu] for gpu in job.current]
-        domain = self.cluster.common(gpus)
-        level = self.cluster.levels[domain]
-        if level > top:
-            return None
-        slowest = self.cluster.slowest(job.application_class, gpus)
-        return Stay(job.id, gpus, domain, slowest, self.costs.placed(job, level, [slowest])[0])
 
     def within(self, types: set[int], domain: str, slowest: float | None) -> Counted:
         """Return what counts jobs of some types in a domain, on GPUs that are fast enough."""
@@ -254,7 +241,7 @@ class Menu:
                 stay.cost + sum(prices[gpu] for gpu in stay.gpus) + fees.get((t, n), 0)
                 for n, stay in enumerate(kind.stays)
             ]
-            found.append(_priced_type(kind, labels, stays))
+            found.append(paid_by(kind, labels, stays))
         return found
 
 
@@ -280,7 +267,23 @@ class Priced(NamedTuple):
     total: int
 
 
-def _priced_type(kind: JobType, labels: list[list[int]], stays: list[int]) -> Priced:
+def stay_of(
+    cluster: Cluster, costs: ObjectiveCosts | MisfitCosts, job: Job, top: int
+) -> Stay | None:
+    """Return that a job stays; None if it waits, or has to move."""
+    if not job.current or not all(gpu in cluster.numbers for gpu in job.current):
+        return None
+    gpus = [cluster.numbers[gpu] for gpu in job.current]
+    domain = cluster.common(gpus)
+    level = cluster.levels[domain]
+    if level > top:
+        return None
+    slowest = cluster.slowest(job.application_class, gpus)
+    return Stay(job.id, gpus, domain, slowest, costs.placed(job, level, [slowest])[0])
+
+
+def paid_by(kind: JobType, labels: list[list[int]], stays: list[int]) -> Priced:
+    """Return what the jobs of a type pay, given the prices of labels and stays."""
     shared = min((min(prices) for prices in labels), default=NEVER)
     if kind.left_out is not None:
         shared = min(shared, kind.left_out)
@@ -314,6 +317,14 @@ def _label_prices(
         found[start:stop] = [price + charge for price in found[start:stop]]
         start, charge = max(start, stop), charge - step
     return found
+
+
+def jobs_by_type(instance: PalInstance) -> list[list[Job]]:
+    """Return the jobs by type."""
+    jobs: dict[tuple[object, ...], list[Job]] = {}
+    for job in instance.jobs:
+        jobs.setdefault(_type(job), []).append(job)
+    return list(jobs.values())
 
 
 def _type(job: Job) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from optsched.pal import check, proof
 from optsched.pal.instance import PalInstance
+from optsched.pal.memory import memory
 from optsched.pal.plan import PalCertificate, PalPlan
 from optsched.problems import Method, Problem
 from optsched.result import figure
@@ -223,10 +224,12 @@ def objective_name(instance: PalInstance) -> str:
 
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
-    """Certify a bound for any plan, or that there is none."""
-    from optsched.pal import exact
+    """Certify a bound for any plan, or that there is none; of large clusters without prices."""
+    from optsched.pal import exact, hurry
 
-    return exact.certify(instance, search)
+    is_large = len(instance.free_gpus) > hurry.LARGE
+    certificate = hurry.certify(instance, search) if is_large else None
+    return certificate or exact.certify(instance, search)
 
 
 def plot(instance: PalInstance, plan: PalPlan, ax: Axes | None = None) -> Axes:
@@ -257,6 +260,13 @@ def _methods() -> Iterator[Method]:
         "large clusters: parts by themselves, a bound by prices for the whole",
         "optsched; parts as in POP, SOSP'21",
         "optsched.pal.pods:pods",
+    )
+    yield Method(
+        "kinds",
+        "exact",
+        "many nodes of few kinds: patterns of a node, a bound by merged nodes",
+        "optsched; patterns as in cutting stock, Gilmore and Gomory 1961",
+        "optsched.pal.kinds:kinds",
     )
     for name, text, source in GREEDY:
         function = name.replace("-", "_")
@@ -297,5 +307,6 @@ PROBLEM = Problem(
     summary=summary,
     headline=headline,
     decisions=decisions,
+    memory=memory,
     plot=plot,
 )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.casetree import tree_faults
 from optsched.check import BrokenRule
 from optsched.faults import shown
+from optsched.pal import pricelist
 from optsched.pal.plan import Leaf, Split, Within
 from optsched.pal.pricing import SCALE, Counted, Menu, MisfitCosts, ObjectiveCosts, scaled
 
@@ -155,6 +156,12 @@ def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int,
         neither stand anywhere nor be left out, so that there is no plan.
     """
     costs = ObjectiveCosts(instance) if certificate.kind == "prices" else MisfitCosts()
+    first = certificate.nodes[0]
+    if isinstance(first, Leaf) and not certificate.rules and not certificate.exclusions:
+        known = {price: scaled(price) for price in set(first.gpu_prices)}
+        prices = [known[price] for price in first.gpu_prices]
+        least = pricelist.least(instance, costs, prices)
+        return {0: None if least is None else least - sum(prices)}
     menu = Menu(instance, costs)
     counted = [_counted(menu, rule) for rule in certificate.rules]
     leaves = [node for node in certificate.nodes if isinstance(node, Leaf)]

@@ -135,9 +135,10 @@ def plan(instance: PalInstance, state: ClusterState, chosen: dict[int, Indices])
     """Return the plan of chosen GPUs by number of the job; None if a job that must be is not."""
     if instance.admission == "all" and len(chosen) < len(instance.jobs):
         return None
+    gpus = {n: sorted(numbers.tolist()) for n, numbers in chosen.items()}
     return PalPlan(
         jobs=tuple(
-            Placement(id=job.id, gpus=tuple(state.gpus[g] for g in sorted(chosen.get(n, ()))))
+            Placement(id=job.id, gpus=tuple(map(state.gpus.__getitem__, gpus.get(n, ()))))
             for n, job in enumerate(instance.jobs)
         )
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from optsched.pal import check
 from optsched.pal.cluster_state import ClusterState, best_fit
+from optsched.pal.ranking import Ranking
 from optsched.pal.rounds import class_order, keep_running, place, plan
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 def raw_scores(instance: PalInstance) -> dict[str, Floats]:
     """Return the slowdowns (GPUs,) of each class that some job has."""
     names = dict.fromkeys(job.application_class for job in instance.jobs)
-    rows = {name: instance.slowdowns[name] for name in names}
-    gpus = instance.topology.gpus
-    return {name: np.array([row[gpu] for gpu in gpus]) for name, row in rows.items()}
+    number = {gpu: n for n, gpu in enumerate(instance.profile.gpus)}
+    gpus = np.array([number[gpu] for gpu in instance.topology.gpus], dtype=np.intp)
+    return {name: instance.profile.array(name)[gpus] for name in names}
 
 
 def bin_scores(instance: PalInstance, binning: Callable[[Floats], Binned]) -> dict[str, Floats]:
@@ -46,38 +47,6 @@ def bin_scores(instance: PalInstance, binning: Callable[[Floats], Binned]) -> di
     The bins are those of the whole cluster as far as it is not drained, busy GPUs included.
     """
     return {name: binning(row).scores for name, row in raw_scores(instance).items()}
-
-
-class Ranking:
-    """The GPUs of every domain from the best score for one class on; ties in order of GPUs."""
-
-    def __init__(self, state: FreeGpus, scores: Floats) -> None:
-        self.state = state
-        self.scores = scores
-        self._orders = [np.lexsort((scores, column.owner)) for column in state.columns]
-
-    def worst_of_best(self, level: int, size: int) -> Floats:
-        """Return the worst score of the `size` best free GPUs in each domain of a level.
-
-        It is infinite in domains with fewer free GPUs.
-        """
-        counts = self.state.counts(level)
-        worst = np.full(len(counts), np.inf)
-        fits = counts >= size
-        if fits.any():
-            firsts = np.cumsum(counts) - counts
-            worst[fits] = self.scores[self._free(level)[firsts[fits] + size - 1]]
-        return worst
-
-    def best(self, level: int, domain: int, size: int) -> Indices:
-        """Return the `size` best free GPUs of a domain."""
-        free = self._free(level)
-        chosen: Indices = free[self.state.columns[level].owner[free] == domain][:size]
-        return chosen
-
-    def _free(self, level: int) -> Indices:
-        order = self._orders[level]
-        return order[self.state.free[order]]
 
 
 def _rankings(state: FreeGpus, scores: Scores) -> dict[str, Ranking]:
