@@ -9,9 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.boa import Table, check, continuous, proof
+from optsched.boa import Table, check, continuous, exact, proof
 from optsched.boa.arrays import arrays, curve
 from optsched.boa.price import HAIR, respond
+from optsched.problems import Method
 from oracles import brute_force, path_lp
 from strategies import boa_instances, curves, law, tables
 
@@ -444,3 +445,21 @@ def test_least_budget_is_named_and_works():
     least = result.certificate.least
     enough = instance.changed({"budget_gpus": math.nextafter(least, math.inf)})
     assert solved(enough).status == "optimal"
+
+
+@pytest.mark.parametrize(("floored", "runs"), [(0, 0), (2_000, 8)])
+def test_out_of_time_greedy_rules_are_left_out_of_large_instances(floored, runs, monkeypatch):
+    ran = []
+    call = Method.__call__
+
+    def noted(method, *arguments):
+        ran.append(method.kind)
+        return call(method, *arguments)
+
+    monkeypatch.setattr(exact, "FLOORED", floored)
+    monkeypatch.setattr(Method, "__call__", noted)
+    instance = optsched.read("boa/cbd-85").changed({"budget_gpus": 20.5})
+    result = solved(instance, time_limit_s=0.0)
+    assert result.message == "stopped early: time limit"
+    assert result.plan is not None
+    assert ran.count("greedy") == runs

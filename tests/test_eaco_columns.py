@@ -1,7 +1,10 @@
 """EaCO's column generation: the optima over all groups, with proofs that the judge takes."""
 
+import pickle
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import optsched
 from eaco_oracles import brute_force
@@ -127,3 +130,63 @@ def test_equal_jobs_are_integer_columns():
     result = solved(instance, gap=0.01)
     assert result.status == "optimal"
     assert len(markets(instance, job_classes(instance))[0].work) == 3
+
+
+# --- the next epoch -----------------------------------------------------------------------------
+
+
+def without(instance, n):
+    """Return an instance without one of its jobs, and with less work for the others."""
+    jobs = [job for m, job in enumerate(instance.jobs) if m != n % len(instance.jobs)]
+    jobs = jobs or list(instance.jobs)
+    shorter = [job.model_copy(update={"work_s": 0.9 * job.work_s}) for job in jobs]
+    return instance.model_copy(update={"jobs": tuple(shorter)})
+
+
+@law(300)
+@given(searchable(6, tolerances=False), st.integers(0, 5), st.booleans())
+def test_a_start_changes_no_optimum(instance, n, is_read):
+    """Neither one in memory, nor one without its state, as from a file."""
+    start = optsched.solve(instance, "columns", gap=0.0)
+    start = pickle.loads(pickle.dumps(start)) if is_read else start
+    later = without(instance, n)
+    expected = optsched.solve(later, "columns", gap=0.0)
+    result = solved(later, gap=0.0, start=start)
+    assert result.status == expected.status
+    if expected.objective is not None:
+        assert result.objective == pytest.approx(expected.objective, rel=2e-9)
+
+
+@law(300)
+@given(searchable(5, feasible=False), searchable(5, feasible=False))
+def test_a_start_of_another_instance_changes_no_optimum(instance, other):
+    expected = optsched.solve(instance, "columns", gap=0.0)
+    result = solved(instance, gap=0.0, start=optsched.solve(other, "columns", gap=0.0))
+    assert result.status == expected.status
+    if expected.objective is not None:
+        assert result.objective == pytest.approx(expected.objective, rel=2e-9)
+
+
+def many(count):
+    jobs = [
+        {"type": f"t{n}", "work_s": 600.0 + 7 * n * n % 9001, "max_slowdown": 1.25}
+        for n in range(count)
+    ]
+    types = {f"t{n}": 0.05 + n * 37 % 50 / 100 for n in range(count)}
+    return small_instance(jobs, types=types, nodes={"x": {"gpus": 8, "count": count // 8 + 1}})
+
+
+def test_the_next_epoch_searches_less():
+    instance = many(60)
+    first = solved(instance, gap=0.01)
+    second = solved(without(instance, 7), gap=0.01, start=first)
+    assert first.status == second.status == "optimal"
+    assert second.state.fresh < first.state.fresh
+
+
+def test_no_time_gives_a_plan_and_a_bound():
+    """The greedy one, from arrays; the bound is of prices that need no linear program."""
+    result = solved(many(450), time_limit_s=0)
+    assert result.status == "feasible"
+    assert 0 < result.gap < 0.3
+    assert "time limit" in result.message

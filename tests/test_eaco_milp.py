@@ -11,6 +11,7 @@ import eaco_oracles as oracles
 import optsched
 from eaco_parts import exclusive
 from eaco_strategies import eaco_instances, small_instance
+from milp_parts import lying
 from optsched import highs
 from optsched.eaco import check, heuristics
 from optsched.eaco import milp as method
@@ -51,17 +52,6 @@ def claims(monkeypatch):
 
     monkeypatch.setattr(method.exact, "certify_claim", certify_claim)
     return found
-
-
-def lying(monkeypatch, **lies):
-    """Let HiGHS' figures be changed by functions of the true outcome."""
-    solve = highs.solve
-
-    def changed(*args, **kwargs):
-        outcome = solve(*args, **kwargs)
-        return outcome._replace(**{name: lie(outcome) for name, lie in lies.items()})
-
-    monkeypatch.setattr(highs, "solve", changed)
 
 
 # --- plans and claims -------------------------------------------------------------------------

@@ -16,9 +16,21 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "optsched"
 # A module may import from its own layer and from lower ones.
 LAYERS = [
-    {"faults", "jsonfile", "problems", "instance", "models", "instances", "cluster"},
-    {"check", "result", "reasons", "casetree"},
-    {"solve", "highs", "linear", "specification"},
+    {"faults", "jsonfile", "problems", "instance", "changes", "models", "instances", "cluster"},
+    {
+        "check",
+        "result",
+        "reasons",
+        "casetree",
+        "memory",
+    },
+    {
+        "solve",
+        "highs",
+        "program",
+        "linear",
+        "specification",
+    },
     {"export", "explain", "doctor"},
     {
         "frontier",
@@ -31,6 +43,7 @@ LAYERS = [
     {"report", "report_sources", "report_parts", "report_rollouts"},
     {
         "cli",
+        "cli_instances",
         "cli_topology",
         "cli_trace",
         "cli_rollout",
@@ -49,8 +62,12 @@ ROOM_LAYERS = [
         "pricing",
         "uniform",
         "hopes",
+        "sieve",
         "paces",
         "places",
+        "pricelist",
+        "chains",
+        "counterexample",
         "phases",
         "lagrangian",
         "rooms",
@@ -72,6 +89,8 @@ ROOM_LAYERS = [
         "hull",
         "continuous",
         "cluster_state",
+        "ranking",
+        "hurry",
         "relaxation",
         "lagrange",
         "rules",
@@ -79,6 +98,7 @@ ROOM_LAYERS = [
         "branching",
         "neighbourhoods",
         "division",
+        "parts",
         "rounds",
         "packing",
         "variability",
@@ -90,9 +110,11 @@ ROOM_LAYERS = [
         "multisets",
         "groups",
         "members",
+        "gains",
         "goods",
         "markets",
         "searchable",
+        "filling",
         "generation",
         "columns",
         "subsets",
@@ -105,10 +127,18 @@ ROOM_LAYERS = [
         "blossoms",
         "firm",
         "fluid_bound",
+        "kinds_nodes",
+        "kinds_arrays",
+        "kinds_bound",
+        "kinds_packing",
+        "kinds_master",
+        "kinds_plan",
+        "kinds_state",
     },
-    {"cases", "tree", "diving", "misfit", "partial"},
+    {"cases", "tree", "diving", "misfit", "partial", "warm", "prover"},
     {"exact", "milp"},
-    {"pods", "large"},
+    {"pods", "pod_tasks", "large", "kinds"},
+    {"memory"},
     {"problem", "plot", "colocation", "tables", "explain", "__init__"},
 ]
 
@@ -223,6 +253,7 @@ def test_judge_and_greedy_need_no_solver(module):
 
 def test_judge_needs_no_numbers_but_integers_and_fractions():
     names = ("check", "proof", "pricing", "places", "energy", "figures", "interference")
+    names += ("chains", "counterexample", "pricelist")
     parts = [SOURCE.glob(f"*/{name}.py") for name in names]
     for path in [SOURCE / "check.py", *chain.from_iterable(parts)]:
         used = {name.split(".")[0] for name in imported(path)}

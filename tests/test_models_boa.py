@@ -5,13 +5,13 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-import highspy
 import pyomo.environ as pyo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
+from milp_parts import solved_from_file
 from optsched.boa import BoaInstance, performance
 from optsched.export import export
 from optsched.models import boa
@@ -212,15 +212,6 @@ def test_shares_of_phases_become_sequences_with_the_fewest_changes(data):
 
 
 # --- export -----------------------------------------------------------------------------------
-
-
-def solved_from_file(path):
-    highs = highspy.Highs()
-    highs.silent()
-    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-    highs.run()
-    assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return highs.getInfo().objective_function_value
 
 
 @pytest.mark.parametrize("file_format", ["lp", "mps"])

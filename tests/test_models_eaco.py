@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-import highspy
 import pyomo.environ as pyo
 import pytest
 from hypothesis import given
 
 import eaco_oracles as oracles
 from eaco_strategies import eaco_instances, small_instance
+from milp_parts import solved_from_file
 from optsched.eaco import check
 from optsched.export import export
 from optsched.models import eaco
@@ -207,15 +207,6 @@ def test_what_the_compact_model_cannot_express(jobs, more, reason):
 
 
 # --- export -----------------------------------------------------------------------------------
-
-
-def solved_from_file(path):
-    solver = highspy.Highs()
-    solver.silent()
-    assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
-    solver.run()
-    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return solver.getInfo().objective_function_value
 
 
 @pytest.mark.parametrize("file_format", ["lp", "mps"])

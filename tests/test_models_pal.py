@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-import highspy
 import pyomo.environ as pyo
 import pytest
 
 import pal_oracles as oracles
+from milp_parts import solved_from_file
 from optsched.export import export
 from optsched.models import pal
 from optsched.pal import check
@@ -166,17 +166,6 @@ def test_any_solver_of_pyomo_can_solve_it():
 
 
 # --- export -----------------------------------------------------------------------------------
-
-
-def solved_from_file(path):
-    solver = highspy.Highs()
-    solver.silent()
-    assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
-    solver.run()
-    if solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-        return None
-    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return solver.getInfo().objective_function_value
 
 
 @pytest.mark.parametrize("file_format", ["lp", "mps"])

@@ -36,14 +36,18 @@ def violations(instance: EacoInstance, plan: EacoPlan) -> list[BrokenRule]:
     """Return every rule that the plan breaks; an empty list means that it is feasible."""
     book = Book(instance)
     broken = list(_structure(book, plan))
-    for group in plan.groups if not broken else ():
-        broken += _group_rules(book, group)
+    for alike in book.alike(plan.groups) if not broken else ():
+        first = list(_shared_rules(book, alike[0]))
+        for group in alike:
+            broken += _group_rules(book, group)
+            broken += _shared_rules(book, group) if first else ()
     return broken or list(_cluster_rules(book, plan.groups))
 
 
 def _structure(book: Book, plan: EacoPlan) -> Iterator[BrokenRule]:
-    named = [name for group in plan.groups for name in group.jobs] + list(plan.waiting)
-    for name, times in Counter(named).items():
+    named = Counter(name for group in plan.groups for name in group.jobs)
+    named.update(plan.waiting)
+    for name, times in named.items():
         if name not in book.jobs:
             yield BrokenRule("known-job", f"the instance has no job '{name}'")
         if times > 1:
@@ -111,6 +115,12 @@ def _group_rules(book: Book, group: Group) -> Iterator[BrokenRule]:
         last = used_nodes(gang, group, nodes)[-1]
         text = f"{where}: there is no node {last}, {nodes.count} are numbered from 0"
         yield BrokenRule("known-node", text)
+
+
+def _shared_rules(book: Book, group: Group) -> Iterator[BrokenRule]:
+    """Judge what holds for one of the groups that are alike if it holds for another."""
+    nodes = book.nodes[group.nodes]
+    where = f"{_name(group)} on '{nodes.id}'"
     yield from _memory(book, group, where)
     if len(group.jobs) > 1:
         yield from _sharing(book, group, where)
@@ -172,8 +182,10 @@ def _cluster_rules(book: Book, groups: Sequence[Group]) -> Iterator[BrokenRule]:
             text = f"node {number} of '{name}' has {each} GPUs, {used} are used"
             yield BrokenRule("node-gpus", text)
     cap = book.instance.power_cap_w
+    if cap is None:
+        return
     power = cluster_w(book, groups)
-    if cap is not None and power > Fraction(cap):
+    if power > Fraction(cap):
         floor = float(book.instance.idle_floor_w)
         text = f"the cluster draws {float(power)!r} W, the cap is {cap!r} W"
         yield BrokenRule("power-cap", f"{text}; with all nodes asleep it draws {floor!r} W")

@@ -45,7 +45,9 @@ def plot_colocation(instance: EacoInstance, ax: Axes | None = None, gpu: str | N
     ax = _axes(len(names)) if ax is None else ax
     least = np.nanmin(rates, initial=1.0)
     image = ax.imshow(rates, cmap="cividis", vmin=min(float(least), 0.5), vmax=1)
-    colours = ax.get_figure(root=True).colorbar(image, ax=ax, shrink=0.85)  # type: ignore[union-attr]
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    colours = figure.colorbar(image, ax=ax, shrink=0.85)
     colours.set_label("rate beside the partner (1 = as fast as alone)")
     _write(ax, rates, measured)
     ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")

@@ -20,7 +20,7 @@ from optsched.eaco.groups import (
 )
 from optsched.eaco.members import group_of, is_allowed
 
-__all__ = ["Columns", "columns", "group_of"]
+__all__ = ["Columns", "columns", "group_of", "joined", "none"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +67,19 @@ class Columns(NamedTuple):
         return Columns(*taken)
 
 
+def none(instance: EacoInstance) -> Columns:
+    """Return no columns."""
+    nothing = np.zeros(0, dtype=np.intp)
+    members = np.zeros((0, instance.max_jobs_per_gpu), dtype=np.intp)
+    return Columns(members, nothing, nothing, nothing, nothing, np.zeros(0), np.zeros(0))
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """Return several columns as one."""
+    arrays: list[Any] = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+    return Columns(*arrays)
+
+
 class _Runs(NamedTuple):
     """Phases of groups: watts x seconds, seconds, watts of the first and of the most thirsty."""
 
@@ -93,8 +106,7 @@ def columns(instance: EacoInstance, classes: list[JobClass]) -> Columns:
         if count > MOST_COLUMNS:
             text = f"{instance.name}: more than {MOST_COLUMNS:,} groups with nodes, power levels "
             raise TooManyGroupsError(text + "and locations are possible")
-    joined: list[Any] = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-    return Columns(*joined)
+    return joined(parts)
 
 
 class _Maker:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Clock = Callable[[], float | None]
 
 SURE = 0.7  # so much of a group is taken for all of it
-STEP = 0.1  # share of the groups that are left which a step fixes at least
+STEP = 0.2  # share of the groups that are left which a step fixes at least
 STEPS = 200
 ROUNDS = 2  # of pricing after a step
 
@@ -46,23 +46,33 @@ def _fixed(generation: Generation, solved: Solved, clock: Clock) -> Floats | Non
         if (np.abs(x - np.rint(x)) < 1e-6).all():
             must = solved.x[: generation.master.classes][generation.frame.must]
             return np.rint(x) if must.sum() < 1e-6 else None
-        lower, left = _raised(generation, x, lower)
-        upper = np.where(_fit(generation.pool.members, left), np.inf, lower)
-        at = generation.first + np.arange(len(lower))
-        generation.master.limit_columns(at, lower, upper)
-        for _ in range(ROUNDS):
-            found = generation.master.solve(clock())
-            if found is None:
-                return None
-            solved = found
-            fresh = generation.priced(generation.master.prices(solved), left)
-            if not generation.add(fresh):
-                break
+        lower = _raised(generation, x, lower)
+        again = _again(generation, lower, clock)
+        if again is None:
+            return None
+        solved = again
     return None
 
 
-def _raised(generation: Generation, x: Floats, lower: Floats) -> tuple[Floats, Floats]:
-    """Return how often groups are fixed after one more step, and the jobs that are left."""
+def _again(generation: Generation, lower: Floats, clock: Clock) -> Solved | None:
+    """Solve with some groups fixed, and price those of the jobs that are left."""
+    pool, copies, solved = generation.pool, generation.frame.copies, None
+    left = copies - held(pool.members, lower, len(copies))
+    upper = np.where(_fit(pool.members, left), np.inf, lower)
+    at = generation.first + np.arange(len(lower))
+    generation.master.limit_columns(at, lower, upper)
+    for _ in range(ROUNDS):
+        found = generation.master.solve(clock())
+        if found is None:
+            return None
+        solved = found
+        if not generation.add(generation.priced(generation.master.prices(solved), left)):
+            break
+    return solved
+
+
+def _raised(generation: Generation, x: Floats, lower: Floats) -> Floats:
+    """Return how often groups are fixed after one more step."""
     pool, copies = generation.pool, generation.frame.copies
     lower = np.maximum(lower, np.floor(x + 1e-6))
     left = copies - held(pool.members, lower, len(copies))
@@ -80,7 +90,7 @@ def _raised(generation: Generation, x: Floats, lower: Floats) -> tuple[Floats, F
             lower[n] += 1
             left[members] -= times
             least -= 1
-    return lower, left
+    return lower
 
 
 def _fit(members: NDArray[np.intp], left: Floats) -> NDArray[np.bool_]:

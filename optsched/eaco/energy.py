@@ -6,12 +6,14 @@ Part of the judge: it imports neither numpy nor solvers and shares no code with 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.plan import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes
     from optsched.eaco.interference import Rates
@@ -139,6 +141,27 @@ class Book:
         by_job = {name: rates.by_type[self.jobs[name].type] * factor for name in active}
         return by_job, self.gpu_w(active, group)
 
+    def alike(self, groups: Iterable[Group]) -> list[list[Group]]:
+        """Return groups in sets of the same figures: of equal jobs in order, on equal nodes."""
+        found: dict[tuple[object, ...], list[Group]] = {}
+        for group in groups:
+            sorts = tuple([self._sorts[name] for name in group.jobs])
+            key = (sorts, group.nodes, group.level, group.location)
+            found.setdefault(key, []).append(group)
+        return list(found.values())
+
+    @cached_property
+    def _sorts(self) -> dict[str, int]:
+        """Return a number for each job; those are equal whose jobs differ in their ids alone."""
+        jobs, place = self.instance.jobs, self.instance.location_of
+        fields = attrgetter(*(name for name in type(jobs[0]).model_fields if name != "id"))
+        numbers: dict[tuple[object, ...], int] = {}
+        found = {}
+        for job in jobs:
+            key = (place[job.id].id if job.id in place else None, fields(job))
+            found[job.id] = numbers.setdefault(key, len(numbers))
+        return found
+
     def gang(self, group: Group) -> int:
         """Return how many GPUs a group has."""
         return self.jobs[group.jobs[0]].gpus
@@ -225,7 +248,8 @@ def wakes_j(book: Book, groups: Sequence[Group]) -> Fraction:
 
 def total_j(book: Book, groups: Sequence[Group]) -> Fraction:
     """Return the joules of groups until their last jobs end, and of waking nodes."""
-    terms = (book.energy_j(group, book.phases(group)) for group in groups)
+    sets = book.alike(groups)
+    terms = (len(each) * book.energy_j(each[0], book.phases(each[0])) for each in sets)
     return sum(terms, wakes_j(book, groups))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from optsched.eaco.columns import Columns
+from optsched.eaco.columns import Columns, joined, none
 from optsched.eaco.energy import Book
 from optsched.eaco.master import Master, Prices
 from optsched.eaco.members import is_allowed
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.markets import Found, Market
     from optsched.eaco.master import Frame
+    from optsched.eaco.warm import Past
     from optsched.linear import Solved
 
     Floats = NDArray[np.float64]
@@ -46,7 +47,6 @@ SCARCE = 200  # groups: fewer in a round tell that it may go nearer to the duals
 ROUNDS = 200
 CONVERGED = 1e-9  # relative
 PENALTY = 2.0  # of leaving a job out, relative to the dearest plan
-MARGIN = 0.4  # of the gap asked for, that the bound may fall short of the linear program's optimum
 
 
 class Generation:
@@ -56,6 +56,8 @@ class Generation:
     ----------
     seed
         Of HiGHS.
+    stops
+        Tells whether time has run out.
 
     Attributes
     ----------
@@ -67,10 +69,17 @@ class Generation:
         Of the program over the groups that it has.
     prices
         Prices that prove `value`: no group costs less than its jobs pay.
+    fresh
+        Groups that the rounds have found.
     """
 
     def __init__(
-        self, instance: EacoInstance, classes: list[JobClass], frame: Frame, seed: int
+        self,
+        instance: EacoInstance,
+        classes: list[JobClass],
+        frame: Frame,
+        seed: int,
+        stops: Callable[[], bool] = lambda: False,
     ) -> None:
         self.frame, self._instance, self._classes = frame, instance, classes
         self.markets, self._book = markets(instance, classes), Book(instance)
@@ -80,37 +89,77 @@ class Generation:
         self.penalty = PENALTY * (frame.most_groups * dearest + nodes) or 1.0
         self.master = Master(frame, self.penalty, seed)
         self.first = self.master.columns
-        self.pool = _none(instance)
-        self._known: set[tuple[int, ...]] = set()
+        self.pool = none(instance)
+        self.fresh, self._known = 0, set[tuple[int, ...]]()
         self._most, self._smoothed = FEW, SMOOTHED
         self.value, self.optimum = -np.inf, np.inf
         self.prices = self._guess()
         for market, found in zip(self.markets, singles, strict=True):
             self.add(self._columns(market, found, np.arange(len(found.at))))
+            market.stops = stops
+
+    def seed(self, shares: tuple[float, ...] = SHARES) -> None:
+        """Put groups into the program that cost little more than their jobs pay.
+
+        Parameters
+        ----------
+        shares
+            Of what the first job pays, that they cost more at most.
+        """
         for market in self.markets:
-            self.add(self._promising(market))
+            self.add(self._promising(market, shares))
 
     # --- rounds --------------------------------------------------------------------------------
 
     def run(self, gap: float, clock: Clock) -> Solved | None:
         """Add groups until the bound is near enough; return the last optimum of the program."""
-        prices, solved = self.prices, None
+        solved = None
         for _ in range(ROUNDS):
-            before = self.value
-            fresh = self.priced(prices)
-            self.add(fresh)
             solved = self.master.solve(clock()) or solved
             if solved is None or clock() == 0:
                 return solved
             self.optimum = solved.objective
-            if self.optimum - self.value <= max(MARGIN * gap, CONVERGED) * abs(self.optimum):
-                return solved
-            if len(fresh.cost) < SCARCE:
-                self._smoothed /= 2
-            if self.value <= before and not self._look_wider(len(fresh.cost)):
+            if self.optimum - self.value <= max(gap, CONVERGED) * abs(self.optimum):
                 return solved
             prices = _between(self.master.prices(solved), self.prices, self._smoothed)
+            before, fresh = self.value, self.priced(prices)
+            new = self.add(fresh)
+            self.fresh += new
+            if len(fresh.cost) < SCARCE:
+                self._smoothed /= 2
+            if self.value <= before and not self._look_wider(new):
+                return solved
         return solved
+
+    def begin(self, past: Past) -> None:
+        """Take over the prices, and the groups that are allowed now, of the epoch before."""
+        for members in (past.members, past.planned):
+            for market in self.markets:
+                self.add(self._known_groups(market, members))
+        if past.jobs is None:
+            return
+        pools = 0 * self.frame.gpus
+        if past.pools is not None and len(past.pools) == len(pools):
+            pools = past.pools
+        self.prices = self.prices._replace(jobs=past.jobs, pools=pools)
+        self._most = MANY
+        self.add(self.priced(self.prices))
+        self._most = FEW
+
+    def _known_groups(self, market: Market, members: Indices) -> Columns:
+        """Return those of some groups that are allowed on a market."""
+        many = len(market.classes)
+        at = np.full(len(self._classes) + 1, -1)
+        at[market.classes], at[-1] = np.arange(many), many
+        rows = np.sort(at[members], axis=1)
+        rows = rows[(rows[:, 0] >= 0) & (rows[:, 0] < many)]
+        found = market.allowed(rows)
+        return self._columns(market, found, np.arange(len(found.at)))
+
+    def near_zero(self, most: int) -> Indices:
+        """Return which groups of the program cost least above what their jobs pay."""
+        reduced = self.prices.reduced(self.pool)
+        return np.sort(np.argsort(reduced, kind="stable")[:most])
 
     def _look_wider(self, found: int) -> bool:
         """Search more, or nearer to the duals of the program, as the bound did not rise."""
@@ -130,7 +179,7 @@ class Generation:
         left
             Jobs of each class that may be in the groups; then nothing is proven.
         """
-        drop, parts = np.zeros(len(prices.jobs)), [_none(self._instance)]
+        drop, parts = np.zeros(len(prices.jobs)), [none(self._instance)]
         for market in self.markets:
             pays = prices.jobs[market.classes]
             if left is not None:
@@ -142,29 +191,32 @@ class Generation:
         if left is None:
             lower = prices._replace(jobs=prices.jobs - drop)
             value = lagrangian(self.frame, {}, (), Proof(lower, (), {}), 0.0)
-            if value > self.value:
+            if np.isfinite(lower.jobs).all() and value > self.value:
                 self.value, self.prices = value, lower
-        return _joined(parts)
+        return joined(parts)
 
     def near(self, prices: Prices, room: float) -> Columns | None:
         """Return all groups that cost less than `room` above what jobs pay; None if too many."""
-        parts = [_none(self._instance)]
+        parts = [none(self._instance)]
         for market in self.markets:
             charge = float(prices.pools[market.pool]) * market.gang
             found = market.below(prices.jobs[market.classes], charge, room, MOST_NEAR)
             if market.is_cut:
                 return None
             parts.append(self._columns(market, found, np.arange(len(found.at))))
-        return _joined(parts)
+        return joined(parts)
 
     def add(self, fresh: Columns) -> int:
         """Put groups into the program that are not in it yet; return how many."""
         keys = np.column_stack([fresh.pool, fresh.gang, fresh.members]).tolist()
-        new = [n for n, key in enumerate(keys) if tuple(key) not in self._known]
-        self._known.update(tuple(keys[n]) for n in new)
-        chosen = fresh.take(np.array(new, dtype=np.intp))
+        new: dict[tuple[int, ...], int] = {}
+        for n, key in enumerate(map(tuple, keys)):
+            if key not in self._known:
+                new.setdefault(key, n)
+        self._known.update(new)
+        chosen = fresh.take(np.array(list(new.values()), dtype=np.intp))
         self.master.add_groups(chosen, csr_array((0, len(new))))
-        self.pool = _joined([self.pool, chosen])
+        self.pool = joined([self.pool, chosen])
         return len(new)
 
     def amounts(self, solved: Solved) -> Floats:
@@ -176,13 +228,13 @@ class Generation:
 
     # --- parts ---------------------------------------------------------------------------------
 
-    def _promising(self, market: Market) -> Columns:
+    def _promising(self, market: Market, shares: tuple[float, ...]) -> Columns:
         """Return groups that at the first prices cost little more than their jobs pay."""
-        pays, parts = self.prices.jobs[market.classes], [_none(self._instance)]
-        for share in SHARES:
+        pays, parts = self.prices.jobs[market.classes], [none(self._instance)]
+        for share in shares:
             found = market.below(pays, 0.0, share * pays, SEEDS)
             parts.append(self._columns(market, found, _best(found, pays, SEEDED)))
-        return _joined(parts)
+        return joined(parts)
 
     def _guess(self) -> Prices:
         """Return prices of full groups of jobs that end together."""
@@ -204,17 +256,6 @@ class Generation:
         return Columns(
             members, same * market.pool, -same, -same, same * market.gang, cost, 0 * cost
         )
-
-
-def _none(instance: EacoInstance) -> Columns:
-    none = np.zeros(0, dtype=np.intp)
-    members = np.zeros((0, instance.max_jobs_per_gpu), dtype=np.intp)
-    return Columns(members, none, none, none, none, np.zeros(0), np.zeros(0))
-
-
-def _joined(parts: list[Columns]) -> Columns:
-    joined: list[Any] = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-    return Columns(*joined)
 
 
 def _best(found: Found, pays: Floats, layers: int) -> Indices:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.energy import JOULES_PER_KWH, Book
+from optsched.eaco.gains import FEW, Gains
 from optsched.eaco.groups import NEAR, JobClass, least_rate
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-BLOCK = 8  # positions that share one entry of that table: that of the first
-CELLS, STEPS = 24, 12  # of memory and of utilisation, in the table of what further jobs can add
+CELLS, STEPS = 24, 12  # of memory and of utilisation, in the tables of what further jobs can add
 
 
 class Goods:
@@ -33,6 +33,11 @@ class Goods:
     ----------
     classes
         Shape (jobs,): theirs, by position: in the order of work.
+    work, busy, memory, least, copies
+        Shape (jobs,): what a watt of their work costs, utilisation, GB, the least rate that each
+        bears, and how many are equal.
+    room, limit
+        GB and utilisation of a group at most.
     """
 
     def __init__(
@@ -53,33 +58,34 @@ class Goods:
         self.classes = np.array(among)[order]
         per_j = gang * float(instance.per_kwh) / JOULES_PER_KWH
         self.work = work[order] * per_j  # what a watt of it costs
-        self._busy = np.array([kind.utilisation for kind in kinds])[order]
-        self._memory = np.array([kind.memory_gb for kind in kinds])[order]
+        self.busy = np.array([kind.utilisation for kind in kinds])[order]
+        self.memory = np.array([kind.memory_gb for kind in kinds])[order]
         least = [least_rate(book, classes[c].job, gpu.id) for c in among]
-        self._least = np.array(least)[order]
-        self._copies = np.array([len(classes[c].jobs) for c in among])[order]
-        self._room = gpu.memory_gb * (1 - instance.memory_headroom)
+        self.least = np.array(least)[order]
+        self.copies = np.array([len(classes[c].jobs) for c in among])[order]
+        self.room = gpu.memory_gb * (1 - instance.memory_headroom)
         self._slope, self._partner = table.saturation_slope, table.partner_slowdown
-        self._limit = instance.utilisation_limit or np.inf
+        self.limit = instance.utilisation_limit or np.inf
         self._context = gpu.power.context_w + float(book.node_share_w(nodes))
         self._span = gpu.power.peak_w - gpu.power.context_w
-        unit = self._room / CELLS or 1.0
-        cells = np.floor(self._memory / unit * (1 - NEAR)).astype(int)
-        self._cell, self._unit = np.minimum(cells, CELLS), unit
-        top = float(np.sort(self._busy)[-self._most :].sum())
+        self._wide = (CELLS, STEPS) if len(among) > FEW else (2, 2)
+        unit = self.room / self._wide[0] or 1.0
+        cells = np.floor(self.memory / unit * (1 - NEAR)).astype(int)
+        self._cell, self._unit = np.minimum(cells, self._wide[0]), unit
+        top = float(np.sort(self.busy)[-self._most :].sum())
         if self._slope > 0:
-            top = min(top, 1 + (1 / float(self._least.min(initial=1.0)) - 1) / self._slope)
-        self._stride = top / STEPS or 1.0
-        steps = np.floor(self._busy / self._stride * (1 - NEAR)).astype(int)
-        self._step = np.minimum(steps, STEPS)
+            top = min(top, 1 + (1 / float(self.least.min(initial=1.0)) - 1) / self._slope)
+        self._stride = top / self._wide[1] or 1.0
+        steps = np.floor(self.busy / self._stride * (1 - NEAR)).astype(int)
+        self._step = np.minimum(steps, self._wide[1])
         self._sag = self._greatest_sags()
 
     def _greatest_sags(self) -> Floats:
         """Return by size how far the watts of larger groups may lie below those of calm jobs."""
         count = np.arange(2, max(self._most, 2) + 1)
-        least = max(float(self._least.min(initial=1.0)), 1e-9)
+        least = max(float(self.least.min(initial=1.0)), 1e-9)
         room = np.maximum(1 / least - 1 - self._partner * (count - 1), 0)
-        beyond = np.full(len(count), self._most * float(self._busy.max(initial=0.0)))
+        beyond = np.full(len(count), self._most * float(self.busy.max(initial=0.0)))
         if self._slope > 0:
             beyond = np.minimum(beyond, room / self._slope * (1 + NEAR) + NEAR)
         lower = self._span * (beyond * (1 - self._slope) - self._partner * (count - 1))
@@ -90,22 +96,20 @@ class Goods:
     def shares(self) -> Floats:
         """Return what each job would pay in a full group of jobs that end with it."""
         others = self._partner * (self._most - 1)
-        calm = self._context * (1 + others) / self._most + self._span * self._busy
+        calm = self._context * (1 + others) / self._most + self._span * self.busy
         return np.asarray(self.work * calm)
 
-    def _gains(self, pays: Floats) -> list[Floats]:
-        """Return what 0, 1, ... further jobs add at most, by blocks of first positions."""
-        net = pays - self.work * (self._context * self._partner + self._span * self._busy)
-        one = np.full((len(pays) + 1, CELLS + 1, STEPS + 1), 0.0)
-        one[np.arange(len(pays)), self._cell, self._step] = np.maximum(net, 0.0)
-        one = np.maximum.accumulate(np.maximum.accumulate(one, axis=1), axis=2)
-        one = np.maximum.accumulate(one[::-1], axis=0)[::-1]
-        one = one[::BLOCK]
-        gains = [np.zeros_like(one), one]
-        for _ in range(2, self._most):
-            before, more = gains[-1], np.zeros_like(one)
-            for a, b in np.ndindex(CELLS + 1, STEPS + 1):
-                both = before[:, : CELLS + 1 - a, : STEPS + 1 - b] + one[:, a, b, None, None]
-                np.maximum(more[:, a:, b:], both, out=more[:, a:, b:])
-            gains.append(more)
-        return gains
+    def slowdown(self, busy: Floats, size: int) -> Floats:
+        """Return the slowdown of groups of a size by their utilisation."""
+        if size == 1:
+            return np.ones(len(busy))
+        return 1 + self._partner * (size - 1) + self._slope * np.maximum(busy - 1, 0)
+
+    def watts(self, busy: Floats, slowdown: Floats) -> Floats:
+        """Return the watts of a second of work, the share of the node included."""
+        return np.asarray(self._context * slowdown + self._span * np.minimum(busy, slowdown))
+
+    def _gains(self, pays: Floats) -> Gains:
+        """Return what further jobs add at most."""
+        net = pays - self.work * (self._context * self._partner + self._span * self.busy)
+        return Gains(net, self._cell, self._step, self._wide, self._most - 1)

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import NDArray
+
+    Wholes = NDArray[np.int64]
+    Positions = NDArray[np.int32]
 
 MEMORY, BUSY = 24, 14  # cells
-BLOCK = 20  # positions
+BLOCK, BLOCKS = 20, 50  # positions, at least; blocks, at most
+FEW = 24  # jobs for which that is not worth it
 
 
 class Hopes:
@@ -22,9 +28,9 @@ class Hopes:
     Parameters
     ----------
     nets
-        What each job pays above what it costs at least beside others, by position.
+        Shape (jobs,): what each pays above what it costs at least beside others, by position.
     memory, busy
-        What each takes, by position.
+        Shape (jobs,): what each takes, by position.
     tops
         Greatest memory and utilisation that further jobs may take.
     most
@@ -32,61 +38,81 @@ class Hopes:
     """
 
     def __init__(
-        self,
-        nets: Sequence[int],
-        memory: Sequence[int],
-        busy: Sequence[int],
-        tops: tuple[int, int],
-        most: int,
+        self, nets: Wholes, memory: Wholes, busy: Wholes, tops: tuple[int, int], most: int
     ) -> None:
-        self._units = tops[0] // MEMORY + 1, tops[1] // BUSY + 1
-        blocks = range(0, len(nets), BLOCK)
-        order = sorted(range(len(nets)), key=lambda n: -nets[n])
-        self._promising = [[n for n in order if n >= first] for first in blocks]
-        one = [0] * ((MEMORY + 1) * (BUSY + 1))
-        ones: list[list[int]] = []
-        for first in reversed(blocks):
-            for n in range(first, min(first + BLOCK, len(nets))):
-                if nets[n] > 0:
-                    self._raise(
-                        one, memory[n] // self._units[0], busy[n] // self._units[1], nets[n]
-                    )
-            ones.append(list(one))
-        ones.reverse()
-        self._tables = [[[0] * len(one)] * len(ones), ones]
+        self._nets, self._block = nets, max(BLOCK, -(-len(nets) // BLOCKS))
+        self._wide = (MEMORY, BUSY) if len(nets) > FEW else (2, 2)
+        self._units = tops[0] // self._wide[0] + 1, tops[1] // self._wide[1] + 1
+        self._cell = np.minimum(memory // self._units[0], self._wide[0] + 1)
+        self._step = np.minimum(busy // self._units[1], self._wide[1] + 1)
+        self._busiest = np.maximum.accumulate(busy[::-1])[::-1]
+        self._lists()
+        one = self._ones()
+        self._tables = [np.zeros_like(one), one]
         for _ in range(2, most + 1):
-            self._tables.append([_both(a, b) for a, b in zip(self._tables[-1], ones, strict=True)])
+            self._tables.append(_both(self._tables[-1], one))
 
-    def _raise(self, one: list[int], memory: int, busy: int, net: int) -> None:
-        for a in range(memory, MEMORY + 1):
-            for b in range(busy, BUSY + 1):
-                cell = a * (BUSY + 1) + b
-                one[cell] = max(one[cell], net)
+    def _lists(self) -> None:
+        """List the positions from each block on, by memory, the jobs that add most first."""
+        order = np.argsort(-self._nets, kind="stable").astype(np.int32)
+        cells, parts = self._cell[order], []
+        for first in range(0, len(order), self._block):
+            later = order >= first
+            inside, small = order[later], cells[later]
+            parts += [inside[small <= cell] for cell in range(self._wide[0] + 1)]
+        sizes = np.array([len(part) for part in parts])
+        self._order = np.concatenate(parts)
+        self._starts = np.cumsum(sizes) - sizes
+        self._ends = np.cumsum(sizes)
 
-    def promising_from(self, first: int) -> list[int]:
-        """Return positions, from the block of one on, the jobs that add most first."""
-        return self._promising[first // BLOCK]
+    def _ones(self) -> Wholes:
+        """Return what one job adds at most, by block and cells."""
+        wide = (self._wide[0] + 2, self._wide[1] + 2)
+        blocks = -(-len(self._nets) // self._block)
+        one = np.zeros((blocks, *wide), dtype=np.int64)
+        at = (np.arange(len(self._nets)) // self._block, self._cell, self._step)
+        np.maximum.at(one, at, self._nets)
+        one = one[:, :-1, :-1]
+        one = np.maximum.accumulate(np.maximum.accumulate(one, axis=1), axis=2)
+        return np.asarray(np.maximum.accumulate(one[::-1], axis=0)[::-1])
 
-    def of(self, count: int, first: int, memory: int, busy: int) -> int:
+    def busiest_from(self, first: Positions) -> Wholes:
+        """Return the greatest utilisation of a job from a position on."""
+        return np.asarray(self._busiest[first])
+
+    def of(self, count: int, first: Positions, memory: Wholes, busy: Wholes) -> Wholes:
         """Return what a number of jobs add at most, from a position on, within what is left."""
-        a = min(memory // self._units[0], MEMORY)
-        b = min(max(busy, 0) // self._units[1], BUSY)
-        return self._tables[count][first // BLOCK][a * (BUSY + 1) + b]
+        a = np.clip(memory // self._units[0], 0, self._wide[0])
+        b = np.clip(busy // self._units[1], 0, self._wide[1])
+        return np.asarray(self._tables[count][first // self._block, a, b])
+
+    def candidates(
+        self, first: Positions, memory: Wholes, need: Wholes
+    ) -> tuple[Wholes, Positions, Wholes]:
+        """Return the jobs, from the block of a position on, that add more than is needed.
+
+        Returns
+        -------
+        tuple
+            How many for each group; positions; and where in them those of a group start.
+        """
+        cells = np.clip(memory // self._units[0], 0, self._wide[0])
+        keys = first // self._block * (self._wide[0] + 1) + cells
+        order = np.argsort(keys, kind="stable")
+        counts = np.zeros(len(keys), dtype=np.int64)
+        edges = np.flatnonzero(np.diff(keys[order])) + 1
+        for rows in np.split(order, edges) if len(order) else ():
+            key = keys[rows[0]]
+            nets = self._nets[self._order[self._starts[key] : self._ends[key]]]
+            counts[rows] = np.searchsorted(-nets, -need[rows])
+        return counts, self._order, self._starts[keys]
 
 
-def _both(before: list[int], one: list[int]) -> list[int]:
+def _both(before: Wholes, one: Wholes) -> Wholes:
     """Return the most that the jobs of two tables add together, by cells."""
-    wide = BUSY + 1
-    found = []
-    for a in range(MEMORY + 1):
-        for b in range(wide):
-            found.append(
-                max(
-                    [
-                        before[(a - i) * wide + b - j] + one[i * wide + j]
-                        for i in range(a + 1)
-                        for j in range(b + 1)
-                    ]
-                )
-            )
+    found = np.zeros_like(one)
+    _, wide, long = one.shape
+    for i, j in np.ndindex(wide, long):
+        both = before[:, : wide - i, : long - j] + one[:, i, j, None, None]
+        np.maximum(found[:, i:, j:], both, out=found[:, i:, j:])
     return found

@@ -193,6 +193,8 @@ class GroupRates:
             return Rates("pairs", self._within_smaller(key, pairs))
         if steps < 3:
             return Rates("unknown", {})
+        if not self.measured:  # the formula never rises as a group grows
+            return Rates("utilisation", self._formula(key))
         return Rates("utilisation", self._within_smaller(key, self._formula(key)))
 
     def _larger(self, key: Key) -> dict[str, Fraction] | None:

@@ -14,12 +14,14 @@ import numpy as np
 from optsched.eaco import exact, heuristics
 from optsched.eaco.certificates import Writer
 from optsched.eaco.diving import dive
-from optsched.eaco.generation import Generation
+from optsched.eaco.filling import filled
+from optsched.eaco.generation import SHARES, Generation
 from optsched.eaco.groups import MOST_GROUPS, job_classes
 from optsched.eaco.master import Prices, frame
 from optsched.eaco.placing import groups_of, placed, plan_of
 from optsched.eaco.points import Proof, lagrangian
 from optsched.eaco.searchable import has_markets
+from optsched.eaco.warm import Kept, past
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
     from optsched.eaco.columns import Columns
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate
+    from optsched.linear import Solved
     from optsched.solve import Search
 
 MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
 MOST_LISTED = 2_000  # jobs
 TIGHT = 1e-9
 TRIES = 20
+MARGINS = (0.4, 0.1)  # of the gap asked for, by which the bound may fall short of the relaxation
+KEPT, FEWEST_KEPT = 8, 2_000  # groups for the next epoch: for each class, and at least
 LOWERED = 0.9  # of the gap that is left over
 
 
@@ -71,19 +76,60 @@ class _Columns:
         self.instance, self.search = instance, search
         self.classes = job_classes(instance)
         self.frame = frame(instance, self.classes)
-        self.generation = Generation(instance, self.classes, self.frame, search.seed)
+        self.generation = Generation(
+            instance, self.classes, self.frame, search.seed, search.out_of_time
+        )
+        self.first = self.generation.prices.jobs
+        self.past = past(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
+        search.has_floor &= len(instance.jobs) <= MOST_STARTED
 
     def relaxed(self) -> EacoCertificate:
-        """Return what the relaxation proves; offer the plan that a dive from it finds."""
+        """Return what the relaxation proves; offer the plans that dives from it find."""
         search = self.search
-        solved = self.generation.run(search.gap, search.seconds_left)
+        self._begin()
+        for share in MARGINS:
+            if self._is_closed() or search.out_of_time():
+                break
+            solved = self.generation.run(share * search.gap, search.seconds_left)
+            search.certificate = self.certificate()
+            if solved is not None:
+                self._dive(solved)
         search.certificate = self.certificate()
-        if solved is not None:
-            x = dive(self.generation, solved, search.seconds_left)
-            if x is not None:
-                self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
-        search.certificate = self.certificate()
+        search.state = self._kept()
         return search.certificate
+
+    def _begin(self) -> None:
+        """Prove a first bound and offer a first plan, in little time."""
+        search, generation = self.search, self.generation
+        if self.past is not None:
+            generation.begin(self.past)
+        if self.past is None or self.past.jobs is None:
+            generation.add(generation.priced(generation.prices))
+        search.certificate = self.certificate()
+        found = filled(self.instance, self.classes, generation.markets, generation.prices.jobs)
+        generation.add(found)
+        self._offer(found, np.ones(len(found.cost)))
+        if not search.out_of_time():
+            is_warm = self.past is not None and self.past.jobs is not None
+            generation.seed(SHARES[:1] if is_warm else SHARES)
+
+    def _dive(self, solved: Solved) -> None:
+        """Offer the plan of a dive."""
+        x = dive(self.generation, solved, self.search.seconds_left)
+        if x is not None:
+            self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
+
+    def _kept(self) -> Kept:
+        """Return what the next epoch may begin with."""
+        generation = self.generation
+        which = generation.near_zero(max(FEWEST_KEPT, KEPT * len(self.classes)))
+        return Kept(
+            self.classes,
+            self.first,
+            generation.prices,
+            generation.pool.members[which],
+            generation.fresh,
+        )
 
     def run(self) -> EacoCertificate | None:
         """Solve the relaxation, find a plan, and close the gap between them."""

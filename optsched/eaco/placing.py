@@ -6,6 +6,7 @@ a search goes through all ways. A gang larger than a node needs whole nodes side
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.columns import group_of
@@ -120,16 +121,33 @@ class _Search:
 
     def straight(self, free: list[int]) -> list[int] | None:
         """Put each gang where it fits best, without a second thought."""
+        heaps: dict[tuple[int, bool], list[int]] = {}
+        for n, room in enumerate(free):
+            heaps.setdefault((room, n >= self.nodes.awake), []).append(n)
         found = []
         for gang in self.gangs:
-            first = next(self._starts(gang, free), None)
+            first = self._fullest(gang, free, heaps)
             if first is None:
                 return None
             self._take(gang, first, free)
-            if _over(self.nodes, free, self.limit):
-                return None
+            for n in range(first, first + max(1, gang // self.nodes.gpus)):
+                heappush(heaps.setdefault((free[n], n >= self.nodes.awake), []), n)
             found.append(first)
-        return found
+        return None if _over(self.nodes, free, self.limit) else found
+
+    def _fullest(
+        self, gang: int, free: Sequence[int], heaps: dict[tuple[int, bool], list[int]]
+    ) -> int | None:
+        """Return the first node for a gang, the fullest; nodes that changed leave their heaps."""
+        if gang > self.nodes.gpus:
+            return next(self._starts(gang, free), None)
+        for key in sorted(key for key in heaps if key[0] >= gang):
+            heap = heaps[key]
+            while heap and free[heap[0]] != key[0]:
+                heappop(heap)
+            if heap:
+                return heap[0]
+        return None
 
     def through(self, n: int, free: tuple[int, ...]) -> list[int] | None:
         """Try every node for each gang, from the n-th on."""

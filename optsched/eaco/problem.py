@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from optsched.eaco import check, proof
 from optsched.eaco.figures import performance
 from optsched.eaco.instance import EacoInstance
+from optsched.eaco.memory import memory
 from optsched.eaco.plan import EacoCertificate, EacoPlan
 from optsched.eaco.tables import decisions, frame
 from optsched.problems import Method, Problem
@@ -206,6 +207,7 @@ PROBLEM = Problem(
     summary=summary,
     headline=headline,
     decisions=decisions,
+    memory=memory,
     gap_scale=gap_scale,
     plot=plot,
 )

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.cluster.power import Affine
 from optsched.eaco.energy import JOULES_PER_KWH
-from optsched.eaco.hopes import Hopes
 from optsched.eaco.phases import BITS, ONE, SLACK, fixed
 
 if TYPE_CHECKING:
@@ -29,18 +28,6 @@ class Found(NamedTuple):
 
     members: tuple[int, ...]
     cost: int
-
-
-class _Group(NamedTuple):
-    """A group that may grow: jobs with less work than the last one are still to come."""
-
-    members: tuple[int, ...]
-    at: int
-    alone: int
-    memory: int
-    least_rate: int
-    per_second: int
-    joules: int
 
 
 def is_uniform(instance: EacoInstance, gpu: GpuType) -> bool:
@@ -70,135 +57,66 @@ class Uniform:
     def __init__(
         self, menu: Menu, gang: int, nodes: Nodes, among: Sequence[int], least_rates: dict[int, int]
     ) -> None:
+        from optsched.eaco.sieve import Figures, Sieve
+
         instance, book = menu.instance, menu.book
-        self._most = instance.max_jobs_per_gpu
-        table = instance.interference
+        table, gpu = instance.interference, book.gpus[nodes.gpu]
+        power, share = gpu.power, book.node_share_w(nodes)
         self._slope, self._partner = fixed(table.saturation_slope), fixed(table.partner_slowdown)
-        power = book.gpus[nodes.gpu].power
-        self._context = fixed(power.context_w) + fixed(book.node_share_w(nodes))
+        self._context = fixed(power.context_w) + fixed(share)
         self._span = fixed(power.peak_w) - fixed(power.context_w)
         self._per_j = gang * instance.per_kwh / JOULES_PER_KWH
-        jobs = {n: menu.equal[n].job for n in among}
-        kinds = {n: book.types[job.type] for n, job in jobs.items()}
-        self._work = {n: menu.work(job, nodes.gpu) for n, job in jobs.items()}
-        self._order = sorted(among, key=lambda n: -self._work[n])
-        self._alone = {n: fixed(kind.utilisation) for n, kind in kinds.items()}
-        self._copies = {n: len(menu.equal[n].jobs) for n in among}
-        self._least = least_rates
-        room = Fraction(book.gpus[nodes.gpu].memory_gb) * (1 - Fraction(instance.memory_headroom))
-        sizes = {n: Fraction(kind.memory_gb) for n, kind in kinds.items()}
-        unit = lcm(room.denominator, *(size.denominator for size in sizes.values()))
-        self._room = int(room * unit)
-        self._memory = {n: int(size * unit) for n, size in sizes.items()}
+        work = {n: menu.work(menu.equal[n].job, nodes.gpu) for n in among}
+        self._order = sorted(among, key=lambda n: -work[n])
+        kinds = [book.types[menu.equal[n].job.type] for n in self._order]
+        self._work = [work[n] for n in self._order]
+        self._busy = [fixed(kind.utilisation) for kind in kinds]
+        room = Fraction(gpu.memory_gb) * (1 - Fraction(instance.memory_headroom))
+        sizes = [Fraction(kind.memory_gb) for kind in kinds]
+        unit = lcm(room.denominator, *(size.denominator for size in sizes))
+        self._room, self._memory = int(room * unit), [int(size * unit) for size in sizes]
+        figures = Figures(
+            work=self._work,
+            busy=[Fraction(kind.utilisation) for kind in kinds],
+            least=[Fraction(least_rates[n], ONE) for n in self._order],
+            memory=sizes,
+            copies=[len(menu.equal[n].jobs) for n in self._order],
+            context=Fraction(power.context_w) + share,
+            span=Fraction(power.peak_w) - Fraction(power.context_w),
+            slope=Fraction(table.saturation_slope),
+            partner=Fraction(table.partner_slowdown),
+            room=room,
+            per_j=self._per_j,
+            most=instance.max_jobs_per_gpu,
+        )
+        self._sieve = Sieve(figures) if among else None
 
     def below(self, pays: Sequence[int], threshold: int) -> Iterator[Found]:
-        """Yield groups that cost less than the threshold above what their jobs pay."""
-        numerator, denominator = self._per_j.numerator, self._per_j.denominator
-        hopes, nets = self._hopes(pays)
-        sags = self._sags()
-        stack = [self._single(at) for at in range(len(self._order))]
-        while stack:
-            group = stack.pop()
-            members = group.members
-            cost = group.joules * numerator // denominator
-            cost -= (cost >> SLACK) + 1
-            above = cost - sum([pays[n] for n in members]) - threshold
-            if above < 0:
-                yield Found(tuple(sorted(members)), cost)
-            further = self._most - len(members)
-            if not further:
-                continue
-            left = self._busy_left(group)
-            if left is None:
-                continue
-            calm = self._context + self._partial(len(members)) + (self._span * group.alone >> BITS)
-            sag = max(0, group.per_second - calm + 1) + sags[len(members)]
-            need = above - (self._units[group.at] * sag >> BITS) - (cost >> (SLACK - 4)) - 64
-            room = self._room - group.memory
-            if hopes.of(further, group.at, room, left) > need:
-                least = need - hopes.of(further - 1, group.at, room, left)
-                stack += self._larger(group, hopes.promising_from(group.at), nets, least)
+        """Yield groups that cost less than the threshold above what their jobs pay.
 
-    def _hopes(self, pays: Sequence[int]) -> tuple[Hopes, list[int]]:
-        """Return what further jobs add at most, and what each does, by position."""
-        order = self._order
-        numerator, denominator = self._per_j.numerator, self._per_j.denominator
-        self._units = [self._work[n] * numerator // denominator for n in order]
-        shared = self._context * self._partner >> BITS
-        nets = [
-            pays[n] - (unit * (shared + (self._span * self._alone[n] >> BITS)) >> BITS) + 4
-            for n, unit in zip(order, self._units, strict=True)
-        ]
-        busiest = self._most * max(self._alone.values(), default=0)
-        memory = [self._memory[n] for n in order]
-        busy = [self._alone[n] for n in order]
-        return Hopes(nets, memory, busy, (self._room, busiest), self._most - 1), nets
-
-    def _partial(self, size: int) -> int:
-        """Return the watts that partners add to a group of some size."""
-        return self._context * self._partner * (size - 1) >> BITS
-
-    def _busy_left(self, group: _Group) -> int | None:
-        """Return the utilisation that further jobs may have; None if there can be none."""
-        top = self._most * max(self._alone.values())
-        if group.least_rate <= 0:
-            return top
-        slack = ONE * ONE // group.least_rate + 2 - ONE - self._partner * len(group.members)
-        if slack < 0:
-            return None
-        if not self._slope:
-            return top
-        return min(top, ONE + slack * ONE // self._slope + 2 - group.alone)
-
-    def _sags(self) -> list[int]:
-        """Return by size how far the watts of larger groups may lie below those of calm ones.
-
-        Utilisation beyond one GPU draws nothing once the slowdown has caught up with it.
+        Some of them may be slower than their jobs bear.
         """
-        loosest = min(self._least.values(), default=0)
-        sags = [0] * (self._most + 1)
-        for size in range(self._most, 1, -1):
-            beyond = self._most * max(self._alone.values(), default=0)
-            if loosest > 0 and self._slope:
-                slack = max(0, ONE * ONE // loosest + 2 - ONE - self._partner * (size - 1))
-                beyond = min(beyond, slack * ONE // self._slope + 2)
-            lost = self._span * (beyond * (ONE - self._slope) - self._partner * (size - 1) * ONE)
-            lost = (lost >> 2 * BITS) - (self._context * self._slope * beyond >> 2 * BITS) + 4
-            sags[size - 1] = max(sags[size], lost, 4)
-        return sags
+        if self._sieve is None:
+            return
+        inside = [pays[n] for n in self._order]
+        for rows in self._sieve.below(inside, threshold):
+            for at in rows.tolist():
+                if len(at) > 1 and sum([self._memory[n] for n in at]) > self._room:
+                    continue
+                cost = self._cost(at)
+                if cost < sum([inside[n] for n in at]) + threshold:
+                    yield Found(tuple(sorted([self._order[n] for n in at])), cost)
 
-    def _single(self, at: int) -> _Group:
-        n = self._order[at]
-        alone = self._alone[n]
-        per_second = self._context + (self._span * min(ONE, alone) >> BITS)
-        joules = self._work[n] * per_second >> BITS
-        return _Group((n,), at, alone, self._memory[n], self._least[n], per_second, joules)
-
-    def _larger(
-        self, group: _Group, among: Sequence[int], nets: Sequence[int], least_net: int
-    ) -> list[_Group]:
-        """Return the groups with one more job that adds enough, of no more work than the others."""
-        members, at, alone, memory, least_rate, per_second, joules = group
-        room, size, found = self._room - memory, len(members) + 1, []
-        base = ONE + self._partner * (size - 1)
-        for position in among:
-            if nets[position] <= least_net:
-                break
-            n = self._order[position]
-            if position < at or self._memory[n] > room:
-                continue
-            if position == at and members.count(n) >= self._copies[n]:
-                continue
-            together = alone + self._alone[n]
-            slowdown = base if together <= ONE else base + (self._slope * (together - ONE) >> BITS)
-            least = max(least_rate, self._least[n])
-            if ONE * ONE // slowdown < least:
-                continue
-            each = self._context * slowdown + self._span * min(together, slowdown) >> BITS
-            more = self._work[n] * (each - per_second) >> BITS
-            new = _Group(
-                (*members, n), position, together, memory + self._memory[n], least, each,
-                joules + more,
-            )  # fmt: skip
-            found.append(new)
-        return found
+    def _cost(self, at: list[int]) -> int:
+        """Return what a group costs at least, by positions in the order of work."""
+        alone = self._busy[at[0]]
+        before = self._context + (self._span * min(ONE, alone) >> BITS)
+        joules = self._work[at[0]] * before >> BITS
+        for size, n in enumerate(at[1:], start=1):
+            alone += self._busy[n]
+            slowdown = ONE + self._partner * size + (self._slope * max(0, alone - ONE) >> BITS)
+            each = self._context * slowdown + self._span * min(alone, slowdown) >> BITS
+            joules += self._work[n] * (each - before) >> BITS
+            before = each
+        cost = joules * self._per_j.numerator // self._per_j.denominator
+        return cost - (cost >> SLACK) - 1
