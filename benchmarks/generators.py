@@ -124,7 +124,7 @@ def next_epoch(instance, share=0.05, seed=1):
             break
         job = rng.choice(fitting)
         freed -= job.gpus
-        jobs.append(job.model_copy(update={"id": f"new-{n}"}))
+        jobs.append(job.model_copy(update={"id": f"new-{seed}-{n}"}))
     return instance.model_copy(update={"jobs": tuple(jobs)})
 
 
@@ -167,9 +167,9 @@ def sharing_next_epoch(instance, share=0.05, seed=1):
     tolerance = jobs[0]["max_slowdown"] - 1
     others = sharing(len(leaving), instance.max_jobs_per_gpu, tolerance, seed)
     coming = others.model_dump(by_alias=True, exclude_none=True)
-    types += [kind | {"id": f"new-{kind['id']}"} for kind in coming["types"]]
+    types += [kind | {"id": f"new-{seed}-{kind['id']}"} for kind in coming["types"]]
     for n, job in zip(leaving, coming["jobs"], strict=True):
-        jobs[n] = job | {"id": f"new-{job['id']}", "type": f"new-{job['type']}"}
+        jobs[n] = job | {"id": f"new-{seed}-{job['id']}", "type": f"new-{seed}-{job['type']}"}
     name = f"{len(jobs)} jobs, {round(100 * share)} % of them new"
     return _eaco(name, instance.max_jobs_per_gpu, types, jobs)
 

@@ -1,5 +1,7 @@
 """The specification of EaCO, solved: optima against oracles, published values, a second opinion."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -85,7 +87,7 @@ def test_compact_model_agrees(data, gang):
 @given(eaco_instances())
 def test_relaxation_is_a_lower_bound(instance):
     relaxed = highs.compile_model(eaco.build(instance)).program
-    relaxed = highs.replace(relaxed, integer=np.zeros_like(relaxed.integer))
+    relaxed = replace(relaxed, integer=np.zeros_like(relaxed.integer))
     outcome = highs.solve(relaxed)
     assert outcome.status == "optimal"
     optimum = solved(instance)[0]

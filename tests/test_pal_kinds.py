@@ -12,7 +12,7 @@ import optsched
 from optsched.linear import LinearProgram
 from optsched.pal import PalInstance, kinds, pods
 from optsched.pal.arrays import arrays
-from optsched.pal.kinds_bound import MergedRelaxation
+from optsched.pal.kinds_bound import MergedRelaxation, _Builder
 from optsched.pal.kinds_master import Master
 from optsched.pal.kinds_nodes import merged
 from optsched.pal.kinds_packing import Packer, gang_cost
@@ -312,24 +312,14 @@ def test_the_next_epoch_goes_on_with_patterns_and_relaxation(monkeypatch):
     _, result, later, rounds = epochs(monkeypatch)
     cold = solved(later, gap=1e-3)
     before = len(rounds)
-    monkeypatch.setattr(LinearProgram, "__init__", once(LinearProgram.__init__))
-    warm = solved(later, gap=1e-3, start=result)
-    assert len(rounds) - before <= 3  # against a dozen
+    monkeypatch.setattr(_Builder, "program", None)
+    warm, again = (solved(later, gap=1e-3, start=result) for _ in range(2))
+    assert len(rounds) - before <= 6  # in both; against a dozen in one
     assert warm.gap <= 1e-3
     assert warm.bound == pytest.approx(cold.bound, rel=1e-6)
     assert warm.objective == pytest.approx(cold.objective, rel=1e-3)
-
-
-def once(function):
-    """Let a function be called once, for the master program."""
-    calls = []
-
-    def called(*args, **options):
-        calls.append(1)
-        assert len(calls) == 1
-        return function(*args, **options)
-
-    return called
+    for one, other in ((warm.plan, again.plan), (warm.certificate, again.certificate)):
+        assert one.to_json() == other.to_json()
 
 
 def test_nodes_may_come_and_go_between_epochs(monkeypatch):

@@ -1,6 +1,7 @@
 """The specification of PAL, solved: optima against oracles, special cases, a second opinion."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_optimum_equals_that_of_dynamic_programming(instance):
 @given(pal_instances(max_gpus=6, max_jobs=4))
 def test_relaxation_is_a_lower_bound(instance):
     relaxed = highs.compile_model(pal.build(instance)).program
-    relaxed = highs.replace(relaxed, integer=np.zeros_like(relaxed.integer))
+    relaxed = replace(relaxed, integer=np.zeros_like(relaxed.integer))
     outcome = highs.solve(relaxed)
     assert outcome.status == "optimal"
     assert outcome.objective <= oracles.bitmask_optimum(instance) * (1 + 1e-9)

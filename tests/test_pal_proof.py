@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.pal import PalCertificate
+import optsched
+from optsched.pal import PalCertificate, PalInstance
 from optsched.pal.check import performance
 from optsched.pal.plan import Cut, Keeps, Leaf, Split, Within
 from optsched.pal.pricing import SCALE
@@ -681,3 +682,19 @@ def test_whatever_a_certificate_holds_there_is_a_verdict(certificate):
     is_true = certificate.kind == "prices" and not broken
     assert not is_true or certificate.bound <= least_cost(INSTANCE)
     assert certificate.kind == "prices" or broken
+
+
+def test_classes_that_differ_on_unavailable_gpus_alone_count_as_one():
+    document = optsched.read("pal/overfull").model_dump(mode="json", by_alias=True)
+    gpu, slowdown = document["profile"]["gpus"][-1], document["profile"]["slowdown"]
+    document["unavailable"] = [gpu]
+    for name in list(slowdown):
+        slowdown[f"{name}-also"] = [*slowdown[name][:-1], slowdown[name][-1] + 0.5]
+    for job in document["jobs"][::2]:
+        job["application_class"] += "-also"
+    for job in document["jobs"]:
+        assert gpu not in job["current"]
+    instance = PalInstance.from_document(document)
+    result = optsched.solve(instance, gap=1e-3)
+    assert any(len(getattr(rule, "types", ())) > 1 for rule in result.certificate.rules)
+    optsched.verify(instance, result)

@@ -1,5 +1,6 @@
 """PAL's laws P1 to P15 (pal.md 4.11), of optima by the exact method."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -189,7 +190,7 @@ def test_greedy_plans_and_relaxations_enclose_the_optimum(instance):
             method(instance, search)
             assert search.objective is None or search.objective >= optimum * (1 - EXACT)
     program = highs.compile_model(formulation.build(instance)).program
-    relaxed = highs.replace(program, integer=np.zeros_like(program.integer))
+    relaxed = replace(program, integer=np.zeros_like(program.integer))
     assert highs.solve(relaxed).objective <= optimum * (1 + EXACT)
 
 

@@ -102,8 +102,8 @@ def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertific
 def _bound(nodes: Nodes, search: Search, before: State) -> tuple[MergedRelaxation, Bound]:
     """Return a bound by the prices of the epoch before if they do, else by the relaxation's."""
     assert search.objective is not None
-    relaxation = before.relaxation
-    if relaxation is None or not relaxation.renew(nodes):
+    relaxation = None if before.relaxation is None else before.relaxation.renewed(nodes)
+    if relaxation is None:
         relaxation = MergedRelaxation(nodes, PENALTY * search.objective, search.seed)
         prices = prices_before(search, nodes)
         bound = None if prices is None else relaxation.bound_of_gpus(prices)

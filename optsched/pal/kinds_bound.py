@@ -11,7 +11,7 @@ Lagrangian value. Domains above the nodes have the chains of F7, which prove a l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from optsched.pal.lagrange import ROUNDING, Lagrangian
 from optsched.pal.relaxation import labels
 
 if TYPE_CHECKING:
+    from highspy import HighsBasis
     from numpy.typing import NDArray
 
     from optsched.linear import Solved
@@ -46,7 +47,7 @@ class Bound:
 
 
 class MergedRelaxation:
-    """The relaxation of an instance by kinds of nodes, kept in HiGHS once it is solved.
+    """The relaxation of an instance by kinds of nodes, with the basis in which it was solved.
 
     Parameters
     ----------
@@ -60,29 +61,35 @@ class MergedRelaxation:
         self._reward = np.array([jobs.reward for jobs in nodes.types])
         self._lagrangian = Lagrangian(self._units.arrays, self._labels, self._reward)
         self._penalty, self._seed = penalty, seed
+        self._basis: HighsBasis | None = None
 
     @cached_property
-    def _lp(self) -> LinearProgram:
+    def _program(self) -> Program:
         finite = np.where(np.isfinite(self._reward), self._reward, self._penalty)
-        return LinearProgram(_Builder(self._units, self._labels).program(finite), self._seed)
+        return _Builder(self._units, self._labels).program(finite)
 
     def solve(self, time_limit_s: float | None) -> Solved | None:
         """Solve the linear program; return None if there is no time for it."""
-        return self._lp.solve(time_limit_s)
+        program = LinearProgram(self._program, self._seed)
+        if self._basis is not None:
+            program.begin_from(self._basis)
+        solved = program.solve(time_limit_s)
+        if solved is not None:
+            self._basis = program.basis()
+        return solved
 
-    def renew(self, nodes: Nodes) -> bool:
-        """Go on with other nodes and jobs of the same kinds and types; return whether they are."""
-        if not _are_alike(self._nodes, nodes):
-            return False
-        self._nodes, self._units = nodes, units(nodes)
-        self._lagrangian = Lagrangian(self._units.arrays, self._labels, self._reward)
-        if "_lp" not in self.__dict__:
-            return True
-        for t, jobs in enumerate(nodes.types):
-            self._lp.bound_row(t, len(jobs.jobs), len(jobs.jobs))
-        for n, copies in enumerate(self._units.copies.tolist(), start=len(nodes.types)):
-            self._lp.bound_row(n, -np.inf, copies)
-        return True
+    def renewed(self, nodes: Nodes) -> MergedRelaxation | None:
+        """Return that of other nodes, solved from the basis of this one; None if it is no such."""
+        if self._basis is None or not _are_alike(self._nodes, nodes):
+            return None
+        new = MergedRelaxation(nodes, self._penalty, self._seed)
+        counts = [len(jobs.jobs) for jobs in nodes.types]
+        known = np.concatenate([counts, new._units.copies])
+        lower, upper = self._program.row_lower.copy(), self._program.row_upper.copy()
+        lower[: len(counts)], upper[: len(known)] = counts, known
+        new._program = replace(self._program, row_lower=lower, row_upper=upper)
+        new._basis = self._basis
+        return new
 
     def prices(self, solved: Solved | None) -> Bound:
         """Return the prices of a solution and what they prove; none without a solution."""

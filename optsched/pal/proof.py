@@ -86,7 +86,8 @@ def _rules(instance: PalInstance, certificate: PalCertificate) -> Iterator[Broke
         classes = {jobs[name].application_class for name in names if name in jobs}
         if rule.slowest is not None and not isfinite(rule.slowest):
             yield BrokenRule("slowest", f"rules[{n}]: {rule.slowest!r} is no slowdown")
-        slowdowns = [instance.slowdowns[name] for name in classes]
+        rows = (instance.slowdowns[name] for name in classes)
+        slowdowns = [[row[gpu] for gpu in instance.free_gpus] for row in rows]
         if rule.slowest is not None and any(each != slowdowns[0] for each in slowdowns):
             listed = ", ".join(f"'{name}'" for name in sorted(classes))
             text = f"rules[{n}]: a slowdown is of one class, its types are of {listed}"
