@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 import optsched
 from eaco_oracles import brute_force
 from eaco_strategies import eaco_instances, small_instance
-from optsched.eaco import EacoInstance, generation, groups, large, master
+from optsched.eaco import EacoInstance, generation, groups, large, master, warm
 from optsched.eaco.columns import columns as all_columns
 from optsched.eaco.groups import job_classes
 from optsched.eaco.pricing import Menu
@@ -176,12 +177,15 @@ def many(count):
     return small_instance(jobs, types=types, nodes={"x": {"gpus": 8, "count": count // 8 + 1}})
 
 
-def test_the_next_epoch_searches_less():
+def test_groups_of_jobs_that_are_still_there_are_taken_over():
     instance = many(60)
-    first = solved(instance, gap=0.01)
-    second = solved(without(instance, 7), gap=0.01, start=first)
-    assert first.status == second.status == "optimal"
-    assert second.state.fresh < first.state.fresh
+    first = solved(instance, gap=0.1)
+    classes = job_classes(without(instance, 7))
+    found = warm.past(first, classes, np.ones(len(classes)), 4)
+    gone_class = next(n for n, c in enumerate(first.state.classes) if "j7" in c.jobs)
+    gone = sum(gone_class in row for row in first.state.members.tolist())
+    assert 0 < len(found.members) == len(first.state.members) - gone
+    assert (found.jobs > 0).all()
 
 
 def test_no_time_gives_a_plan_and_a_bound():

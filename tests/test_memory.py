@@ -79,7 +79,7 @@ def test_jobs_that_are_equal_count_once_unless_the_formulation_tells_them_apart(
 
 def test_estimates_go_the_ways_that_methods_go():
     assert pal_memory.LARGE == pods.LARGE == hurry.LARGE == kinds.LARGE
-    for name in ("MOST_KINDS", "MOST_TYPES", "MOST_WIDE"):
+    for name in ("MOST_KINDS", "MOST_SHARE", "MOST_TYPES", "MOST_WIDE"):
         assert getattr(pal_memory, name) == getattr(kinds, name)
     assert (pal_memory.POD_GPUS, pal_memory.POD_GANGS) == (pods.POD_GPUS, pods.GANGS)
     assert pal_memory.MOST_IN_NODE == kinds_packing.MOST_GPUS

@@ -69,19 +69,29 @@ def bound_of(instance, penalty=1e4):
 # --- laws ---------------------------------------------------------------------------------------
 
 
-@law(300)
+@law(2000)
 @given(st.one_of(pal_instances(feasible=False), equal_nodes(max_gpus=8)))
 def test_kinds_are_between_bound_and_optimum(instance):
-    """Also in the next epoch; and what cannot be placed is proven to be so."""
+    """What cannot be placed is proven to be so."""
     optimum = bitmask_optimum(instance)
     result = solved(instance)
     if optimum is None:
         assert result.status == "infeasible"
-        return
-    for found in (result, solved(instance, start=result)):
-        assert found.bound <= optimum * (1 + 1e-9)
-        assert found.objective >= optimum * (1 - 1e-9)
-        assert plan_cost(instance, found.plan) == pytest.approx(found.objective, rel=1e-12)
+    else:
+        _encloses(result, instance, optimum)
+
+
+@law(300)
+@given(st.one_of(pal_instances(), equal_nodes(max_gpus=8)))
+def test_kinds_are_between_bound_and_optimum_in_the_next_epoch(instance):
+    result = solved(instance, start=solved(instance))
+    _encloses(result, instance, bitmask_optimum(instance))
+
+
+def _encloses(result, instance, optimum):
+    assert result.bound <= optimum * (1 + 1e-9)
+    assert result.objective >= optimum * (1 - 1e-9)
+    assert plan_cost(instance, result.plan) == pytest.approx(result.objective, rel=1e-12)
 
 
 @law(300)

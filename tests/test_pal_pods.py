@@ -252,7 +252,7 @@ def test_dask_gives_the_same(small_pods, tmp_path):
 # --- laws ---------------------------------------------------------------------------------------
 
 
-@law(1000)
+@law(2000)
 @given(pal_instances())
 def test_pods_are_between_bound_and_optimum(instance):
     """Whatever the parts, the plan keeps every rule and the bound is below the optimum."""

@@ -21,22 +21,27 @@ if TYPE_CHECKING:
     Clock = Callable[[], float | None]
 
 SURE = 0.7  # so much of a group is taken for all of it
-STEP = 0.2  # share of the groups that are left which a step fixes at least
 STEPS = 200
 ROUNDS = 2  # of pricing after a step
 
 
-def dive(generation: Generation, solved: Solved, clock: Clock) -> Floats | None:
-    """Return how often each group of the program is in a plan; None if some job is left out."""
+def dive(generation: Generation, solved: Solved, step: float, clock: Clock) -> Floats | None:
+    """Return how often each group of the program is in a plan; None if some job is left out.
+
+    Parameters
+    ----------
+    step
+        Share of the groups that are left which are fixed at once, at least.
+    """
     master, first = generation.master, generation.first
     try:
-        return _fixed(generation, solved, clock)
+        return _fixed(generation, solved, step, clock)
     finally:
         at = first + np.arange(len(generation.pool.cost))
         master.limit_columns(at, np.zeros(len(at)), np.full(len(at), np.inf))
 
 
-def _fixed(generation: Generation, solved: Solved, clock: Clock) -> Floats | None:
+def _fixed(generation: Generation, solved: Solved, step: float, clock: Clock) -> Floats | None:
     lower = np.zeros(len(generation.pool.cost))
     for _ in range(STEPS):
         if clock() == 0:
@@ -46,7 +51,7 @@ def _fixed(generation: Generation, solved: Solved, clock: Clock) -> Floats | Non
         if (np.abs(x - np.rint(x)) < 1e-6).all():
             must = solved.x[: generation.master.classes][generation.frame.must]
             return np.rint(x) if must.sum() < 1e-6 else None
-        lower = _raised(generation, x, lower)
+        lower = _raised(generation, x, lower, step)
         again = _again(generation, lower, clock)
         if again is None:
             return None
@@ -71,7 +76,7 @@ def _again(generation: Generation, lower: Floats, clock: Clock) -> Solved | None
     return solved
 
 
-def _raised(generation: Generation, x: Floats, lower: Floats) -> Floats:
+def _raised(generation: Generation, x: Floats, lower: Floats, step: float) -> Floats:
     """Return how often groups are fixed after one more step."""
     pool, copies = generation.pool, generation.frame.copies
     lower = np.maximum(lower, np.floor(x + 1e-6))
@@ -79,7 +84,7 @@ def _raised(generation: Generation, x: Floats, lower: Floats) -> Floats:
     share = x - lower
     order = np.argsort(-share, kind="stable")
     order = order[share[order] > 1e-6]
-    least = max(1, int(STEP * share[order].sum()))
+    least = max(1, int(step * share[order].sum()))
     for n in order.tolist():
         if share[n] < SURE and least <= 0:
             break

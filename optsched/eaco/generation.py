@@ -56,8 +56,6 @@ class Generation:
     ----------
     seed
         Of HiGHS.
-    stops
-        Tells whether time has run out.
 
     Attributes
     ----------
@@ -79,7 +77,6 @@ class Generation:
         classes: list[JobClass],
         frame: Frame,
         seed: int,
-        stops: Callable[[], bool] = lambda: False,
     ) -> None:
         self.frame, self._instance, self._classes = frame, instance, classes
         self.markets, self._book = markets(instance, classes), Book(instance)
@@ -96,7 +93,6 @@ class Generation:
         self.prices = self._guess()
         for market, found in zip(self.markets, singles, strict=True):
             self.add(self._columns(market, found, np.arange(len(found.at))))
-            market.stops = stops
 
     def seed(self, shares: tuple[float, ...] = SHARES) -> None:
         """Put groups into the program that cost little more than their jobs pay.

@@ -36,7 +36,9 @@ MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
 MOST_LISTED = 2_000  # jobs
 TIGHT = 1e-9
 TRIES = 20
-MARGINS = (0.4, 0.1)  # of the gap asked for, by which the bound may fall short of the relaxation
+TRIALS = ((0.4, 0.2), (0.1, 0.05))
+"""Of rounds and a dive: how much of the gap asked for the bound may fall short of the relaxation,
+and which share of the groups that are left each step of the dive fixes."""
 KEPT, FEWEST_KEPT = 8, 2_000  # groups for the next epoch: for each class, and at least
 LOWERED = 0.9  # of the gap that is left over
 
@@ -76,24 +78,23 @@ class _Columns:
         self.instance, self.search = instance, search
         self.classes = job_classes(instance)
         self.frame = frame(instance, self.classes)
-        self.generation = Generation(
-            instance, self.classes, self.frame, search.seed, search.out_of_time
-        )
+        self.generation = Generation(instance, self.classes, self.frame, search.seed)
         self.first = self.generation.prices.jobs
         self.past = past(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
+        self.is_warm = self.past is not None and self.past.jobs is not None
         search.has_floor &= len(instance.jobs) <= MOST_STARTED
 
     def relaxed(self) -> EacoCertificate:
         """Return what the relaxation proves; offer the plans that dives from it find."""
         search = self.search
         self._begin()
-        for share in MARGINS:
+        for margin, step in TRIALS:
             if self._is_closed() or search.out_of_time():
                 break
-            solved = self.generation.run(share * search.gap, search.seconds_left)
+            solved = self.generation.run(margin * search.gap, search.seconds_left)
             search.certificate = self.certificate()
             if solved is not None:
-                self._dive(solved)
+                self._dive(solved, step)
         search.certificate = self.certificate()
         search.state = self._kept()
         return search.certificate
@@ -101,21 +102,21 @@ class _Columns:
     def _begin(self) -> None:
         """Prove a first bound and offer a first plan, in little time."""
         search, generation = self.search, self.generation
+        generation.add(generation.priced(generation.prices))  # whatever the time: the first bound
+        for market in generation.markets:
+            market.stops = search.out_of_time
         if self.past is not None:
             generation.begin(self.past)
-        if self.past is None or self.past.jobs is None:
-            generation.add(generation.priced(generation.prices))
         search.certificate = self.certificate()
         found = filled(self.instance, self.classes, generation.markets, generation.prices.jobs)
         generation.add(found)
         self._offer(found, np.ones(len(found.cost)))
         if not search.out_of_time():
-            is_warm = self.past is not None and self.past.jobs is not None
-            generation.seed(SHARES[:1] if is_warm else SHARES)
+            generation.seed(SHARES[:1] if self.is_warm else SHARES)
 
-    def _dive(self, solved: Solved) -> None:
+    def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
-        x = dive(self.generation, solved, self.search.seconds_left)
+        x = dive(self.generation, solved, step, self.search.seconds_left)
         if x is not None:
             self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
 
@@ -135,6 +136,9 @@ class _Columns:
         """Solve the relaxation, find a plan, and close the gap between them."""
         instance, search = self.instance, self.search
         self.relaxed()
+        if self.is_warm and not self._is_closed() and not search.out_of_time():
+            search.start = None  # what the last epoch left is too little
+            return _Columns(instance, search).run()
         if search.plan is None and len(instance.jobs) <= MOST_STARTED:
             plan = heuristics.quick_start(instance)
             if plan is not None:

@@ -23,6 +23,7 @@ LOADED, PYOMO = 30 * MIB, 100 * MIB  # scipy and HiGHS; the same with Pyomo
 LISTED = 165  # of a group and each job that it may have: in arrays, while they are made
 FORMULATED = 2_500  # of a group: in fractions, in Pyomo and in HiGHS
 PRICED = 400  # of a pair of classes, by "columns"
+MOST_PRICED = 4096 * MIB  # its searches drop what is too much
 MOST_JOBS, MOST_PAIRED = 2_000, 100_000_000  # beyond, "exact" goes by columns; see `large`
 MOST_GROUPS = 5_000_000  # more are refused while they are listed
 FEW = 50_000  # groups that need not be looked at
@@ -38,7 +39,7 @@ def memory(instance: EacoInstance, method: str) -> int | None:
         return PYOMO + (FORMULATED + each) * groups(instance, len)
     by_columns = _has_markets(instance) and (method == "columns" or _is_large(instance))
     if by_columns:
-        return LOADED + PRICED * classes(instance.jobs) ** 2
+        return LOADED + min(PRICED * classes(instance.jobs) ** 2, MOST_PRICED)
     return LOADED + each * min(groups(instance), MOST_GROUPS)
 
 

@@ -27,7 +27,8 @@ DEALT = 4_000  # of a job, for pods
 LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
 POD_GPUS = 1024
 POD_GANGS = 4  # a pod holds at least so many of the largest gang
-MOST_KINDS, MOST_TYPES, MOST_WIDE, MOST_IN_NODE = 0.25, 200, 0.05, 10  # for "kinds" to be taken
+MOST_KINDS, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
+MOST_WIDE, MOST_IN_NODE = 0.05, 10
 
 TYPE = attrgetter(
     "gpus", "application_class", "highest_level", "model", "weight", "remaining_s", "reward"
@@ -72,7 +73,8 @@ def _has_few_kinds(instance: PalInstance) -> bool:
     nodes = [domain.gpus for domain in instance.topology.domains if domain.gpus]
     kinds = {tuple(sorted(rows[gpu] for gpu in node)) for node in nodes}
     types = len({TYPE(job) for job in instance.jobs})
-    return len(kinds) <= MOST_KINDS * len(nodes) and types <= MOST_TYPES
+    most_kinds = min(MOST_KINDS, MOST_SHARE * len(nodes))
+    return len(kinds) <= most_kinds and types <= MOST_TYPES
 
 
 def _largest_node(instance: PalInstance) -> int:
