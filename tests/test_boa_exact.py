@@ -463,3 +463,35 @@ def test_out_of_time_greedy_rules_are_left_out_of_large_instances(floored, runs,
     assert result.message == "stopped early: time limit"
     assert result.plan is not None
     assert ran.count("greedy") == runs
+
+
+# --- many phases ------------------------------------------------------------------------------
+
+
+@law(500)
+@given(boa_instances(widths=("integer", "mixed")), st.floats(0, 1e6))
+def test_the_certificate_is_the_same_without_the_widths_that_floats_rule_out(instance, price):
+    fast = exact.certificate(instance, price, arrays(instance))
+    assert fast == exact.certificate(instance, price)
+
+
+@pytest.mark.parametrize("widths", ["mixed", "integer"])
+def test_many_phases_need_one_whole_check(widths, monkeypatch):
+    first = optsched.read("boa/six-models").changed({"widths": widths})
+    classes = tuple(
+        c.model_copy(
+            update={
+                "id": f"{c.id} {n}",
+                "rescale_s": 0.0,
+                "arrival_rate_per_h": c.arrival_rate_per_h * (1 + n / 997),
+            }
+        )
+        for n in range(20)
+        for c in first.classes
+    )
+    instance = first.model_copy(update={"classes": classes, "budget_gpus": 30 * first.budget_gpus})
+    search_type = optsched.solve.__globals__["Search"]  # `optsched.solve` is the function
+    offers, offer = [], search_type.offer
+    monkeypatch.setattr(search_type, "offer", lambda *given: offers.append(given) or offer(*given))
+    solved(instance)
+    assert len(offers) == 1

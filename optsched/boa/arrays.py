@@ -7,19 +7,26 @@ two change places (boa.md 4.1, A5). Every method below works for both questions.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.check import limit
+from optsched.boa.check import SCALE_BITS, limit, speedup_ratios
 from optsched.boa.instance import Amdahl, Table
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance, JobClass, Speedup
+
+
+ROUNDINGS = 1e-13  # more than what the use of a choice, summed exactly, is off by, relatively
+NEAR = 1e-9  # priced values that differ by less, relatively, are compared exactly
 
 
 class Path(NamedTuple):
@@ -208,17 +215,23 @@ def to_plan(instance: BoaInstance, parts: list[tuple[float, list[list[float]]]])
     Equal width sequences of a class are merged; whole widths become integers. The shares must sum
     to one exactly; see `complementary`.
     """
-    classes = []
-    for i, job_class in enumerate(instance.classes):
-        shares: dict[tuple[int | float, ...], float] = {}
-        for share, widths in parts:
-            key = tuple(int(k) if float(k).is_integer() else float(k) for k in widths[i])
-            shares[key] = shares.get(key, 0.0) + share
-        sequences = tuple(
-            WidthSequence(share=share, gpus=gpus) for gpus, share in shares.items() if share
-        )
-        classes.append(ClassPlan(id=job_class.id, sequences=sequences))
+    rows = range(len(instance.classes))
+    classes = (class_plan(instance, i, [(share, row[i]) for share, row in parts]) for i in rows)
     return BoaPlan(classes=tuple(classes))
+
+
+def class_plan(
+    instance: BoaInstance, owner: int, parts: list[tuple[float, list[float]]]
+) -> ClassPlan:
+    """Make the plan of one class from shares of its jobs and the widths of each share."""
+    shares: dict[tuple[int | float, ...], float] = {}
+    for share, widths in parts:
+        key = tuple([int(k) if k.is_integer() else k for k in widths])
+        shares[key] = shares.get(key, 0.0) + share
+    sequences = tuple(
+        [WidthSequence(share=share, gpus=gpus) for gpus, share in shares.items() if share]
+    )
+    return ClassPlan(id=instance.classes[owner].id, sequences=sequences)
 
 
 def widths_of(instance: BoaInstance, problem: Arrays, chosen: Choice) -> list[list[float]]:
@@ -238,3 +251,39 @@ def complementary(share: float) -> tuple[float, float]:
     large = max(share, 1 - share)
     small = 1 - large  # exact for large in [1/2, 1]
     return (large, small) if share >= 0.5 else (small, large)
+
+
+# --- exact figures, where floats tell what need not be looked at ------------------------------
+
+
+def surely_within(problem: Arrays, chosen: Choice) -> bool:
+    """Tell whether a choice keeps within the limit whatever its floats were rounded by."""
+    uses = problem.groups.use[np.arange(len(chosen.columns)), chosen.columns].tolist()
+    total = math.fsum([*uses, *(path.use for path in chosen.paths)])
+    return total * (1 + ROUNDINGS) <= problem.limit
+
+
+def priced_total(instance: BoaInstance, problem: Arrays, price: Fraction) -> int:
+    """Return the judge's least priced total of the classes without rescaling.
+
+    A multiple of 2**-192 / price.denominator; only widths that floats cannot rule out are looked
+    at, so it is what `proof.priced_total` finds.
+    """
+    weights = price.denominator, price.numerator
+    of_jobs, of_gpus = weights if instance.budget is not None else weights[::-1]
+    groups, priced = problem.groups, problem.groups.priced(float(price))
+    rows, columns = np.nonzero(priced <= priced.min(axis=1, keepdims=True) * (1 + NEAR))
+    least: dict[int, int] = {}
+    near = rows.tolist(), groups.members[rows].tolist(), groups.gpus[rows, columns].tolist()
+    for row, (i, e), gpus in zip(*near, strict=True):
+        job_class, k = instance.classes[i], int(gpus)
+        if job_class.rescale_s:
+            continue
+        phase = job_class.phases[e]
+        rate, hour = job_class.arrival_rate_per_h.as_integer_ratio()
+        work, unit = phase.work_gpu_s.as_integer_ratio()
+        top, bottom = speedup_ratios(phase.speedup, k)[1]
+        scaled, per = rate * work * bottom << SCALE_BITS, 3600 * hour * unit * top
+        weight = of_jobs * (scaled // per) + of_gpus * (k * scaled // per)
+        least[row] = min(least.get(row, weight), weight)
+    return sum(least.values())

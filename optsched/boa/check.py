@@ -90,17 +90,16 @@ def _width_fault(speedup: Speedup, gpus: float, continuous: bool) -> str | None:
 
 
 def _limits(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
+    terms = used(instance, plan)
+    if _at_most(terms, limit(instance)):
+        return
+    amount = Fraction(sum(term.above() for term in terms), SCALE)
     if instance.budget is not None:
-        spent = [term.held() for term in _plan_terms(instance, plan)]
-        if not _at_most(spent, instance.budget):
-            text = f"the plan rents {_sum(spent)!r} GPUs on average, the budget is "
-            yield BrokenRule("budget", text + repr(float(instance.budget)))
-    elif instance.target_mean_jct_s is not None:
-        jobs = [term.jobs for term in _plan_terms(instance, plan)]
-        if not _at_most(jobs, limit(instance)):
-            mean = float(Fraction(_sum(jobs)) / instance.arrival_rate_per_s)
-            text = f"the mean JCT is {mean!r} s, the target {instance.target_mean_jct_s!r} s"
-            yield BrokenRule("target", text)
+        text = f"the plan rents {float(amount)!r} GPUs on average, the budget is "
+        yield BrokenRule("budget", text + repr(float(instance.budget)))
+    else:
+        text = f"the mean JCT is {float(amount / instance.arrival_rate_per_s)!r} s, the target "
+        yield BrokenRule("target", text + f"{instance.target_mean_jct_s!r} s")
 
 
 def _at_most(terms: list[Enclosed], limit: Fraction) -> bool:
@@ -113,12 +112,7 @@ def _at_most(terms: list[Enclosed], limit: Fraction) -> bool:
     return sum((Fraction(*term.high) for term in terms), Fraction(0)) <= limit
 
 
-def _sum(terms: list[Enclosed]) -> float:
-    return float(Fraction(sum(term.above() for term in terms), SCALE))
-
-
 # --- exact figures of a plan ------------------------------------------------------------------
-
 
 Ratio = tuple[int, int]  # numerator and denominator; fractions would be reduced at every step
 
@@ -193,32 +187,39 @@ def objective(instance: BoaInstance, plan: BoaPlan) -> float:
     return figures.mean_jct_s if instance.target_mean_jct_s is None else figures.mean_gpus
 
 
+def used(instance: BoaInstance, plan: BoaPlan) -> list[Enclosed]:
+    """Return what the classes of a plan use of the limited resource, term by term."""
+    terms = _plan_terms(instance, plan)
+    return [term.jobs for term in terms] if instance.budget is None else [t.held() for t in terms]
+
+
 def _plan_terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[Term]:
     classes = {c.id: c for c in instance.classes}
     for class_plan in plan.classes:
         job_class = classes[class_plan.id]
-        rate = Fraction(job_class.arrival_rate_per_h) / 3600
+        arriving, hour = job_class.arrival_rate_per_h.as_integer_ratio()
+        top, bottom = job_class.rescale_s.as_integer_ratio()
         for sequence in class_plan.sequences:
-            jobs, per = (rate * Fraction(sequence.share)).as_integer_ratio()
-            top, bottom = Fraction(job_class.rescale_s).as_integer_ratio()
+            share, whole = sequence.share.as_integer_ratio()
+            jobs, per = arriving * share, 3600 * hour * whole
             rescaling = jobs * top, per * bottom
             before = None
             for phase, width in zip(job_class.phases, sequence.gpus, strict=True):
                 gpus = width.as_integer_ratio()
                 work, unit = phase.work_gpu_s.as_integer_ratio()
-                low, high = _speedup_ratios(phase.speedup, width)
-                least = jobs * work * high[1], per * unit * high[0]
+                low, high = speedup_ratios(phase.speedup, width)
                 most = jobs * work * low[1], per * unit * low[0]
+                least = most if low is high else (jobs * work * high[1], per * unit * high[0])
                 yield Term(gpus, Enclosed(least, most))
                 if gpus != before and rescaling[0]:
                     yield Term(gpus, Enclosed(rescaling, rescaling))
                 before = gpus
 
 
-def _speedup_ratios(speedup: Speedup, gpus: float) -> tuple[Ratio, Ratio]:
+def speedup_ratios(speedup: Speedup, gpus: float) -> tuple[Ratio, Ratio]:
+    """Return ratios below and above the speedup at a width."""
     if isinstance(speedup, Table) and gpus in speedup.measured:
-        value = speedup.measured[int(gpus)].as_integer_ratio()
-        return value, value
+        return (speedup.measured[int(gpus)].as_integer_ratio(),) * 2
     low, high = speedup_enclosure(speedup, Fraction(gpus))
     return low.as_integer_ratio(), high.as_integer_ratio()
 
@@ -232,8 +233,7 @@ def speedup_enclosure(speedup: Speedup, gpus: Fraction) -> tuple[Fraction, Fract
         A width within the range of the curve; between measured widths a table is interpolated.
     """
     if isinstance(speedup, Table):
-        value = _interpolated(speedup, gpus)
-        return value, value
+        return (_interpolated(speedup, gpus),) * 2
     if isinstance(speedup, Amdahl):
         fraction = Fraction(speedup.parallel_fraction)
         value = 1 / (1 - fraction + fraction / gpus)

@@ -9,6 +9,7 @@ of the curve. The use falls with the price, so the best price is found by bisect
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy as np
 from optsched.boa import check, proof
 from optsched.boa.arrays import complementary, curve, to_plan
 from optsched.boa.instance import Amdahl, Power, Table
+from optsched.boa.plan import BoaCertificate
 from optsched.boa.price import HAIR
+from optsched.solve import Infeasible
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance, Speedup
@@ -30,10 +33,16 @@ STEPS_BACK = (0.0, *(2.0**n for n in range(-52, 1)))
 DOUBLINGS = tuple(2.0**n for n in range(1, 200))
 
 
-def solve(instance: BoaInstance, search: Search) -> float | None:
-    """Offer the optimal plan to the search and return its price; None if the limit is too low."""
+def solve(instance: BoaInstance, search: Search) -> float:
+    """Offer the optimal plan to the search and return its price.
+
+    Raises
+    ------
+    Infeasible
+        If not even the least use keeps within the limit.
+    """
     if proof.least_use(instance) > check.limit(instance):
-        return None
+        raise infeasible(instance)
     if _offer(instance, search, _respond(instance, 0.0)):
         return 0.0
     low, high = _bracket(instance)
@@ -43,6 +52,32 @@ def solve(instance: BoaInstance, search: Search) -> float | None:
             _offer_between(instance, search, within, _respond(instance, low))
             break
     return max((low, high), key=lambda price: _lagrangian(instance, price))
+
+
+def infeasible(instance: BoaInstance) -> Infeasible:
+    """Return the proof that not even the least use keeps within the limit, with that use."""
+    least = proof.least_use(instance)
+    figure = nearest_below(least / check.limit_divisor(instance))
+    evidence = BoaCertificate(
+        kind="least", priced_total=str(math.floor(least * check.SCALE)), least=figure
+    )
+    shown = -nearest_below(-least / check.limit_divisor(instance))  # enough, as a new limit
+    if instance.target_mean_jct_s is not None:
+        target = f"{instance.target_mean_jct_s!r} s"
+        text = f"no plan reaches a mean JCT of {target}; the least is {shown!r} s"
+        return Infeasible(text, evidence)
+    text = f"the budget of {float(check.limit(instance))!r} GPUs is below the least possible cost"
+    text += f" of {shown!r} GPUs"
+    if instance.price_usd_per_gpu_h is not None:
+        cost = -nearest_below(-least * Fraction(instance.price_usd_per_gpu_h))
+        text += f" ({cost!r} USD/h)"
+    return Infeasible(text, evidence)
+
+
+def nearest_below(value: Fraction) -> float:
+    """Return the greatest float at or below a value."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
 def best_width(speedup: Speedup, jobs: float, gpus: float) -> float:

@@ -7,24 +7,32 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optsched.boa import check, continuous, proof
 from optsched.boa.arrays import (
     Arrays,
     Choice,
     arrays,
     choice,
+    class_plan,
     complementary,
+    priced_total,
+    surely_within,
     to_plan,
     widths_of,
 )
 from optsched.boa.closing import close
-from optsched.boa.plan import BoaCertificate
+from optsched.boa.continuous import infeasible, nearest_below
+from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.boa.price import HAIR, Dual, maximise, respond
-from optsched.solve import Infeasible, SolverDisagreement
+from optsched.solve import SolverDisagreement
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from optsched.boa.instance import BoaInstance
-    from optsched.boa.plan import BoaPlan
+    from optsched.boa.plan import ClassPlan
     from optsched.solve import Search
 
 # What is subtracted for each phase, relative to the sum, from a bound that rests on sums of floats,
@@ -47,14 +55,22 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     idle = _idle_widths(instance, dual.price)
     if instance.widths == "mixed":
         _offer_mixture(instance, search, problem, dual, idle)
-        return certificate(instance, dual.price)
+        return certificate(instance, dual.price, problem)
+    best: list[Choice] = []  # is offered at the end: a whole check takes as long as the search
 
     def accept(chosen: Choice) -> bool:
-        return search.offer(_plan(instance, problem, chosen, idle))
+        if not surely_within(problem, chosen):
+            return search.offer(_plan(instance, problem, chosen, idle))
+        best[:] = [min([chosen, *best], key=lambda found: found.value)]
+        return True
 
-    search.certificate = certificate(instance, dual.price)
+    search.certificate = certificate(instance, dual.price, problem)
     search.has_floor = _phases(instance) <= FLOORED  # greedy rules take as long as all of this
-    closed = close(problem, dual, search.gap, accept, search.out_of_time)
+    try:
+        closed = close(problem, dual, search.gap, accept, search.out_of_time)
+    finally:
+        for chosen in best:
+            search.offer(_plan(instance, problem, chosen, idle))
     if closed.best is None:
         return search.certificate
     return enumerated(instance, search.certificate, closed.bound)
@@ -69,17 +85,14 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
         If not even the least use keeps within the limit.
     """
     if instance.widths == "continuous":
-        price = continuous.solve(instance, search)
-        if price is None:
-            raise _infeasible(instance)
-        return certificate(instance, price)
+        return certificate(instance, continuous.solve(instance, search))
     problem, dual = _dual(instance)
     idle = _idle_widths(instance, dual.price)
     if instance.widths == "mixed":
         _offer_mixture(instance, search, problem, dual, idle)
     else:
         search.offer(_plan(instance, problem, dual.within, idle))
-    return certificate(instance, dual.price)
+    return certificate(instance, dual.price, problem)
 
 
 def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCertificate:
@@ -100,7 +113,7 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
     """
     problem, dual = _dual(instance)
     if instance.widths == "mixed":
-        return certificate(instance, dual.price)
+        return certificate(instance, dual.price, problem)
     divisor = float(check.objective_divisor(instance))
     claim = dual.within._replace(value=max(value * divisor, dual.bound))
     idle = _idle_widths(instance, dual.price)
@@ -116,16 +129,23 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
             f"{instance.name}: the lower bound {value!r} is claimed, "
             f"but a plan has {closed.best.value / divisor!r}"
         )
-    return enumerated(instance, certificate(instance, dual.price), closed.bound)
+    return enumerated(instance, certificate(instance, dual.price, problem), closed.bound)
 
 
-def certificate(instance: BoaInstance, price: float) -> BoaCertificate:
+def certificate(
+    instance: BoaInstance, price: float, problem: Arrays | None = None
+) -> BoaCertificate:
     """Write the certificate of a price, its exact priced total, and the bound that follows."""
-    exact_price = Fraction(price)
-    total = proof.priced_total(instance, exact_price)
+    exact_price, total, judged = Fraction(price), 0, instance
+    if problem is not None:
+        total = priced_total(instance, problem, exact_price)
+        judged = instance.model_copy(
+            update={"classes": tuple(c for c in instance.classes if c.rescale_s)}
+        )
+    total += proof.priced_total(judged, exact_price)
     value = Fraction(total, check.SCALE * exact_price.denominator)
     value -= exact_price * check.limit(instance)
-    bound = max(_rounded_down(value / check.objective_divisor(instance)), 0.0)
+    bound = max(nearest_below(value / check.objective_divisor(instance)), 0.0)
     priced = str(total // exact_price.denominator)
     return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound)
 
@@ -168,36 +188,14 @@ def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
         if found is None:
             continue
         dual = found._replace(bound=found.bound - found.price * (problem.limit - moved))
+        if surely_within(problem, dual.within):
+            return problem, dual
         if not check.violations(instance, _plan(instance, problem, dual.within, idle)):
             return problem, dual
     if dual is None or proof.least_use(instance) > check.limit(instance):
-        raise _infeasible(instance)
+        raise infeasible(instance)
     cheapest = respond(problem, math.inf)
     return problem, dual._replace(within=cheapest, beyond=cheapest)
-
-
-def _infeasible(instance: BoaInstance) -> Infeasible:
-    least = proof.least_use(instance)
-    figure = _rounded_down(least / check.limit_divisor(instance))
-    evidence = BoaCertificate(
-        kind="least", priced_total=str(math.floor(least * check.SCALE)), least=figure
-    )
-    shown = -_rounded_down(-least / check.limit_divisor(instance))  # enough, as a new limit
-    if instance.target_mean_jct_s is not None:
-        target = f"{instance.target_mean_jct_s!r} s"
-        text = f"no plan reaches a mean JCT of {target}; the least is {shown!r} s"
-        return Infeasible(text, evidence)
-    text = f"the budget of {float(check.limit(instance))!r} GPUs is below the least possible cost"
-    text += f" of {shown!r} GPUs"
-    if instance.price_usd_per_gpu_h is not None:
-        cost = -_rounded_down(-least * Fraction(instance.price_usd_per_gpu_h))
-        text += f" ({cost!r} USD/h)"
-    return Infeasible(text, evidence)
-
-
-def _rounded_down(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
 # --- from choices to plans --------------------------------------------------------------------
@@ -239,36 +237,64 @@ def _offer_mixture(
     below, above = _neighbours(problem, dual)
     low = _widths(instance, problem, below, idle)
     high = _widths(instance, problem, above, idle)
-    room, span = problem.limit - below.use, above.use - below.use
-    share = min(1.0, room / span) if span > 0 else 0.0
+    split = [i for i, row in enumerate(low) if row != high[i]]
+    classes = list(to_plan(instance, [(1.0, low)]).classes)
+    room, more = _room(
+        instance, classes, [class_plan(instance, i, [(1.0, high[i])]) for i in split]
+    )
+    span = above.use - below.use
+    share = min(1.0, (problem.limit - below.use) / span) if span > 0 else 0.0
     for step in continuous.STEPS_BACK:
         upper, lower = complementary(max(0.0, share - step))
-        if search.offer(to_plan(instance, [(lower, low), (upper, high)])):
+        if Fraction(upper) * more > room:
+            continue
+        for i in split:
+            classes[i] = class_plan(instance, i, [(lower, low[i]), (upper, high[i])])
+        if search.offer(BoaPlan(classes=tuple(classes))):
             return
     search.offer(_plan(instance, problem, dual.within, idle))
 
 
+def _room(
+    instance: BoaInstance, classes: list[ClassPlan], instead: list[ClassPlan]
+) -> tuple[int, int]:
+    """Return at most what is left of the limit, and at least what other plans of classes add.
+
+    Both as multiples of 2**-192: who goes beyond them is refused, without a look at the others.
+    """
+    names = {plan.id for plan in instead}
+    before = BoaPlan(classes=tuple(plan for plan in classes if plan.id in names))
+    used = check.used(instance, BoaPlan(classes=tuple(classes)))
+    room = check.rounded_down(check.limit(instance)) + 1 - sum(term.below() for term in used)
+    more = sum(term.below() for term in check.used(instance, BoaPlan(classes=tuple(instead))))
+    return room, more - sum(term.above() for term in check.used(instance, before))
+
+
 def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
-    """Return two choices beside the limit that differ in one class or free phase only."""
-    below = dual.within
-    for part in range(len(below.columns) + len(below.paths)):
-        above = _moved(problem, below, dual.beyond, part)
-        if above.use > problem.limit * (1 - HAIR):
-            return below, above
-        if above.value < below.value:
-            below = above
-    return below, below
+    """Return two choices beside the limit that differ in one class or free phase only.
+
+    Parts, groups before chains, are moved in their order as long as they keep within the limit.
+    """
+    source, target = dual.within, dual.beyond
+    rows, groups = np.arange(len(source.columns)), problem.groups
+    saved = groups.value[rows, source.columns] - groups.value[rows, target.columns]
+    added = groups.use[rows, target.columns] - groups.use[rows, source.columns]
+    paths = list(zip(source.paths, target.paths, strict=True))
+    saved = np.r_[saved, [a.value - b.value for a, b in paths]]
+    added = np.r_[added, [b.use - a.use for a, b in paths]]
+    moves = np.flatnonzero(saved > 0)
+    beyond = source.use + np.cumsum(added[moves]) > problem.limit * (1 - HAIR)
+    count = int(beyond.argmax()) if beyond.any() else len(moves)
+    below = _moved(problem, source, target, moves[:count])
+    return below, _moved(problem, source, target, moves[: count + 1])
 
 
-def _moved(problem: Arrays, source: Choice, target: Choice, part: int) -> Choice:
-    """Replace one group's column or one chain's path by that of another choice."""
+def _moved(problem: Arrays, source: Choice, target: Choice, parts: NDArray[np.intp]) -> Choice:
+    """Replace the columns of groups and the paths of chains by those of another choice."""
     count = len(source.columns)
-    if part < count:
-        if source.columns[part] == target.columns[part]:
-            return source
-        columns = source.columns.copy()
-        columns[part] = target.columns[part]
-        return choice(problem, columns, source.paths)
-    paths = list(source.paths)
-    paths[part - count] = target.paths[part - count]
-    return choice(problem, source.columns, tuple(paths))
+    columns, paths = source.columns.copy(), list(source.paths)
+    moved = parts[parts < count]
+    columns[moved] = target.columns[moved]
+    for chain in (parts[parts >= count] - count).tolist():
+        paths[chain] = target.paths[chain]
+    return choice(problem, columns, tuple(paths))
