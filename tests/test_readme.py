@@ -84,3 +84,10 @@ def test_set_up_is_two_commands():
     assert len(commands) == 2
     assert commands[0].endswith("optsched solve boa/cbd-85")
     assert commands[1].endswith("pytest")
+
+
+def test_the_next_epoch_and_rounds_of_choices(capsys):
+    text = README.read_text()
+    for opening in ("import optsched\n\nepoch", "from optsched.choice"):
+        exec(re.search(rf"```python\n({opening}.*?)```", text, re.DOTALL)[1], {})
+    assert capsys.readouterr().out == "optimal True\n[1 2] 1.6 optimal\n"
