@@ -12,6 +12,7 @@ from eaco_oracles import brute_force
 from eaco_strategies import eaco_instances, small_instance
 from optsched.eaco import EacoInstance, generation, groups, large, master, warm
 from optsched.eaco.columns import columns as all_columns
+from optsched.eaco.filling import filled
 from optsched.eaco.groups import job_classes
 from optsched.eaco.pricing import Menu
 from optsched.eaco.searchable import has_markets, markets
@@ -79,6 +80,47 @@ def test_the_search_finds_every_group(instance):
         expected = {tuple(row) for row in _keys(listed.take((reduced < room) & clear))}
         assert expected <= seen
         assert seen <= {tuple(row) for row in _keys(listed)}
+
+
+@law(300)
+@given(searchable(7))
+def test_groups_of_the_first_plan_cost_what_all_groups_do(instance):
+    classes = job_classes(instance)
+    listed = all_columns(instance, classes)
+    costs = dict(zip(map(tuple, _keys(listed)), listed.cost.tolist(), strict=True))
+    frame = master.frame(instance, classes)
+    pays = generation.Generation(instance, classes, frame, 0).prices.jobs
+    found = filled(instance, classes, markets(instance, classes), pays)
+    for key, cost in zip(_keys(found), found.cost.tolist(), strict=True):
+        assert cost == pytest.approx(costs[tuple(key)], rel=1e-9)
+
+
+def test_jobs_that_end_in_another_order_on_other_gpus():
+    """Once a group's first cost was that of jobs in the order of another type of GPU."""
+    job = {"gpus": 1, "work_s": 600.0, "deadline_s": -60.0}
+    watts = {"bare_w": 0, "context_w": 0, "peak_w": 100}
+    document = {
+        "schema": "optsched/eaco/1",
+        "name": "two types",
+        "max_jobs_per_gpu": 2,
+        "gpu_types": [
+            {"id": "X", "memory_gb": 16, "power": watts},
+            {"id": "Y", "memory_gb": 40, "power": {"bare_w": 30, "context_w": 60, "peak_w": 300}},
+        ],
+        "nodes": [
+            {"id": "x", "gpu": "X", "gpus": 1, "count": 2, "power": {"base_w": 100}},
+            {"id": "y", "gpu": "Y", "gpus": 1, "count": 1, "power": {"base_w": 0}},
+        ],
+        "types": [
+            {"id": "a", "utilisation": 0.05, "memory_gb": 0, "speeds": {"X": 2.0}},
+            {"id": "b", "utilisation": 0.05, "memory_gb": 0},
+        ],
+        "jobs": [{"id": f"j{n}", "type": kind} | job for n, kind in enumerate("aab")],
+        "interference": {"saturation_slope": 0.56, "partner_slowdown": 0.02},
+    }
+    result = solved(EacoInstance.from_document(document), gap=0.0)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(0.0213333333)
 
 
 def _keys(columns):

@@ -91,22 +91,19 @@ class _Filling:
         """Make a group around a job of the next ones that fit best; return who is left."""
         window, jobs, market = left[:WINDOW], self.of[n], self.markets[n]
         taken = np.zeros(len(window), dtype=bool)
-        members, cost, start = [first], float(jobs.alone[first]), 0
+        members, start = [first], 0
         while len(members) < self.instance.max_jobs_per_gpu:
             best = self._best(members, window[start:], jobs, market)
             if best is None:
                 break
-            at, more = best
-            members.append(int(window[start + at]))
-            taken[start + at] = True
-            cost, start = cost + more, start + at + 1
-        self.groups.append((members, market, cost))
+            members.append(int(window[start + best]))
+            taken[start + best] = True
+            start += best + 1
+        self.groups.append((members, market, _cost(members, jobs, market)))
         return np.concatenate([window[~taken], left[WINDOW:]])
 
-    def _best(
-        self, members: list[int], window: Indices, jobs: _Jobs, market: Market
-    ) -> tuple[int, float] | None:
-        """Return which job of a window joins a group, and what it adds to the cost."""
+    def _best(self, members: list[int], window: Indices, jobs: _Jobs, market: Market) -> int | None:
+        """Return which job of a window joins a group."""
         size, busy = len(members), float(jobs.busy[members].sum())
         together = busy + jobs.busy[window]
         slowdown = market.slowdown(together, size + 1)
@@ -124,7 +121,7 @@ class _Filling:
                 break
             row = np.array([*members, window[at]])
             if slack[at] > NEAR or is_allowed(self.book, self.classes, row, market.pool):
-                return at, float(more[at])
+                return at
             worth[at] = -np.inf
         return None
 
@@ -148,3 +145,14 @@ def _on(market: Market, classes: int) -> _Jobs:
     for array, values in zip(found, parts, strict=True):
         array[market.classes] = values
     return found
+
+
+def _cost(members: list[int], jobs: _Jobs, market: Market) -> float:
+    """Return the cost of a group, whose jobs need not have been found in the order of their end."""
+    order = np.array(sorted(members, key=lambda n: -jobs.work[n]))
+    busy = np.cumsum(jobs.busy[order])
+    watts = [
+        market.watts(busy[n : n + 1], market.slowdown(busy[n : n + 1], n + 1))[0]
+        for n in range(len(order))
+    ]
+    return float(jobs.work[order] @ np.diff(watts, prepend=0.0))
