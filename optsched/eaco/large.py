@@ -49,7 +49,7 @@ def is_large(instance: EacoInstance) -> bool:
         return False
     classes = len(job_classes(instance))
     groups = comb(classes + instance.max_jobs_per_gpu - 1, instance.max_jobs_per_gpu)
-    return len(instance.jobs) > MOST_LISTED or groups > 20 * MOST_GROUPS
+    return len(instance.jobs) > MOST_LISTED or groups > MOST_GROUPS
 
 
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
