@@ -15,6 +15,7 @@ import argparse
 import cProfile
 import resource
 import time
+from importlib.util import find_spec
 
 from optsched.rollout.engine import Engine
 from optsched.rollout.registry import make
@@ -127,9 +128,7 @@ def main():
     report("BOA", boa, trace, options.nodes)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory so far, reading the file included: {peak:.0f} MB")
-    try:
-        import simpy  # noqa: F401
-    except ImportError:
+    if find_spec("simpy") is None:
         print("SimPy is not installed: pip install simpy")
         return
     report("SimPy", simpy_engine, trace, options.nodes)

@@ -133,8 +133,9 @@ def solve(
     threads
         Threads for HiGHS.
     start
-        The result of the epoch before, of an instance with many of the same jobs: exact methods
-        begin with its plan and prices, and with what it still has in memory.
+        The result of the epoch before, of an instance with many of the same jobs: the exact methods
+        of PAL and `columns` of EaCO begin with its plan and prices, and with what it still has in
+        memory. BOA, `milp`, and EaCO where all groups are listed, begin anew.
     executor
         Takes the pieces of a method that parts its work, such as `pods` of PAL; by default they
         are worked one after the other.

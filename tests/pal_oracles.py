@@ -176,3 +176,13 @@ def best_for_one(instance):
         if len(fastest) == job.gpus:
             best = min(best, job_cost(instance, job, fastest))
     return best
+
+
+def assert_encloses_optimum(instance, result):
+    """Hold bound and objective of a result to both sides of the optimum, if there is a plan."""
+    optimum = bitmask_optimum(instance)
+    if optimum is None:
+        assert result.status == "infeasible"
+        return
+    assert result.bound <= float(optimum) * (1 + 1e-9)
+    assert result.objective >= float(optimum) * (1 - 1e-9)

@@ -14,7 +14,6 @@ from optsched.boa.hull import frontier_of_arrays, hull_steps
 from optsched.boa.instance import JobClass, Phase, Table
 
 BUDGET = 30  # GPUs, for cbd-85
-NOISE = 0.05
 
 
 def _case(phases: int, noise: float) -> str:

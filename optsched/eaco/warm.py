@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.eaco.plan import EacoPlan
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.groups import JobClass
     from optsched.eaco.master import Prices
-    from optsched.eaco.plan import EacoPlan
     from optsched.result import Result
 
     Floats = NDArray[np.float64]
@@ -61,9 +62,9 @@ def past(start: Result | None, classes: list[JobClass], first: Floats, most: int
     most
         Jobs of a group.
     """
-    if start is None or start.plan is None:
+    if start is None or not isinstance(start.plan, EacoPlan):
         return None
-    planned = _planned(start.plan, classes, most)  # type: ignore[arg-type]
+    planned = _planned(start.plan, classes, most)
     kept = start.state
     if not isinstance(kept, Kept):
         return Past(None, None, planned[:0], planned) if len(planned) else None

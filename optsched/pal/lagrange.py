@@ -47,7 +47,7 @@ class Lagrangian:
     """Values of prices for one instance; `reward` is the cost of leaving a job of a type out."""
 
     def __init__(self, problem: Arrays, found: Labels, reward: Floats) -> None:
-        self._problem, self._labels, self._reward = problem, found, reward
+        self._labels, self._reward = found, reward
         self._stay_types = found.type[found.first_stay :]
         counts = np.array([len(jobs.jobs) for jobs in problem.types])
         self._others = counts - np.bincount(self._stay_types, minlength=len(counts))
