@@ -1,13 +1,13 @@
 """How many epochs need nothing new, and what an epoch costs, warm and cold: PAL and EaCO.
 
-    python benchmarks/epochs.py                 # rollouts of 64 GPUs, 160 jobs; 250 jobs that share
+    python benchmarks/epochs.py                 # rollouts of 160 jobs; 250 jobs that share
     python benchmarks/epochs.py --jobs 40
 
-PAL, warm: a round begins with the plan and the GPU prices of the last one, and if these close the
-gap, no linear program is solved ("nothing new"). Cold: every round begins from the greedy plans.
-Rounds in which no job came or went are not counted: they place nothing. EaCO: method `columns`,
-five per cent of the jobs are replaced by others from epoch to epoch; "searched" are groups that
-neither the last epoch nor the rules for the first program had.
+Rollouts, warm: a round begins with the prices of the last one (PAL: of GPUs; EaCO: of jobs, with
+its cuts), and if these close the gap, no program is solved ("nothing new"). Cold: every round
+begins from the greedy plans. Rounds in which no job came or went are not counted: they place
+nothing. EaCO's method `columns`: five per cent of the jobs are replaced by others from epoch to
+epoch; "searched" are groups that neither the last epoch nor the rules for the first program had.
 """
 
 from __future__ import annotations
@@ -24,45 +24,64 @@ from optsched.rollout.policies.pal_exact import Exact
 from optsched.rollout.read import read_scenario
 from optsched.rollout.registry import make
 
-SCENARIOS = ("pal-64", "pal-64-persistent")
+PLACING, PARTING = ("pal-64", "pal-64-persistent"), ("eaco-28",)
 GAP = 1e-3
 SHARING, SHARED, EPOCHS = 250, 3, 8
 SHARING_GAP = 1e-2
 
 
 class Timed:
-    """Places batches by another placement, and counts CPU seconds; cold: it forgets every time."""
+    """Counts the CPU seconds of a call, each after `forget`, which is there for cold runs."""
 
-    sticky = False
-    settled = True
+    def __init__(self, call, forget):
+        self.call, self.forget, self.seconds = call, forget, []
 
-    def __init__(self, is_cold: bool) -> None:
-        self.is_cold, self.seconds = is_cold, []
-        self.inner = Exact(gap=GAP)
-
-    def place(self, batch):
-        if self.is_cold:
-            self.inner._last = None
+    def __call__(self, *arguments):
+        self.forget()
         started = time.process_time()
-        placed = self.inner.place(batch)
+        found = self.call(*arguments)
         self.seconds.append(time.process_time() - started)
-        return placed
+        return found
 
 
-def run(name, jobs, is_cold):
-    scenario = read_scenario(name).changed({"trace.jobs": jobs})
+def place(scenario, is_cold):
+    """Return the policy `pal`, and the times of its placements."""
     policy = make("pal", scenario)
-    policy.placement = timed = Timed(is_cold)
+    policy.placement = placement = Exact(gap=GAP)
+
+    def forget():
+        placement._last = None if is_cold else placement._last
+
+    placement.place = timed = Timed(placement.place, forget)
+    return policy, timed
+
+
+def part(scenario, is_cold):
+    """Return the policy `eaco`, and the times of its partitions."""
+    policy = make(f"eaco:gap={SHARING_GAP}", scenario)
+
+    def forget():
+        policy._left = None if is_cold else policy._left
+
+    policy.plan = timed = Timed(policy.plan, forget)
+    return policy, timed
+
+
+def run(name, jobs, made, gap, is_cold):
+    """Print what the rounds of a rollout take."""
+    scenario = read_scenario(name).changed({"trace.jobs": jobs})
+    policy, timed = made(scenario, is_cold)
     record = Engine(scenario, jobs_of(scenario), policy, seed=0).run()
     solves = [solve for epoch in record.epochs for solve in epoch.solves]
     seconds = sorted(timed.seconds[1:])  # the first one imports
     warm = sum(solve.is_warm for solve in solves)
-    closed = sum(solve.gap <= GAP for solve in solves)
+    closed = sum(solve.gap <= gap for solve in solves)
     gaps = sum(solve.gap for solve in solves) / len(solves)
     print(
         f"{name:<18} {'cold' if is_cold else 'warm':<5} {len(solves):6} {warm:12} {closed:7} "
         f"{gaps:9.1e} {1e3 * sum(seconds) / len(seconds):8.1f} "
-        f"{1e3 * seconds[len(seconds) // 2]:8.1f} {1e3 * seconds[-1]:8.1f}"
+        f"{1e3 * seconds[len(seconds) // 2]:8.1f} {1e3 * seconds[-1]:8.1f}",
+        flush=True,
     )
 
 
@@ -94,9 +113,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=160)
     options = parser.parse_args()
     print(f"{'':24} rounds  nothing new  closed  mean gap   CPU ms: mean, median, most")
-    for name in SCENARIOS:
-        for is_cold in (True, False):
-            run(name, options.jobs, is_cold)
+    for names, made, gap in ((PLACING, place, GAP), (PARTING, part, SHARING_GAP)):
+        for name in names:
+            for is_cold in (True, False):
+                run(name, options.jobs, made, gap, is_cold)
     share()
 
 

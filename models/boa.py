@@ -58,7 +58,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyomo.environ as pyo
 
-from optsched.boa.arrays import curve
+from optsched.boa.curves import curve
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
 
 if TYPE_CHECKING:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from optsched.problems import Method, Problem
 
 
+NEW_OBJECTS = 50_000
+"""After how many new objects the garbage collector looks at them during a solve."""
+
+
 class SolverDisagreement(RuntimeError):
     """A bound above an objective: one of the two is wrong, so neither is reported."""
 
@@ -53,8 +57,9 @@ class Search:
     Attributes
     ----------
     state
-        What a method leaves for the next epoch, in memory only: columns, a basis. A method finds
-        it again as `start.state`, and does without it where that is None.
+        What a method leaves for the next epoch, in memory only: columns, a basis.
+    past
+        What the epoch before left as its `state`; None if nothing, or if it was read from a file.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class Search:
         self.start = start
         self.executor = executor
         self.state: Any = None
+        self.past: Any = None if start is None else start.state
         self.started = time.perf_counter()
         self.deadline = None if time_limit_s is None else self.started + time_limit_s
         self.plan: Document | None = None
@@ -134,8 +140,8 @@ def solve(
         Threads for HiGHS.
     start
         The result of the epoch before, of an instance with many of the same jobs: the exact methods
-        of PAL and `columns` of EaCO begin with its plan and prices, and with what it still has in
-        memory. BOA, `milp`, and EaCO where all groups are listed, begin anew.
+        of PAL and EaCO begin with its plan and prices, and with what it still has in memory. BOA,
+        `milp`, and EaCO's listing of all groups after a result from a file, begin anew.
     executor
         Takes the pieces of a method that parts its work, such as `pods` of PAL; by default they
         are worked one after the other.
@@ -203,14 +209,19 @@ def _spared_collections() -> Iterator[None]:
     """Keep the garbage collector off what is there already: instances have many small parts.
 
     Visiting them again and again is half of the time of a solve with a hundred thousand phases.
+    Plans have many parts, too, so that new ones are looked at less often.
     """
     if gc.get_freeze_count():
         yield  # somebody else does so
         return
+    gc.collect(1)  # what the last solve left: once frozen it would never be young again
     gc.freeze()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import contextmanager
+from functools import cache
 
 import networkx as nx
+import pytest
 
 from optsched import highs
-from optsched.eaco import EacoPlan, Group
+from optsched.eaco import EacoPlan, Group, check
 from optsched.eaco.check import exact_objective, objective, violations
+from optsched.eaco.energy import Book
 from optsched.models.eaco_pairwise import build_pairwise
 
 # --- groups by the judge --------------------------------------------------------------------------
@@ -54,12 +58,37 @@ def subsets(jobs, most):
 
 def brute_force(instance):
     """The least objective of all plans, judged one by one; None if there is no plan."""
-    memory, best = {}, math.inf
-    for plan in _plans(instance, list(instance.jobs), (), (), memory):
-        cost = objective(instance, plan)
-        if cost < best and not violations(instance, plan):
-            best = cost
+    memory, costs, best = {}, {}, math.inf
+    with remembering(instance):
+        for plan in _plans(instance, list(instance.jobs), (), (), memory):
+            key = _figures(instance, plan)
+            if key not in costs:
+                costs[key] = objective(instance, plan)
+            if costs[key] < best and not violations(instance, plan):
+                best = costs[key]
     return None if math.isinf(best) else best
+
+
+def _figures(instance, plan):
+    """What the objective of a plan depends on: of nodes their kinds and loads, not the numbers."""
+    awake = {pool.id: pool.awake for pool in instance.nodes}
+    groups = tuple((g.jobs, g.nodes, g.level, g.location) for g in plan.groups)
+    loads = _loads(instance, plan.groups).items()
+    nodes = sorted((pool, node < awake[pool], load) for (pool, node), load in loads)
+    return plan.waiting, groups, tuple(nodes)
+
+
+@contextmanager
+def remembering(instance):
+    """Let the judge work out the figures of a group once: they are the same in all plans."""
+    book = Book(instance)
+    gpu_w = cache(book.gpu_w)
+    book.gpu_w = lambda jobs, group: gpu_w(tuple(jobs), group)
+    for name in ("slowdown", "phases", "credit_w", "later_j"):
+        setattr(book, name, cache(getattr(book, name)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(check, "Book", lambda other: book if other is instance else Book(other))
+        yield
 
 
 def _plans(instance, left, groups, waiting, memory):

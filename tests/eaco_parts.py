@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from optsched.eaco import EacoInstance, EacoPlan, Group
 from optsched.eaco.check import violations
+from strategies import among
 
-SHARES = st.sampled_from([0.05, 0.25, 0.5, 0.5, 0.75, 1.0])
+SHARES = among(0.05, 0.25, 0.5, 0.5, 0.75, 1.0)
 RATES = [0.25, 0.5, 0.8, 0.9, 0.95, 1.0]
-WORKS = st.one_of(st.sampled_from([600.0, 1800.0, 3600.0, 3600.0, 7200.0]), st.floats(60, 1e5))
+WORKS = st.one_of(among(600.0, 1800.0, 3600.0, 3600.0, 7200.0), st.floats(60, 1e5))
 CURVES = [
     {"kind": "affine"},
     {"kind": "power-law", "exponent": 0.48},
@@ -25,17 +26,17 @@ def gpu_types(draw, count, levels):
     """GPUs with all power curves and up to two power levels; the second has more memory."""
     found = []
     for name, memory in list(zip("XY", (16.0, 40.0), strict=True))[:count]:
-        bare, context, peak = draw(st.sampled_from([(0, 0, 100), (10, 20, 120), (30, 60, 300)]))
-        curve = draw(st.sampled_from(CURVES if (context, peak) != (30, 60) else CURVES[:3]))
+        bare, context, peak = draw(among((0, 0, 100), (10, 20, 120), (30, 60, 300)))
+        curve = CURVES[draw(st.integers(0, 2 if peak == 300 else 3))]
         if curve["kind"] == "table" and (context, peak) != (20, 120):
             curve = CURVES[0]
         power = {"bare_w": bare, "context_w": context, "peak_w": peak, "curve": curve}
         limits = [
             {
                 "id": f"l{n}",
-                "limit_w": max(context, draw(st.sampled_from([0.4, 0.7, 1.0])) * peak) or 1.0,
-                "rate": draw(st.sampled_from([0.5, 0.8, 0.95, 1.0])),
-                "power": draw(st.sampled_from([0.5, 0.7, 0.9])),
+                "limit_w": max(context, draw(among(0.4, 0.7, 1.0)) * peak) or 1.0,
+                "rate": draw(among(0.5, 0.8, 0.95, 1.0)),
+                "power": draw(among(0.5, 0.7, 0.9)),
             }
             for n in range(draw(st.integers(0, 2)) if levels else 0)
         ]
@@ -48,15 +49,15 @@ def pools(draw, gpus, gangs, max_nodes, sleep, most=2):
     """One or two pools of nodes, the first of a size that takes every gang."""
     found = []
     for n in range(draw(st.integers(1, most))):
-        each = draw(st.sampled_from([1, 2, 3, 4, 4, 5, 8] if n else [max(gangs), 4, 8, 2, 5]))
+        each = draw(among(1, 2, 3, 4, 4, 5, 8) if n else among(max(gangs), 4, 8, 2, 5))
         least = max(1, -(-max(gangs) // each))
         if n == 0 and each < max(gangs) and any(g > each and g % each for g in gangs):
             each, least = max(gangs), 1
         count = draw(st.integers(least, max(least, max_nodes))) if not n else draw(_COUNTS)
-        power = {"base_w": draw(st.sampled_from([0.0, 100.0, 400.0]))}
+        power = {"base_w": draw(among(0.0, 100.0, 400.0))}
         if sleep:
-            power["sleep_w"] = draw(st.sampled_from([0.0, 0.1, 0.5])) * power["base_w"]
-            power["wake_s"] = draw(st.sampled_from([0.0, 60.0, 600.0]))
+            power["sleep_w"] = draw(among(0.0, 0.1, 0.5)) * power["base_w"]
+            power["wake_s"] = draw(among(0.0, 60.0, 600.0))
         node = {"id": "xy"[n], "gpu": draw(st.sampled_from(gpus))["id"], "gpus": each}
         found.append(node | {"count": count, "power": power})
         if sleep and draw(st.booleans()):
@@ -74,18 +75,18 @@ def tables(draw, types, gpus, fallbacks):
     keys = [key for n in (2, 3, 4) for key in itertools.combinations_with_replacement(types, n)]
     for key in [key for key in keys if draw(st.integers(0, 2)) == 0][:6]:
         fits = draw(st.integers(0, 7)) > 0
-        by_type = {name: draw(st.sampled_from(RATES)) if fits else 0.0 for name in types}
+        by_type = {name: draw(among(*RATES)) if fits else 0.0 for name in types}
         group = {"types": list(key), "rates": [by_type[name] for name in key]}
         if draw(st.integers(0, 3)) == 0:
             group["gpu"] = draw(st.sampled_from(gpus))["id"]
         if draw(st.booleans()):
-            group["gpu_power_w"] = draw(st.sampled_from([30.0, 75.0, 110.0, 333.25]))
+            group["gpu_power_w"] = draw(among(30.0, 75.0, 110.0, 333.25))
         if draw(st.booleans()):
             group["utilisation"] = draw(SHARES)
         groups.append(group)
-    slope = draw(st.sampled_from([0.0, 0.56, 2.0]))
-    table = {"groups": groups, "fallback": draw(st.sampled_from(fallbacks))}
-    return table | {"saturation_slope": slope, "partner_slowdown": draw(st.sampled_from([0, 0.02]))}
+    slope = draw(among(0.0, 0.56, 2.0))
+    table = {"groups": groups, "fallback": draw(among(*fallbacks))}
+    return table | {"saturation_slope": slope, "partner_slowdown": draw(among(0, 0.02))}
 
 
 # --- instances with a plan ------------------------------------------------------------------------

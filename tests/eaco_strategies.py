@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from eaco_parts import SHARES, WORKS, gpu_types, pools, tables, with_a_plan
 from optsched.eaco import EacoInstance
+from strategies import among
 
 # --- instances written by hand ------------------------------------------------------------------
 
@@ -116,8 +117,8 @@ def eaco_instances(
     text = {
         "schema": "optsched/eaco/1",
         "name": "drawn",
-        "objective": draw(st.sampled_from(objectives)),
-        "max_jobs_per_gpu": draw(st.sampled_from(sharing)),
+        "objective": draw(among(*objectives)),
+        "max_jobs_per_gpu": draw(among(*sharing)),
         "gpu_types": gpus,
         "nodes": draw(pools(gpus, [job["gpus"] for job in jobs], max_nodes, sleep, max_pools)),
         "jobs": jobs,
@@ -126,7 +127,7 @@ def eaco_instances(
     text["interference"] = draw(tables([t["id"] for t in text["types"]], gpus, fallbacks))
     _value(draw, text, waiting)
     if memory:
-        text["memory_headroom"] = draw(st.sampled_from([0.0, 0.0, 0.17]))
+        text["memory_headroom"] = draw(among(0.0, 0.0, 0.17))
     if running and draw(st.booleans()):
         text["running"] = _running(draw, text)
     if tolerances:
@@ -138,12 +139,12 @@ def eaco_instances(
 
 def _jobs(draw, max_jobs, gangs):
     """Jobs of few types and gang sizes; some are just like the one before."""
-    sizes = draw(st.lists(st.sampled_from(gangs), min_size=1, max_size=2))
+    sizes = draw(st.lists(among(*gangs), min_size=1, max_size=2))
     jobs = []
     for n in range(draw(st.integers(1, max_jobs))):
         before = jobs[-1] if jobs and draw(st.booleans()) else {"work_s": draw(WORKS)}
-        type_id = before.get("type") or draw(st.sampled_from("abc"))
-        gang = before.get("gpus") or draw(st.sampled_from(sizes))
+        type_id = before.get("type") or draw(among(*"abc"))
+        gang = before.get("gpus") or draw(among(*sizes))
         jobs.append(before | {"id": f"j{n}", "type": type_id, "gpus": gang})
     return jobs
 
@@ -153,8 +154,8 @@ def _types(draw, jobs, gpus, memory):
     for name in sorted({job["type"] for job in jobs}):
         kind = {"id": name, "utilisation": draw(SHARES)}
         if memory:
-            kind["memory_gb"] = draw(st.sampled_from([0.0, 4.0, 8.0, 16.0]))
-        speeds = st.sampled_from([0.5, 1.0, 2.0, 1.7])
+            kind["memory_gb"] = draw(among(0.0, 4.0, 8.0, 16.0))
+        speeds = among(0.5, 1.0, 2.0, 1.7)
         kind["speeds"] = {gpu["id"]: draw(speeds) for gpu in gpus if draw(st.booleans())}
         found.append(kind)
     return found
@@ -163,21 +164,21 @@ def _types(draw, jobs, gpus, memory):
 def _value(draw, text, waiting):
     """Give an instance what its objective needs, and some of its jobs leave to wait."""
     if text["objective"] == "eaco":
-        text["energy_weight"] = draw(st.sampled_from([0.0, 0.25, 0.9, 1.0]))
+        text["energy_weight"] = draw(among(0.0, 0.25, 0.9, 1.0))
         for job in text["jobs"]:
-            job["training_epoch_s"] = draw(st.sampled_from([60.0, 1400.0, 1440.0]))
+            job["training_epoch_s"] = draw(among(60.0, 1400.0, 1440.0))
         return
-    key = draw(st.sampled_from([None, None, "price_usd_per_kwh", "carbon_g_per_kwh"]))
+    key = draw(among(None, None, "price_usd_per_kwh", "carbon_g_per_kwh"))
     if key:
-        text[key] = draw(st.sampled_from([0.25, 274.0]))
+        text[key] = draw(among(0.25, 274.0))
     if text["objective"] == "epoch":
-        text["epoch_s"] = draw(st.sampled_from([60.0, 600.0, 3600.0]))
-    who = draw(st.sampled_from(["none", "some", "all"])) if waiting else "none"
+        text["epoch_s"] = draw(among(60.0, 600.0, 3600.0))
+    who = draw(among("none", "some", "all")) if waiting else "none"
     for job in text["jobs"]:
         if who == "all" or (who == "some" and draw(st.booleans())):
-            job["waiting_penalty_kwh"] = draw(st.sampled_from([0.001, 0.05, 0.5, 10.0]))
+            job["waiting_penalty_kwh"] = draw(among(0.001, 0.05, 0.5, 10.0))
         if text["objective"] == "epoch" and draw(st.booleans()):
-            job["work_credit_w"] = draw(st.sampled_from([50.0, 150.0, 1000.0]))
+            job["work_credit_w"] = draw(among(50.0, 150.0, 1000.0))
 
 
 def _running(draw, text):
@@ -203,7 +204,7 @@ def _running(draw, text):
                 ids = [job["id"] for job in equal]
                 places.append({"id": f"r{len(places)}", "nodes": name, "node": node, "jobs": ids})
                 for job in equal:
-                    job["migration_s"] = draw(st.sampled_from([0.0, 62.0, 1000.0]))
+                    job["migration_s"] = draw(among(0.0, 62.0, 1000.0))
                 break
     return places
 
@@ -212,12 +213,12 @@ def _tolerate(draw, text):
     """Bound slowdowns, deadlines and utilisation; some jobs are late already."""
     for job in text["jobs"]:
         if draw(st.booleans()):
-            job["max_slowdown"] = draw(st.sampled_from([1.0, 1.05, 1.25, 2.0, 10.0]))
+            job["max_slowdown"] = draw(among(1.0, 1.05, 1.25, 2.0, 10.0))
         if draw(st.integers(0, 3)) == 0:
-            share = draw(st.sampled_from([-0.1, 0.5, 0.9, 1.0, 1.02, 1.25, 3.0]))
+            share = draw(among(-0.1, 0.5, 0.9, 1.0, 1.02, 1.25, 3.0))
             job["deadline_s"] = share * job["work_s"]
     if draw(st.integers(0, 2)) == 0:
-        text["utilisation_limit"] = draw(st.sampled_from([0.5, 0.9, 1.0, 1.5]))
+        text["utilisation_limit"] = draw(among(0.5, 0.9, 1.0, 1.5))
 
 
 def _cap(draw, text, feasible):
@@ -228,4 +229,4 @@ def _cap(draw, text, feasible):
         n["count"] * (n["power"]["base_w"] + n["gpus"] * watts[n["gpu"]]) for n in text["nodes"]
     )
     shares = [0.0513, 0.2017, 0.3041, 0.5029, 1.01] + ([] if feasible else [-0.1, 0.0])
-    return max(floor + draw(st.sampled_from(shares)) * (most - floor), 1e-3)
+    return max(floor + draw(among(*shares)) * (most - floor), 1e-3)

@@ -7,8 +7,9 @@ from itertools import product
 
 import numpy as np
 
-from optsched.boa.arrays import curve
-from optsched.boa.check import limit, objective_divisor, speedup_enclosure
+from optsched.boa.check import limit, objective_divisor
+from optsched.boa.curves import curve
+from optsched.boa.enclosures import speedup_enclosure
 
 
 def ways(instance):

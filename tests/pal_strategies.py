@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from optsched.cluster import Topology
 from optsched.pal import PalInstance
+from strategies import among
 
 LEVELS = ["node", "rack", "row", "cluster"]
 
@@ -84,8 +85,8 @@ def _domains(nodes, parent, levels):
 NICE = [0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0]
 OUTLIERS = [3.46, 8.0, 40.0]
 UGLY = st.floats(0.5, 2.0)
-TIMES = st.one_of(st.sampled_from([1.0, 10.0, 60.0, 3600.0]), st.floats(0.1, 1e4))
-WEIGHTS = st.one_of(st.sampled_from([1.0, 1.0, 2.0, 5.0]), st.floats(0.1, 20))
+TIMES = st.one_of(among(1.0, 10.0, 60.0, 3600.0), st.floats(0.1, 1e4))
+WEIGHTS = st.one_of(among(1.0, 1.0, 2.0, 5.0), st.floats(0.1, 20))
 
 
 @st.composite
@@ -94,13 +95,13 @@ def topologies(draw, max_gpus=9, levels=(2, 3, 4), drained=True):
 
     At least three GPUs exist, and at least one is not drained.
     """
-    names = level_names(draw(st.sampled_from(levels)))
+    names = level_names(draw(among(*levels)))
     domains = [{"id": "all", "level": names[-1]}]
     for height in range(len(names) - 2, 0, -1):
         above = [d["id"] for d in domains]
         for n in range(draw(st.integers(0, 2))):
             domain = {"id": f"{names[height]}{n}", "level": names[height]}
-            domains.append(domain | {"parent": draw(st.sampled_from(above))})
+            domains.append(domain | {"parent": draw(among(*above))})
     above = [d["id"] for d in domains]
     left, n = draw(st.integers(3, max_gpus)), 0
     if len(names) == 1:
@@ -109,7 +110,7 @@ def topologies(draw, max_gpus=9, levels=(2, 3, 4), drained=True):
     while left:
         size = draw(st.integers(1, min(left, 4)))
         gpus = [f"n{n}/{i}" for i in range(size)]
-        parent = draw(st.sampled_from(above))
+        parent = draw(among(*above))
         domains.append({"id": f"n{n}", "level": "node", "parent": parent, "gpus": gpus})
         left, n = left - size, n + 1
     if drained and n > 1 and draw(st.integers(0, 3)) == 0:
@@ -122,17 +123,19 @@ def slowdowns(draw, count):
     """One to three classes: constant, few values with many ties, ugly floats, with outliers."""
     classes = {}
     for name in "ABC"[: draw(st.integers(1, 3))]:
-        shape = draw(st.sampled_from(["constant", "ties", "ties", "nice", "ugly", "outliers"]))
+        shape = draw(among("constant", "ties", "ties", "nice", "ugly", "outliers"))
         if shape == "constant":
-            values = [draw(st.sampled_from(NICE))] * count
+            values = [draw(among(*NICE))] * count
         elif shape == "ties":
-            pool = draw(st.lists(st.one_of(st.sampled_from(NICE), UGLY), min_size=2, max_size=3))
-            values = [draw(st.sampled_from(pool)) for _ in range(count)]
+            pool = draw(st.lists(st.one_of(among(*NICE), UGLY), min_size=2, max_size=3))
+            value = st.sampled_from(pool)
+            values = [draw(value) for _ in range(count)]
         elif shape == "ugly":
             values = [draw(UGLY) for _ in range(count)]
         else:
             pool = NICE if shape == "nice" else [*NICE[:3], *OUTLIERS]
-            values = [draw(st.sampled_from(pool)) for _ in range(count)]
+            value = st.sampled_from(pool)
+            values = [draw(value) for _ in range(count)]
         classes[name] = values
     return classes
 
@@ -140,19 +143,19 @@ def slowdowns(draw, count):
 @st.composite
 def localities(draw, levels, measured=True):
     """Kind and penalties of one or two models: flat, plateaus, steep, ugly; measured ones dip."""
-    kind = draw(st.sampled_from(["given", "given", "measured"] if measured else ["given"]))
+    kind = draw(among("given", "given", "measured") if measured else among("given"))
     models = {}
     for name in ["m", "n"][: draw(st.integers(1, 2))]:
-        shape = draw(st.sampled_from(["one", "plateau", "steep", "ugly"]))
+        shape = draw(among("one", "plateau", "steep", "ugly"))
         if kind == "measured" and draw(st.booleans()):
             models[name] = [draw(st.floats(0.5, 3)) for _ in range(levels)]
         elif shape == "one":
             models[name] = [1.0] * levels
         elif shape == "steep":
-            models[name] = [draw(st.sampled_from([1.0, 1.5])) * 5.0**n for n in range(levels)]
+            models[name] = [draw(among(1.0, 1.5)) * 5.0**n for n in range(levels)]
             models[name].sort()
         else:
-            value = st.sampled_from([1.0, 1.3, 1.7]) if shape == "plateau" else st.floats(1, 3)
+            value = among(1.0, 1.3, 1.7) if shape == "plateau" else st.floats(1, 3)
             models[name] = sorted(draw(value) for _ in range(levels))
     return kind, models
 
@@ -180,7 +183,7 @@ def pal_instances(
         "schema": "optsched/pal/1",
         "name": "drawn",
         "topology": topology,
-        "admission": draw(st.sampled_from(["all", "optional"] if optional else ["all"])),
+        "admission": draw(among("all", "optional") if optional else among("all")),
     }
     existing = [gpu for d in topology["domains"] for gpu in d.get("gpus", ())]
     text["profile"] = {
@@ -198,7 +201,7 @@ def pal_instances(
     if text["admission"] == "optional":
         for job in text["jobs"]:
             scale = job["weight"] * job.get("remaining_s", 1.0)
-            job["reward"] = scale * draw(st.sampled_from([0.01, 1.0, 1.5, 3.0, 1000.0]))
+            job["reward"] = scale * draw(among(0.01, 1.0, 1.5, 3.0, 1000.0))
     if some_run:
         _let_run(draw, text["jobs"], existing)
     if caps and draw(st.booleans()):
@@ -230,8 +233,8 @@ def _sizes(draw, free, max_jobs, is_safe):
 
 def _describe(draw, text, is_timed):
     """Give every job a class, a model, a weight and a time; some jobs are like the one before."""
-    classes = st.sampled_from(list(text["profile"]["slowdown"]))
-    models = st.sampled_from(list(text["locality"]))
+    classes = among(*text["profile"]["slowdown"])
+    models = among(*text["locality"])
     before = None
     for job in text["jobs"]:
         if before is None or draw(st.booleans()):
@@ -250,7 +253,7 @@ def _let_run(draw, jobs, existing):
     for job in jobs:
         if job["gpus"] <= len(left) and draw(st.booleans()):
             job["current"], left = left[: job["gpus"]], left[job["gpus"] :]
-            share = draw(st.sampled_from([0.0, 0.01, 0.2, 1000.0]))
+            share = draw(among(0.0, 0.01, 0.2, 1000.0))
             job["restart_s"] = share * job["remaining_s"]
 
 
@@ -264,4 +267,4 @@ def _cap(draw, text, free, is_safe):
         gpus, left = left[: job["gpus"]], left[job["gpus"] :]
         lowest = topology.lowest_common_level(gpus) if is_safe else 0
         if draw(st.booleans()):
-            job["highest_level"] = draw(st.sampled_from(names[lowest:]))
+            job["highest_level"] = draw(among(*names[lowest:]))

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
+import tempfile
+from functools import lru_cache
+from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import optsched
 from optsched.boa import Amdahl, BoaInstance, JobClass, Phase, Power, Table
+from optsched.result import read_result
 from oracles import extreme_uses
 
 
 def law(ci_examples: int) -> settings:
     """Few examples by default, `ci_examples` in the ci profile, which then has the full count."""
     return settings(max_examples=min(ci_examples, settings().max_examples))
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def among(*values):
+    """`sampled_from`, made once: making and validating one takes longer than drawing from it."""
+    return st.sampled_from(values)
 
 
 NICE = st.integers(1, 12).map(float)
@@ -96,3 +107,31 @@ def boa_instances(
     elif where == 0 and draw(st.booleans()):
         limit = math.nextafter(limit, math.inf)
     return loose.model_copy(update={key: limit})
+
+
+# --- epochs -------------------------------------------------------------------------------------
+
+
+def as_document(part):
+    return part.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+@st.composite
+def left_by(draw, result):
+    """What may be left of a result for the next epoch: all, what a file has, or not even that."""
+    kept = draw(among("all", "all", "file", "no state", "no plan", "no certificate"))
+    if kept == "all":
+        return result
+    if kept == "file":
+        return through_a_file(result)
+    lost = {"no plan": {"plan": None}, "no certificate": {"certificate": None}}.get(kept, {})
+    left = result.model_copy(update=lost)
+    if kept == "no state" or draw(st.booleans()):
+        left._state = None
+    return left
+
+
+def through_a_file(result):
+    with tempfile.TemporaryDirectory() as folder:
+        optsched.write(result, Path(folder) / "result.json")
+        return read_result(Path(folder) / "result.json")

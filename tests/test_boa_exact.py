@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.boa import Table, check, continuous, exact, proof
-from optsched.boa.arrays import arrays, curve
+from optsched.boa.arrays import arrays
+from optsched.boa.curves import curve
 from optsched.boa.price import HAIR, respond
 from optsched.problems import Method
 from oracles import brute_force, path_lp

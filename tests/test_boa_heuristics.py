@@ -12,7 +12,8 @@ from hypothesis import given
 
 import optsched
 from optsched.boa import BoaInstance, check, ladders, performance
-from optsched.boa.arrays import curve, to_plan
+from optsched.boa.arrays import to_plan
+from optsched.boa.curves import curve
 from optsched.problems import problem
 from optsched.solve import Search
 from oracles import brute_force, extreme_uses

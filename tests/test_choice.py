@@ -1,7 +1,9 @@
 """The choice problem: plans against brute force and scipy, bounds against the judge."""
 
 import itertools
+import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from optsched.casetree import Split
 from optsched.check import Violation
 from optsched.choice import Choice, ChoiceCertificate, Round, sia_cost, verify
 from optsched.choice.proof import Prices, prove, violations
+from optsched.choice.sieve import Sieve
 from strategies import law
 
 NICE = st.integers(-3, 9).map(float)
@@ -49,7 +52,9 @@ def test_the_best_of_all_plans_round_after_round(data):
     kinds = data.draw(st.integers(0, 3))
     choice = Choice(gap=1e-6, most_nodes=10_000)
     for _ in range(data.draw(st.integers(1, 2))):
+        kinds = data.draw(st.sampled_from([kinds, kinds, kinds, 0, 3]))
         found = data.draw(rounds(kinds, st.integers(0, 6)))
+        choice = pickle.loads(pickle.dumps(choice)) if data.draw(st.booleans()) else choice
         chosen, least = choice.decide(found), best(found)
         verify(found, chosen)
         if least is None:
@@ -183,6 +188,9 @@ def test_capacities_are_kept_without_tolerance():
     ("bound", "nodes", "words"),
     [
         (3.6, [Prices(prices=(2.5,))], "nodes[0] proves 2.5 only"),
+        (0.0, [Prices(prices=(1.7e308,))], "nodes[0] proves less than every float only"),
+        (math.inf, [Prices(prices=(2.5,))], "inf is stated"),
+        (math.nan, [Prices(prices=(2.5,))], "nan is stated"),
         (None, [Prices(prices=(2.5,))], "does not prove that there is no plan"),
         (None, [Prices(kind="misfit", prices=(2.5,))], "does not prove that there is no plan"),
         (1.0, [Prices(kind="misfit", prices=(2.5,))], "does not prove that there is no plan"),
@@ -208,6 +216,114 @@ def test_a_tree_proves_what_prices_alone_do_not():
     assert chosen.bound == pytest.approx(5)
 
 
+SIZES = st.one_of(
+    st.sampled_from([0.0, 1.0, 5e-324, 2.0**-1022, 0.1, 0.3, 1e9 / 3, 1e300, 1.7e308]),
+    st.floats(0, allow_infinity=False),
+    st.integers(0, 9).map(lambda n: 0.7 + n * 2.0**-50),  # nearly equal
+)
+SIGNED = st.builds(math.copysign, SIZES, st.sampled_from([-1.0, 1.0]))
+
+
+@st.composite
+def ugly_trees(draw):
+    """A round of ugly floats, and a tree of cases of it."""
+    kinds = draw(st.integers(0, 3))
+    options = {}
+    for job in range(draw(st.integers(1, 4))):
+        rows = st.tuples(draw(st.sampled_from([SIGNED, NICE])), st.tuples(*[SIZES] * kinds))
+        options[job] = draw(st.lists(rows, min_size=1, max_size=4))
+    found = Round.of(options, [draw(SIZES) for _ in range(kinds)])
+    rules = draw(st.lists(st.integers(0, len(found.cost) - 1), max_size=3))
+    kind = draw(st.sampled_from(["cost", "cost", "misfit"]))
+    nodes = []
+    for n, rule in enumerate(rules):
+        cases = 2 * n + 1, 2 * n + 2
+        nodes.append(Split(rule=rule, at_most=0, cases=cases[:: draw(st.sampled_from([1, -1]))]))
+        nodes.append(Prices(prices=[draw(SIZES) for _ in range(kinds)]))
+    nodes.append(Prices(kind=kind, prices=[draw(SIZES) for _ in range(kinds)]))
+    return found, nodes
+
+
+def plain_values(found, nodes, n=0, taken=(), barred=()):
+    """Yield kind and Lagrangian value of every case, in plain fractions; None if it is empty."""
+    node = nodes[n]
+    if isinstance(node, Split):
+        yield from plain_values(found, nodes, node.cases[0], taken, (*barred, node.rule))
+        yield from plain_values(found, nodes, node.cases[1], (*taken, node.rule), barred)
+        return
+    rent = zip(node.prices, found.capacity.tolist(), strict=True)
+    value = -sum(Fraction(price) * Fraction(room) for price, room in rent)
+    for job in range(len(found.jobs)):
+        own = range(found.first[job], found.first[job] + found.counts[job])
+        kept = set(taken) & set(own)
+        own = [n for n in own if n not in barred and kept <= {n}]
+        if not own:
+            yield node.kind, None
+            return
+        value += min(priced(found, node, n) for n in own)
+    yield node.kind, value
+
+
+def priced(found, node, n):
+    uses = zip(node.prices, found.use[n].tolist(), strict=True)
+    paid = sum(Fraction(price) * Fraction(use) for price, use in uses)
+    return paid + (Fraction(found.cost[n].item()) if node.kind == "cost" else 0)
+
+
+@law(500)
+@given(ugly_trees())
+def test_the_judge_is_as_exact_as_plain_fractions(case):
+    """The greatest float that is proven is accepted, and the next one is not."""
+    found, nodes = case
+    values = list(plain_values(found, nodes))
+    proven = [value for kind, value in values if kind == "cost" and value is not None]
+    misfits = [value for kind, value in values if kind == "misfit"]
+    if not proven:
+        proves_none = all(value is None or value > 0 for value in misfits)
+        assert (not prove(found, ChoiceCertificate(nodes=nodes))) == proves_none
+        return
+    assert prove(found, ChoiceCertificate(nodes=nodes))
+    top = Fraction(math.nextafter(math.inf, 0.0))
+    least = max(min(min(proven), top), -top)
+    bound = float(least)
+    bound = bound if bound <= least else math.nextafter(bound, -math.inf)
+    is_proven = min(proven) >= -top and all(value is None or value > 0 for value in misfits)
+    assert (not prove(found, ChoiceCertificate(bound=bound, nodes=nodes))) == is_proven
+    above = math.nextafter(bound, math.inf)
+    assert math.isinf(above) or prove(found, ChoiceCertificate(bound=above, nodes=nodes))
+
+
+@law(200)
+@given(ugly_trees())
+def test_the_sieve_loses_no_cheapest_option(case):
+    found, nodes = case
+    node = nodes[-1]
+    near = Sieve(found).near(node.prices, found.cost if node.kind == "cost" else 0 * found.cost)
+    for job in range(len(found.jobs)):
+        own = range(found.first[job], found.first[job] + found.counts[job])
+        costs = {n: priced(found, node, n) for n in own}
+        assert all(near[n] for n in own if costs[n] == min(costs.values()))
+
+
+def test_the_sieve_leaves_little_to_be_judged_exactly():
+    found = placements(5, jobs=900)
+    prices = Choice().decide(found).certificate.nodes[-1].prices
+    assert Sieve(found).near(prices, found.cost).sum() <= 1.1 * len(found.jobs)
+
+
+def test_a_bound_that_is_one_unit_too_high():
+    """Of a round with a thousand jobs, in the last place of the bound that its prices prove."""
+    found = placements(5, jobs=900)
+    nodes = Choice(gap=1e-3).decide(found).certificate.nodes[:1]
+    ((_, value),) = plain_values(found, nodes)
+    bound = float(value)
+    bound = bound if bound <= value else math.nextafter(bound, -math.inf)
+    assert not prove(found, ChoiceCertificate(bound=bound, nodes=nodes))
+    above = math.nextafter(bound, math.inf)
+    (broken,) = prove(found, ChoiceCertificate(bound=above, nodes=nodes))
+    assert broken.rule == "bound"
+
+
 def test_figures_that_are_not_so():
     chosen = Choice().decide(PAIR)
     for wrong in ({"objective": 4.0}, {"bound": -1.0}, {"gap": 0.5}):
@@ -215,6 +331,9 @@ def test_figures_that_are_not_so():
             verify(PAIR, chosen._replace(**wrong))
     with pytest.raises(Violation, match="is taken of capacity"):
         verify(PAIR, chosen._replace(plan=np.array([0, 0])))
+    forged = ChoiceCertificate(bound=9.0, nodes=chosen.certificate.nodes)
+    with pytest.raises(Violation, match=r"only, 9\.0 is stated"):
+        verify(PAIR, chosen._replace(bound=9.0, certificate=forged))
 
 
 # --- bad input --------------------------------------------------------------------------------

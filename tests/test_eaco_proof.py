@@ -256,3 +256,19 @@ def test_the_judge_knows_every_group_and_none_dearer(instance):
         assert option.cost / 2**96 == pytest.approx(mine.cost[n], rel=1e-9, abs=1e-12 * gross)
         assert option.watts / 2**96 == pytest.approx(mine.watts[n], rel=1e-9, abs=1e-9)
     assert not found
+
+
+def test_a_group_that_is_in_time_only_where_it_runs_is_known():
+    """Moved, its first job would be late: once the judge left the group out everywhere."""
+    jobs = [
+        {"type": "a", "work_s": 600.0, "deadline_s": 600.0, "migration_s": 62.0},
+        {"type": "b", "work_s": 600.0},
+    ]
+    running = [{"id": "r", "nodes": "x", "node": 0, "jobs": ["j0"]}]
+    instance = small_instance(jobs, max_jobs_per_gpu=2, running=running, partner_slowdown=0.0)
+    found = {
+        (len(option.members), option.place)
+        for option in Menu(instance, is_free=False).options(lambda _: True)
+    }
+    assert found == {(1, None), (1, "r"), (2, "r")}
+    optsched.verify(instance, optsched.solve(instance))

@@ -67,6 +67,7 @@ ROOM_LAYERS = [
         "places",
         "pricelist",
         "chains",
+        "enclosures",
         "counterexample",
         "phases",
         "lagrangian",
@@ -76,10 +77,13 @@ ROOM_LAYERS = [
         "gavel",
         "levels",
         "energy",
+        "totals",
         "figures",
     },
     {
         "arrays",
+        "curves",
+        "stacks",
         "price",
         "labels",
         "closing",
@@ -135,7 +139,20 @@ ROOM_LAYERS = [
         "kinds_plan",
         "kinds_state",
     },
-    {"cases", "tree", "diving", "misfit", "partial", "warm", "prover"},
+    {
+        "cases",
+        "tree",
+        "diving",
+        "repair",
+        "misfit",
+        "partial",
+        "warm",
+        "prover",
+        "anew",
+        "dear",
+        "carried",
+        "restricted",
+    },
     {"exact", "milp"},
     {"pods", "pod_tasks", "large", "kinds"},
     {"memory"},
@@ -252,8 +269,8 @@ def test_judge_and_greedy_need_no_solver(module):
 
 
 def test_judge_needs_no_numbers_but_integers_and_fractions():
-    names = ("check", "proof", "pricing", "places", "energy", "figures", "interference")
-    names += ("chains", "counterexample", "pricelist")
+    names = ("check", "proof", "pricing", "places", "energy", "totals", "figures", "interference")
+    names += ("chains", "counterexample", "pricelist", "enclosures")
     parts = [SOURCE.glob(f"*/{name}.py") for name in names]
     for path in [SOURCE / "check.py", *chain.from_iterable(parts)]:
         used = {name.split(".")[0] for name in imported(path)}

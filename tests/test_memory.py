@@ -1,5 +1,6 @@
 """Memory: estimates, what is free, and methods that are refused before they begin."""
 
+import gc
 import subprocess
 import sys
 import tracemalloc
@@ -85,7 +86,7 @@ def test_estimates_go_the_ways_that_methods_go():
     assert pal_memory.MOST_IN_NODE == kinds_packing.MOST_GPUS
     assert eaco_memory.MOST_JOBS == large.MOST_LISTED
     assert eaco_memory.MOST_GROUPS == groups.MOST_GROUPS
-    assert eaco_memory.MOST_PAIRED == groups.MOST_GROUPS
+    assert eaco_memory.MOST_PAIRED == large.MOST_COUNTED
     nodes = pal_memory.LARGE // 8
     for distinct, method in ((True, "pods"), (False, "kinds")):
         instance = cluster(nodes + 1, distinct)
@@ -209,3 +210,14 @@ assert not built & set(sys.modules), built & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_many_solves_leave_nothing_behind():
+    """Once what each of them left was frozen by the next one, and never collected."""
+    instance = small_instance({"a": 2, "b": 2}, jobs=[2, 1])
+    sizes = []
+    for solves in (3, 60):
+        for _ in range(solves):
+            optsched.solve(instance)
+        sizes.append(len(gc.get_objects()))
+    assert sizes[1] - sizes[0] < 1000

@@ -87,6 +87,15 @@ def test_drained_domains_are_not_free():
     assert violations(instance, plan(j0="c/1")) == []
 
 
+def test_jobs_are_judged_by_their_own_gpus():
+    """Whatever stands before them: a job that is not known, or one that comes twice."""
+    strange = plan(j9="b/1")
+    assert [rule for rule, _ in violations(cluster(), joined(strange, plan(j0="a/0 c/0", j1="b/0")))
+            ] == ["known-job", "highest-level"]  # fmt: skip
+    assert [rule for rule, _ in violations(cluster(), joined(strange, plan(j0="a/0 a/1", j1="c/0")))
+            ] == ["known-job"]  # fmt: skip
+
+
 def test_every_broken_rule_is_named():
     wrong = joined(
         plan(j0="a/0 a/0 c/1 x", j2="a/0"), plan(j0="", j3=""), PalPlan(jobs=(Placement(id="j3"),))

@@ -24,7 +24,6 @@ from optsched.pal.proof import leaf_values
 from optsched.pal.relaxation import labels, relaxation
 from optsched.result import read_result
 from optsched.solve import Search
-from pal_oracles import bitmask_optimum, plan_cost
 from pal_strategies import pal_instances, small_instance
 from strategies import law
 
@@ -69,32 +68,7 @@ def bound_of(instance, penalty=1e4):
 # --- laws ---------------------------------------------------------------------------------------
 
 
-@law(2000)
-@given(st.one_of(pal_instances(feasible=False), equal_nodes(max_gpus=8)))
-def test_kinds_are_between_bound_and_optimum(instance):
-    """What cannot be placed is proven to be so."""
-    optimum = bitmask_optimum(instance)
-    result = solved(instance)
-    if optimum is None:
-        assert result.status == "infeasible"
-    else:
-        _encloses(result, instance, optimum)
-
-
-@law(300)
-@given(st.one_of(pal_instances(), equal_nodes(max_gpus=8)))
-def test_kinds_are_between_bound_and_optimum_in_the_next_epoch(instance):
-    result = solved(instance, start=solved(instance))
-    _encloses(result, instance, bitmask_optimum(instance))
-
-
-def _encloses(result, instance, optimum):
-    assert result.bound <= optimum * (1 + 1e-9)
-    assert result.objective >= optimum * (1 - 1e-9)
-    assert plan_cost(instance, result.plan) == pytest.approx(result.objective, rel=1e-12)
-
-
-@law(300)
+@law(1000)
 @given(equal_nodes())
 def test_merging_nodes_loses_nothing(instance):
     """The relaxation is the same with each node for itself, and at least F7 of the whole."""
@@ -115,7 +89,7 @@ def test_merging_nodes_loses_nothing(instance):
     assert bound.value >= objective * (1 - 1e-7)
 
 
-@law(200)
+@law(2000)
 @given(equal_nodes())
 def test_prices_prove_the_bound_exactly(instance):
     relaxed, _, bound = bound_of(instance)
@@ -128,7 +102,7 @@ def test_prices_prove_the_bound_exactly(instance):
     assert bound.value == pytest.approx(again, rel=1e-9, abs=rounding)
 
 
-@law(200)
+@law(2000)
 @given(pal_instances(max_gpus=6), st.data())
 def test_fillings_of_nodes_are_the_best(instance, data):
     nodes = merged(instance)

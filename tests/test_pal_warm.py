@@ -1,72 +1,17 @@
-"""The epoch before: whatever it was, the optimum is the same; and where it helps, it is used."""
+"""The epoch before is used where it helps, and does no harm if it is odd."""
 
 import functools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import optsched
 from optsched.linear import LinearProgram
-from optsched.pal import PalInstance, pods, prover, warm
+from optsched.pal import pods, prover, warm
 from optsched.pal.arrays import arrays
 from optsched.pal.plan import Keeps, Leaf, PalCertificate, PalPlan, Split, Within
 from optsched.result import read_result
-from pal_oracles import assert_encloses_optimum, bitmask_optimum
-from pal_strategies import pal_instances, small_instance
-from strategies import law
-
-# --- epochs -------------------------------------------------------------------------------------
-
-
-def as_document(part):
-    return part.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-@st.composite
-def epochs(draw, **options):
-    """Two instances: unlike, or the second with some jobs, GPUs, times and places changed."""
-    first = draw(pal_instances(**options))
-    if draw(st.integers(0, 3)) == 0:
-        return first, draw(pal_instances(**options))
-    return first, PalInstance.from_document(draw(changed(as_document(first), first.topology.gpus)))
-
-
-@st.composite
-def changed(draw, document, gpus):
-    """The document with fewer jobs, or twins of some, other figures and fewer or more GPUs."""
-    kept = draw(st.lists(st.sampled_from(document["jobs"]), min_size=1, max_size=5))
-    names = [job["id"] for job in kept]
-    jobs = [
-        job if names.index(job["id"]) == n else without_place(job) | {"id": f"k{n}"}
-        for n, job in enumerate(kept)
-    ]
-    factor = draw(st.sampled_from([1.0, 1.0, 0.9, 100.0]))
-    for job in jobs:
-        if "remaining_s" in job:
-            job["remaining_s"] *= factor
-    spare = len(gpus) - max(job["gpus"] for job in jobs)
-    taken = draw(st.lists(st.sampled_from(gpus), max_size=min(2, max(0, spare)), unique=True))
-    if spare < 0:
-        taken = document.get("unavailable", [])
-    return document | {"jobs": jobs, "unavailable": taken}
-
-
-def without_place(job):
-    return {key: value for key, value in job.items() if key not in ("current", "restart_s")}
-
-
-@st.composite
-def starts(draw, instance):
-    """Results of an instance: solved, badly solved, by a greedy rule, from a file, in pieces."""
-    method = draw(st.sampled_from(["exact", "exact", "milp", "pods", "pal-multilevel"]))
-    result = optsched.solve(instance, method, gap=draw(st.sampled_from([1e-6, 0.5])))
-    if draw(st.booleans()):
-        result = result.model_copy()
-        result._state = None
-    lost = draw(st.sampled_from([{}, {}, {"plan": None}, {"certificate": None}]))
-    return result.model_copy(update=lost)
+from pal_strategies import small_instance
 
 
 def resumed(instance, start, method=None, **options):
@@ -74,40 +19,6 @@ def resumed(instance, start, method=None, **options):
     result = optsched.solve(instance, method, start=start, **options)
     optsched.verify(instance, result)
     return result
-
-
-@law(500)
-@given(st.data())
-def test_the_epoch_before_does_not_change_the_optimum(data):
-    first, instance = data.draw(epochs(feasible=False))
-    result = resumed(instance, data.draw(starts(first)))
-    optimum = bitmask_optimum(instance)
-    if optimum is None:
-        assert result.status == "infeasible"
-        return
-    assert result.status == "optimal"
-    assert result.objective == pytest.approx(optimum, rel=2e-6, abs=1e-9)
-
-
-@law(200)
-@given(st.data())
-def test_pods_after_an_epoch_are_between_bound_and_optimum(data):
-    first, instance = data.draw(epochs())
-    start = data.draw(starts(first))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pods, "POD_GPUS", 3)
-        patch.setattr(pods, "GANGS", 1)
-        result = resumed(instance, start, "pods")
-    assert_encloses_optimum(instance, result)
-
-
-@law(100)
-@given(pal_instances(), st.sampled_from(["exact", "pods"]))
-def test_the_same_again_is_no_worse(instance, method):
-    result = optsched.solve(instance, method)
-    again, twice = (resumed(instance, result, method) for _ in range(2))
-    assert again.objective <= result.objective
-    assert again.model_copy(update={"seconds": twice.seconds}) == twice
 
 
 # --- what it saves ------------------------------------------------------------------------------

@@ -9,32 +9,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.check import SCALE_BITS, limit, speedup_ratios
-from optsched.boa.instance import Amdahl, Table
+from optsched.boa.check import SCALE_BITS, limit
+from optsched.boa.curves import curves
+from optsched.boa.enclosures import speedup_ratios
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
+from optsched.boa.stacks import Chain, Path, Stack, priced, stacks, value_and_use
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
-    from optsched.boa.instance import BoaInstance, JobClass, Speedup
-
+    from optsched.boa.instance import BoaInstance
 
 ROUNDINGS = 1e-13  # more than what the use of a choice, summed exactly, is off by, relatively
 NEAR = 1e-9  # priced values that differ by less, relatively, are compared exactly
-
-
-class Path(NamedTuple):
-    """One column per phase of a chain, and what the columns add up to."""
-
-    columns: NDArray[np.intp]
-    value: float
-    use: float
 
 
 @dataclass(frozen=True)
@@ -56,47 +50,7 @@ class Groups:
 
     def priced(self, price: float) -> NDArray[np.float64]:
         """Return value + price * use, shape (groups, columns)."""
-        if np.isposinf(price):
-            return np.where(np.isfinite(self.value), self.use, np.inf)
-        return self.value + price * self.use
-
-
-@dataclass(frozen=True)
-class Chain:
-    """A class with several phases and rescaling between them.
-
-    Attributes
-    ----------
-    owner
-        Number of the class.
-    gpus
-        Shape (columns,): every width that some phase allows.
-    value, use
-        Shape (phases, columns); value is infinite where a phase does not allow the width.
-    rescale_value, rescale_use
-        Shape (columns,): added in the first phase, and wherever the column changes.
-    """
-
-    owner: int
-    gpus: NDArray[np.float64]
-    value: NDArray[np.float64]
-    use: NDArray[np.float64]
-    rescale_value: NDArray[np.float64]
-    rescale_use: NDArray[np.float64]
-
-    def priced(self, price: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return value + price * use of the nodes and of the rescalings."""
-        if np.isposinf(price):
-            return np.where(np.isfinite(self.value), self.use, np.inf), self.rescale_use
-        return self.value + price * self.use, self.rescale_value + price * self.rescale_use
-
-    def path(self, columns: NDArray[np.intp]) -> Path:
-        """Add up a way through the chain."""
-        phases = np.arange(len(columns))
-        started = np.r_[True, columns[1:] != columns[:-1]]
-        value = self.value[phases, columns] + started * self.rescale_value[columns]
-        use = self.use[phases, columns] + started * self.rescale_use[columns]
-        return Path(columns, float(value.sum()), float(use.sum()))
+        return priced(self.value, self.use, price)
 
 
 @dataclass(frozen=True)
@@ -104,8 +58,14 @@ class Arrays:
     """A BOA instance as arrays; see the module's docstring."""
 
     groups: Groups
-    chains: list[Chain]
+    stacks: list[Stack]
     limit: float
+
+    @cached_property
+    def chains(self) -> list[Chain]:
+        """The chains of all stacks, in the order of the classes."""
+        found = [chain for stack in self.stacks for chain in stack.chains()]
+        return sorted(found, key=lambda chain: chain.owner)
 
 
 class Choice(NamedTuple):
@@ -137,19 +97,15 @@ def arrays(instance: BoaInstance, rates_per_s: list[float] | None = None) -> Arr
     if rates_per_s is None:
         rates_per_s = arrival_rates(instance)
     flipped = instance.budget is None
-    members, group_rows, chains = [], [], []
+    members, owners = [], []
     for i, (job_class, rate) in enumerate(zip(instance.classes, rates_per_s, strict=True)):
-        if not rate:
-            continue
-        if job_class.rescale_s and len(job_class.phases) > 1:
-            chains.append(_chain(i, job_class, rate, flipped))
-            continue
-        for e, phase in enumerate(job_class.phases):
-            gpus, speedup = curve(phase.speedup)
-            members.append((i, e))
-            group_rows.append((gpus, rate * (phase.work_gpu_s / speedup + job_class.rescale_s)))
-    groups = _groups(members, group_rows, flipped)
-    return Arrays(groups, chains, float(limit(instance)))
+        if rate and job_class.rescale_s and len(job_class.phases) > 1:
+            owners.append(i)
+        elif rate:
+            members += [(i, e) for e in range(len(job_class.phases))]
+    groups = _groups(instance, members, rates_per_s, flipped)
+    stacked = stacks(instance, owners, rates_per_s, flipped)
+    return Arrays(groups, stacked, float(limit(instance)))
 
 
 def arrival_rates(instance: BoaInstance) -> list[float]:
@@ -157,56 +113,21 @@ def arrival_rates(instance: BoaInstance) -> list[float]:
     return [job_class.arrival_rate_per_h / 3600 for job_class in instance.classes]
 
 
-def curve(speedup: Speedup) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the whole widths of a speedup curve, ascending, and the speedup at each."""
-    if isinstance(speedup, Table):
-        measured = speedup.measured
-        return np.array(list(measured), float), np.array(list(measured.values()))
-    gpus = np.arange(1, speedup.max_gpus + 1, dtype=float)
-    if isinstance(speedup, Amdahl):
-        fraction = speedup.parallel_fraction
-        return gpus, 1 / (1 - fraction + fraction / gpus)
-    return gpus, gpus**speedup.exponent
-
-
 def _groups(
-    members: list[tuple[int, int]],
-    rows: list[tuple[NDArray[np.float64], NDArray[np.float64]]],
-    flipped: bool,
+    instance: BoaInstance, members: list[tuple[int, int]], rates_per_s: list[float], flipped: bool
 ) -> Groups:
-    shape = len(rows), max((len(gpus) for gpus, _ in rows), default=1)
-    gpus, jobs = np.ones(shape), np.full(shape, np.inf)
-    for row, (widths, values) in enumerate(rows):
-        gpus[row, : len(widths)] = widths
-        jobs[row, : len(widths)] = values
     owners = np.array(members, np.intp).reshape(-1, 2)
-    return Groups(owners, gpus, *_value_and_use(jobs, gpus, flipped))
-
-
-def _chain(owner: int, job_class: JobClass, rate: float, flipped: bool) -> Chain:
-    curves = [curve(phase.speedup) for phase in job_class.phases]
-    gpus = np.unique(np.concatenate([widths for widths, _ in curves]))
-    jobs = np.full((len(curves), len(gpus)), np.inf)
-    for e, ((widths, speedup), phase) in enumerate(zip(curves, job_class.phases, strict=True)):
-        jobs[e, np.searchsorted(gpus, widths)] = rate * phase.work_gpu_s / speedup
-    rescaling = np.full(len(gpus), rate * job_class.rescale_s)
-    return Chain(
-        owner,
-        gpus,
-        *_value_and_use(jobs, gpus, flipped),
-        *_value_and_use(rescaling, gpus, flipped),
-    )
-
-
-def _value_and_use(
-    jobs: NDArray[np.float64], gpus: NDArray[np.float64], flipped: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    possible = np.isfinite(jobs)
-    finite = np.where(possible, jobs, 0.0)
-    held = finite * gpus
-    if flipped:
-        return np.where(possible, held, np.inf), finite
-    return jobs, held
+    phases = [instance.classes[i].phases[e] for i, e in members]
+    parts = curves(phase.speedup for phase in phases)
+    shape = len(members), max((len(part.gpus) for part in parts), default=1)
+    gpus, jobs = np.ones(shape), np.full(shape, np.inf)
+    rates = np.array(rates_per_s)[owners[:, :1]]
+    rescaling = np.array([job_class.rescale_s for job_class in instance.classes])[owners[:, :1]]
+    work = np.array([phase.work_gpu_s for phase in phases])[:, None]
+    for rows, widths, speedup in parts:
+        gpus[rows, : len(widths)] = widths
+        jobs[rows, : len(widths)] = rates[rows] * (work[rows] / speedup + rescaling[rows])
+    return Groups(owners, gpus, *value_and_use(jobs, gpus, flipped))
 
 
 def to_plan(instance: BoaInstance, parts: list[tuple[float, list[list[float]]]]) -> BoaPlan:
@@ -215,23 +136,41 @@ def to_plan(instance: BoaInstance, parts: list[tuple[float, list[list[float]]]])
     Equal width sequences of a class are merged; whole widths become integers. The shares must sum
     to one exactly; see `complementary`.
     """
+    made: dict[tuple[float, ...], WidthSequence] = {}
     rows = range(len(instance.classes))
-    classes = (class_plan(instance, i, [(share, row[i]) for share, row in parts]) for i in rows)
+    classes = (
+        class_plan(instance, i, [(share, row[i]) for share, row in parts], made) for i in rows
+    )
     return BoaPlan(classes=tuple(classes))
 
 
 def class_plan(
-    instance: BoaInstance, owner: int, parts: list[tuple[float, list[float]]]
+    instance: BoaInstance,
+    owner: int,
+    parts: list[tuple[float, list[float]]],
+    made: dict[tuple[float, ...], WidthSequence] | None = None,
 ) -> ClassPlan:
-    """Make the plan of one class from shares of its jobs and the widths of each share."""
-    shares: dict[tuple[int | float, ...], float] = {}
+    """Make the plan of one class from shares of its jobs and the widths of each share.
+
+    Parameters
+    ----------
+    made
+        Sequences by share and widths, which many classes have in common: taken, and added to.
+    """
+    made = {} if made is None else made
+    shares: dict[tuple[float, ...], float] = {}
     for share, widths in parts:
-        key = tuple([int(k) if k.is_integer() else k for k in widths])
-        shares[key] = shares.get(key, 0.0) + share
-    sequences = tuple(
-        [WidthSequence(share=share, gpus=gpus) for gpus, share in shares.items() if share]
-    )
-    return ClassPlan(id=instance.classes[owner].id, sequences=sequences)
+        shares[tuple(widths)] = shares.get(tuple(widths), 0.0) + share
+    sequences = []
+    for row, share in shares.items():
+        if not share:
+            continue
+        key = (share, *row)
+        if key not in made:
+            gpus = tuple([int(k) if k.is_integer() else k for k in row])
+            made[key] = WidthSequence(share=share, gpus=gpus)
+        sequences.append(made[key])
+    return ClassPlan(id=instance.classes[owner].id, sequences=tuple(sequences))
 
 
 def widths_of(instance: BoaInstance, problem: Arrays, chosen: Choice) -> list[list[float]]:
@@ -271,8 +210,8 @@ def priced_total(instance: BoaInstance, problem: Arrays, price: Fraction) -> int
     """
     weights = price.denominator, price.numerator
     of_jobs, of_gpus = weights if instance.budget is not None else weights[::-1]
-    groups, priced = problem.groups, problem.groups.priced(float(price))
-    rows, columns = np.nonzero(priced <= priced.min(axis=1, keepdims=True) * (1 + NEAR))
+    groups, floats = problem.groups, problem.groups.priced(float(price))
+    rows, columns = np.nonzero(floats <= floats.min(axis=1, keepdims=True) * (1 + NEAR))
     least: dict[int, int] = {}
     near = rows.tolist(), groups.members[rows].tolist(), groups.gpus[rows, columns].tolist()
     for row, (i, e), gpus in zip(*near, strict=True):

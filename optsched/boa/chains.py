@@ -7,17 +7,20 @@ the system and use is mean GPUs; where the JCT is the target, the two change pla
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cache
+from math import isqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.boa.check import SCALE_BITS, speedup_enclosure
-from optsched.boa.instance import Table
+from optsched.boa.check import SCALE_BITS
+from optsched.boa.enclosures import Ratio, speedup_ratios
+from optsched.boa.instance import Power, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
-    from optsched.boa.instance import BoaInstance, JobClass, Phase, Speedup
+    from optsched.boa.instance import Amdahl, BoaInstance, JobClass, Phase, Speedup
+
+COARSE_BITS = 64  # for a speedup of 2**40 at most
 
 
 class Weights(NamedTuple):
@@ -54,30 +57,85 @@ def least_total(instance: BoaInstance, weights: Weights) -> int:
 
 def _least_of_class(job_class: JobClass, weights: Weights) -> int:
     """Return the least weight of a class; here jobs are the value, and GPUs the use."""
-    rate = Fraction(job_class.arrival_rate_per_h) / 3600
-    lost, per = (rate * Fraction(job_class.rescale_s)).as_integer_ratio()
-    if not lost:
-        phases = job_class.phases
-        return sum(min(w for _, w in _weighed(phase, rate, weights)) for phase in phases)
-    rescaling = cache(lambda k: _node(lost, per, k, flipped=False).weighed(weights))
+    rate = _rate(job_class)
+    lost = _lost(job_class, rate)
+    if not lost[0]:
+        return sum(_least_of_phase(phase, rate, weights) for phase in job_class.phases)
+    rescaling = cache(lambda k: _weight(lost, k, (1, 1), weights))
     stay: dict[int, int] = {}
     switch = 0  # from here to the end, with another width than before
     for phase in reversed(job_class.phases):
-        nodes = _weighed(phase, rate, weights)
+        jobs, ratios = _jobs(phase, rate), _speedups(phase.speedup)
+        nodes = [(k, _weight(jobs, k, ratio, weights)) for k, ratio in ratios]
         stay = {k: weight + min(switch, stay.get(k, switch)) for k, weight in nodes}
         switch = min(weight + rescaling(k) for k, weight in stay.items())
     return switch
 
 
-def _weighed(phase: Phase, rate: Fraction, weights: Weights) -> Iterator[tuple[int, int]]:
-    """Yield the widths of a phase, and the weight of each: that of a node, without making it."""
+def _rate(job_class: JobClass) -> Ratio:
+    """Return jobs per second."""
+    arriving, hour = job_class.arrival_rate_per_h.as_integer_ratio()
+    return arriving, 3600 * hour
+
+
+def _lost(job_class: JobClass, rate: Ratio) -> Ratio:
+    """Return the mean jobs in a rescaling that all of them go through."""
+    lost, second = job_class.rescale_s.as_integer_ratio()
+    return rate[0] * lost, rate[1] * second
+
+
+def _least_of_phase(phase: Phase, rate: Ratio, weights: Weights) -> int:
+    jobs = _jobs(phase, rate)
+    return min(_weight(jobs, k, ratio, weights) for k, ratio in lightest(phase.speedup, weights))
+
+
+def _jobs(phase: Phase, rate: Ratio) -> Ratio:
+    """Return the mean jobs in a phase at speedup 1."""
+    work, unit = phase.work_gpu_s.as_integer_ratio()
+    return rate[0] * work, rate[1] * unit
+
+
+def _weight(jobs: Ratio, k: int, speedup: Ratio, weights: Weights) -> int:
+    """Return the weight of a node, without making it."""
+    scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
+    weight = weights.value * (scaled // unit)
+    return weight + weights.use * (k * scaled // unit) if weights.use else weight
+
+
+def lightest(speedup: Speedup, weights: Weights) -> list[tuple[int, Ratio]]:
+    """Return the widths that have the least weight per work, or nearly so, as `_speedups` does.
+
+    Of two that differ by a few parts in 2**40 both are returned: their nodes are rounded down.
+    """
     of_jobs, of_gpus = weights
-    jobs, per = (rate * Fraction(phase.work_gpu_s)).as_integer_ratio()
-    jobs <<= SCALE_BITS
-    for k, (top, bottom) in _speedups(phase.speedup):
-        scaled, unit = jobs * bottom, per * top
-        weight = of_jobs * (scaled // unit)
-        yield k, weight + of_gpus * (k * scaled // unit) if of_gpus else weight
+    if not isinstance(speedup, Table):
+        widths = _beside_best(speedup, of_jobs, of_gpus)
+        return [(k, speedup_ratios(speedup, k)[1]) for k in widths]
+    ratios = [value.as_integer_ratio() for value in speedup.speedup]
+    pairs = list(zip(speedup.gpus, ratios, strict=True))
+    per_work = [
+        ((of_jobs + of_gpus * k) * bottom << COARSE_BITS) // top for k, (top, bottom) in pairs
+    ]
+    least = min(per_work)
+    most = least + (least >> 40) + 1
+    return [pair for pair, weight in zip(pairs, per_work, strict=True) if weight <= most]
+
+
+def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterable[int]:
+    """Return the whole widths beside the real one of least weight per work, (a + c k) / s(k).
+
+    To its left the weight falls, and to its right it grows: for Amdahl's law with parallel fraction
+    f it is sqrt(f a / ((1 - f) c)), for k ** f the same without the root.
+    """
+    power = isinstance(speedup, Power)
+    parallel = speedup.exponent if isinstance(speedup, Power) else speedup.parallel_fraction
+    part, whole = parallel.as_integer_ratio()
+    dearer = of_gpus * (whole - part)
+    if not dearer:
+        return (speedup.max_gpus if part else 1,)
+    ratio = part * of_jobs // dearer
+    below = ratio if power else isqrt(ratio)
+    return {min(max(k, 1), speedup.max_gpus) for k in (below, below + 1)}
 
 
 def chains(instance: BoaInstance) -> list[Chain]:
@@ -85,40 +143,35 @@ def chains(instance: BoaInstance) -> list[Chain]:
     flipped = instance.budget is None
     found = []
     for job_class in instance.classes:
-        rate = Fraction(job_class.arrival_rate_per_h) / 3600
-        whole = _chain(job_class, rate, flipped)
-        if rate * Fraction(job_class.rescale_s):
+        whole = _chain(job_class, flipped)
+        if job_class.arrival_rate_per_h and job_class.rescale_s:
             found.append(whole)
         else:
             found += [Chain([nodes], whole.rescaling) for nodes in whole.phases]
     return found
 
 
-def _chain(job_class: JobClass, rate: Fraction, flipped: bool) -> Chain:
+def _chain(job_class: JobClass, flipped: bool) -> Chain:
+    rate = _rate(job_class)
     phases = []
     for phase in job_class.phases:
-        jobs, per = (rate * Fraction(phase.work_gpu_s)).as_integer_ratio()
-        speedups = _speedups(phase.speedup)
-        phases.append({k: _node(jobs * low, per * top, k, flipped) for k, (top, low) in speedups})
-    lost = (rate * Fraction(job_class.rescale_s)).as_integer_ratio()
-    widths = {k for nodes in phases for k in nodes}
-    return Chain(phases, {k: _node(*lost, k, flipped) for k in widths})
+        jobs, ratios = _jobs(phase, rate), _speedups(phase.speedup)
+        phases.append({k: _node(jobs, k, ratio, flipped) for k, ratio in ratios})
+    lost, widths = _lost(job_class, rate), {k for nodes in phases for k in nodes}
+    return Chain(phases, {k: _node(lost, k, (1, 1), flipped) for k in widths})
 
 
-def _speedups(speedup: Speedup) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield each width, and a number that the speedup is at most, as a ratio."""
+def _speedups(speedup: Speedup) -> Iterable[tuple[int, Ratio]]:
+    """Return each width, and a number that the speedup is at most, as a ratio."""
     if isinstance(speedup, Table):
-        for k, value in speedup.measured.items():
-            yield k, value.as_integer_ratio()
-    else:
-        for k in speedup.widths:
-            yield k, speedup_enclosure(speedup, Fraction(k))[1].as_integer_ratio()
+        return [(k, value.as_integer_ratio()) for k, value in speedup.measured.items()]
+    return [(k, speedup_ratios(speedup, k)[1]) for k in speedup.widths]
 
 
-def _node(jobs: int, per: int, gpus: int, flipped: bool) -> Node:
-    """Return the mean jobs, jobs / per, and the mean GPUs that they hold; both rounded down."""
-    jobs <<= SCALE_BITS
-    mean, held = jobs // per, gpus * jobs // per
+def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> Node:
+    """Return the mean jobs at a width, and the mean GPUs that they hold; both rounded down."""
+    scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
+    mean, held = scaled // unit, k * scaled // unit
     return Node(held, mean) if flipped else Node(mean, held)
 
 

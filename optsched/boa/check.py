@@ -8,12 +8,11 @@ fractions added up.
 from __future__ import annotations
 
 from collections import Counter
-from decimal import Context, Decimal
 from fractions import Fraction
-from math import isqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.boa.instance import Amdahl, BoaInstance, JobClass, Speedup, Table
+from optsched.boa.enclosures import Ratio, speedup_ratios
+from optsched.boa.instance import BoaInstance, JobClass, Speedup, Table
 from optsched.check import BrokenRule
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 SCALE_BITS = 192
 SCALE = 1 << SCALE_BITS
-_DECIMAL = Context(prec=60)
-_DECIMAL_ERROR = Fraction(1, 10**58)  # relative; `decimal` promises 10**-59
 
 
 # --- rules of a plan --------------------------------------------------------------------------
@@ -68,18 +65,21 @@ def _sequences(
             yield BrokenRule("one-width-per-phase", text)
             continue
         for e, (phase, gpus) in enumerate(zip(job_class.phases, sequence.gpus, strict=True)):
-            fault = _width_fault(phase.speedup, gpus, instance.widths == "continuous")
+            speedup = phase.speedup
+            if gpus in (speedup.measured if isinstance(speedup, Table) else speedup.widths):
+                continue
+            fault = _width_fault(speedup, gpus, instance.widths == "continuous")
             if fault:
                 yield BrokenRule("allowed-width", f"{where}, phase {e}: {gpus} GPUs, but {fault}")
+    if len(sequences) == 1 and sequences[0].share == 1:
+        return
     total = sum((Fraction(sequence.share) for sequence in sequences), Fraction(0))
     if total != 1:
         yield BrokenRule("shares-sum-to-one", f"{where}: the shares sum to {float(total)!r}")
 
 
 def _width_fault(speedup: Speedup, gpus: float, continuous: bool) -> str | None:
-    known = speedup.measured if isinstance(speedup, Table) else speedup.widths
-    if gpus in known:
-        return None
+    """Tell why a width that is not among the whole ones is not possible, if it is not."""
     widths = speedup.widths
     if not continuous:
         listed = f"from {widths[0]} to {widths[-1]}" if isinstance(widths, range) else f"{widths}"
@@ -90,63 +90,31 @@ def _width_fault(speedup: Speedup, gpus: float, continuous: bool) -> str | None:
 
 
 def _limits(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
-    terms = used(instance, plan)
-    if _at_most(terms, limit(instance)):
+    amount, most = used(instance, plan), limit(instance)
+    room = rounded_down(most)
+    if amount.above <= room or (amount.below <= room and _exactly_used(instance, plan) <= most):
         return
-    amount = Fraction(sum(term.above() for term in terms), SCALE)
+    amount_used = Fraction(amount.above, SCALE)
     if instance.budget is not None:
-        text = f"the plan rents {float(amount)!r} GPUs on average, the budget is "
+        text = f"the plan rents {float(amount_used)!r} GPUs on average, the budget is "
         yield BrokenRule("budget", text + repr(float(instance.budget)))
     else:
-        text = f"the mean JCT is {float(amount / instance.arrival_rate_per_s)!r} s, the target "
-        yield BrokenRule("target", text + f"{instance.target_mean_jct_s!r} s")
-
-
-def _at_most(terms: list[Enclosed], limit: Fraction) -> bool:
-    """Decide whether the sum of the enclosed terms is surely at most the limit."""
-    room = rounded_down(limit)
-    if sum(term.above() for term in terms) <= room:
-        return True
-    if sum(term.below() for term in terms) > room:
-        return False
-    return sum((Fraction(*term.high) for term in terms), Fraction(0)) <= limit
+        text = f"the mean JCT is {float(amount_used / instance.arrival_rate_per_s)!r} s, "
+        yield BrokenRule("target", text + f"the target {instance.target_mean_jct_s!r} s")
 
 
 # --- exact figures of a plan ------------------------------------------------------------------
 
-Ratio = tuple[int, int]  # numerator and denominator; fractions would be reduced at every step
+# The GPUs that a job holds in one phase, or while it rescales for it; then at least, and at most,
+# the mean jobs there: the same object where that is rational. Plain tuples, for there are many.
+Term = tuple[Ratio, Ratio, Ratio]
 
 
 class Enclosed(NamedTuple):
-    """A quantity between two rational numbers."""
+    """Multiples of 2**-192 at or below, and at or above, a quantity."""
 
-    low: Ratio
-    high: Ratio
-
-    def below(self) -> int:
-        """Return the multiple of 2**-192 at or below its lower end."""
-        return (self.low[0] << SCALE_BITS) // self.low[1]
-
-    def above(self) -> int:
-        """Return the multiple of 2**-192 at or above its upper end."""
-        return -((-self.high[0] << SCALE_BITS) // self.high[1])
-
-    def middle(self) -> int:
-        """Return the multiple of 2**-192 at or below the middle."""
-        (a, b), (c, d) = self
-        return (a * d + c * b << SCALE_BITS) // (2 * b * d)
-
-
-class Term(NamedTuple):
-    """Mean jobs in one phase, or rescaling for it, and the GPUs that each of them holds."""
-
-    gpus: Ratio
-    jobs: Enclosed
-
-    def held(self) -> Enclosed:
-        """Return the mean GPUs that the jobs hold."""
-        (top, bottom), ((a, b), (c, d)) = self.gpus, self.jobs
-        return Enclosed((a * top, b * bottom), (c * top, d * bottom))
+    below: int
+    above: int
 
 
 class Performance(NamedTuple):
@@ -168,8 +136,8 @@ def performance(instance: BoaInstance, plan: BoaPlan) -> Performance:
     Source: EPEW'24 lemmas 2 and 3: E[T] = (1/lambda) sum rho/s, cost = sum rho k/s.
     """
     jobs = gpus = variance = 0
-    for term in _plan_terms(instance, plan):
-        middle, (top, bottom) = term.jobs.middle(), term.gpus
+    for (top, bottom), least, most in _terms(instance, plan):
+        middle = _middle(least, most)
         jobs += middle
         gpus += middle * top // bottom
         variance += middle * top**2 // bottom**2
@@ -183,96 +151,69 @@ def performance(instance: BoaInstance, plan: BoaPlan) -> Performance:
 
 def objective(instance: BoaInstance, plan: BoaPlan) -> float:
     """Return mean JCT in seconds, or mean GPUs where the JCT is the target."""
-    figures = performance(instance, plan)
-    return figures.mean_jct_s if instance.target_mean_jct_s is None else figures.mean_gpus
+    if instance.budget is None:
+        return performance(instance, plan).mean_gpus
+    jobs = sum(_middle(least, most) for _, least, most in _terms(instance, plan))
+    return float(Fraction(jobs, SCALE) / instance.arrival_rate_per_s)
 
 
-def used(instance: BoaInstance, plan: BoaPlan) -> list[Enclosed]:
-    """Return what the classes of a plan use of the limited resource, term by term."""
-    terms = _plan_terms(instance, plan)
-    return [term.jobs for term in terms] if instance.budget is None else [t.held() for t in terms]
+def _middle(least: Ratio, most: Ratio) -> int:
+    """Return the multiple of 2**-192 at or below the middle of two ratios."""
+    (a, b), (c, d) = least, most
+    if least is most:
+        return (a << SCALE_BITS) // b
+    return (a * d + c * b << SCALE_BITS) // (2 * b * d)
 
 
-def _plan_terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[Term]:
+def used(instance: BoaInstance, plan: BoaPlan) -> Enclosed:
+    """Return what a plan uses of the limited resource; classes may be missing from it."""
+    below = above = 0
+    for least, most in _used_terms(instance, plan):
+        count, rest = divmod(least[0] << SCALE_BITS, least[1])
+        below += count
+        above += count + (rest > 0) if least is most else -((-most[0] << SCALE_BITS) // most[1])
+    return Enclosed(below, above)
+
+
+def _exactly_used(instance: BoaInstance, plan: BoaPlan) -> Fraction:
+    """Return what a plan uses at most, without rounding: slow, for no denominator is common."""
+    return sum((Fraction(*most) for _, most in _used_terms(instance, plan)), Fraction(0))
+
+
+def _used_terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[tuple[Ratio, Ratio]]:
+    """Yield what each term uses of the limited resource, at least and at most."""
+    gpus_limited = instance.budget is not None
+    for (top, bottom), least, most in _terms(instance, plan):
+        if not gpus_limited:
+            yield least, most
+            continue
+        held = most[0] * top, most[1] * bottom
+        yield held if least is most else (least[0] * top, least[1] * bottom), held
+
+
+def _terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[Term]:
     classes = {c.id: c for c in instance.classes}
     for class_plan in plan.classes:
         job_class = classes[class_plan.id]
         arriving, hour = job_class.arrival_rate_per_h.as_integer_ratio()
-        top, bottom = job_class.rescale_s.as_integer_ratio()
+        lost, second = job_class.rescale_s.as_integer_ratio()
         for sequence in class_plan.sequences:
             share, whole = sequence.share.as_integer_ratio()
             jobs, per = arriving * share, 3600 * hour * whole
-            rescaling = jobs * top, per * bottom
+            rescaling = jobs * lost, per * second
             before = None
             for phase, width in zip(job_class.phases, sequence.gpus, strict=True):
                 gpus = width.as_integer_ratio()
                 work, unit = phase.work_gpu_s.as_integer_ratio()
                 low, high = speedup_ratios(phase.speedup, width)
-                most = jobs * work * low[1], per * unit * low[0]
-                least = most if low is high else (jobs * work * high[1], per * unit * high[0])
-                yield Term(gpus, Enclosed(least, most))
-                if gpus != before and rescaling[0]:
-                    yield Term(gpus, Enclosed(rescaling, rescaling))
-                before = gpus
-
-
-def speedup_ratios(speedup: Speedup, gpus: float) -> tuple[Ratio, Ratio]:
-    """Return ratios below and above the speedup at a width."""
-    if isinstance(speedup, Table) and gpus in speedup.measured:
-        return (speedup.measured[int(gpus)].as_integer_ratio(),) * 2
-    low, high = speedup_enclosure(speedup, Fraction(gpus))
-    return low.as_integer_ratio(), high.as_integer_ratio()
-
-
-def speedup_enclosure(speedup: Speedup, gpus: Fraction) -> tuple[Fraction, Fraction]:
-    """Return rational numbers below and above the speedup at a width (equal where it is rational).
-
-    Parameters
-    ----------
-    gpus
-        A width within the range of the curve; between measured widths a table is interpolated.
-    """
-    if isinstance(speedup, Table):
-        return (_interpolated(speedup, gpus),) * 2
-    if isinstance(speedup, Amdahl):
-        fraction = Fraction(speedup.parallel_fraction)
-        value = 1 / (1 - fraction + fraction / gpus)
-        return value, value
-    return _power_enclosure(gpus, Fraction(speedup.exponent))
-
-
-def _interpolated(table: Table, gpus: Fraction) -> Fraction:
-    if gpus in table.measured:
-        return Fraction(table.measured[int(gpus)])
-    points = list(table.measured.items())
-    above = next(n for n, (k, _) in enumerate(points) if k > gpus)
-    (k0, s0), (k1, s1) = points[above - 1], points[above]
-    return Fraction(s0) + (gpus - k0) * (Fraction(s1) - Fraction(s0)) / (k1 - k0)
-
-
-def _power_enclosure(base: Fraction, exponent: Fraction) -> tuple[Fraction, Fraction]:
-    """Enclose base ** exponent for a base >= 1 and an exponent in [0, 1]."""
-    root = _root(base, exponent.denominator)
-    if root is not None:
-        return root**exponent.numerator, root**exponent.numerator
-    quotient = _DECIMAL.divide(Decimal(base.numerator), Decimal(base.denominator))
-    power = _DECIMAL.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-    value = Fraction(_DECIMAL.power(quotient, power))
-    # Relative errors: of the quotient, of the exponent times ln(base), and of the power itself.
-    error = _DECIMAL_ERROR * (3 + base.numerator.bit_length())
-    return max(Fraction(1), value * (1 - error)), value * (1 + error)
-
-
-def _root(base: Fraction, degree: int) -> Fraction | None:
-    """Return the root of a rational number where it is rational; the degree is a power of two."""
-    if base == 1:
-        return base
-    while degree > 1:
-        roots = isqrt(base.numerator), isqrt(base.denominator)
-        if (roots[0] ** 2, roots[1] ** 2) != (base.numerator, base.denominator):
-            return None
-        base, degree = Fraction(*roots), degree // 2
-    return base
+                work, unit = jobs * work, per * unit
+                least = most = work * low[1], unit * low[0]
+                if high is not low:
+                    least = work * high[1], unit * high[0]
+                yield gpus, least, most
+                if rescaling[0] and width != before:
+                    yield gpus, rescaling, rescaling
+                before = width
 
 
 def rounded_down(value: Fraction) -> int:

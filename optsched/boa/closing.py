@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.arrays import Arrays, Choice, Path, choice
-from optsched.boa.labels import Effort, Labels, Unit, least_priced, undominated, ways_through
-from optsched.boa.price import ROUNDING, Dual
+from optsched.boa.arrays import Arrays, Choice, choice
+from optsched.boa.labels import Effort, Labels, Unit, undominated, ways_through
+from optsched.boa.price import ROUNDING, Dual, least_priced
+from optsched.boa.stacks import Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,13 +81,13 @@ def close(
         Tells whether time is up.
     """
     best = dual.within if accept(dual.within) else None
-    filled = fill(arrays, dual.within)
+    filled = fill(arrays, dual.within, stop)
     if filled.value < dual.within.value and accept(filled):
         best = filled
     bound = dual.bound
     worst = best.value if best else max(dual.within.value, dual.beyond.value) * 2
     window = max((worst - dual.bound) * FIRST_WINDOW, gap * abs(worst), ROUNDING * abs(worst))
-    while best is None or bound < best.value * (1 - gap):
+    while (best is None or bound < best.value * (1 - gap)) and not stop():
         # A little above what the gap asks for, so that rounding cannot miss it again.
         ceiling = np.inf if best is None else best.value * (1 - 0.9 * gap)
         target = min(dual.bound + window, ceiling)
@@ -102,7 +103,7 @@ def close(
     return Closed(best, bound)
 
 
-def fill(arrays: Arrays, chosen: Choice) -> Choice:
+def fill(arrays: Arrays, chosen: Choice, stop: Callable[[], bool] = lambda: False) -> Choice:
     """Spend what a choice leaves of the limit on the free phases, the largest saving first."""
     groups, columns = arrays.groups, chosen.columns.copy()
     rows, room = np.arange(len(columns)), arrays.limit - chosen.use
@@ -113,7 +114,7 @@ def fill(arrays: Arrays, chosen: Choice) -> Choice:
         needed = groups.use - groups.use[rows, columns][:, None]
         saved[needed > room] = 0.0
         row, column = np.unravel_index(saved.argmax(), saved.shape)
-        if saved[row, column] <= 0:
+        if saved[row, column] <= 0 or stop():
             break
         room -= needed[row, column]
         columns[row] = column
@@ -145,7 +146,7 @@ def _left_open(arrays: Arrays, price: float, cutoff: float, effort: Effort) -> O
     columns = priced.argmin(axis=1)
     rows = np.arange(len(priced))
     least_groups = priced[rows, columns]
-    least = [least_priced(chain, price) for chain in arrays.chains]
+    least = least_priced(arrays, price)
     slack = cutoff - float(least_groups.sum()) - sum(least)
     if slack <= 0:
         return None

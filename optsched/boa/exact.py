@@ -49,13 +49,11 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
 
     Source: EPEW'24 problem (3); boa.md 1.4 items 2, 6 and 8.
     """
-    if instance.widths == "continuous":
+    search.has_floor = _phases(instance) <= FLOORED  # greedy rules take as long as all of this
+    if instance.widths != "integer":
         return certify(instance, search)
-    problem, dual = _dual(instance)
+    problem, dual = _dual(instance, search)
     idle = _idle_widths(instance, dual.price)
-    if instance.widths == "mixed":
-        _offer_mixture(instance, search, problem, dual, idle)
-        return certificate(instance, dual.price, problem)
     best: list[Choice] = []  # is offered at the end: a whole check takes as long as the search
 
     def accept(chosen: Choice) -> bool:
@@ -65,7 +63,6 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
         return True
 
     search.certificate = certificate(instance, dual.price, problem)
-    search.has_floor = _phases(instance) <= FLOORED  # greedy rules take as long as all of this
     try:
         closed = close(problem, dual, search.gap, accept, search.out_of_time)
     finally:
@@ -86,7 +83,7 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
     """
     if instance.widths == "continuous":
         return certificate(instance, continuous.solve(instance, search))
-    problem, dual = _dual(instance)
+    problem, dual = _dual(instance, search)
     idle = _idle_widths(instance, dual.price)
     if instance.widths == "mixed":
         _offer_mixture(instance, search, problem, dual, idle)
@@ -111,7 +108,7 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
     SolverDisagreement
         If a plan lies below the claim by more than a solver's tolerances.
     """
-    problem, dual = _dual(instance)
+    problem, dual = _dual(instance, search)
     if instance.widths == "mixed":
         return certificate(instance, dual.price, problem)
     divisor = float(check.objective_divisor(instance))
@@ -173,7 +170,7 @@ def _raised(of_price: BoaCertificate, bound: float) -> BoaCertificate:
     return of_price.model_copy(update={"bound": max(of_price.bound or 0.0, bound)})
 
 
-def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
+def _dual(instance: BoaInstance, search: Search) -> tuple[Arrays, Dual]:
     """Return the arrays and the best price, with a plan `within` that is exactly within the limit.
 
     The search adds up floats, so its plan may lie a rounding beyond the limit; then the limit is
@@ -184,7 +181,7 @@ def _dual(instance: BoaInstance) -> tuple[Arrays, Dual]:
     dual = None
     for hair in (0.0, -HAIR, HAIR):
         moved = problem.limit * (1 + hair)
-        found = maximise(replace(problem, limit=moved))
+        found = maximise(replace(problem, limit=moved), search.out_of_time)
         if found is None:
             continue
         dual = found._replace(bound=found.bound - found.price * (problem.limit - moved))
@@ -263,11 +260,12 @@ def _room(
     Both as multiples of 2**-192: who goes beyond them is refused, without a look at the others.
     """
     names = {plan.id for plan in instead}
-    before = BoaPlan(classes=tuple(plan for plan in classes if plan.id in names))
-    used = check.used(instance, BoaPlan(classes=tuple(classes)))
-    room = check.rounded_down(check.limit(instance)) + 1 - sum(term.below() for term in used)
-    more = sum(term.below() for term in check.used(instance, BoaPlan(classes=tuple(instead))))
-    return room, more - sum(term.above() for term in check.used(instance, before))
+    before = [plan for plan in classes if plan.id in names]
+    used, more, less = (
+        check.used(instance, BoaPlan(classes=tuple(plans))) for plans in (classes, instead, before)
+    )
+    room = check.rounded_down(check.limit(instance)) + 1 - used.below
+    return room, more.below - less.above
 
 
 def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:

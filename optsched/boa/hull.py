@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.arrays import arrival_rates, curve
+from optsched.boa.arrays import arrival_rates
+from optsched.boa.curves import curves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,17 +100,14 @@ def frontier(instance: BoaInstance) -> Frontier:
             f"{instance.name}: the frontier in one sort needs free rescaling; "
             "set classes.*.rescale_s=0, or solve budget by budget"
         )
-    by_widths: dict[tuple[float, ...], tuple[list[float], list[NDArray[np.float64]]]] = {}
-    for job_class, rate in zip(instance.classes, arrival_rates(instance), strict=True):
-        for phase in job_class.phases:
-            widths, speedup = curve(phase.speedup)
-            works, rows = by_widths.setdefault(tuple(widths.tolist()), ([], []))
-            works.append(rate * phase.work_gpu_s)
-            rows.append(speedup)
+    rates = arrival_rates(instance)
+    pairs = zip(instance.classes, rates, strict=True)
+    load = np.array([rate * phase.work_gpu_s for c, rate in pairs for phase in c.phases])
+    speedups = (phase.speedup for job_class in instance.classes for phase in job_class.phases)
     parts = [
         part
-        for widths, (works, rows) in by_widths.items()
-        for part in hull_steps(np.array(works), np.array(widths), np.array(rows))
+        for rows, widths, speedup in curves(speedups)
+        for part in hull_steps(load[rows], widths, speedup)
     ]
     return _merged(parts, float(instance.arrival_rate_per_s))
 

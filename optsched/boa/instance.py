@@ -146,7 +146,9 @@ class BoaInstance(Instance):
     @property
     def arrival_rate_per_s(self) -> Fraction:
         """Jobs of all classes per second, lambda in the paper."""
-        return sum((Fraction(c.arrival_rate_per_h) for c in self.classes), Fraction(0)) / 3600
+        ratios = [c.arrival_rate_per_h.as_integer_ratio() for c in self.classes]
+        unit = max(whole for _, whole in ratios)  # all are powers of two
+        return Fraction(sum(part * (unit // whole) for part, whole in ratios), 3600 * unit)
 
     @property
     def budget(self) -> Fraction | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.boa.arrays import Chain, Path
+    from optsched.boa.stacks import Chain, Path
 
 # Fewer than the judge follows (`counterexample.MAX_LABELS`), so that it can confirm what is found.
 MAX_EFFORT = 8_000_000
@@ -88,13 +88,6 @@ class Unit(NamedTuple):
     make: Callable[[int], int | Path]
 
 
-def least_priced(chain: Chain, price: float) -> float:
-    """Return the least priced value of the ways through a chain."""
-    nodes, rescaling = chain.priced(price)
-    least: float = (nodes[0] + rescaling + completions(chain, price)[0]).min()
-    return least
-
-
 def undominated(value: NDArray[np.float64], use: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the indices, by growing use, of pairs that no other equals or beats in both."""
     if len(value) <= 1:
@@ -108,7 +101,7 @@ def undominated(value: NDArray[np.float64], use: NDArray[np.float64]) -> NDArray
 def ways_through(chain: Chain, price: float, room: float, effort: Effort) -> Unit:
     """Enumerate the undominated ways through a chain whose priced value is below `room`."""
     nodes, rescaling = chain.priced(price)
-    after = completions(chain, price)
+    after = completions(nodes, rescaling)
     usable = _priced_before(nodes, rescaling) + after < room
     layers = [_first_layer(chain, np.flatnonzero(usable[0]))]
     for e in range(1, len(nodes)):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa import check
-from optsched.boa.arrays import arrival_rates, curve, to_plan
+from optsched.boa.arrays import arrival_rates, to_plan
+from optsched.boa.curves import curve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.boa import check
-from optsched.boa.arrays import curve
+from optsched.boa.curves import curve
 from optsched.boa.hull import hull_vertices
 from optsched.boa.problem import objective_name, objective_unit
 from optsched.result import figure

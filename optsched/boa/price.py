@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.arrays import Arrays, Chain, Choice, Path, choice
+from optsched.boa.arrays import Arrays, Choice, choice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+    from optsched.boa.stacks import Path, Stack
 
 # Two floats that differ by less than this, relatively, are taken for equal in the search; whether
 # a plan keeps within its limit is decided exactly, elsewhere.
@@ -47,11 +51,18 @@ class Dual(NamedTuple):
 def respond(arrays: Arrays, price: float) -> Choice:
     """Return what every class decides at a price; an infinite one asks for the least use."""
     columns = np.argmin(arrays.groups.priced(price), axis=1)
-    return choice(arrays, columns, tuple(shortest_path(chain, price) for chain in arrays.chains))
+    paths: dict[int, Path] = {}
+    for stack in arrays.stacks:
+        paths |= zip(stack.owners, shortest_paths(stack, price), strict=True)
+    return choice(arrays, columns, tuple([paths[chain.owner] for chain in arrays.chains]))
 
 
-def maximise(arrays: Arrays) -> Dual | None:
-    """Find the best price; None if not even the least use keeps within the limit."""
+def maximise(arrays: Arrays, stop: Callable[[], bool] = lambda: False) -> Dual | None:
+    """Find the best price; None if not even the least use keeps within the limit.
+
+    When `stop` tells that time is up, the best price so far, with a true bound and a plan within
+    the limit; the plan beyond it then has another priced value.
+    """
     limit = arrays.limit * (1 + ROUNDING)
     beyond = respond(arrays, 0.0)
     if beyond.use <= limit:
@@ -60,7 +71,7 @@ def maximise(arrays: Arrays) -> Dual | None:
     if within.use > limit:
         return None
     price, bound = 0.0, beyond.value
-    while True:
+    while not stop():
         trial = max(within.value - beyond.value, 0.0) / (beyond.use - within.use)
         answer = respond(arrays, trial)
         value = answer.value + trial * (answer.use - arrays.limit)
@@ -73,29 +84,43 @@ def maximise(arrays: Arrays) -> Dual | None:
             within = answer
         else:
             beyond = answer
+    return Dual(price, bound, within, beyond)
 
 
-def completions(chain: Chain, price: float) -> NDArray[np.float64]:
-    """Return the least priced value from after each node to the end, shape (phases, columns)."""
-    nodes, rescaling = chain.priced(price)
+def completions(nodes: NDArray[np.float64], rescaling: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the least priced value from after each node to the end.
+
+    Parameters
+    ----------
+    nodes, rescaling
+        Priced, of a chain or of a stack; shapes (..., phases, columns) and (..., columns).
+    """
     after = np.zeros_like(nodes)
-    for e in range(len(nodes) - 2, -1, -1):
-        following = nodes[e + 1] + after[e + 1]
-        np.minimum(following, (following + rescaling).min(), out=after[e])
+    for e in range(nodes.shape[-2] - 2, -1, -1):
+        following = nodes[..., e + 1, :] + after[..., e + 1, :]
+        switched = (following + rescaling).min(axis=-1, keepdims=True)
+        np.minimum(following, switched, out=after[..., e, :])
     return after
 
 
-def shortest_path(chain: Chain, price: float) -> Path:
-    """Return the way through a chain of least priced value: V_e(k) of boa.md 1.4 item 8."""
-    nodes, rescaling = chain.priced(price)
-    totals = nodes + completions(chain, price)
-    switched = totals + rescaling
-    best = switched.argmin(axis=1)
-    least = switched[np.arange(len(best)), best]
-    columns = np.empty(len(best), np.intp)
-    column = columns[0] = best[0]
-    for e in range(1, len(best)):
-        if totals[e, column] > least[e]:
-            column = best[e]
-        columns[e] = column
-    return chain.path(columns)
+def shortest_paths(stack: Stack, price: float) -> list[Path]:
+    """Return the way through each chain of least priced value: V_e(k) of boa.md 1.4 item 8."""
+    nodes, rescaling = stack.priced(price)
+    totals = nodes + completions(nodes, rescaling)
+    switched = totals + rescaling[:, None, :]
+    columns = switched.argmin(axis=2)
+    rows, least = np.arange(len(columns)), switched.min(axis=2)
+    for e in range(1, columns.shape[1]):
+        stays = totals[rows, e, columns[:, e - 1]] <= least[:, e]
+        columns[:, e] = np.where(stays, columns[:, e - 1], columns[:, e])
+    return stack.paths(columns)
+
+
+def least_priced(arrays: Arrays, price: float) -> list[float]:
+    """Return the least priced value of the ways through each chain."""
+    least: dict[int, float] = {}
+    for stack in arrays.stacks:
+        nodes, rescaling = stack.priced(price)
+        first = nodes[:, 0] + rescaling + completions(nodes, rescaling)[:, 0]
+        least |= zip(stack.owners, first.min(axis=1).tolist(), strict=True)
+    return [least[chain.owner] for chain in arrays.chains]

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from optsched.boa import check, proof
+from optsched.boa.enclosures import speedup_enclosure
 from optsched.boa.instance import BoaInstance
 from optsched.boa.memory import memory
 from optsched.boa.plan import BoaCertificate, BoaPlan
@@ -46,7 +47,7 @@ def frame(instance: BoaInstance, plan: BoaPlan) -> pd.DataFrame:
                 k = sequence.gpus[e]
                 shares[k] = shares.get(k, 0.0) + sequence.share
             for k, share in sorted(shares.items()):
-                speedup = float(check.speedup_enclosure(phase.speedup, Fraction(k))[0])
+                speedup = float(speedup_enclosure(phase.speedup, Fraction(k))[0])
                 seconds = phase.work_gpu_s / speedup
                 rows.append((class_plan.id, e, share, k, speedup, seconds))
     columns = ["class", "phase", "share", "gpus", "speedup", "seconds"]

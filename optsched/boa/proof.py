@@ -11,16 +11,10 @@ from fractions import Fraction
 from math import inf, isqrt, nextafter
 from typing import TYPE_CHECKING
 
-from optsched.boa.chains import Weights, chains, least_total
-from optsched.boa.check import (
-    SCALE,
-    limit,
-    limit_divisor,
-    objective_divisor,
-    rounded_down,
-    speedup_enclosure,
-)
+from optsched.boa.chains import Weights, chains, least_total, lightest
+from optsched.boa.check import SCALE, limit, limit_divisor, objective_divisor, rounded_down
 from optsched.boa.counterexample import counterexample
+from optsched.boa.enclosures import speedup_enclosure
 from optsched.boa.instance import BoaInstance, JobClass, Phase, Power, Speedup, Table
 from optsched.check import BrokenRule
 
@@ -104,10 +98,12 @@ def least_use(instance: BoaInstance) -> Fraction:
     """Return a lower bound on the use of every plan, sharp to 2**-192 for each term."""
     if instance.widths == "continuous":
         jobs, gpus = (1, 0) if instance.budget is None else (0, 1)
-        shares = [
-            _least_share(c, phase, jobs, gpus) for c in instance.classes for phase in c.phases
-        ]
-        return sum(shares, Fraction(0))
+        shares = (
+            rounded_down(_least_share(c, phase, jobs, gpus))
+            for c in instance.classes
+            for phase in c.phases
+        )
+        return Fraction(sum(shares), SCALE)
     return Fraction(least_total(instance, Weights(0, 1)), SCALE)
 
 
@@ -139,7 +135,8 @@ def _least_ratio(speedup: Speedup, a: Fraction, c: Fraction) -> Fraction:
         return (a + c * k) / speedup_enclosure(speedup, k)[1]
 
     if isinstance(speedup, Table):  # linear pieces: the ratio is monotone on each
-        return min(at(Fraction(k)) for k in speedup.widths)
+        weights = Weights(a.numerator * c.denominator, c.numerator * a.denominator)
+        return min(at(Fraction(k)) for k, _ in lightest(speedup, weights))
     if isinstance(speedup, Power):
         alpha = Fraction(speedup.exponent)
         if alpha == 1 or c == 0:

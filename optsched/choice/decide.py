@@ -145,9 +145,9 @@ def verify(found: Round, chosen: Chosen) -> None:
         With everything that is not so.
     """
     plan, certificate = chosen.plan, chosen.certificate
-    against_rules = [] if plan is None else violations(found, plan.tolist())
-    broken = prove(found, certificate) + against_rules
-    if not against_rules:
+    broken = [] if plan is None else violations(found, plan.tolist())
+    broken += prove(found, certificate)
+    if not broken:
         expected = _chosen(found, plan, certificate, 0.0, chosen.programs)
         for name in ("objective", "bound", "gap"):
             stated, value = getattr(chosen, name), getattr(expected, name)

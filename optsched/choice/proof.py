@@ -1,24 +1,27 @@
 """The judge of the choice problem: whether a plan keeps the capacities, and whether prices prove.
 
-Integers and fractions only, and sums that are rounded once; no solver, no tolerance.
+Integers and fractions only, and sums that are rounded once; no solver, no tolerance. What cannot be
+a job's cheapest option is left out beforehand, in whole numbers of 63 bits (`sieve.py`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
-from math import fsum
+from math import fsum, isfinite
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from optsched.casetree import Price, Split, tree_faults
 from optsched.check import BrokenRule
+from optsched.choice.sieve import Sieve
 from optsched.instance import Document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optsched.choice.round import Round
+    from optsched.choice.round import Floats, Indices, Round
 
 
 class Prices(Document):
@@ -70,23 +73,33 @@ def prove(found: Round, certificate: ChoiceCertificate) -> list[BrokenRule]:
     broken = list(_faults(found, certificate))
     if broken:
         return broken
-    exact, cases = _Exact(found), _cases(certificate)
+    sieve, cases = Sieve(found), _cases(certificate)
     bound = None if certificate.bound is None else Fraction(certificate.bound)
     for n, (taken, barred) in cases.items():
         node = certificate.nodes[n]
         assert isinstance(node, Prices)
-        value = exact.value(node, taken, barred)
+        value = _value(found, sieve, node, taken, barred)
         if value is None or (node.kind == "misfit" and value > 0):
             continue  # there is no plan in this case
         if node.kind == "misfit" or bound is None:
             broken.append(BrokenRule("misfit", f"nodes[{n}] does not prove that there is no plan"))
         elif value < bound:
-            text = f"nodes[{n}] proves {float(value)!r} only, {certificate.bound!r} is stated"
+            text = f"nodes[{n}] proves {_shown(value)} only, {certificate.bound!r} is stated"
             broken.append(BrokenRule("bound", text))
     return broken
 
 
+def _shown(value: Fraction) -> str:
+    try:
+        return repr(float(value))
+    except OverflowError:  # prices near the greatest float
+        return "less than every float"
+
+
 def _faults(found: Round, certificate: ChoiceCertificate) -> Iterator[BrokenRule]:
+    bound = certificate.bound
+    if bound is not None and not isfinite(bound):
+        yield BrokenRule("bound", f"{bound!r} is stated")
     yield from tree_faults(certificate.nodes, len(found.cost))
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Split):
@@ -111,55 +124,51 @@ def _cases(certificate: ChoiceCertificate) -> dict[int, tuple[frozenset[int], fr
     return found
 
 
-class _Exact:
-    """A round in whole numbers: costs and uses as multiples of one power of two."""
-
-    def __init__(self, found: Round) -> None:
-        self.first, self.counts = found.first.tolist(), found.counts.tolist()
-        self.job = found.job.tolist()
-        self.cost, self.cost_unit = _whole(found.cost.tolist())
-        flat, self.use_unit = _whole([*found.use.ravel().tolist(), *found.capacity.tolist()])
-        kinds = len(found.capacity)
-        self.capacity = flat[len(flat) - kinds :]
-        self.use = [flat[kind : len(flat) - kinds : kinds] for kind in range(kinds)]
-
-    def value(self, node: Prices, taken: frozenset[int], barred: frozenset[int]) -> Fraction | None:
-        """Return the Lagrangian value of a case: no plan costs less; None if there is no plan."""
-        prices, price_unit = _whole(list(node.prices))
-        priced = self._priced(node, prices, price_unit)
-        only = {self.job[option]: option for option in taken}
-        if len(only) < len(taken) or taken & barred:
-            return None
-        total = 0
-        for job, (first, count) in enumerate(zip(self.first, self.counts, strict=True)):
-            own = priced[first : first + count]
-            if job in only:
-                own = [priced[only[job]]]
-            elif barred:
-                own = [value for n, value in enumerate(own, first) if n not in barred]
-            if not own:
-                return None
-            total += min(own)
-        spent = sum(p * c for p, c in zip(prices, self.capacity, strict=True))
-        unit = self.cost_unit * self.use_unit * price_unit
-        return Fraction(total - spent * self.cost_unit, unit)
-
-    def _priced(self, node: Prices, prices: list[int], price_unit: int) -> list[int]:
-        """Return the priced cost of every option, as a multiple of 1 / all three units."""
-        weight = self.use_unit * price_unit if node.kind == "cost" else 0
-        weighted = {cost: weight * cost for cost in set(self.cost)}
-        priced = [weighted[cost] for cost in self.cost]
-        for price, use in zip(prices, self.use, strict=True):
-            if price:
-                scaled = price * self.cost_unit
-                dear = {n: scaled * n for n in set(use)}
-                priced = [value + dear[n] for value, n in zip(priced, use, strict=True)]
-        return priced
+def _value(
+    found: Round, sieve: Sieve, node: Prices, taken: frozenset[int], barred: frozenset[int]
+) -> Fraction | None:
+    """Return the Lagrangian value of a case: no plan costs less; None if there is no plan."""
+    only = {int(found.job[option]): option for option in taken}
+    out = Counter(int(found.job[option]) for option in barred)
+    if len(only) < len(taken) or taken & barred:
+        return None
+    if any(count == found.counts[job] for job, count in out.items()):
+        return None
+    cost = found.cost if node.kind == "cost" else 0 * found.cost
+    near = sieve.near(node.prices, cost)
+    for job in {*only, *out}:  # their cheapest option may be elsewhere
+        near[found.first[job] : found.first[job] + found.counts[job]] = True
+    options = near.nonzero()[0]
+    priced, unit = _priced(found, node.prices, cost, options)
+    least: dict[int, int] = {}
+    pairs = zip(options.tolist(), found.job[options].tolist(), priced, strict=True)
+    for option, job, value in pairs:
+        if option not in barred and only.get(job, option) == option:
+            least[job] = min(value, least.get(job, value))
+    assert len(least) == len(found.jobs)
+    rent = zip(node.prices, found.capacity.tolist(), strict=True)
+    spent = sum(Fraction(price) * Fraction(room) for price, room in rent)
+    return Fraction(sum(least.values()), unit) - spent
 
 
-def _whole(numbers: list[float]) -> tuple[list[int], int]:
+def _priced(
+    found: Round, prices: Sequence[float], cost: Floats, options: Indices
+) -> tuple[list[int], int]:
+    """Return the exact priced costs of options, as multiples of one over a power of two."""
+    whole, price_unit = _whole(prices)
+    costs, cost_unit = _whole(cost[options].tolist())
+    uses, use_unit = _whole(found.use[options].ravel().tolist())
+    weight = price_unit * use_unit
+    priced = [weight * each for each in costs]
+    for kind, price in enumerate(whole):
+        if price:
+            factor, used = price * cost_unit, uses[kind :: len(whole)]
+            priced = [value + factor * use for value, use in zip(priced, used, strict=True)]
+    return priced, cost_unit * weight
+
+
+def _whole(numbers: Sequence[float]) -> tuple[list[int], int]:
     """Return floats as multiples of one over a power of two, and that power."""
-    ratios = {number: number.as_integer_ratio() for number in set(numbers)}
-    unit = max((below for _, below in ratios.values()), default=1)
-    whole = {number: above * (unit // below) for number, (above, below) in ratios.items()}
-    return [whole[number] for number in numbers], unit
+    ratios = [number.as_integer_ratio() for number in numbers]
+    unit = max((below for _, below in ratios), default=1)
+    return [above * (unit // below) for above, below in ratios], unit

@@ -17,10 +17,10 @@ from optsched.eaco.energy import (
     cluster_w,
     gang_fits,
     loads,
-    total_j,
     used_nodes,
     wakes_j,
 )
+from optsched.eaco.totals import total_j
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -156,8 +156,11 @@ def _sharing(book: Book, group: Group, where: str) -> Iterator[BrokenRule]:
     if not rates.fits:
         yield BrokenRule("fits", f"{where}: measured not to fit together")
         return
-    limit, busy = book.instance.utilisation_limit, book.utilisation(group.jobs, nodes)
-    if limit is not None and busy > Fraction(limit):
+    limit = book.instance.utilisation_limit
+    if limit is None:
+        return
+    busy = book.utilisation(group.jobs, nodes)
+    if busy > Fraction(limit):
         text = f"{where}: utilisation {float(busy)!r}, the limit is {limit!r}"
         yield BrokenRule("utilisation", text)
 

@@ -63,7 +63,7 @@ def _again(generation: Generation, lower: Floats, clock: Clock) -> Solved | None
     """Solve with some groups fixed, and price those of the jobs that are left."""
     pool, copies, solved = generation.pool, generation.frame.copies, None
     left = copies - held(pool.members, lower, len(copies))
-    upper = np.where(_fit(pool.members, left), np.inf, lower)
+    upper = np.where(fit(pool.members, left), np.inf, lower)
     at = generation.first + np.arange(len(lower))
     generation.master.limit_columns(at, lower, upper)
     for _ in range(ROUNDS):
@@ -98,7 +98,7 @@ def _raised(generation: Generation, x: Floats, lower: Floats, step: float) -> Fl
     return lower
 
 
-def _fit(members: NDArray[np.intp], left: Floats) -> NDArray[np.bool_]:
+def fit(members: NDArray[np.intp], left: Floats) -> NDArray[np.bool_]:
     """Tell which groups have no more jobs of any class than are left."""
     room = np.append(left, np.inf) + 1e-6
     fits = np.ones(len(members), dtype=bool)

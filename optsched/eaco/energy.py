@@ -74,8 +74,12 @@ class Book:
         if measured is not None and measured.utilisation is not None:
             return Fraction(measured.utilisation)
         rates = self.rates(jobs, nodes).by_type
-        terms = (Fraction(self.types[kind].utilisation) * rates[kind] for kind in types)
+        terms = (self._busy[kind] * rates[kind] for kind in types)
         return sum(terms, Fraction(0))
+
+    @cached_property
+    def _busy(self) -> dict[str, Fraction]:
+        return {name: Fraction(kind.utilisation) for name, kind in self.types.items()}
 
     def gpu_w(self, jobs: Sequence[str], group: Group) -> Fraction:
         """Return the watts of each GPU while some jobs of a group are active."""
@@ -244,13 +248,6 @@ def wakes_j(book: Book, groups: Sequence[Group]) -> Fraction:
     used = [(book.nodes[name], number) for name, number in loads(book, groups)]
     woken = (book.wake_j(nodes) for nodes, number in used if number >= nodes.awake)
     return sum(woken, Fraction(0))
-
-
-def total_j(book: Book, groups: Sequence[Group]) -> Fraction:
-    """Return the joules of groups until their last jobs end, and of waking nodes."""
-    sets = book.alike(groups)
-    terms = (len(each) * book.energy_j(each[0], book.phases(each[0])) for each in sets)
-    return sum(terms, wakes_j(book, groups))
 
 
 def above_sleep_w(book: Book, groups: Sequence[Group], gpu_w: Sequence[Fraction]) -> Fraction:

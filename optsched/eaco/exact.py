@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco import heuristics
+from optsched.eaco.carried import Carried, carried, resumed
 from optsched.eaco.certificates import HAIR, Writer
 from optsched.eaco.columns import columns
 from optsched.eaco.groups import TooManyGroupsError, job_classes
 from optsched.eaco.master import frame
 from optsched.eaco.placing import Limits, groups_of, placed, plan_of
 from optsched.eaco.plan import EacoCertificate
+from optsched.eaco.restricted import favoured
 from optsched.eaco.tree import Tree
 from optsched.solve import Infeasible
 
@@ -89,6 +91,7 @@ def _prove(
         search.stopped = search.stopped or str(error)
         return None
     proof.run(claimed, most_nodes)
+    search.state = proof.left()
     return proof.certificate()
 
 
@@ -149,10 +152,43 @@ class Proving:
     def plant(self, claimed: float) -> bool:
         """Solve the root; return whether there was time for it."""
         self.claimed = claimed
-        if self.tree.plant(self.search.seconds_left, self.goal()):
+        clock = self.search.seconds_left
+        if self._resumed():
             return True
-        self.search.out_of_time()
-        return False
+        if not self.tree.plant(clock):
+            self.search.out_of_time()
+            return False
+        if not self._is_proven():
+            self.tree.tighten(clock, self.goal())
+        if not self._is_proven():
+            self._look_among_few()
+        return True
+
+    def _resumed(self) -> bool:
+        """Begin with what the last epoch left; tell whether that is enough."""
+        past = self.search.past
+        if not isinstance(past, Carried):
+            return False
+        point = resumed(past, self.instance, self.classes, self.tree.relaxation)
+        if point is None:
+            return False
+        self.tree.begin(point)
+        return self._is_proven()
+
+    def left(self) -> Carried:
+        """Return what the next epoch may begin with."""
+        root = self.proven.root
+        assert root is not None
+        return carried(self.instance, self.classes, root.proof)
+
+    def _is_proven(self) -> bool:
+        return self.tree.bound >= self.goal()
+
+    def _look_among_few(self) -> None:
+        """Offer the plan that the favoured groups make."""
+        found = favoured(self.tree, self.search)
+        if found is not None:
+            self._offer(self.tree.pool.take(found[0]), found[1], {})
 
     def finish(self, most_nodes: int) -> None:
         """Look for a plan, drop what cannot matter, and grow the tree."""

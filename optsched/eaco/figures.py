@@ -8,7 +8,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.eaco.energy import JOULES_PER_KWH, Book, cluster_w, loads, total_j
+from optsched.eaco.energy import JOULES_PER_KWH, Book, cluster_w, loads
+from optsched.eaco.totals import total_j
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Job

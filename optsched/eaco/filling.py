@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.columns import Columns
+from optsched.eaco.columns import Columns, joined, none
 from optsched.eaco.energy import Book
 from optsched.eaco.groups import NEAR
 from optsched.eaco.members import is_allowed
@@ -29,13 +29,28 @@ WINDOW = 200  # jobs that are looked at for a group
 
 
 class _Jobs(NamedTuple):
-    """Jobs on the nodes of one market: work, utilisation, memory, least rate, cost alone."""
+    """Jobs on the nodes of one market: work, utilisation, memory, least rate, cost alone, worth."""
 
     work: Floats
     busy: Floats
     memory: Floats
     least: Floats
     alone: Floats
+    pays: Floats
+
+    def take(self, which: Indices | slice) -> _Jobs:
+        """Return some of the jobs."""
+        return _Jobs(*(array[which] for array in self))
+
+
+class _Group(NamedTuple):
+    """Jobs by class, with their sums of utilisation and memory, greatest least rate, and watts."""
+
+    members: tuple[int, ...]
+    busy: float
+    memory: float
+    least: float
+    watts: float
 
 
 def filled(
@@ -65,11 +80,11 @@ class _Filling:
         markets: list[Market],
         pays: Floats,
     ) -> None:
-        self.instance, self.classes, self.pays = instance, classes, pays
-        self.markets, self.book = markets, Book(instance)
+        self.instance, self.classes, self.markets = instance, classes, markets
+        self.book = Book(instance)
         self.free = [nodes.gpus * nodes.count for nodes in instance.nodes]
-        self.groups: list[tuple[list[int], Market, float]] = []
-        self.of = [_on(market, len(classes)) for market in markets]
+        self.groups: list[list[tuple[int, ...]]] = [[] for _ in markets]
+        self.of = [_on(market, pays) for market in markets]
 
     def fill(self, gang: int) -> None:
         """Part all jobs of a gang size."""
@@ -89,70 +104,80 @@ class _Filling:
 
     def _group(self, first: int, left: Indices, n: int) -> Indices:
         """Make a group around a job of the next ones that fit best; return who is left."""
-        window, jobs, market = left[:WINDOW], self.of[n], self.markets[n]
-        taken = np.zeros(len(window), dtype=bool)
-        members, start = [first], 0
-        while len(members) < self.instance.max_jobs_per_gpu:
-            best = self._best(members, window[start:], jobs, market)
-            if best is None:
+        window, market = left[:WINDOW], self.markets[n]
+        work, busy, memory, least, alone, _ = (float(array[first]) for array in self.of[n])
+        group = _Group((first,), busy, memory, least, alone / work if work else 0.0)
+        jobs, kept = self.of[n].take(window), np.ones(len(window), dtype=bool)
+        start = 0
+        while len(group.members) < self.instance.max_jobs_per_gpu:
+            larger = self._larger(group, window[start:], jobs.take(slice(start, None)), market)
+            if larger is None:
                 break
-            members.append(int(window[start + best]))
-            taken[start + best] = True
-            start += best + 1
-        self.groups.append((members, market, _cost(members, jobs, market)))
-        return np.concatenate([window[~taken], left[WINDOW:]])
+            at, group = larger
+            kept[start + at] = False
+            start += at + 1
+        self.groups[n].append(group.members)
+        return np.concatenate([window[kept], left[WINDOW:]])
 
-    def _best(self, members: list[int], window: Indices, jobs: _Jobs, market: Market) -> int | None:
-        """Return which job of a window joins a group."""
-        size, busy = len(members), float(jobs.busy[members].sum())
-        together = busy + jobs.busy[window]
-        slowdown = market.slowdown(together, size + 1)
-        before = market.watts(np.array([busy]), market.slowdown(np.array([busy]), size))
-        more = jobs.work[window] * (market.watts(together, slowdown) - before)
-        memory = float(jobs.memory[members].sum()) + jobs.memory[window]
-        slack = 1 / slowdown - np.maximum(jobs.least[members].max(), jobs.least[window])
-        slack = np.minimum(slack, 1 - memory / (market.room or NEAR))
-        slack = np.minimum(slack, 1 - together / slowdown / market.limit)
-        pays = more < jobs.alone[window]
-        worth = np.where((slack >= -NEAR) & pays, self.pays[window] - more, -np.inf)
+    def _larger(
+        self, group: _Group, window: Indices, jobs: _Jobs, market: Market
+    ) -> tuple[int, _Group] | None:
+        """Return which job of a window joins a group, and the group with it."""
+        size, busy = len(group.members), group.busy + jobs.busy
+        slowdown = market.slowdown(busy, size + 1)
+        watts = market.watts(busy, slowdown)
+        more = jobs.work * (watts - group.watts)
+        memory, least = group.memory + jobs.memory, np.maximum(group.least, jobs.least)
+        slack = np.minimum(1 / slowdown - least, 1 - memory / (market.room or NEAR))
+        slack = np.minimum(slack, 1 - busy / slowdown / market.limit)
+        fits = (slack >= -NEAR) & (more < jobs.alone)
+        worth = np.where(fits, jobs.pays - more, -np.inf)
         while len(worth):
             at = int(worth.argmax())
             if worth[at] == -np.inf:
                 break
-            row = np.array([*members, window[at]])
-            if slack[at] > NEAR or is_allowed(self.book, self.classes, row, market.pool):
-                return at
+            members = (*group.members, int(window[at]))
+            if slack[at] > NEAR or is_allowed(
+                self.book, self.classes, np.array(members), market.pool
+            ):
+                return at, _Group(members, busy[at], memory[at], least[at], watts[at])
             worth[at] = -np.inf
         return None
 
     def columns(self) -> Columns:
         """Return the groups."""
-        many, size = len(self.groups), self.instance.max_jobs_per_gpu
-        members = np.full((many, size), len(self.classes))
-        for n, (row, _, _) in enumerate(self.groups):
-            members[n, : len(row)] = sorted(row)
-        pool = np.array([market.pool for _, market, _ in self.groups], dtype=np.intp)
-        gang = np.array([market.gang for _, market, _ in self.groups], dtype=np.intp)
-        cost = np.array([cost for _, _, cost in self.groups], dtype=float)
-        return Columns(members, pool, 0 * pool - 1, 0 * pool - 1, gang, cost, 0 * cost)
+        parts = [none(self.instance)]
+        for market, groups in zip(self.markets, self.groups, strict=True):
+            parts.append(self._costed(market, groups))
+        return joined(parts)
+
+    def _costed(self, market: Market, groups: list[tuple[int, ...]]) -> Columns:
+        """Return groups of a market with their costs."""
+        at, many = np.full(len(self.classes), -1), len(market.classes)
+        at[market.classes] = np.arange(many)
+        rows = np.full((len(groups), self.instance.max_jobs_per_gpu), many)
+        for n, group in enumerate(groups):
+            rows[n, : len(group)] = at[list(group)]
+        found = market.allowed(np.sort(rows, axis=1))
+        members = np.sort(np.append(market.classes, len(at))[found.at], axis=1)
+        same = np.ones(len(members), dtype=np.intp)
+        return Columns(
+            members,
+            same * market.pool,
+            -same,
+            -same,
+            same * market.gang,
+            found.cost,
+            0 * found.cost,
+        )
 
 
-def _on(market: Market, classes: int) -> _Jobs:
+def _on(market: Market, pays: Floats) -> _Jobs:
     """Return the jobs of a market by class; those that do not fit there cost without limit."""
-    found = _Jobs(*(np.full(classes, value) for value in (0.0, 0.0, np.inf, np.inf, np.inf)))
-    alone = market.alone()
-    parts: list[Any] = [market.work, market.busy, market.memory, market.least, alone.cost]
-    for array, values in zip(found, parts, strict=True):
+    work, busy = np.zeros((2, len(pays)))
+    memory, least, alone = np.full((3, len(pays)), np.inf)
+    found = _Jobs(work, busy, memory, least, alone, pays)
+    parts: list[Any] = [market.work, market.busy, market.memory, market.least, market.alone().cost]
+    for array, values in zip(found, parts, strict=False):
         array[market.classes] = values
     return found
-
-
-def _cost(members: list[int], jobs: _Jobs, market: Market) -> float:
-    """Return the cost of a group, whose jobs need not have been found in the order of their end."""
-    order = np.array(sorted(members, key=lambda n: -jobs.work[n]))
-    busy = np.cumsum(jobs.busy[order])
-    watts = [
-        market.watts(busy[n : n + 1], market.slowdown(busy[n : n + 1], n + 1))[0]
-        for n in range(len(order))
-    ]
-    return float(jobs.work[order] @ np.diff(watts, prepend=0.0))

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 MOST_NEAR = 400_000  # groups that a tree of cases may be about
 SEEDS = 30_000
 FEW, MANY = 6_000, 3_000_000  # groups that grow on in a search: at first, and at most
+CAUTION, MANY_CLASSES = 0.03, 10_000  # share of the first prices, and classes for all of it
 WIDER = 8  # times as many once the bound rests on what a search left out
 BEST = 300  # groups that are added in a round whichever jobs they have
 LAYERS = 2  # times that each job gets the best group in which it is the first, second, ... one
@@ -67,6 +68,8 @@ class Generation:
         Of the program over the groups that it has.
     prices
         Prices that prove `value`: no group costs less than its jobs pay.
+    lengths
+        Shape (classes,): logarithms of the work of the jobs.
     fresh
         Groups that the rounds have found.
     """
@@ -80,6 +83,7 @@ class Generation:
     ) -> None:
         self.frame, self._instance, self._classes = frame, instance, classes
         self.markets, self._book = markets(instance, classes), Book(instance)
+        self.lengths = np.log(np.maximum([c.job.work_s for c in classes], 1e-300))
         singles = [market.alone() for market in self.markets]
         dearest = float(np.max([found.cost.max(initial=0.0) for found in singles], initial=0.0))
         nodes = float(frame.number @ (frame.node_cost + frame.wake_cost))
@@ -127,6 +131,14 @@ class Generation:
                 return solved
         return solved
 
+    def hurry(self) -> None:
+        """Prove a first bound in little time.
+
+        The more jobs there are, the more groups seem to pay that do not; at lower prices few do.
+        """
+        share = 1 - CAUTION * min(1.0, len(self._classes) / MANY_CLASSES)
+        self.add(self.priced(self.prices._replace(jobs=share * self.prices.jobs)))
+
     def begin(self, past: Past) -> None:
         """Take over the prices, and the groups that are allowed now, of the epoch before."""
         for members in (past.members, past.planned):
@@ -137,9 +149,8 @@ class Generation:
         pools = 0 * self.frame.gpus
         if past.pools is not None and len(past.pools) == len(pools):
             pools = past.pools
-        self.prices = self.prices._replace(jobs=past.jobs, pools=pools)
         self._most = MANY
-        self.add(self.priced(self.prices))
+        self.add(self.priced(self.prices._replace(jobs=past.jobs, pools=pools)))
         self._most = FEW
 
     def _known_groups(self, market: Market, members: Indices) -> Columns:
@@ -167,13 +178,15 @@ class Generation:
             self._most = min(WIDER * self._most, MANY)
         return True
 
-    def priced(self, prices: Prices, left: Floats | None = None) -> Columns:
+    def priced(self, prices: Prices, left: Floats | None = None, room: float = 0.0) -> Columns:
         """Return groups that cost less than their jobs pay; keep the prices if they prove more.
 
         Parameters
         ----------
         left
             Jobs of each class that may be in the groups; then nothing is proven.
+        room
+            How much more than that they may cost.
         """
         drop, parts = np.zeros(len(prices.jobs)), [none(self._instance)]
         for market in self.markets:
@@ -181,7 +194,7 @@ class Generation:
             if left is not None:
                 pays = np.where(left[market.classes] > 0.5, pays, -np.inf)
             charge = float(prices.pools[market.pool]) * market.gang
-            found = market.below(pays, charge, 0.0, self._most if left is None else FEW)
+            found = market.below(pays, charge, room, self._most if left is None else FEW)
             np.maximum.at(drop, market.classes, -np.minimum(found.least, 0.0))
             parts.append(self._columns(market, found, _best(found, pays, LAYERS)))
         if left is None:

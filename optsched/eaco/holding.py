@@ -37,6 +37,11 @@ class Holding:
         self._columns = np.split(order[: starts[-1]] // width, starts[1:-1])
         self._count = count
 
+    def of(self, c: int) -> tuple[Indices, Indices]:
+        """Return the columns that hold jobs of a class, and how many."""
+        held, times = np.unique(self._columns[c], return_counts=True)
+        return held, times
+
     def counts(self, rule: Rounded) -> tuple[Indices, Floats]:
         """Return the columns that a rule counts, and how often."""
         weights = Counter(rule.classes)

@@ -16,10 +16,11 @@ from optsched.eaco.certificates import Writer
 from optsched.eaco.diving import dive
 from optsched.eaco.filling import filled
 from optsched.eaco.generation import SHARES, Generation
-from optsched.eaco.groups import MOST_GROUPS, job_classes
+from optsched.eaco.groups import job_classes
 from optsched.eaco.master import Prices, frame
 from optsched.eaco.placing import groups_of, placed, plan_of
 from optsched.eaco.points import Proof, lagrangian
+from optsched.eaco.repair import repaired, total
 from optsched.eaco.searchable import has_markets
 from optsched.eaco.warm import Kept, past
 
@@ -33,23 +34,29 @@ if TYPE_CHECKING:
     from optsched.solve import Search
 
 MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
-MOST_LISTED = 2_000  # jobs
+MOST_FLOORED = 100  # and do not look at the clock
+MOST_LISTED, MOST_COUNTED = 2_000, 500_000  # jobs and groups of them; beyond, none are listed
 TIGHT = 1e-9
 TRIES = 20
 TRIALS = ((0.4, 0.2), (0.1, 0.05))
 """Of rounds and a dive: how much of the gap asked for the bound may fall short of the relaxation,
 and which share of the groups that are left each step of the dive fixes."""
 KEPT, FEWEST_KEPT = 8, 2_000  # groups for the next epoch: for each class, and at least
+CLOSED = 0.9  # of the gap asked for is enough
 LOWERED = 0.9  # of the gap that is left over
 
 
 def is_large(instance: EacoInstance) -> bool:
-    """Tell whether an instance has too many jobs or groups to list them, and need not be listed."""
+    """Tell whether an instance has too many jobs or groups to list them, and need not be listed.
+
+    From a hundred jobs on, `columns` has better plans and bounds in the same time. Where the tree
+    over all groups comes to its end, as it often does below, it takes half the time.
+    """
     if not has_markets(instance):
         return False
     classes = len(job_classes(instance))
     groups = comb(classes + instance.max_jobs_per_gpu - 1, instance.max_jobs_per_gpu)
-    return len(instance.jobs) > MOST_LISTED or groups > MOST_GROUPS
+    return len(instance.jobs) > MOST_LISTED or groups > MOST_COUNTED
 
 
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -65,7 +72,10 @@ def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """
     if not has_markets(instance):
         return exact.over_all(instance, search)
-    return _Columns(instance, search).run()
+    certificate = _Columns(instance, search).run()
+    if search.stopped:
+        search.has_floor &= len(instance.jobs) <= MOST_FLOORED
+    return certificate
 
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -80,6 +90,7 @@ class _Columns:
         self.frame = frame(instance, self.classes)
         self.generation = Generation(instance, self.classes, self.frame, search.seed)
         self.first = self.generation.prices.jobs
+        self.dived: NDArray[np.float64] | None = None  # the best plan of a dive
         self.past = past(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
         self.is_warm = self.past is not None and self.past.jobs is not None
         search.has_floor &= len(instance.jobs) <= MOST_STARTED
@@ -95,6 +106,8 @@ class _Columns:
             search.certificate = self.certificate()
             if solved is not None:
                 self._dive(solved, step)
+        if not self.is_warm:  # there, to begin anew takes less time
+            self._repair()
         search.certificate = self.certificate()
         search.state = self._kept()
         return search.certificate
@@ -102,7 +115,7 @@ class _Columns:
     def _begin(self) -> None:
         """Prove a first bound and offer a first plan, in little time."""
         search, generation = self.search, self.generation
-        generation.add(generation.priced(generation.prices))  # whatever the time: the first bound
+        generation.hurry()  # whatever the time
         for market in generation.markets:
             market.stops = search.out_of_time
         if self.past is not None:
@@ -117,8 +130,19 @@ class _Columns:
     def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
         x = dive(self.generation, solved, step, self.search.seconds_left)
-        if x is not None:
-            self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
+        if x is None:
+            return
+        self._take(x)
+        if self.dived is None or total(self.generation, x) < total(self.generation, self.dived):
+            self.dived = x
+
+    def _repair(self) -> None:
+        """Offer what the best plan of a dive is repaired to."""
+        search, generation = self.search, self.generation
+        if self.dived is None or self._is_closed() or search.out_of_time():
+            return
+        goal = generation.value / (1 - CLOSED * search.gap)
+        self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_left))
 
     def _kept(self) -> Kept:
         """Return what the next epoch may begin with."""
@@ -188,9 +212,8 @@ class _Columns:
 
     def _is_closed(self) -> bool:
         best = self.search.objective
-        return best is not None and best - self.generation.value <= 0.9 * self.search.gap * abs(
-            best
-        )
+        room = CLOSED * self.search.gap * abs(best or 0.0)
+        return best is not None and best - self.generation.value <= room
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""
@@ -198,7 +221,7 @@ class _Columns:
         prices, value = self.generation.prices, self.generation.value
         most = np.inf if best is None else best
         if self._is_closed():
-            prices, value = self._lowered(0.9 * self.search.gap * most - (most - value))
+            prices, value = self._lowered(CLOSED * self.search.gap * most - (most - value))
         return Writer(self.instance, self.classes).single(Proof(prices, (), {}), value, most)
 
     def _lowered(self, room: float) -> tuple[Prices, float]:
@@ -208,6 +231,10 @@ class _Columns:
         parts: list[Any] = [share * part for part in generation.prices]
         prices = Prices(*parts)
         return prices, lagrangian(self.frame, {}, (), Proof(prices, (), {}), 0.0)
+
+    def _take(self, x: NDArray[np.float64]) -> None:
+        """Offer the plan that has each group of the program so often."""
+        self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
 
     def _offer(self, chosen: Columns, x: NDArray[np.float64]) -> None:
         times = np.rint(x).astype(int).tolist()

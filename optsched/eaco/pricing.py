@@ -175,7 +175,8 @@ class Menu:
                     margin = min([rates[self._kinds[n]] - least[n] for n in members])
                     if margin < 0:
                         continue
-                    if margin <= NEAR and not self._bears_exactly(members, on, None, None):
+                    is_near = margin <= NEAR and not self.instance.running  # else: by location
+                    if is_near and not self._bears_exactly(members, on, None, None):
                         continue
                     if busiest is None or self._is_calm(members, on, pace, busiest):
                         yield members

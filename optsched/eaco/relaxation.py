@@ -39,6 +39,8 @@ class Relaxation:
         All columns that are still possible.
     capacity
         Greatest count of each rule that is a cut.
+    first
+        Which columns the program begins with; by default those that save most.
     """
 
     def __init__(
@@ -50,12 +52,12 @@ class Relaxation:
         self._rows: dict[Rule, int] = {}
         self._counts: dict[Rule, tuple[Indices, Floats]] = {}
         self._frame_rows = self.master.rows
-        self._holding = Holding(pool, self.master.classes)
+        self._held = Holding(pool, self.master.classes)
         self._bounded: list[Rule] = []
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
         self._at = np.zeros(0, dtype=np.intp)  # and as which ones
         self._is_inside = np.zeros(len(pool.cost), dtype=bool)
-        self.add(self._first() if first is None else first)
+        self.first = first
 
     # --- rules ---------------------------------------------------------------------------------
 
@@ -83,7 +85,7 @@ class Relaxation:
             if isinstance(rule, NodesUsed):
                 found = np.zeros(0, dtype=np.intp), np.zeros(0)
             elif isinstance(rule, Rounded):
-                found = self._holding.counts(rule)
+                found = self._held.counts(rule)
             else:
                 counts = rule.counts(self.pool)
                 which = np.flatnonzero(counts)
@@ -115,6 +117,8 @@ class Relaxation:
 
     def solve(self, path: Path, seconds_left: Callable[[], float | None]) -> Point | None:
         """Solve a case; return None if there is no optimum in time."""
+        if not len(self._inside):
+            self.add(self._cheap() if self.first is None else self.first)
         tightest = self._bound_rows(path)
         while True:
             solved = self.master.solve(seconds_left())
@@ -169,7 +173,7 @@ class Relaxation:
         chosen = np.unique(np.concatenate([np.arange(min(ADDED, len(order))), *first]))
         return np.asarray(order[chosen])
 
-    def _first(self) -> Indices:
+    def _cheap(self) -> Indices:
         """Return the columns of single jobs, and those that cost least of what these cost."""
         pool, classes = self.pool, self.master.classes
         single = (pool.members < classes).sum(axis=1) == 1
@@ -275,7 +279,15 @@ class Relaxation:
         each = np.repeat((self.pool.cost / size)[:, None], self.pool.members.shape[1], axis=1)
         np.minimum.at(share, self.pool.members.ravel(), each.ravel())
         share[np.isinf(share)] = 0.0
-        none = np.zeros(0)
         prices = Prices(share[:-1], 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
-        proof, value = self.proven((), Proof(prices, (), {}))
+        return self.priced(*self.proven((), Proof(prices, (), {})))
+
+    @staticmethod
+    def priced(proof: Proof, value: float) -> Point:
+        """Return a point of which no more than its prices is known."""
+        none = np.zeros(0)
         return Point(value, proof, none.astype(np.intp), none, {}, np.inf, np.inf)
+
+    def holding(self, c: int) -> tuple[Indices, Indices]:
+        """Return the columns of the pool that hold jobs of a class, and how many."""
+        return self._held.of(c)

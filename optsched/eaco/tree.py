@@ -103,26 +103,25 @@ class Tree:
         """The columns that are still possible."""
         return self.relaxation.pool
 
-    def plant(self, clock: Clock, enough: float = np.inf) -> bool:
-        """Solve the root, with rounds of cuts; return whether it could be solved in time.
-
-        Parameters
-        ----------
-        enough
-            What is enough to prove of pairs, which then need no cuts.
-        """
+    def plant(self, clock: Clock) -> bool:
+        """Solve the root without cuts; return whether it could be solved in time."""
         point = self.relaxation.solve((), clock)
-        if point is None:
-            self.root = self.relaxation.floor()
-            self.nodes = [Node((), self.root, self.root.value)]
-            return False
+        self._rooted(self.relaxation.floor() if point is None else point)
+        return point is not None
+
+    def begin(self, point: Point) -> None:
+        """Take prices of old for the root; if they are too low, it begins with what they favour."""
+        self._rooted(point)
+        self.relaxation.first = np.argsort(self.reduced(), kind="stable")[:FIRST]
+
+    def tighten(self, clock: Clock, enough: float) -> None:
+        """Cut the root, which was solved, until it proves enough."""
+        point = self.root
+        assert point is not None
         pairs = self.pool.members.shape[1] == 2
         point = self._blossomed(point, clock, enough) if pairs else point
-        if not pairs or point.value < enough:
-            point = self._cut(point, (), clock, CUT_ROUNDS)
-        self.root = self._firm.solve(point, (), np.inf, clock)
-        self._keep(Node((), self.root, self.root.value))
-        return True
+        point = self._cut(point, (), clock, CUT_ROUNDS, enough)
+        self._rooted(self._firm.solve(point, (), np.inf, clock))
 
     def reduced(self) -> Floats:
         """Return the reduced costs of all columns at the root."""
@@ -138,12 +137,11 @@ class Tree:
         first = np.argsort(reduced[kept], kind="stable")[:FIRST]
         tree = Tree(self.frame, self.pool.take(kept), self._penalty, self._seed, first)
         positions = np.cumsum(kept) - 1
-        tree.root = replace(self.root, columns=positions[self.root.columns])
+        tree._rooted(replace(self.root, columns=positions[self.root.columns]))
         tree.limit = limit
         for rule in self.root.cuts:
             assert isinstance(rule, Rounded)
             tree.relaxation.add_cut(rule)
-        tree._keep(Node((), tree.root, tree.root.value))
         return tree
 
     def grow(
@@ -232,7 +230,7 @@ class Tree:
                 self._reopen(node)
                 return False
             if point.value < goal() and not point.is_whole:
-                point = self._cut(point, path, clock, ROUNDS_BELOW)
+                point = self._cut(point, path, clock, ROUNDS_BELOW, goal())
             point = self._firm.solve(point, path, goal(), clock)
             children.append(Node(path, self._inherited(point, node), max(point.value, node.value)))
         node.split, node.cases = split, (len(self.nodes), len(self.nodes) + 1)
@@ -255,6 +253,10 @@ class Tree:
             point.value, point.proof = old.value, proof
         return point
 
+    def _rooted(self, point: Point) -> None:
+        self.root, self.nodes, self._open = point, [], []
+        self._keep(Node((), point, point.value))
+
     def _keep(self, node: Node) -> None:
         heapq.heappush(self._open, (node.value, -len(self.nodes)))
         self.nodes.append(node)
@@ -275,11 +277,15 @@ class Tree:
             point = tighter
         return point
 
-    def _cut(self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int) -> Point:
+    def _cut(
+        self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int, enough: float
+    ) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""
         patience, last = PATIENCE, point
         settled = SETTLED if self.pool.members.shape[1] > 2 else SETTLED_PAIRS
         for _ in range(rounds):
+            if point.value >= enough:
+                break
             self.relaxation.drop_loose()
             cuts = violated_cuts(self.frame, self.pool.take(last.columns), last.x)
             if not any([self.relaxation.add_cut(rule) for rule in cuts[:CUTS_PER_ROUND]]):

@@ -26,20 +26,29 @@ def violations(instance: PalInstance, plan: PalPlan) -> list[BrokenRule]:
     """Return every rule that the plan breaks; an empty list means that it is feasible."""
     jobs = {job.id: job for job in instance.jobs}
     home = {gpu: domain.id for domain in instance.topology.domains for gpu in domain.gpus}
-    broken = [*_listing(jobs, plan), *_gpu_ids(instance, home, plan), *_sharing(plan)]
+    given = [gpu for placement in plan.jobs for gpu in placement.gpus]
+    homes, distinct = list(map(home.get, given)), set(given)
+    broken = [*_listing(jobs, plan), *_gpu_ids(instance, home, distinct, plan)]
+    if len(distinct) < len(given):
+        broken += _sharing(plan)
+    stop = 0
     for placement in plan.jobs:
         job, gpus = jobs.get(placement.id), placement.gpus
+        start, stop = stop, stop + len(gpus)
         if job is None:
             continue
-        if not len(gpus) == len(set(gpus)) == job.gpus:
+        if len(gpus) != job.gpus or len(distinct) < len(given):
             broken += _gang(instance, job, placement)
-        if job.highest_level is not None and len(set(map(home.get, gpus))) > 1:
+        if len(gpus) > 1 and job.highest_level is not None and len(set(homes[start:stop])) > 1:
             broken += _cap(instance, job, [gpu for gpu in gpus if gpu in home])
     return broken
 
 
 def _listing(jobs: dict[str, Job], plan: PalPlan) -> Iterator[BrokenRule]:
-    listed = Counter(placement.id for placement in plan.jobs)
+    names = [placement.id for placement in plan.jobs]
+    if names == list(jobs):
+        return
+    listed = Counter(names)
     for name in listed:
         if name not in jobs:
             yield BrokenRule("known-job", f"the instance has no job '{name}'")
@@ -51,12 +60,12 @@ def _listing(jobs: dict[str, Job], plan: PalPlan) -> Iterator[BrokenRule]:
 
 
 def _gpu_ids(
-    instance: PalInstance, existing: Container[str], plan: PalPlan
+    instance: PalInstance, existing: Container[str], given: set[str], plan: PalPlan
 ) -> Iterator[BrokenRule]:
     free, unavailable = set(instance.free_gpus), set(instance.unavailable)
+    if given <= free:
+        return
     for placement in plan.jobs:
-        if free.issuperset(placement.gpus):
-            continue
         for gpu in dict.fromkeys(placement.gpus):
             if gpu not in existing:
                 text = f"job '{placement.id}': the topology has no GPU '{gpu}'"
@@ -67,9 +76,6 @@ def _gpu_ids(
 
 
 def _sharing(plan: PalPlan) -> Iterator[BrokenRule]:
-    given: set[str] = set().union(*(placement.gpus for placement in plan.jobs))
-    if len(given) == sum(len(placement.gpus) for placement in plan.jobs):
-        return
     holders: dict[str, dict[str, None]] = {}
     for placement in plan.jobs:
         for gpu in placement.gpus:

@@ -9,32 +9,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.pal import heuristics
+from optsched.pal.anew import MANY_JOBS, place_parts_anew
+from optsched.pal.dear import Fees, place_dear_anew
 from optsched.pal.misfit import find_any
-from optsched.pal.neighbourhoods import Neighbourhoods, joined, only, part
 from optsched.pal.partial import near, whole_below_root
-from optsched.pal.plan import PalPlan
 from optsched.pal.prover import PENALTY as PENALTY
 from optsched.pal.prover import Prover as Prover
-from optsched.pal.warm import Left
-from optsched.solve import Search
+from optsched.pal.warm import Known, Left, Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
     from optsched.pal.rules import Point
     from optsched.pal.tree import Tree
+    from optsched.solve import Search
 
-MANY_JOBS = 24  # from so many on, parts of them are placed anew
-PATIENCE = 16  # parts in a row that bring nothing
-PART_GAP, PART_WORK = 2e-4, 0
 COARSE = 5e-4  # gaps from which on parts placed anew are likely to be enough, and quicker
 MIP_SHARE = 0.5  # of the gap that is asked for, at which HiGHS stops; rounding takes the rest
 
 
 class WholeProver(Prover):
     """A prover that also looks for plans by HiGHS' branch and bound, and by placing parts anew."""
+
+    def resume(self) -> PalCertificate | None:
+        """Do so, and place jobs anew that pay too much at the prices of the epoch before."""
+        certificate, before = super().resume(), self._before
+        if certificate is not None or before is None or self.search.gap < COARSE:
+            return certificate
+        fees = Fees(self.problem, self.labels, before)
+        place_dear_anew(
+            self.instance, self.search, fees, lambda: before.options.value >= self.goal()
+        )
+        self.search.out_of_time()  # parts may have been cut short
+        return self._proven_before()
 
     def improve(self, tree: Tree, points: list[Point]) -> None:
         """Look for better plans near some points of the first root; nothing for few jobs."""
@@ -57,45 +64,12 @@ class WholeProver(Prover):
 
     def improve_parts(self, tree: Tree) -> None:
         """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
+        cases, root = tree.cases, tree.nodes[0]
+        known = Known(cases.rules, root.prices)
+        proof = Proof(known, cases.options(root.path, root.prices))
+        fees = Fees(self.problem, cases.labels, proof)
+        place_dear_anew(self.instance, self.search, fees, lambda: tree.bound >= self.goal())
         place_parts_anew(self.instance, self.search, lambda: tree.bound >= self.goal())
-
-
-def place_parts_anew(
-    instance: PalInstance,
-    search: Search,
-    is_done: Callable[[], bool],
-    patience: int = PATIENCE,
-    around: Sequence[str] = (),
-) -> None:
-    """Place some jobs at a time anew, until it is done, or no longer pays, or time runs out.
-
-    Nothing for few jobs.
-
-    Parameters
-    ----------
-    patience
-        Parts in a row that bring nothing.
-    around
-        Ids of jobs whose neighbours come first.
-    """
-    if len(instance.jobs) < MANY_JOBS:
-        return
-    drawn = Neighbourhoods(instance, search.seed)
-    failures, centres = 0, iter(around)
-    while failures < patience and not is_done():
-        plan, seconds = search.plan, search.seconds_left()
-        if seconds == 0:
-            return
-        assert isinstance(plan, PalPlan)
-        jobs = drawn.draw(plan, next(centres, None))
-        smaller = part(instance, plan, jobs)
-        inner = Search(smaller, seconds, PART_GAP, search.seed)
-        inner.offer(only(plan, jobs))
-        before = inner.objective
-        Prover(smaller, inner).prove(PART_WORK)
-        failures = 0 if inner.objective != before else failures + 1
-        assert isinstance(inner.plan, PalPlan)
-        search.offer(joined(plan, inner.plan))
 
 
 def exact(instance: PalInstance, search: Search) -> PalCertificate | None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.pal.exact import PENALTY, Prover, exact, place_parts_anew, start
+from optsched.pal.anew import place_parts_anew
+from optsched.pal.exact import PENALTY, Prover, exact, start
 from optsched.pal.hurry import hurried
 from optsched.pal.kinds_bound import MergedRelaxation
 from optsched.pal.kinds_master import Master

@@ -4,8 +4,8 @@ The cluster is divided into pods of about a thousand GPUs that stand together. F
 pod solves the relaxation for its *share* of every type of jobs, fractions of jobs and all; pods
 that are alike then agree on prices, and the Lagrangian value of all prices together is a bound for
 the whole cluster (any prices are). For the plan each type's jobs are dealt out evenly, and each pod
-places its own by the exact method's relaxation, rounding and dives. Last, some jobs at a time are
-placed anew wherever they are.
+places its own by the exact method's relaxation, rounding and dives. Last, jobs that pay far more
+than the prices ask for are placed anew, and then some jobs at a time, wherever they are.
 
 The pods are those of POP (Narayanan et al., SOSP'21), which has no bound; with whole jobs instead
 of shares pods disagree on prices, and the bound is ten times as far away.
@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.pal.anew import place_parts_anew
 from optsched.pal.arrays import arrays
+from optsched.pal.dear import Fees, place_dear_anew
 from optsched.pal.division import Pod, divided
-from optsched.pal.exact import PENALTY, exact, place_parts_anew
+from optsched.pal.exact import PENALTY, exact
 from optsched.pal.hurry import KINDS_S, PODS_S, hurried, is_hurried
 from optsched.pal.kinds import by_kinds, few_kinds
 from optsched.pal.lagrange import Lagrangian
 from optsched.pal.plan import PalCertificate, PalPlan
 from optsched.pal.pod_tasks import Placing, Pricing, results
 from optsched.pal.relaxation import labels
-from optsched.pal.warm import Left, best_known, carried, of_gpus
+from optsched.pal.warm import Left, Proof, best_known, carried, of_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +100,7 @@ def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertif
         return exact(instance, search)
     bound = resumed or whole.bound(_prices(whole, division, priced, search))
     search.certificate = whole.certificate(bound, search)
+    place_dear_anew(instance, search, whole.fees(bound), lambda: _is_closed(bound.value, search))
     place_parts_anew(instance, search, lambda: _is_closed(bound.value, search))
     return whole.certificate(bound, search)
 
@@ -117,6 +120,9 @@ def _resumed(whole: Whole, start: Result, division: Sequence[Pod], search: Searc
         return None
     bound = whole.bound_before(start, search)
     search.certificate = whole.certificate(bound, search)
+    if _is_closed(bound.value, search):
+        return bound
+    place_dear_anew(instance, search, whole.fees(bound), lambda: _is_closed(bound.value, search))
     if _is_closed(bound.value, search):
         return bound
     packing.reinsert()
@@ -171,6 +177,11 @@ class Whole:
         if best is None or best.options.value <= none.value:
             return none
         return Bound(best.known, best.options.value)
+
+    def fees(self, bound: Bound) -> Fees:
+        """Return what jobs pay at the prices of a bound."""
+        options = bound.known.options(self.problem, self.labels, self._lagrangian)
+        return Fees(self.problem, self.labels, Proof(bound.known, options))
 
     def _bound(self, known: Known) -> Bound:
         return Bound(known, known.options(self.problem, self.labels, self._lagrangian).value)

@@ -109,7 +109,7 @@ class Prover:
             return
         lagrangian = Lagrangian(self.problem, self.labels, self.reward)
         kept = ~lagrangian.too_dear(self._before.options, self.goal())
-        if kept.mean() <= 1 - WORTH_EXCLUDING:
+        if kept.size and kept.mean() <= 1 - WORTH_EXCLUDING:
             self._inherited, self.limit = 1, self.goal()
             self.labels = self.labels.only(kept)
             self.exclusions.append(Exclusion(*self._before.known))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.boa.arrays import curve
+from optsched.boa.curves import curve
 from optsched.rollout.speeds import phase_marks, width_speed
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from optsched.solve import Infeasible, Search
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from optsched.eaco.carried import Carried
     from optsched.eaco.grouping import Grouping
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.policies.eaco_frame import Present
@@ -112,7 +113,8 @@ class Exact(Sharing):
 
     Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy",
     "best-delta-energy" and "longest-first" is where the search begins, and what is taken if it
-    finds nothing better.
+    finds nothing better. Prices and cuts of the call before come first: where they prove that plan,
+    no program is solved.
 
     Parameters
     ----------
@@ -148,6 +150,7 @@ class Exact(Sharing):
         if objective == "eaco":
             self._objective["energy_weight"] = energy_weight
         self.gap, self.programs, self.time_limit_s = gap, programs, time_limit_s
+        self._left: Carried | None = None
 
     def objective(self, view: View) -> dict[str, object]:
         """Return the fields of the instance that say what is minimised."""
@@ -169,6 +172,7 @@ class Exact(Sharing):
         search = PatientSearch(
             present, self.programs, time_limit_s=self.time_limit_s, gap=self.gap, seed=self.seed
         )
+        search.past = self._left
         for rule in FLOOR:
             plan = RULES[rule](Estimates(present.instance), self.seed).plan()
             if plan is not None:
@@ -178,6 +182,7 @@ class Exact(Sharing):
             certificate = exact(present.instance, search)
         except Infeasible:  # a gang that is kept has no room elsewhere; the floor is always there
             certificate = None
+        self._left = search.state
         assert isinstance(search.plan, EacoPlan)
         assert search.objective is not None
         assert floor is not None
@@ -188,6 +193,7 @@ class Exact(Sharing):
             bound=float("-inf") if bound is None else bound,
             seconds=time.perf_counter() - search.started,
             fallback=bool(search.stopped) and search.objective >= floor,
+            is_warm=search.programs == self.programs,
         )
         return search.plan, [record]
 
