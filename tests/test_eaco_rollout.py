@@ -166,6 +166,29 @@ def test_the_same_seed_gives_the_same_rollout(stream):
         assert (first.jobs.end_us == second.jobs.end_us).all()
 
 
+def test_prices_of_the_last_call_prove_many_plans(records):
+    """With or without them the plans are proven as well; with them, many without any program."""
+    world = records["eaco", 30].record.scenario
+    policy = make("eaco", world)
+    plan = policy.plan
+
+    def afresh(present):
+        policy._left = None
+        return plan(present)
+
+    warm = rollout(world, "eaco").record
+    policy.plan = afresh
+    cold = Engine(world, warm.trace, policy, seed=0).run()
+    proven = {}
+    for record in (warm, cold):
+        solves = [solve for epoch in record.epochs for solve in epoch.solves]
+        assert all(solve.objective - solve.bound + 1e-9 >= 0 for solve in solves)
+        proven[record is warm] = [solve.gap <= 1e-2 for solve in solves]
+        share = sum(solve.is_warm for solve in solves) / len(solves)
+        assert share == 0 if record is cold else share > 0.25
+    assert np.mean(proven[True]) >= np.mean(proven[False]) - 0.1
+
+
 @pytest.mark.parametrize("policy", ["eaco:programs=5", "gandiva", "fifo-packed"])
 def test_a_rollout_goes_on_from_a_pickle(policy):
     world, trace = gangs(), gang_trace(16)

@@ -60,6 +60,7 @@ ROOM_LAYERS = [
         "check",
         "proof",
         "pricing",
+        "costs",
         "uniform",
         "hopes",
         "sieve",
@@ -270,7 +271,7 @@ def test_judge_and_greedy_need_no_solver(module):
 
 def test_judge_needs_no_numbers_but_integers_and_fractions():
     names = ("check", "proof", "pricing", "places", "energy", "totals", "figures", "interference")
-    names += ("chains", "counterexample", "pricelist", "enclosures")
+    names += ("chains", "counterexample", "pricelist", "enclosures", "costs")
     parts = [SOURCE.glob(f"*/{name}.py") for name in names]
     for path in [SOURCE / "check.py", *chain.from_iterable(parts)]:
         used = {name.split(".")[0] for name in imported(path)}

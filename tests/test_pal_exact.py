@@ -14,11 +14,11 @@ from optsched.check import Violation, relative_gap
 from optsched.pal import PalCertificate, check, packing
 from optsched.pal.arrays import arrays
 from optsched.pal.cases import Cases
+from optsched.pal.costs import SCALE
 from optsched.pal.lagrange import Lagrangian
 from optsched.pal.misfit import find_any
 from optsched.pal.neighbourhoods import Neighbourhoods, joined, only, part
 from optsched.pal.plan import Leaf
-from optsched.pal.pricing import SCALE
 from optsched.pal.proof import leaf_values, prove
 from optsched.pal.relaxation import labels
 from optsched.pal.rounding import rounded

@@ -12,6 +12,7 @@ import optsched
 from optsched.linear import LinearProgram
 from optsched.pal import PalInstance, kinds, pods
 from optsched.pal.arrays import arrays
+from optsched.pal.costs import SCALE
 from optsched.pal.kinds_bound import MergedRelaxation, _Builder
 from optsched.pal.kinds_master import Master
 from optsched.pal.kinds_nodes import merged
@@ -19,7 +20,6 @@ from optsched.pal.kinds_packing import Packer, gang_cost
 from optsched.pal.kinds_plan import Places
 from optsched.pal.kinds_state import State, staying
 from optsched.pal.plan import Leaf, PalCertificate
-from optsched.pal.pricing import SCALE
 from optsched.pal.proof import leaf_values
 from optsched.pal.relaxation import labels, relaxation
 from optsched.result import read_result

@@ -13,8 +13,8 @@ import optsched
 from optsched import problems, tables
 from optsched.pal import PalPlan, Placement, check
 from optsched.pal.plot import COLOURS, HATCHES, NAMED, plot
-from optsched.pal.problem import (
-    PROBLEM,
+from optsched.pal.problem import PROBLEM
+from optsched.pal.tables import (
     SHOWN,
     decisions,
     frame,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import optsched
 from optsched.pal import PalCertificate, PalInstance
 from optsched.pal.check import performance
+from optsched.pal.costs import SCALE
 from optsched.pal.plan import Cut, Keeps, Leaf, Split, Within
-from optsched.pal.pricing import SCALE
 from optsched.pal.proof import leaf_values, prove
 from pal_strategies import pal_instances, small_instance
 from strategies import law

@@ -13,7 +13,8 @@ import optsched
 from optsched.cluster.kmeans import LARGE, silhouette
 from optsched.pal import check, hurry, pricelist, ranking, variability
 from optsched.pal.cluster_state import ClusterState, FreeGpus
-from optsched.pal.pricing import Menu, MisfitCosts, ObjectiveCosts, scaled
+from optsched.pal.costs import MisfitCosts, ObjectiveCosts, scaled
+from optsched.pal.pricing import Menu
 from optsched.pal.proof import prove
 from optsched.pal.rounds import class_order, place, plan
 from pal_oracles import bitmask_optimum

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.cluster.plot import plot_topology
 from optsched.pal import check
-from optsched.pal.problem import objective_name, objective_unit
+from optsched.pal.tables import objective_name, objective_unit
 from optsched.result import figure
 
 if TYPE_CHECKING:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from heapq import heapreplace
 from typing import TYPE_CHECKING
 
+from optsched.pal.costs import NEVER
 from optsched.pal.places import Cluster
-from optsched.pal.pricing import NEVER, JobType, jobs_by_type, paid_by, stay_of
+from optsched.pal.pricing import JobType, jobs_by_type, paid_by, stay_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from optsched.pal.costs import MisfitCosts, ObjectiveCosts
     from optsched.pal.instance import Job, PalInstance
-    from optsched.pal.pricing import MisfitCosts, ObjectiveCosts
 
     Costs = ObjectiveCosts | MisfitCosts
     Offers = list[tuple[float, int]]  # (slowdown, price): of these, what is slower is cheaper

@@ -17,8 +17,9 @@ from optsched.casetree import tree_faults
 from optsched.check import BrokenRule
 from optsched.faults import shown
 from optsched.pal import pricelist
+from optsched.pal.costs import SCALE, MisfitCosts, ObjectiveCosts, scaled
 from optsched.pal.plan import Leaf, Split, Within
-from optsched.pal.pricing import SCALE, Counted, Menu, MisfitCosts, ObjectiveCosts, scaled
+from optsched.pal.pricing import Counted, Menu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
