@@ -157,7 +157,7 @@ def test_exact_takes_columns_where_groups_are_too_many(monkeypatch):
     jobs = [{"type": t, "work_s": 600.0 * (n + 1)} for n, t in enumerate("abcd")]
     instance = small_instance(jobs)
     listed = optsched.solve(instance)
-    monkeypatch.setattr(large, "MOST_COUNTED", 1)
+    monkeypatch.setattr(large, "MOST_GROUPS", 1)
     monkeypatch.setattr(groups, "MOST_GROUPS", 1)
     result = optsched.solve(instance)
     optsched.verify(instance, result)

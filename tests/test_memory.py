@@ -86,7 +86,7 @@ def test_estimates_go_the_ways_that_methods_go():
     assert pal_memory.MOST_IN_NODE == kinds_packing.MOST_GPUS
     assert eaco_memory.MOST_JOBS == large.MOST_LISTED
     assert eaco_memory.MOST_GROUPS == groups.MOST_GROUPS
-    assert eaco_memory.MOST_PAIRED == large.MOST_COUNTED
+    assert eaco_memory.MOST_CLASSES == large.MOST_CLASSES
     nodes = pal_memory.LARGE // 8
     for distinct, method in ((True, "pods"), (False, "kinds")):
         instance = cluster(nodes + 1, distinct)

@@ -16,7 +16,7 @@ from optsched.eaco.certificates import Writer
 from optsched.eaco.diving import dive
 from optsched.eaco.filling import filled
 from optsched.eaco.generation import SHARES, Generation
-from optsched.eaco.groups import job_classes
+from optsched.eaco.groups import MOST_GROUPS, job_classes
 from optsched.eaco.master import Prices, frame
 from optsched.eaco.placing import groups_of, placed, plan_of
 from optsched.eaco.points import Proof, lagrangian
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
 MOST_FLOORED = 100  # and do not look at the clock
-MOST_LISTED, MOST_COUNTED = 2_000, 500_000  # jobs and groups of them; beyond, none are listed
+MOST_LISTED = 2_000  # jobs
+MOST_CLASSES = 75  # of which more than two share
 TIGHT = 1e-9
 TRIES = 20
 TRIALS = ((0.4, 0.2), (0.1, 0.05))
@@ -49,14 +50,15 @@ LOWERED = 0.9  # of the gap that is left over
 def is_large(instance: EacoInstance) -> bool:
     """Tell whether an instance has too many jobs or groups to list them, and need not be listed.
 
-    From a hundred jobs on, `columns` has better plans and bounds in the same time. Where the tree
-    over all groups comes to its end, as it often does below, it takes half the time.
+    From about eighty jobs on, more than two of which share, `columns` has better plans and bounds
+    in the same time. Where the tree over all groups comes to its end, as below, it takes less.
     """
     if not has_markets(instance):
         return False
-    classes = len(job_classes(instance))
-    groups = comb(classes + instance.max_jobs_per_gpu - 1, instance.max_jobs_per_gpu)
-    return len(instance.jobs) > MOST_LISTED or groups > MOST_COUNTED
+    classes, most = len(job_classes(instance)), instance.max_jobs_per_gpu
+    is_wide = most > 2 and classes > MOST_CLASSES
+    groups = comb(classes + most - 1, most)
+    return is_wide or len(instance.jobs) > MOST_LISTED or groups > MOST_GROUPS
 
 
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:

@@ -24,8 +24,8 @@ LISTED = 165  # of a group and each job that it may have: in arrays, while they 
 FORMULATED = 2_500  # of a group: in fractions, in Pyomo and in HiGHS
 PRICED = 400  # of a pair of classes, by "columns"
 MOST_PRICED = 4096 * MIB  # its searches drop what is too much
-MOST_JOBS, MOST_PAIRED = 2_000, 500_000  # beyond, "exact" goes by columns; see `large`
-MOST_GROUPS = 5_000_000  # more are refused while they are listed
+MOST_JOBS, MOST_CLASSES = 2_000, 75  # beyond, "exact" goes by columns; see `large`
+MOST_GROUPS = 5_000_000  # beyond, too; more are refused while they are listed
 FEW = 50_000  # groups that need not be looked at
 DRAWN = 100
 
@@ -50,8 +50,9 @@ def _has_markets(instance: EacoInstance) -> bool:
 
 
 def _is_large(instance: EacoInstance) -> bool:
-    pairs = _combinations(classes(instance.jobs), instance.max_jobs_per_gpu)
-    return len(instance.jobs) > MOST_JOBS or pairs > MOST_PAIRED
+    apart, most = classes(instance.jobs), instance.max_jobs_per_gpu
+    is_wide = most > 2 and apart > MOST_CLASSES
+    return is_wide or len(instance.jobs) > MOST_JOBS or _combinations(apart, most) > MOST_GROUPS
 
 
 def classes(jobs: Sequence[Job]) -> int:
