@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
 
-DISSOLVED = 20  # groups
+DISSOLVED = 10  # groups
 ALIKE = (DISSOLVED, DISSOLVED // 2, 0)  # of them with jobs of like lengths, in turn
-TRIES, PATIENCE = 40, 9  # at most, and without any gain
+TRIES, PATIENCE = 100, 15  # at most, and without any gain
 FULL, SMALLER = 800, 200  # groups that are chosen from, of the greatest size and of each other
 NODES = 20  # of branch and bound
 TINY = 1e-5  # relative gap of a try
