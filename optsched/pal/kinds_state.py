@@ -43,8 +43,7 @@ class State(NamedTuple):
     @classmethod
     def of(cls, search: Search) -> State:
         """Return what the epoch before left."""
-        state = None if search.start is None else search.start.state
-        return state if isinstance(state, cls) else cls({}, None)
+        return search.past if isinstance(search.past, cls) else cls({}, None)
 
     @classmethod
     def left(cls, nodes: Nodes, patterns: Sequence[Pattern], relaxation: MergedRelaxation) -> State:
