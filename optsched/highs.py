@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PATIENCE_S = 0.5  # from Ctrl-C until a run of HiGHS is left behind
+ASKED_S = 0.05  # from one time that it is asked to stop to the next
 
 Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
 
@@ -200,9 +201,15 @@ def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> Highs
         try:
             return running.result()
         except KeyboardInterrupt:
-            highs.cancelSolve()
+            return _stopped(highs, running)
+
+
+def _stopped(highs: highspy.Highs, running: Future[HighsStatus]) -> HighsStatus | None:
+    """Ask HiGHS to stop until it does: what it is asked before it begins it forgets."""
+    for _ in range(round(PATIENCE_S / ASKED_S)):
+        highs.cancelSolve()
         with suppress(TimeoutError):
-            return running.result(PATIENCE_S)
+            return running.result(ASKED_S)
     return None
 
 

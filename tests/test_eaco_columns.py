@@ -55,7 +55,7 @@ def solved(instance, **options):
     return result
 
 
-@law(2000)
+@law(500)
 @given(searchable(6, feasible=False))
 def test_a_wide_gap_is_kept_and_proven(instance):
     result = solved(instance, gap=0.05)

@@ -268,15 +268,20 @@ instance = BoaInstance.from_document(
 least = optsched.solve(instance).certificate.least
 instance = instance.changed({"budget_gpus": 1.03 * least})
 
-pressed = []
+pressed, over = [], threading.Event()
 
 def press():
-    pressed.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
+    while not over.is_set():  # again, if Python lost it in a place that ignores exceptions
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+        over.wait(2)
 
 def run(solver, *rest, run=highs._run, **options):
     threading.Timer(0.2, press).start()
-    return run(solver, *rest, **options)
+    try:
+        return run(solver, *rest, **options)
+    finally:
+        over.set()
 
 highs._run = run
 result = optsched.solve(instance, method="milp", gap=0.0)

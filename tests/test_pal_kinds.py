@@ -68,7 +68,7 @@ def bound_of(instance, penalty=1e4):
 # --- laws ---------------------------------------------------------------------------------------
 
 
-@law(1000)
+@law(500)
 @given(equal_nodes())
 def test_merging_nodes_loses_nothing(instance):
     """The relaxation is the same with each node for itself, and at least F7 of the whole."""
@@ -89,7 +89,7 @@ def test_merging_nodes_loses_nothing(instance):
     assert bound.value >= objective * (1 - 1e-7)
 
 
-@law(2000)
+@law(500)
 @given(equal_nodes())
 def test_prices_prove_the_bound_exactly(instance):
     relaxed, _, bound = bound_of(instance)
@@ -102,7 +102,7 @@ def test_prices_prove_the_bound_exactly(instance):
     assert bound.value == pytest.approx(again, rel=1e-9, abs=rounding)
 
 
-@law(2000)
+@law(500)
 @given(pal_instances(max_gpus=6), st.data())
 def test_fillings_of_nodes_are_the_best(instance, data):
     nodes = merged(instance)

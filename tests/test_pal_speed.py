@@ -156,7 +156,7 @@ PRICES = st.one_of(st.sampled_from([0.0, 0.0, 0.1, 0.5, 1.0]), st.floats(0, 1e3)
 
 
 @pytest.mark.parametrize("costs", [ObjectiveCosts, lambda instance: MisfitCosts()])
-@law(2000)
+@law(500)
 @given(instance=pal_instances(feasible=False), data=st.data())
 def test_prices_alone_prove_what_they_prove_label_by_label(costs, instance, data):
     prices = [scaled(data.draw(PRICES)) for _ in instance.free_gpus]
@@ -176,7 +176,7 @@ def test_equal_domains_are_priced_once_and_for_all(seed):
 # --- short time limits --------------------------------------------------------------------------
 
 
-@law(2000)
+@law(500)
 @given(instance=pal_instances())
 def test_a_plan_type_by_type_breaks_no_rule(instance):
     made = hurry.type_by_type(instance)
@@ -210,7 +210,7 @@ def test_running_jobs_stay_unless_others_find_no_place():
     assert hurry.type_by_type(instance).jobs[0].gpus == ("b/0", "b/1")
 
 
-@law(2000)
+@law(1000)
 @given(instance=pal_instances())
 def test_the_bound_without_prices_is_true_proven_and_tight_for_one_job(instance):
     certificate = hurry.unpriced(instance)

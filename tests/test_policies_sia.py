@@ -95,7 +95,7 @@ def test_between_epochs_nothing_changes():
     assert (decision.place, decision.solves) == ({}, ())
 
 
-@law(2000)
+@law(500)
 @given(st.data())
 def test_every_round_is_the_best_of_its_kind(data):
     """As least sums over all numbers of GPUs have it, with memory that went through a pickle."""
