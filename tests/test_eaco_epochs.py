@@ -95,7 +95,7 @@ def test_exact_finds_the_optimum_after_any_epoch(both, gap, data):
     hold(instance, "exact", gap, data.draw(left_by(optsched.solve(first, method))))
 
 
-@law(2000)
+@law(1000)  # two instances each
 @given(epochs(searchable(6, feasible=False)), GAPS, st.data())
 def test_columns_find_the_optimum_epoch_after_epoch(both, gap, data):
     start = None
