@@ -23,7 +23,7 @@ def speedup_ratios(speedup: Speedup, gpus: float) -> tuple[Ratio, Ratio]:
     if isinstance(speedup, Table):
         measured = speedup.measured
         if gpus in measured:
-            ratio = measured[gpus].as_integer_ratio()  # type: ignore[index]
+            ratio = measured[int(gpus)].as_integer_ratio()
             return ratio, ratio
     elif isinstance(speedup, Amdahl):
         part, whole = speedup.parallel_fraction.as_integer_ratio()

@@ -27,8 +27,22 @@ class Path(NamedTuple):
     use: float
 
 
+class _Rescaled:
+    """What chains and stacks of them have."""
+
+    value: Floats
+    use: Floats
+    rescale_value: Floats
+    rescale_use: Floats
+
+    def priced(self, price: float) -> tuple[Floats, Floats]:
+        """Return value + price * use of the nodes and of the rescalings."""
+        rescaling = priced(self.rescale_value, self.rescale_use, price)
+        return priced(self.value, self.use, price), rescaling
+
+
 @dataclass(frozen=True)
-class Chain:
+class Chain(_Rescaled):
     """A class with several phases and rescaling between them.
 
     Attributes
@@ -50,11 +64,6 @@ class Chain:
     rescale_value: Floats
     rescale_use: Floats
 
-    def priced(self, price: float) -> tuple[Floats, Floats]:
-        """Return value + price * use of the nodes and of the rescalings."""
-        rescaling = priced(self.rescale_value, self.rescale_use, price)
-        return priced(self.value, self.use, price), rescaling
-
     def path(self, columns: NDArray[np.intp]) -> Path:
         """Add up a way through the chain."""
         phases = np.arange(len(columns))
@@ -65,7 +74,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Stack:
+class Stack(_Rescaled):
     """Chains with the same widths in each phase, one above the other.
 
     Attributes
@@ -90,11 +99,6 @@ class Stack:
         arrays = self.value, self.use, self.rescale_value, self.rescale_use
         rows = zip(self.owners, *arrays, strict=True)
         return [Chain(owner, self.gpus, *of_chain) for owner, *of_chain in rows]
-
-    def priced(self, price: float) -> tuple[Floats, Floats]:
-        """Return value + price * use of the nodes and of the rescalings."""
-        rescaling = priced(self.rescale_value, self.rescale_use, price)
-        return priced(self.value, self.use, price), rescaling
 
     def paths(self, columns: NDArray[np.intp]) -> list[Path]:
         """Add up a way through each chain; `columns` has the shape (chains, phases)."""

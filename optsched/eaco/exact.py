@@ -160,8 +160,6 @@ class Proving:
             return False
         if not self._is_proven():
             self.tree.tighten(clock, self.goal())
-        if not self._is_proven():
-            self._look_among_few()
         return True
 
     def _resumed(self) -> bool:
@@ -197,10 +195,12 @@ class Proving:
         self._visit(self.tree.nodes[0])
         if search.plan is None:
             self._find_any()
-        if most_nodes == 1 or self.tree.bound >= self.goal():
+        if most_nodes == 1 or self._is_proven():
             return
+        self._look_among_few()
         try:
-            self._deepen(most_nodes)
+            if not self._is_proven():
+                self._deepen(most_nodes)
         finally:
             search.certificate = self.certificate()
         if self.proven.bound < self.goal():
