@@ -5,18 +5,27 @@ It imports no solver and no formulation; each problem's rules are in its own `ch
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.faults import shown
 from optsched.problems import problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from optsched.instance import Document, Instance
+    from optsched.problems import Problem
     from optsched.result import Result
 
 
 ROUNDING = 1e-9
+LIMIT = 10_000_000  # terms up to which a certificate is verified without being asked
+NOT_EVALUATED = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What a hostile certificate may make an evaluation end in: it then proves nothing."""
 
 
 class BrokenRule(NamedTuple):
@@ -54,16 +63,59 @@ def check(instance: Instance, plan: Document) -> None:
 def verify(instance: Instance, result: Result) -> None:
     """Prove the bound of a result from its certificate, in rational arithmetic, without a solver.
 
-    The plan is checked too, and the objective recomputed from it.
+    The plan is checked too, the objective recomputed from it, and every other figure that a reader
+    is shown recomputed or refused. It always ends in a verdict.
 
     Raises
     ------
     Violation
         With every part of the result that is not so.
     """
-    broken = list(_contradictions(instance, result))
+    broken = refusals(instance, result)
     if broken:
         raise Violation("parts of the proof", broken)
+    result.confirmed()
+
+
+def refusals(instance: Instance, result: Result) -> list[BrokenRule]:
+    """Return every part of a result that is not so; none means that its bound is proven."""
+    try:
+        return _contradictions(instance, result)
+    except NOT_EVALUATED as error:
+        return [_not_evaluated("result", error)]
+
+
+def confirmed(instance: Instance, certificate: Document) -> bool | None:
+    """Tell whether the verifier proves what a certificate states.
+
+    Returns
+    -------
+    bool or None
+        None if that was not tried: it takes more than `LIMIT` terms.
+    """
+    if proof_terms(instance, certificate) > LIMIT:
+        return None
+    return not proof_faults(instance, certificate)
+
+
+def proof_terms(instance: Instance, certificate: Document) -> int:
+    """Return how much the verifier has to enumerate, counted beforehand."""
+    try:
+        return problem(instance.problem).proof_terms(instance, certificate)
+    except NOT_EVALUATED:  # the verifier will say why
+        return 0
+
+
+def proof_faults(instance: Instance, certificate: Document) -> list[BrokenRule]:
+    """Return every reason why a certificate does not prove what it states."""
+    try:
+        return problem(instance.problem).prove(instance, certificate)
+    except NOT_EVALUATED as error:
+        return [_not_evaluated("certificate", error)]
+
+
+def _not_evaluated(rule: str, error: BaseException) -> BrokenRule:
+    return BrokenRule(rule, f"cannot be evaluated: {type(error).__name__}: {str(error)[:200]}")
 
 
 def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
@@ -71,7 +123,7 @@ def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
     if result.problem != instance.problem:
         text = f"the result is of problem '{result.problem}', the instance of '{instance.problem}'"
         return [BrokenRule("problem", text)]
-    broken = list(_status(result))
+    broken = [*_subject(instance, result), *_status(result), *_origin(room, result)]
     if result.plan is not None:
         against_rules = room.violations(instance, result.plan)
         broken += against_rules
@@ -81,11 +133,44 @@ def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
     certificate = result.certificate
     if certificate is None:
         return [*broken, BrokenRule("certificate", "the result has none")]
+    if not isinstance(certificate, room.certificate):
+        return [*broken, BrokenRule("certificate", f"is none of '{room.name}'")]
     stated = getattr(certificate, "bound", None)
     if stated != result.bound:
         text = f"the result states the bound {result.bound!r}, its certificate {stated!r}"
         broken.append(BrokenRule("bound", text))
     return broken + room.prove(instance, certificate)
+
+
+def _subject(instance: Instance, result: Result) -> Iterator[BrokenRule]:
+    """Compare what the result says of its instance with the instance."""
+    if not result.instance_sha256:
+        text = "a result of version 1 does not say which data it is of: solve again"
+        yield BrokenRule("instance", text)
+    elif result.instance_sha256 != instance.sha256:
+        text = f"the result is of other data than '{instance.name}' as it stands: digests differ"
+        yield BrokenRule("instance", text)
+    elif result.changes and instance.changed(result.changes).sha256 != instance.sha256:
+        yield BrokenRule("changes", f"{instance.name} is not as these changes leave it")
+    if result.instance != instance.name:
+        text = f"the result is of '{result.instance}', this is '{instance.name}'"
+        yield BrokenRule("instance", text)
+    unit = problem(instance.problem).objective_unit(instance)
+    if result.objective_unit != unit:
+        yield BrokenRule("unit", f"stated {result.objective_unit!r}, but it is {unit!r}")
+
+
+def _origin(room: Problem, result: Result) -> Iterator[BrokenRule]:
+    """Compare what the result says of the solve with what can be."""
+    if result.method not in {method.name for method in room.methods}:
+        text = f"there is no {room.name} method {shown(result.method)}"
+        yield BrokenRule("method", text)
+    if not 0 <= result.gap_limit < 1:
+        text = f"{result.gap_limit!r} was asked for; it must be in [0, 1)"
+        yield BrokenRule("gap-limit", text)
+    if not 0 <= result.verification_s <= result.seconds < inf:
+        text = f"{result.seconds!r}, of which {result.verification_s!r} for verification"
+        yield BrokenRule("seconds", text)
 
 
 def _status(result: Result) -> Iterator[BrokenRule]:
@@ -95,8 +180,8 @@ def _status(result: Result) -> Iterator[BrokenRule]:
         yield BrokenRule("status", text + ("no plan" if result.plan is None else "a plan"))
     if result.status == "infeasible" and result.bound is not None:
         yield BrokenRule("status", text + "a bound on plans")
-    if result.status == "infeasible" and result.objective is not None:
-        yield BrokenRule("status", text + "an objective")
+    if result.plan is None and (result.objective, result.gap) != (None, None):
+        yield BrokenRule("status", text + "an objective or a gap without a plan")
     if result.status == "optimal" and not closed(result.gap, result.gap_limit):
         yield BrokenRule("status", text + f"a gap of {result.gap}, {result.gap_limit} is allowed")
 
@@ -106,7 +191,7 @@ def _figures(objective: float, result: Result, scale: float) -> list[BrokenRule]
     if objective != result.objective:
         text = f"stated {result.objective!r}, but the plan gives {objective!r}"
         broken.append(BrokenRule("objective", text))
-    if result.bound is not None and result.bound > objective:
+    if result.bound is not None and not result.bound <= objective:
         text = f"{result.bound!r} exceeds the objective {objective!r} of the plan"
         broken.append(BrokenRule("bound", text))
     expected = relative_gap(objective, result.bound, scale)

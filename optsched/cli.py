@@ -6,6 +6,7 @@ limits, 130 interrupted.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -158,39 +159,41 @@ def solve(
 def check(source: Source, result_file: ResultFile, changes: Changes = None) -> None:
     """Check the plan of a result against every rule.
 
+    Changes of fields that the result was solved with need not be named again.
+
     Example: optsched check boa/cbd-85 result.json
     """
     from optsched.check import check as check_plan
 
-    instance = read_instance(source, changes)
-    result = _result(result_file, instance)
+    instance, result = _solved(source, changes, result_file)
     if result.plan is None:
         terminal.fail(f"{result_file}: no plan to check, it is {result.status}", terminal.FAILED)
     with terminal.judging():
         check_plan(instance, result.plan)
-    typer.echo(f"feasible: the plan keeps every rule of {instance.name}")
+    typer.echo(f"feasible: the plan keeps every rule of {_named(instance)}")
 
 
 @app.command()
 def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> None:
     """Prove the bound of a result, without a solver.
 
+    Changes of fields that the result was solved with need not be named again.
+
     Example: optsched verify boa/cbd-85 result.json
     """
     from optsched import tables
     from optsched.check import verify as prove
 
-    instance = read_instance(source, changes)
-    result = _result(result_file, instance)
+    instance, result = _solved(source, changes, result_file)
     with terminal.judging():
         prove(instance, result)
     if result.bound is None:
-        typer.echo(f"proven: no plan keeps within the limit of {instance.name}")
+        typer.echo(f"proven: no plan keeps every rule of {_named(instance)}")
         return
-    unit = result.objective_unit
-    typer.echo(
-        f"proven: no plan has a {tables.objective_name(instance)} below {result.bound:,} {unit}"
-    )
+    unit, name = result.objective_unit, tables.objective_name(instance)
+    article = "an" if name[0] in "aeiou" else "a"
+    where = f" for {_named(instance)}" if instance.changes else ""
+    typer.echo(f"proven: no plan has {article} {name} below {result.bound:,} {unit}{where}")
     if result.objective is not None:
         objective = f"{result.objective:,} {unit}, recomputed from the plan"
         terminal.show(tables.rows({"objective": objective, "gap": result.summary()["gap"]}))
@@ -201,8 +204,22 @@ for module in (cli_instances, cli_rollout, cli_frontier, cli_report):
         app.command()(command)
 
 
-def _result(source: str, instance: Instance) -> Result:
-    return _of_same_problem(source, instance).of(instance)
+def _solved(source: str, changes: list[str] | None, result_file: str) -> tuple[Instance, Result]:
+    """Read a result and its instance; the changes that the result names are made if none are."""
+    instance = read_instance(source, changes)
+    result = _of_same_problem(result_file, instance)
+    is_other = result.instance_sha256 not in ("", instance.sha256)
+    if is_other and result.changes and not changes:
+        with contextlib.suppress(InstanceError):
+            changed = instance.changed(result.changes)
+            instance = changed if changed.sha256 == result.instance_sha256 else instance
+    return instance, result
+
+
+def _named(instance: Instance) -> str:
+    """Return the name of an instance, and the changes that were made to it."""
+    made = ", ".join(f"{path}={value}" for path, value in instance.changes.items())
+    return f"{instance.name} with {made}" if made else instance.name
 
 
 def _of_same_problem(source: str, instance: Instance) -> Result:

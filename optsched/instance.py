@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -106,6 +109,18 @@ class NamedDocument(CheckedDocument):
     description: str = Field(default="", description="What the instance is, in a sentence or two.")
     source: str = Field(default="", description="Where the figures come from.")
 
+    @property
+    def sha256(self) -> str:
+        """Digest of all data: SHA-256 of the JSON document, keys sorted, without blanks."""
+        document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def changes(self) -> dict[str, Any]:
+        """The changes that `changed` made since the document was read; no part of the data."""
+        return {}
+
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with fields changed by path, validated anew.
 
@@ -121,8 +136,11 @@ class NamedDocument(CheckedDocument):
         InstanceError
             If a path leads nowhere or the changed document is not valid.
         """
-        document = self.changed_document(changes)
-        return type(self).from_document(document, origin=f"{self.name} after the change of fields")
+        document, origin = self.changed_document(changes), f"{self.name} after the change of fields"
+        found = type(self).from_document(document, origin)
+        earlier = {path: old for path, old in self.changes.items() if path not in changes}
+        found.__dict__["changes"] = earlier | json.loads(encoded(dict(changes), origin))
+        return found
 
     def changed_document(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document with fields changed as by `changed`, not yet validated.
@@ -219,7 +237,7 @@ def find_bundled(
 def instance_class(schema_id: object, origin: str) -> type[Instance]:
     """Return the class for a schema id such as ``"optsched/boa/1"``."""
     known = [f"optsched/{name}/1" for name in ROOMS]
-    if schema_id == "optsched/result/1":
+    if isinstance(schema_id, str) and schema_id.startswith("optsched/result/"):
         raise InstanceError(origin, ["schema: this is a result; expected an instance"])
     if not isinstance(schema_id, str) or schema_id not in known:
         hint = nearest(str(schema_id), known)

@@ -43,6 +43,7 @@ class Method:
 
     `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to
     the search as it finds them, and may return a certificate of the bound that it reached.
+    `effort` is the relative cost among the greedy methods: cheap ones are tried first.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Method:
     summary: str
     source: str
     entry: str
+    effort: int = 1
 
     def __call__(self, instance: Any, search: Search) -> Document | None:
         """Run the method on an instance; its plans go to `search`."""
@@ -62,6 +64,10 @@ class Method:
 
 def _no_scale(instance: Any) -> float:
     return 0.0
+
+
+def _few(instance: Any, certificate: Any) -> int:
+    return 0
 
 
 def _unknown(instance: Any, method: str) -> int | None:
@@ -93,6 +99,8 @@ class Problem:
         (instance, search) -> a certificate for any plan, or of infeasibility.
     prove
         (instance, certificate) -> every reason why the certificate does not prove its bound.
+    proof_terms
+        (instance, certificate) -> about how many terms `prove` enumerates, counted beforehand.
     frame
         (instance, plan) -> one row per decision.
     summary, headline, decisions
@@ -129,6 +137,7 @@ class Problem:
     headline: Callable[[Any], dict[str, str]]
     decisions: Callable[[Any, Any], list[dict[str, str]]]
     gap_scale: Callable[[Any], float] = _no_scale
+    proof_terms: Callable[[Any, Any], int] = _few
     plot: Callable[[Any, Any, Axes | None], Axes] | None = None
     memory: Callable[[Any, str], int | None] = _unknown
     at_once: Callable[[Any, str, Sequence[float]], list[float | str] | None] = _value_by_value

@@ -5,16 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, SerializeAsAny, ValidationError
 
 from optsched.faults import InstanceError, lines, shown, validation_faults
 from optsched.instance import Document, Instance, find, html_rows
-from optsched.jsonfile import load
+from optsched.jsonfile import dumps, load
 from optsched.problems import ROOMS, problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pandas as pd
@@ -23,17 +24,25 @@ if TYPE_CHECKING:
     from optsched.faults import Fault
     from optsched.reasons import Explanation
 
+SCHEMA_ID, OLD_SCHEMA_ID = "optsched/result/2", "optsched/result/1"
+UNPROVEN = {"optimal": "unverified", "infeasible": "error"}  # what version 1 states without proof
 PACKAGES = ("optsched", "highspy", "numpy", "pyomo", "scipy")
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Status(StrEnum):
     """How a solve ended.
 
-    `optimal`: proven to the gap asked for. `feasible`: a plan, and an honest bound. `infeasible`:
-    proven that no plan exists. `error`: no plan, and no proof that none exists.
+    `optimal`: proven to the gap asked for. `feasible`: a plan, and an honest bound. `unverified`: a
+    plan, and a bound that the verifier was not asked to confirm. `infeasible`: proven that no plan
+    exists. `error`: no plan, and no verified proof that none exists.
     """
 
     OPTIMAL = "optimal"
+    UNVERIFIED = "unverified"
     FEASIBLE = "feasible"
     INFEASIBLE = "infeasible"
     ERROR = "error"
@@ -42,30 +51,43 @@ class Status(StrEnum):
 class Result(Document):
     """The outcome of a solve; `plan` is None exactly when the status is infeasible or error.
 
+    What a file says of bounds is believed only after `optsched.verify`: until then, texts call it
+    unverified.
+
     Attributes
     ----------
+    instance, instance_sha256
+        Name of the instance, and the digest of its data, `Instance.sha256`; the digest is empty if
+        the file is of version 1, which had none.
+    changes
+        The changes of fields, by path, that made it from the instance of that name.
     objective
         Recomputed exactly from the plan, in `objective_unit`; never the solver's figure.
     bound
         No plan has an objective below it; `certificate` proves that.
     gap, gap_limit
         (objective - bound) / objective; and how much of it was asked for: `optimal` means no more.
+    seconds, verification_s
+        How long the solve took, and how much of that was the verifier's.
     deterministic
         False if a clock or Ctrl-C ended the solve, so that another run may end elsewhere.
     """
 
-    schema_id: Literal["optsched/result/1"] = Field(default="optsched/result/1", alias="schema")
+    schema_id: Literal["optsched/result/2"] = Field(default=SCHEMA_ID, alias="schema")
     problem: str
     instance: str
+    instance_sha256: str = Field(pattern="^([0-9a-f]{64})?$")
+    changes: dict[str, Any] = Field(default={})
     method: str
     status: Status
     message: str = ""
-    objective: float | None = None
+    objective: Finite | None = None
     objective_unit: str
-    bound: float | None = None
-    gap: float | None = None
-    gap_limit: float = 1e-6
-    seconds: float
+    bound: Finite | None = None
+    gap: Finite | None = None
+    gap_limit: Annotated[float, Field(ge=0, lt=1)] = 1e-6
+    seconds: Duration
+    verification_s: Duration = 0.0
     deterministic: bool = True
     seed: int = 0
     plan: SerializeAsAny[Document] | None = None
@@ -74,6 +96,7 @@ class Result(Document):
 
     _instance: Any = PrivateAttr(default=None)
     _state: Any = PrivateAttr(default=None)
+    _is_verified: bool = PrivateAttr(default=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Result) and self.to_json() == other.to_json()
@@ -87,10 +110,45 @@ class Result(Document):
         ----------
         state
             What the method left in memory for the next epoch.
+
+        Raises
+        ------
+        ValueError
+            If it is another instance.
         """
+        if self.instance_sha256 not in ("", instance.sha256):
+            raise ValueError(
+                f"the result is of another instance than '{instance.name}' as it stands: "
+                "their digests differ"
+            )
+        return self.attached(instance, state)
+
+    def attached(self, instance: Instance, state: Any = None) -> Self:
+        """Attach an instance that is known to be the result's."""
         self._instance = instance
         self._state = state if state is not None else self._state
         return self
+
+    def to_json(self) -> str:
+        """Return the JSON text; of changes, those to None too."""
+        document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return dumps(document | {"changes": self.changes})
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the verifier confirmed the result in this process, or in one that it started."""
+        return self._is_verified
+
+    def confirmed(self) -> Self:
+        """Note that the verifier confirmed the result; for the verifier only."""
+        self._is_verified = True
+        return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; one with other data is not verified."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._is_verified = self._is_verified and not update
+        return copied
 
     @property
     def state(self) -> Any:
@@ -148,7 +206,10 @@ class Result(Document):
 
     def summary(self) -> dict[str, str]:
         """Return the headline figures as text, by name; fewer without the instance."""
-        head = {"instance": self.instance, "method": self.method, "status": str(self.status)}
+        head = {"instance": self.instance}
+        if self.changes:
+            head["changes"] = ", ".join(f"{path}={value}" for path, value in self.changes.items())
+        head |= {"method": self.method, "status": self._told(str(self.status))}
         if self.message:
             head["message"] = self.message
         if self.objective is not None and self._instance is None:
@@ -156,10 +217,18 @@ class Result(Document):
         elif self.objective is not None and self.plan is not None:
             head |= problem(self.problem).summary(self._instance, self)
         if self.bound is not None:
-            head["bound"] = f"{figure(self.bound)} {self.objective_unit}"
+            head["bound"] = self._told(f"{figure(self.bound)} {self.objective_unit}")
         if self.gap is not None:
-            head["gap"] = f"{self.gap:.2e}" if 0 < self.gap < 1e-4 else f"{100 * self.gap:.2f} %"
+            gap = f"{self.gap:.2e}" if 0 < self.gap < 1e-4 else f"{100 * self.gap:.2f} %"
+            head["gap"] = self._told(gap)
         return head | {"time": f"{self.seconds:.3f} s"}
+
+    def _told(self, text: str) -> str:
+        """Return what rests on the bound, marked where the verifier did not confirm it."""
+        is_claim = self.bound is not None or self.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        if self._is_verified or not is_claim or text == Status.UNVERIFIED:
+            return text
+        return f"{text} (unverified)"
 
     def _decided(self) -> Document:
         if self.plan is None:
@@ -200,7 +269,10 @@ def _versions() -> dict[str, str]:
 
 
 def read_result(source: str | Path) -> Result:
-    """Read a result that was written with `optsched.write`.
+    """Read a result that was written with `optsched.write`; it is unverified until `verify`.
+
+    Results of version 1 are read, too. They do not say which data they are of, so that they can not
+    be verified.
 
     Raises
     ------
@@ -209,6 +281,8 @@ def read_result(source: str | Path) -> Result:
     """
     document, origin = load(find(source)), str(source)
     room = problem(_problem_name(document, origin))
+    if document["schema"] == OLD_SCHEMA_ID:
+        document = _of_version_2(document)
     faults: list[Fault] = []
     for key, cls in (("plan", room.plan), ("certificate", room.certificate)):
         try:
@@ -229,12 +303,23 @@ def read_result(source: str | Path) -> Result:
 def _problem_name(document: Any, origin: str) -> str:
     if not isinstance(document, dict):
         raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-    if document.get("schema") != "optsched/result/1":
+    if document.get("schema") not in (SCHEMA_ID, OLD_SCHEMA_ID):
         found = shown(document["schema"]) if "schema" in document else "none"
-        text = f'schema: not a result; expected "optsched/result/1", found {found}'
+        text = f'schema: not a result; expected "{SCHEMA_ID}", found {found}'
         raise InstanceError(origin, [text])
     name = document.get("problem")
     if not isinstance(name, str) or name not in ROOMS:
         found = shown(name) if "problem" in document else "none"
         raise InstanceError(origin, [f"problem: expected one of {', '.join(ROOMS)}, found {found}"])
     return name
+
+
+def _of_version_2(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a result of version 1 as one of version 2 that nothing was proven of."""
+    status = document.get("status")
+    changed = {"schema": SCHEMA_ID, "instance_sha256": "", "changes": {}}
+    if isinstance(status, str) and status in UNPROVEN:
+        changed["status"] = UNPROVEN[status]
+        text = f"a result of version 1 states '{status}', which was not verified"
+        changed["message"] = "; ".join(filter(None, [str(document.get("message", "")), text]))
+    return document | changed

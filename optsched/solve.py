@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.check import closed, relative_gap
+from optsched.check import LIMIT, closed, proof_faults, proof_terms, relative_gap
 from optsched.memory import must_fit
 from optsched.problems import problem
 from optsched.result import Result, Status, versions
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NEW_OBJECTS = 50_000
 """After how many new objects the garbage collector looks at them during a solve."""
+LEAST_GREEDY_S, GREEDY_SHARE = 1.0, 0.5
+"""CPU seconds for greedy plans after an exact method: at least; and as a share of its own."""
 
 
 class SolverDisagreement(RuntimeError):
@@ -86,7 +88,8 @@ class Search:
         self.objective: float | None = None
         self.certificate: Document | None = None  # what is proven if the method is stopped now
         self.stopped = ""  # why the solve ended early
-        self.has_floor = True  # whether every greedy method is run if the gap is not closed
+        self.gave_up = ""  # why a method ended with an open gap, though no clock cut it short
+        self.skipped: tuple[str, ...] = ()  # greedy methods that were not tried, for want of time
         self._room = problem(instance.problem)
 
     def offer(self, plan: Document) -> bool:
@@ -123,6 +126,7 @@ def solve(
     start: Result | None = None,
     executor: Executor | None = None,
     memory_gib: float | None = None,
+    verify: bool | None = None,
 ) -> Result:
     """Solve an instance.
 
@@ -147,11 +151,15 @@ def solve(
         are worked one after the other.
     memory_gib
         GiB that may be taken; by default what the machine, or the process' control group, has free.
+    verify
+        Whether the certificate goes to the verifier before anything is stated; by default, if that
+        takes no more than `optsched.check.LIMIT` terms, which are counted beforehand.
 
     Returns
     -------
     Result
-        With `status` optimal, feasible, infeasible or error. Ctrl-C gives the best plan so far.
+        With `status` optimal, feasible, infeasible, error, or unverified: optimal and infeasible
+        are stated of what the verifier confirmed. Ctrl-C gives the best plan so far.
 
     Raises
     ------
@@ -170,38 +178,108 @@ def solve(
     _check_start(start, instance, chosen)
     must_fit(instance, chosen, memory_gib)
     search = Search(instance, time_limit_s, gap, seed, threads, start, executor)
-    message, infeasible = "", False
-    try:
-        with _spared_collections():
-            certificate = _run(room, chosen, search)
-    except Infeasible as proof:
-        certificate, message, infeasible = proof.certificate, str(proof), True
+    with _spared_collections():
+        outcome = _run(room, chosen, search)
+        return concluded(chosen, search, outcome, verify=verify)
+
+
+class Outcome(NamedTuple):
+    """What a method ended with.
+
+    Attributes
+    ----------
+    certificate
+        Of a bound, or that no plan exists; None if Ctrl-C came while it was made.
+    is_infeasible, message
+        Whether the method states that no plan exists, and why.
+    """
+
+    certificate: Document | None
+    is_infeasible: bool = False
+    message: str = ""
+
+
+def concluded(
+    method: Method, search: Search, outcome: Outcome, *, verify: bool | None = None
+) -> Result:
+    """Return the result of a search: what its certificate states is stated once it is verified.
+
+    Parameters
+    ----------
+    verify
+        As of `solve`.
+
+    Raises
+    ------
+    SolverDisagreement
+        If a bound contradicts a plan.
+    """
+    instance, certificate = search.instance, outcome.certificate
+    room = problem(instance.problem)
     bound = getattr(certificate, "bound", None)
     if bound is not None and search.objective is not None and bound > search.objective:
         raise SolverDisagreement(
-            f"{instance.name}: method '{chosen.name}' has a plan of {search.objective!r}, "
+            f"{instance.name}: method '{method.name}' has a plan of {search.objective!r}, "
             f"but the bound {bound!r} lies above it"
         )
+    begun = time.perf_counter()
+    is_proven, certificate, doubt = _verified(instance, certificate, verify)
+    verification_s = time.perf_counter() - begun
+    bound = getattr(certificate, "bound", None)
     difference = relative_gap(search.objective, bound, room.gap_scale(instance))
-    status = _status(infeasible, search, difference)
-    return Result(
+    status = _status(search, difference, outcome, is_proven=is_proven)
+    told = outcome.message or _message(status, search, method)
+    result = Result(
         problem=instance.problem,
         instance=instance.name,
-        method=chosen.name,
+        instance_sha256=instance.sha256,
+        changes=instance.changes,
+        method=method.name,
         status=status,
-        message=message or _message(status, search, chosen.name),
+        message="; ".join(filter(None, [told, doubt])),
         objective=search.objective,
         objective_unit=room.objective_unit(instance),
         bound=bound,
         gap=difference,
-        gap_limit=gap,
+        gap_limit=search.gap,
         seconds=round(time.perf_counter() - search.started, 6),
-        deterministic=not search.stopped,
-        seed=seed,
+        verification_s=round(verification_s, 6),
+        deterministic=not (search.stopped or search.skipped),
+        seed=search.seed,
         plan=search.plan,
         certificate=certificate,
         versions=versions(),
-    ).of(instance, search.state)
+    )
+    if is_proven:
+        result.confirmed()
+    return result.attached(instance, search.state)
+
+
+def _verified(
+    instance: Instance, certificate: Document | None, verify: bool | None
+) -> tuple[bool, Document | None, str]:
+    """Hand a certificate to the verifier; return its verdict, what may be stated, and the doubt."""
+    if certificate is None:
+        return False, None, ""
+    terms = proof_terms(instance, certificate)
+    if verify is False or (verify is None and terms > LIMIT):
+        reason = "it was asked not to be" if verify is False else f"that takes {terms:.1e} terms"
+        return (
+            False,
+            certificate,
+            (f"not verified, since {reason}: `optsched verify INSTANCE RESULT` does so"),
+        )
+    refused = proof_faults(instance, certificate)
+    if not refused:
+        return True, certificate, ""
+    return (
+        False,
+        None,
+        (
+            f"the verifier refused the method's proof ({refused[0]}), so that no bound is stated; "
+            "this is a defect of optsched, please report it"
+        ),
+    )
 
 
 @contextmanager
@@ -225,14 +303,14 @@ def _spared_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
-    """Run a method and return a certificate; what an exact one leaves unproven is floored.
-
-    The certificate is None only if Ctrl-C comes while it is made.
-    """
+def _run(room: Problem, chosen: Method, search: Search) -> Outcome:
+    """Run a method; what an exact one leaves open is tried by the greedy ones."""
+    begun = time.process_time()
     certificate = None
     try:
         certificate = chosen(search.instance, search)
+    except Infeasible as proof:
+        return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
     except KeyboardInterrupt:
         search.stopped = "interrupted"
         certificate = search.certificate
@@ -241,16 +319,42 @@ def _run(room: Problem, chosen: Method, search: Search) -> Document | None:
             # A certificate may come with a plan; a greedy method is judged by its own ones.
             taker = search if chosen.kind == "exact" else Search(search.instance)
             certificate = room.certify(search.instance, taker)
-        bound = getattr(certificate, "bound", None)
-        gap = relative_gap(search.objective, bound, room.gap_scale(search.instance))
-        wanting = chosen.kind == "exact" and not closed(gap, search.gap)
-        if wanting and search.has_floor and search.stopped != "interrupted":
-            for method in room.methods:
-                if method.kind == "greedy":
-                    method(search.instance, search)
+        if chosen.kind == "exact" and search.stopped != "interrupted":
+            _try_greedy(room, search, certificate, time.process_time() - begun)
+    except Infeasible as proof:
+        return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
     except KeyboardInterrupt:
         search.stopped = "interrupted"
-    return certificate
+    return Outcome(certificate)
+
+
+def _try_greedy(
+    room: Problem, search: Search, certificate: Document | None, worked_s: float
+) -> None:
+    """Offer the greedy plans, those of cheap rules first, until the gap is closed.
+
+    Parameters
+    ----------
+    worked_s
+        CPU seconds of the method. Without a time limit, the rules get half of it.
+    """
+    bound, scale = getattr(certificate, "bound", None), room.gap_scale(search.instance)
+    begun, effort = time.process_time(), 0
+    rules = sorted((m for m in room.methods if m.kind == "greedy"), key=lambda m: m.effort)
+    for number, rule in enumerate(rules):
+        if closed(relative_gap(search.objective, bound, scale), search.gap):
+            return
+        spent = time.process_time() - begun
+        expected = spent / effort * rule.effort if effort else 0.0
+        if search.deadline is None:
+            is_over = spent + expected > max(LEAST_GREEDY_S, GREEDY_SHARE * worked_s)
+        else:
+            is_over = search.out_of_time() or expected > (search.seconds_left() or 0.0)
+        if is_over:
+            search.skipped = tuple(rule.name for rule in rules[number:])
+            return
+        rule(search.instance, search)
+        effort += rule.effort
 
 
 def _check_options(
@@ -282,17 +386,26 @@ def _check_start(start: Result | None, instance: Instance, method: Method) -> No
         raise ValueError(f"method '{method.name}' is greedy: it takes no start")
 
 
-def _status(infeasible: bool, search: Search, difference: float | None) -> Status:
-    if infeasible:
+def _status(
+    search: Search, difference: float | None, outcome: Outcome, *, is_proven: bool
+) -> Status:
+    if outcome.is_infeasible and is_proven:
         return Status.INFEASIBLE
-    if search.plan is None:
+    if outcome.is_infeasible or search.plan is None:
         return Status.ERROR
+    if difference is not None and not is_proven:
+        return Status.UNVERIFIED
     return Status.OPTIMAL if closed(difference, search.gap) else Status.FEASIBLE
 
 
-def _message(status: Status, search: Search, method: str) -> str:
+def _message(status: Status, search: Search, method: Method) -> str:
+    """Return what stopped a solve short of what was asked for."""
     if search.stopped:
         return f"stopped early: {search.stopped}"
     if status is Status.ERROR:
-        return f"method '{method}' found no plan within the limit"
-    return ""
+        return f"method '{method.name}' found no plan within the limit"
+    if status is Status.OPTIMAL or method.kind == "greedy":
+        return ""
+    skipped = f"; greedy rules not tried: {', '.join(search.skipped)}" if search.skipped else ""
+    reason = search.gave_up or f"method '{method.name}' ended without closing it"
+    return f"the gap is open: {reason}{skipped}" if status is Status.FEASIBLE else ""

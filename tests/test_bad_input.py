@@ -364,15 +364,18 @@ def result():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({("schema",): "optsched/boa/1"}, 'expected "optsched/result/1", found "optsched/boa/1"'),
-        ({("schema",): REMOVED}, 'schema: not a result; expected "optsched/result/1", found none'),
+        ({("schema",): "optsched/boa/1"}, 'expected "optsched/result/2", found "optsched/boa/1"'),
+        ({("schema",): REMOVED}, 'schema: not a result; expected "optsched/result/2", found none'),
         ({("problem",): "lap"}, 'problem: expected one of boa, pal, eaco, found "lap"'),
         ({("problem",): []}, "problem: expected one of boa, pal, eaco, found a list of 0"),
         ({("problem",): REMOVED}, "problem: expected one of boa, pal, eaco, found none"),
         ({("objective_unit",): REMOVED}, "objective_unit: missing"),
         ({("objectiv",): 3}, "objectiv: unknown key; did you mean 'objective'?"),
         ({("objective",): "much"}, 'objective: expected a number, found "much"'),
-        ({("status",): "fine"}, "status: expected 'optimal', 'feasible', 'infeasible' or 'error'"),
+        (
+            {("status",): "fine"},
+            "status: expected 'optimal', 'unverified', 'feasible', 'infeasible' or 'error'",
+        ),
         ({("plan",): 3}, "plan: expected an object, found 3"),
         ({("plan", "clases"): []}, "plan.clases: unknown key; did you mean 'classes'?"),
         ({("plan", "classes", 0, "id"): REMOVED}, "plan.classes[0].id: missing"),
