@@ -85,6 +85,43 @@ def refusals(instance: Instance, result: Result) -> list[BrokenRule]:
         return [_not_evaluated("result", error)]
 
 
+def is_proven(instance: Instance, result: Result) -> bool:
+    """Tell whether what a result states of bounds is proven; for those who show it to a reader.
+
+    Returns
+    -------
+    bool
+        False if it states nothing of bounds, if its version says not which data it is of, or if
+        the verifier would need more than `LIMIT` terms.
+
+    Raises
+    ------
+    Violation
+        If the verifier refuses the result.
+    """
+    if result.is_verified and result.instance_sha256 == instance.sha256:
+        return True
+    certificate, is_claimed = result.certificate, result.status in ("optimal", "infeasible")
+    is_small = certificate is None or proof_terms(instance, certificate) <= LIMIT
+    states_something = is_claimed or result.bound is not None or certificate is not None
+    if states_something and is_small and result.instance_sha256:
+        verify(instance, result)
+        return True
+    broken = broken_parts(instance, result)
+    if broken:
+        raise Violation("parts of the result", broken)
+    return False
+
+
+def broken_parts(instance: Instance, result: Result) -> list[BrokenRule]:
+    """Return what is not so of a result, apart from its certificate and an old version."""
+    try:
+        found = _but_for_proof(instance, result)
+    except NOT_EVALUATED as error:
+        return [_not_evaluated("result", error)]
+    return [fault for fault in found if fault.rule != "version"]
+
+
 def confirmed(instance: Instance, certificate: Document) -> bool | None:
     """Tell whether the verifier proves what a certificate states.
 
@@ -119,18 +156,10 @@ def _not_evaluated(rule: str, error: BaseException) -> BrokenRule:
 
 
 def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
-    room = problem(instance.problem)
+    broken, certificate = _but_for_proof(instance, result), result.certificate
     if result.problem != instance.problem:
-        text = f"the result is of problem '{result.problem}', the instance of '{instance.problem}'"
-        return [BrokenRule("problem", text)]
-    broken = [*_subject(instance, result), *_status(result), *_origin(room, result)]
-    if result.plan is not None:
-        against_rules = room.violations(instance, result.plan)
-        broken += against_rules
-        if not against_rules:
-            scale = room.gap_scale(instance)
-            broken += _figures(room.objective(instance, result.plan), result, scale)
-    certificate = result.certificate
+        return broken
+    room = problem(instance.problem)
     if certificate is None:
         return [*broken, BrokenRule("certificate", "the result has none")]
     if not isinstance(certificate, room.certificate):
@@ -142,11 +171,27 @@ def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
     return broken + room.prove(instance, certificate)
 
 
+def _but_for_proof(instance: Instance, result: Result) -> list[BrokenRule]:
+    """Return what is not so, but for what only the certificate can tell."""
+    room = problem(instance.problem)
+    if result.problem != instance.problem:
+        text = f"the result is of problem '{result.problem}', the instance of '{instance.problem}'"
+        return [BrokenRule("problem", text)]
+    broken = [*_subject(instance, result), *_status(result), *_origin(room, result)]
+    if result.plan is not None:
+        against_rules = room.violations(instance, result.plan)
+        broken += against_rules
+        if not against_rules:
+            scale = room.gap_scale(instance)
+            broken += _figures(room.objective(instance, result.plan), result, scale)
+    return broken
+
+
 def _subject(instance: Instance, result: Result) -> Iterator[BrokenRule]:
     """Compare what the result says of its instance with the instance."""
     if not result.instance_sha256:
         text = "a result of version 1 does not say which data it is of: solve again"
-        yield BrokenRule("instance", text)
+        yield BrokenRule("version", text)
     elif result.instance_sha256 != instance.sha256:
         text = f"the result is of other data than '{instance.name}' as it stands: digests differ"
         yield BrokenRule("instance", text)

@@ -8,11 +8,13 @@ explained by the prices that prove its bound, and by solving again with a little
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from optsched.check import ROUNDING, BrokenRule
+from optsched.check import ROUNDING, Violation, broken_parts, confirmed, is_proven
+from optsched.faults import InstanceError
 from optsched.instance import names, read
 from optsched.problems import problem
 from optsched.reasons import Explanation, Lever, Price, Rule
@@ -42,46 +44,52 @@ def explain(instance: Instance, result: Result, time_limit_s: float | None = 60.
     ValueError
         If the result is not one of this instance.
     """
-    foreign = contradictions(instance, result)
-    if foreign:
-        listed = "; ".join(map(str, foreign[:3]))
-        raise ValueError(f"the result is not one of '{instance.name}' as it stands: {listed}")
+    try:
+        proven = is_proven(instance, result)
+    except Violation as violation:
+        listed = "; ".join(map(str, violation.broken[:3]))
+        text = f"the result is not one of '{instance.name}' as it stands: {listed}"
+        raise ValueError(text) from None
     deadline = None if time_limit_s is None else time.perf_counter() + time_limit_s
     if result.status is Status.INFEASIBLE:
-        return _of_conflict(instance, result, deadline)
+        return _of_conflict(instance, result, deadline, proven=proven)
     if result.plan is None:
         return Explanation(instance.name, result.status, result.message or "no plan was found")
-    return _of_plan(instance, result, deadline)
-
-
-def contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
-    """Return why a result cannot be one of an instance; bounds of plans are not proven anew."""
-    room = problem(instance.problem)
-    if result.problem != instance.problem:
-        return [BrokenRule("problem", f"a result of '{result.problem}'")]
-    if result.plan is None:
-        proven = result.certificate is not None and result.status is Status.INFEASIBLE
-        return room.prove(instance, result.certificate) if proven else []
-    broken = room.violations(instance, result.plan)
-    if not broken and room.objective(instance, result.plan) != result.objective:
-        broken = [BrokenRule("objective", f"its plan does not cost {result.objective!r} here")]
-    return broken
+    return _of_plan(instance, result, deadline, proven=proven)
 
 
 def instance_of(result: Result, given: Iterable[Instance] = ()) -> Instance | None:
     """Return the instance that a result is of: one of those given, or the bundled one of its name.
 
-    None if its plan or proof fits none of them.
+    The changes that the result names are made where they are needed; None if nothing has the data
+    that it was made of. A result of version 1 does not say which; one that it keeps the rules of
+    is taken.
     """
     bundled = [read(result.instance)] if result.instance in names() else []
-    fitting = (found for found in (*given, *bundled) if not contradictions(found, result))
-    return next(fitting, None)
+    return next((made for each in (*given, *bundled) if (made := _as_solved(each, result))), None)
+
+
+def _as_solved(instance: Instance, result: Result) -> Instance | None:
+    """Return an instance with the data that a result is of, or None."""
+    if instance.problem != result.problem:
+        return None
+    if not result.instance_sha256:
+        is_kept = result.plan is not None and not broken_parts(instance, result)
+        return instance if is_kept else None
+    if instance.sha256 == result.instance_sha256:
+        return instance
+    with contextlib.suppress(InstanceError):
+        changed = instance.changed(result.changes)
+        return changed if changed.sha256 == result.instance_sha256 else None
+    return None
 
 
 # --- why there is no plan ---------------------------------------------------------------------
 
 
-def _of_conflict(instance: Instance, result: Result, deadline: float | None) -> Explanation:
+def _of_conflict(
+    instance: Instance, result: Result, deadline: float | None, *, proven: bool
+) -> Explanation:
     room = _reasons(instance)
     rules: list[Rule] = room.rules(instance)
     known: dict[frozenset[str], bool | None] = {}
@@ -98,10 +106,18 @@ def _of_conflict(instance: Instance, result: Result, deadline: float | None) -> 
     return Explanation(
         instance=instance.name,
         status=result.status,
-        because=result.message.removeprefix(f"{instance.name}: "),
+        because=_no_plan_because(instance, result, proven=proven),
         conflict=tuple(conflict),
         is_irreducible=all(has_plan(rest) is True for rest in rests),
     )
+
+
+def _no_plan_because(instance: Instance, result: Result, *, proven: bool) -> str:
+    """Return that there is no plan; the method's own words where they are not a file's."""
+    words = result.message.removeprefix(f"{instance.name}: ")
+    if not proven:
+        return "its result states that there is no plan, which was not verified"
+    return words if result.is_solved_here else "there is no plan: it is proven"
 
 
 def irreducible(rules: Sequence[Rule], conflicts: Callable[[Sequence[Rule]], bool]) -> list[Rule]:
@@ -154,8 +170,8 @@ def plan_exists(
         problem(instance.problem).methods[0](instance, search)
     except _Found:
         return True
-    except Infeasible:
-        return False
+    except Infeasible as claim:
+        return False if confirmed(instance, claim.certificate) else None
     if search.stopped == INTERRUPTED:
         raise KeyboardInterrupt
     return None
@@ -177,23 +193,27 @@ class _AnyPlan(Search):
 # --- why this plan ----------------------------------------------------------------------------
 
 
-def _of_plan(instance: Instance, result: Result, deadline: float | None) -> Explanation:
+def _of_plan(
+    instance: Instance, result: Result, deadline: float | None, *, proven: bool
+) -> Explanation:
     room = _reasons(instance)
     levers: list[Lever] = list(room.levers(instance, result))
     if result.status is not Status.OPTIMAL:
         levers.insert(0, Lever("the best plan, with the same data", instance))
-    prices: list[Price] = list(room.prices(instance, result))
+    prices: list[Price] = list(room.prices(instance, result)) if proven else []
     return Explanation(
         instance=instance.name,
         status=result.status,
-        because=_because(result),
+        because=_because(result, proven=proven),
         binding=tuple(room.binding(instance, result)),
         prices=(*prices, *_savings(levers, result, deadline)),
     )
 
 
-def _because(result: Result) -> str:
+def _because(result: Result, *, proven: bool) -> str:
     rows = result.summary()
+    if result.bound is not None and not proven:
+        return f"a plan of method '{result.method}', whose bound was not verified"
     if result.status is Status.OPTIMAL:
         return f"no plan is better by more than the gap of {rows['gap']}: it is proven"
     if result.bound is None:
@@ -220,7 +240,8 @@ def _saving(lever: Lever, result: Result, left: float | None) -> Price:
     if again.objective is None:
         return Price(lever.change, None, unit, "solved again", note=str(again.status))
     saves = result.objective - again.objective
-    most = None if again.bound is None else result.objective - again.bound
+    is_bounded = again.bound is not None and again.is_verified
+    most = result.objective - (again.bound or 0.0) if is_bounded else None
     if most is not None and most <= max(result.gap_limit, ROUNDING) * abs(result.objective):
         return Price(lever.change, 0.0, unit, "solved again", note="to within the gap")
     if most is not None and again.status is Status.OPTIMAL and most - saves <= DOUBT * saves:

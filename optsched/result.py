@@ -97,6 +97,7 @@ class Result(Document):
     _instance: Any = PrivateAttr(default=None)
     _state: Any = PrivateAttr(default=None)
     _is_verified: bool = PrivateAttr(default=False)
+    _is_solved_here: bool = PrivateAttr(default=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Result) and self.to_json() == other.to_json()
@@ -139,15 +140,26 @@ class Result(Document):
         """Whether the verifier confirmed the result in this process, or in one that it started."""
         return self._is_verified
 
+    @property
+    def is_solved_here(self) -> bool:
+        """Whether it comes from a solve of this process and its workers, not from a file."""
+        return self._is_solved_here
+
     def confirmed(self) -> Self:
         """Note that the verifier confirmed the result; for the verifier only."""
         self._is_verified = True
+        return self
+
+    def solved(self) -> Self:
+        """Note that it comes from a solve; for solvers only."""
+        self._is_solved_here = True
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy; one with other data is not verified."""
         copied = super().model_copy(update=update, deep=deep)
         copied._is_verified = self._is_verified and not update
+        copied._is_solved_here = self._is_solved_here and not update
         return copied
 
     @property

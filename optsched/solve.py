@@ -252,7 +252,7 @@ def concluded(
     )
     if is_proven:
         result.confirmed()
-    return result.attached(instance, search.state)
+    return result.solved().attached(instance, search.state)
 
 
 def _verified(

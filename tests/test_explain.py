@@ -319,7 +319,8 @@ def test_results_of_another_instance_are_refused():
     assert instance_of(result) == optsched.read("boa/hand")
     assert instance_of(result.model_copy(update={"instance": "mine"})) is None
     none = optsched.solve(optsched.read("boa/cbd-85").changed({"budget_gpus": 5}))
-    assert instance_of(none) is None
+    assert instance_of(none) == optsched.read("boa/cbd-85").changed({"budget_gpus": 5})
+    assert instance_of(none.model_copy(update={"changes": {}})) is None
 
 
 def test_plan_exists():
