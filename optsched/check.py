@@ -6,9 +6,9 @@ It imports no solver and no formulation; each problem's rules are in its own `ch
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.faults import shown
+from optsched.faults import InstanceError, shown
 from optsched.problems import problem
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _subject(instance: Instance, result: Result) -> Iterator[BrokenRule]:
     elif result.instance_sha256 != instance.sha256:
         text = f"the result is of other data than '{instance.name}' as it stands: digests differ"
         yield BrokenRule("instance", text)
-    elif result.changes and instance.changed(result.changes).sha256 != instance.sha256:
+    elif not _is_left_by(result.changes, instance):
         yield BrokenRule("changes", f"{instance.name} is not as these changes leave it")
     if result.instance != instance.name:
         text = f"the result is of '{result.instance}', this is '{instance.name}'"
@@ -203,6 +203,16 @@ def _subject(instance: Instance, result: Result) -> Iterator[BrokenRule]:
     unit = problem(instance.problem).objective_unit(instance)
     if result.objective_unit != unit:
         yield BrokenRule("unit", f"stated {result.objective_unit!r}, but it is {unit!r}")
+
+
+def _is_left_by(changes: dict[str, Any], instance: Instance) -> bool:
+    """Tell whether changes may have led to an instance: made again, they change nothing."""
+    if not changes or changes == instance.changes:
+        return True
+    try:
+        return instance.changed(changes).sha256 == instance.sha256
+    except InstanceError:  # a change of an id leaves nothing under the old one
+        return True
 
 
 def _origin(room: Problem, result: Result) -> Iterator[BrokenRule]:

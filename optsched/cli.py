@@ -6,7 +6,6 @@ limits, 130 interrupted.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -206,14 +205,11 @@ for module in (cli_instances, cli_rollout, cli_frontier, cli_report):
 
 def _solved(source: str, changes: list[str] | None, result_file: str) -> tuple[Instance, Result]:
     """Read a result and its instance; the changes that the result names are made if none are."""
+    from optsched.explain import as_solved
+
     instance = read_instance(source, changes)
     result = _of_same_problem(result_file, instance)
-    is_other = result.instance_sha256 not in ("", instance.sha256)
-    if is_other and result.changes and not changes:
-        with contextlib.suppress(InstanceError):
-            changed = instance.changed(result.changes)
-            instance = changed if changed.sha256 == result.instance_sha256 else instance
-    return instance, result
+    return as_solved(instance, result) or instance, result
 
 
 def _named(instance: Instance) -> str:

@@ -26,7 +26,7 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
-        help="The changes of fields that the instance was solved with. May be given several times.",
+        help="Changes of fields, where the result names none. May be given several times.",
     ),
 ]
 
@@ -77,20 +77,22 @@ def explain(
 
     Example: optsched explain result.json
 
-    Example: optsched explain result.json --set budget_gpus=10
+    Example: optsched explain result.json --instance my.json
     """
+    from optsched.explain import as_solved, instance_of
     from optsched.explain import explain as explanation
-    from optsched.explain import instance_of
     from optsched.result import read_result
 
     result = read_result(result_file)
-    name = instance if instance is not None else result.instance
-    found = instance_of(result, _instances([name], changes) if instance or changes else ())
+    if instance or changes:
+        given = _instances([instance or result.instance], changes)
+        found = as_solved(given[0], result)
+        where = "it was solved with other data than those given"
+    else:
+        found = instance_of(result)
+        where = f"its instance '{result.instance}' is not at hand; give it with --instance"
     if found is None:
-        raise ValueError(
-            f"{result_file}: its instance '{result.instance}' is not at hand as it was solved; "
-            "give it with --instance, and the changes of the solve with --set"
-        )
+        raise ValueError(f"{result_file}: {where}")
     with terminal.spinner(f"explaining {result_file}"):
         text = str(explanation(found, result.of(found), time_limit))
     typer.echo(text)

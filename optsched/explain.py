@@ -61,16 +61,16 @@ def explain(instance: Instance, result: Result, time_limit_s: float | None = 60.
 def instance_of(result: Result, given: Iterable[Instance] = ()) -> Instance | None:
     """Return the instance that a result is of: one of those given, or the bundled one of its name.
 
-    The changes that the result names are made where they are needed; None if nothing has the data
-    that it was made of. A result of version 1 does not say which; one that it keeps the rules of
-    is taken.
+    The changes that the result names are made to an instance without changes of its own; None if
+    nothing has the data that the result is of. A result of version 1 does not say which: an
+    instance whose rules it keeps is taken.
     """
     bundled = [read(result.instance)] if result.instance in names() else []
-    return next((made for each in (*given, *bundled) if (made := _as_solved(each, result))), None)
+    return next((made for each in (*given, *bundled) if (made := as_solved(each, result))), None)
 
 
-def _as_solved(instance: Instance, result: Result) -> Instance | None:
-    """Return an instance with the data that a result is of, or None."""
+def as_solved(instance: Instance, result: Result) -> Instance | None:
+    """Return an instance with the data that a result is of, changed if need be; else None."""
     if instance.problem != result.problem:
         return None
     if not result.instance_sha256:
@@ -78,6 +78,8 @@ def _as_solved(instance: Instance, result: Result) -> Instance | None:
         return instance if is_kept else None
     if instance.sha256 == result.instance_sha256:
         return instance
+    if instance.changes:
+        return None
     with contextlib.suppress(InstanceError):
         changed = instance.changed(result.changes)
         return changed if changed.sha256 == result.instance_sha256 else None

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 GRADES = {
     Status.OPTIMAL: "proven optimal to the gap asked for",
-    Status.FEASIBLE: "a plan and an honest bound",
+    Status.FEASIBLE: "a plan and a proven bound",
+    Status.UNVERIFIED: "a plan and a proven bound",
     Status.INFEASIBLE: "proven that there is no plan",
     Status.ERROR: "no plan, and no proof that there is none",
 }
@@ -98,8 +99,8 @@ def _overview(solved: list[SolvedInstance]) -> Iterator[str]:
         return
     head = ("file", "instance", "method", "status", "objective", "unit", "bound", "gap", "seconds")
     rows = [
-        (each.label, r.instance, r.method, str(r.status), r.objective, r.objective_unit, r.bound,
-         r.gap, r.seconds)
+        (each.label, r.instance, r.method, r.summary()["status"], r.objective, r.objective_unit,
+         r.bound if r.is_verified else None, r.gap if r.is_verified else None, r.seconds)
         for each in solved for r in [each.result]
     ]  # fmt: skip
     yield _section("Results", parts.table(head, rows))
@@ -107,7 +108,7 @@ def _overview(solved: list[SolvedInstance]) -> Iterator[str]:
 
 def _result(source: SolvedInstance) -> str:
     result, instance = source.result, source.instance
-    rows = {"file": source.label, "status": f"{result.status}: {GRADES[result.status]}"}
+    rows = {"file": source.label, "status": _grade(source)}
     rows |= {key: text for key, text in result.summary().items() if key not in rows}
     contents = [parts.rows_table(rows | {"seed": str(result.seed)})]
     if instance is None:
@@ -116,6 +117,16 @@ def _result(source: SolvedInstance) -> str:
         contents += _plan(source)
     title = f"{result.instance}, method {result.method}"
     return _section(title, *contents, _repeat_result(source))
+
+
+def _grade(source: SolvedInstance) -> str:
+    """Return what is known of the result, after the verifier had it."""
+    result = source.result
+    if result.is_verified:
+        return f"{result.status}: {GRADES[result.status]}"
+    if source.instance is None:
+        return f"{result.summary()['status']}: nothing of it was verified"
+    return f"{result.summary()['status']}: `optsched verify` tells whether its bound holds"
 
 
 def _plan(source: SolvedInstance) -> Iterator[str]:
@@ -135,7 +146,8 @@ def _repeat_result(source: SolvedInstance) -> str:
     if instance is not None:
         name = f"{result.instance.replace('/', '-')}.json"
         link = f"<p>Instance: {_download(instance, name)}</p>"
-    line = f"optsched solve {shlex.quote(name)} --method {result.method} --seed {result.seed}"
+    line = f"optsched solve {shlex.quote(name)} --method {shlex.quote(result.method)}"
+    line += f" --seed {result.seed}"
     line += f" --gap {result.gap_limit:g}"
     chance = "" if result.deterministic else f"<p class='note'>{STOPPED}</p>"
     return f"<h3>To repeat it</h3>{link}{parts.command(line)}{chance}"
@@ -168,7 +180,7 @@ def _repeat_frontier(frontier: Frontier) -> str:
     values = ",".join(f"{value:.17g}" for value in frontier.values)
     line = f"optsched frontier INSTANCE --parameter {shlex.quote(frontier.parameter)}"
     line += f" --values {values}"
-    line += f" --seed {options['seed']}" if "seed" in options else ""
+    line += f" --seed {shlex.quote(str(options['seed']))}" if "seed" in options else ""
     line += "".join(f" --method {shlex.quote(method)}" for method in frontier.methods)
     return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{parts.command(line)}"
 
@@ -244,6 +256,6 @@ def _repeat_rollout(source: SimulatedTrace) -> str:
     name = f"{scenario.get('name', 'scenario')}.json".replace("/", "-")
     rows = {key: str(value) for key, value in trace.items()} | {"seed": str(summary["seed"])}
     line = f"optsched rollout {shlex.quote(name)} --policy {shlex.quote(summary['policy'])}"
-    line += f" --seed {summary['seed']}"
+    line += f" --seed {shlex.quote(str(summary['seed']))}"
     link = f"<p>Scenario: {parts.download(dumps(scenario), name)}</p>"
     return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{link}{parts.command(line)}"

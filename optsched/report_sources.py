@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.check import Violation, is_proven
 from optsched.explain import instance_of
 from optsched.faults import InstanceError, shown
 from optsched.frontier_points import Frontier, read_frontier
 from optsched.jsonfile import load
-from optsched.result import Result, read_result
+from optsched.result import OLD_SCHEMA_ID, SCHEMA_ID, Result, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from optsched.instance import Instance
 
-RESULT, FRONTIER, ROLLOUT = "optsched/result/1", "optsched/frontier/1", "optsched/rollout/1"
+FRONTIER, ROLLOUT = "optsched/frontier/1", "optsched/rollout/1"
 COLUMNS = {
     "jobs.csv": ("job", "submit_s", "gpus", "outcome", "first_start_s", "end_s", "jct_s"),
     "epochs.csv": (
@@ -115,7 +116,8 @@ def _read(path: Path, instances: list[Instance]) -> Source:
     document = load(path)
     schema = document.get("schema") if isinstance(document, dict) else None
     readers: dict[str, Callable[[], Source]] = {
-        RESULT: lambda: _solved(path, instances),
+        SCHEMA_ID: lambda: _solved(path, instances),
+        OLD_SCHEMA_ID: lambda: _solved(path, instances),
         FRONTIER: lambda: SweptInstance(path.name, read_frontier(path)),
         ROLLOUT: lambda: _rollout(path.parent),
     }
@@ -129,7 +131,14 @@ def _read(path: Path, instances: list[Instance]) -> Source:
 def _solved(path: Path, instances: list[Instance]) -> SolvedInstance:
     result = read_result(path)
     instance = instance_of(result, instances)
-    return SolvedInstance(path.name, result if instance is None else result.of(instance), instance)
+    if instance is None:
+        return SolvedInstance(path.name, result, None)
+    try:
+        is_proven(instance, result)
+    except Violation as violation:
+        text = f"the verifier refuses it: {'; '.join(map(str, violation.broken[:3]))}"
+        raise InstanceError(str(path), [text]) from None
+    return SolvedInstance(path.name, result.attached(instance), instance)
 
 
 def _rollout(folder: Path) -> SimulatedTrace:

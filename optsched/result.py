@@ -221,7 +221,7 @@ class Result(Document):
         head = {"instance": self.instance}
         if self.changes:
             head["changes"] = ", ".join(f"{path}={value}" for path, value in self.changes.items())
-        head |= {"method": self.method, "status": self._told(str(self.status))}
+        head |= {"method": self.method, "status": self._status_text()}
         if self.message:
             head["message"] = self.message
         if self.objective is not None and self._instance is None:
@@ -235,12 +235,15 @@ class Result(Document):
             head["gap"] = self._told(gap)
         return head | {"time": f"{self.seconds:.3f} s"}
 
+    def _status_text(self) -> str:
+        """Return the status; what only a file says of it is not repeated."""
+        if self._is_verified or (self._is_solved_here and self.status != Status.INFEASIBLE):
+            return str(self.status)
+        return "no plan, unverified" if self.plan is None else str(Status.UNVERIFIED)
+
     def _told(self, text: str) -> str:
         """Return what rests on the bound, marked where the verifier did not confirm it."""
-        is_claim = self.bound is not None or self.status in (Status.OPTIMAL, Status.INFEASIBLE)
-        if self._is_verified or not is_claim or text == Status.UNVERIFIED:
-            return text
-        return f"{text} (unverified)"
+        return text if self._is_verified else f"{text} (unverified)"
 
     def _decided(self) -> Document:
         if self.plan is None:

@@ -56,7 +56,7 @@ def test_figures_of_results(page, folder):
     assert f"{result.objective:.6f} s" in page
     assert "optimal: proven optimal to the gap asked for" in page
     assert "infeasible: proven that there is no plan" in page
-    assert "name it with --instance" in page  # none.json is not of boa/cbd-85 as bundled
+    assert "name it with --instance" not in page  # none.json says how boa/cbd-85 was changed
     assert page.count("<figure class='picture'>") == 5
 
 
@@ -258,10 +258,53 @@ def test_command_explain(folder):
     done = run("explain", folder / "none.json", "--set", "budget_gpus=5")
     assert done.exit_code == 0
     assert "the budget of 5 GPUs on average" in done.stdout
-    done = run("explain", folder / "none.json")
-    assert done.exit_code == 2
-    assert "give it with --instance" in done.stderr
+    assert run("explain", folder / "none.json").stdout == done.stdout
     assert "1 more GPU in the budget" in run("explain", folder / "boa.json").stdout
+
+
+def test_explain_said_it_of_the_bundled_instance_whatever_was_set(folder):
+    """`--set` and `--instance` that are not the result's were dropped without a word."""
+    for given in (["--set", "budget_gpus=6"], ["--instance", "boa/hand"]):
+        done = run("explain", folder / "none.json", *given)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "it was solved with other data than those given" in done.stderr
+
+
+def test_explain_and_report_called_a_forged_bound_proven(tmp_path):
+    """A greedy result, its bound raised to its objective, 8 % above the optimum."""
+    result = optsched.solve(optsched.read("pal/tiny"), "packed-sticky")
+    forged = json.loads(result.to_json())
+    forged |= {"bound": forged["objective"], "gap": 0.0, "status": "optimal"}
+    forged["certificate"]["bound"] = forged["objective"]
+    path = tmp_path / "forged.json"
+    path.write_text(json.dumps(forged))
+    for command in (["report", path, "-o", tmp_path / "p.html"], ["explain", path]):
+        done = run(*command)
+        assert done.exit_code == 2
+        assert "proves only" in done.stderr
+        assert "optimal" not in done.stdout + done.stderr
+    assert not (tmp_path / "p.html").exists()
+
+
+def test_the_budget_that_a_result_was_solved_with_is_the_one_on_its_page(tmp_path):
+    """boa/cbd-85 at 22 GPUs was shown as proven for the bundled budget of 24."""
+    changed = optsched.read("boa/cbd-85").changed({"budget_gpus": 22})
+    optsched.write(optsched.solve(changed), tmp_path / "r22.json")
+    page = report([tmp_path / "r22.json"])
+    assert "budget_gpus=22" in page
+    assert "24 GPUs" not in page
+    assert "the budget of 22 GPUs" in run("explain", tmp_path / "r22.json").stdout
+
+
+def test_a_result_whose_instance_is_not_at_hand_is_not_called_optimal(tmp_path):
+    mine = optsched.read("boa/hand").model_copy(update={"name": "mine"})
+    optsched.write(optsched.solve(mine), tmp_path / "mine.json")
+    page = report([tmp_path / "mine.json"])
+    assert "nothing of it was verified" in page
+    assert "optimal" not in re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
+    assert "proven optimal to the gap asked for" in report(
+        [tmp_path / "mine.json"], instances=[mine]
+    )
 
 
 # --- in notebooks -----------------------------------------------------------------------------
