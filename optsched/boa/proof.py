@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import inf, isqrt, nextafter
 from typing import TYPE_CHECKING
 
-from optsched.boa.chains import Weights, chains, least_total, lightest
+from optsched.boa.chains import Weights, least_total, lightest
 from optsched.boa.check import SCALE, limit, limit_divisor, objective_divisor, rounded_down
 from optsched.boa.counterexample import counterexample
 from optsched.boa.enclosures import speedup_enclosure
@@ -47,7 +47,7 @@ def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule
     text = f"the price proves only {float(lagrangian)!r}, {certificate.bound!r} is stated"
     if instance.widths != "integer":
         return [*broken, BrokenRule("bound", text)]
-    reason = counterexample(chains(instance), price, limit(instance), stated)
+    reason = counterexample(instance, price, total, limit(instance), stated)
     if reason:
         broken.append(BrokenRule("bound", f"{text}; {reason}"))
     return broken
