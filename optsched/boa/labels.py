@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from optsched.boa.stacks import Chain, Path
 
-# Fewer than the judge follows (`counterexample.MAX_LABELS`), so that it can confirm what is found.
-MAX_EFFORT = 8_000_000
+# Fewer than the judge follows and keeps (`counterexample.MAX_LABELS` and `MAX_KEPT`), so that it can
+# confirm what is found.
+MAX_EFFORT = 6_000_000
+MAX_KEPT = 300_000
 BEAM = 1_000
 
 
@@ -44,15 +46,22 @@ class Labels(NamedTuple):
 class Effort:
     """Counts the labels made in one enumeration; past the limit only a beam of them is kept.
 
+    Parameters
+    ----------
+    stop
+        Tells whether time is up.
+    share
+        Of the limit, for searches that shall only find a plan.
+
     Attributes
     ----------
     complete
         Whether no label was left out.
     """
 
-    def __init__(self, stop: Callable[[], bool]) -> None:
+    def __init__(self, stop: Callable[[], bool], share: float = 1.0) -> None:
         self.complete = True
-        self.left = MAX_EFFORT
+        self.left = int(MAX_EFFORT * share)
         self._stop = stop
 
     def spend(self, count: int) -> None:
@@ -67,11 +76,12 @@ class Effort:
 
     def kept(self, labels: Labels, price: float) -> Labels:
         """Return all labels, or those of least priced value if too many have been made."""
-        if self.left >= 0 or len(labels.value) <= BEAM:
+        most = BEAM if self.left < 0 else MAX_KEPT
+        if len(labels.value) <= most:
             return labels
         self.complete = False
         priced = labels.value + price * labels.use
-        return labels.taken(np.sort(np.argpartition(priced, BEAM - 1)[:BEAM]))
+        return labels.taken(np.sort(np.argpartition(priced, most - 1)[:most]))
 
 
 class Unit(NamedTuple):
