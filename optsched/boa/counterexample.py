@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from optsched.boa.chains import NOTHING, Chain, Node, Weights, chains, completions, node_count
 from optsched.boa.check import SCALE, rounded_down
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from optsched.boa.instance import BoaInstance
 
 MAX_LABELS = 10_000_000  # made in all: half a minute
@@ -35,14 +36,15 @@ class TooMuch(Exception):
 class _Effort:
     """Counts labels before they are made, and gives up on certificates that ask for too many."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
         self.count = 0
         self.open = 0  # labels of what is still to be combined
 
     def spend(self, count: int) -> None:
         self.count += count
-        if self.count > MAX_LABELS:
-            raise TooMuch(f"more than {MAX_LABELS:,} partial plans would have to be followed")
+        if self.count > self.most:
+            raise TooMuch(f"more than {self.most:,} partial plans would have to be followed")
 
     def hold(self, count: int) -> None:
         if count > MAX_KEPT:
@@ -78,15 +80,24 @@ class _Side:
 
 
 def counterexample(
-    instance: BoaInstance, price: Fraction, total: int, limit: Fraction, stated: Fraction
+    instance: BoaInstance,
+    price: Fraction,
+    total: int,
+    sought: tuple[Fraction, Fraction],
+    most_labels: int = MAX_LABELS,
 ) -> str | None:
-    """Look for a plan within the limit whose value is below `stated`; None if there is none.
+    """Look for a plan that refutes a bound; return what was found, or why the search ended.
 
     Parameters
     ----------
     total
         The least priced total, as `chains.least_total` gives it at this price.
+    sought
+        The limit on the use of such a plan, and the bound, which its value is below.
+    most_labels
+        After how many partial plans to give up; never more than `MAX_LABELS` are followed.
     """
+    limit, stated = sought
     unit = SCALE * price.denominator
     ceiling = stated * unit + price.numerator * SCALE * limit  # on value + price * use
     goal = _Goal(
@@ -96,7 +107,7 @@ def counterexample(
         value=_up(stated * SCALE),
     )
     try:
-        refuted = _refuted(instance, goal, total)
+        refuted = _refuted(instance, goal, total, _Effort(min(most_labels, MAX_LABELS)))
     except TooMuch as reason:
         return str(reason)
     return "a plan that may lie within the limit has a smaller objective" if refuted else None
@@ -106,9 +117,8 @@ def _up(value: Fraction) -> int:
     return -((-value.numerator) // value.denominator)
 
 
-def _refuted(instance: BoaInstance, goal: _Goal, total: int) -> bool:
+def _refuted(instance: BoaInstance, goal: _Goal, total: int, effort: _Effort) -> bool:
     """Tell whether a plan may be within the limit and below the bound."""
-    effort = _Effort()
     for job_class in instance.classes:
         if job_class.rescale_s:
             effort.hold(node_count(job_class))
@@ -118,16 +128,25 @@ def _refuted(instance: BoaInstance, goal: _Goal, total: int) -> bool:
         if len(ways) == 1:
             [(use, value)], [way] = settled.labels, ways
             settled = _Side([(use + way[0], value + way[1])], settled.least + least)
-            continue
-        effort.open += len(ways)
-        effort.hold(effort.open)
-        menus.append((least, ways))
+        elif ways:
+            effort.open += len(ways)
+            effort.hold(effort.open)
+            menus.append((least, ways))
+        else:  # every plan takes a way through each chain
+            return False
     sides = [settled, _Side()]
+    # Ways are by growing use: what all that is left to take uses at least.
+    left = goal.use - settled.labels[0][0] - sum(ways[0][0] for _, ways in menus)
     for least, ways in sorted(menus, key=lambda menu: len(menu[1])):
         sides.sort(key=lambda side: len(side.labels))
-        rest = total - sides[0].least - least  # at least what all others weigh
-        labels = _product(sides[0].labels, ways, goal.cutoff - rest, goal, effort)
-        sides[0] = _Side(labels, sides[0].least + least)
+        side = sides[0]
+        room = goal.cutoff - (total - side.least - least)  # at least what all others weigh
+        most = left + side.labels[0][0] + ways[0][0]
+        labels = _product(side.labels, ways, goal.weights, (room, most), effort)
+        if not labels:
+            return False
+        sides[0] = _Side(labels, side.least + least)
+        left = most - labels[0][0]
     return _meet(sides[0].labels, sides[1].labels, goal)
 
 
@@ -135,14 +154,18 @@ def _ways(chain: Chain, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
     """Return the ways through a chain whose weight is below a ceiling."""
     if len(chain.phases) == 1:
         return _widths(chain, ceiling, goal)
+    d, m = goal.weights
     _, after = completions(chain, goal.weights)
     entering: Labels = [(0, 0)]
     staying: dict[int, Labels] = {}
     for nodes, rest in zip(chain.phases, after, strict=True):
         leaving: dict[int, Labels] = {}
         kept = 0
+        lightest = min((v * d + u * m for u, v in entering), default=0)
         for k, node in nodes.items():
             room = ceiling - rest[k]
+            if lightest + node.weighed(goal.weights) >= room:
+                continue  # whatever stays at k is among `entering`, or dominated there
             stayed = staying.get(k, [])
             effort.spend(len(entering) + len(stayed))
             extended = _extended(entering, node, chain.rescaling[k], room, goal)
@@ -177,16 +200,19 @@ def _extended(labels: Labels, node: Node, switch: Node, room: int, goal: _Goal) 
     return [(u + use, v + value) for u, v in labels if v * d + u * m < room and u <= most]
 
 
-def _product(labels: Labels, ways: Labels, room: int, goal: _Goal, effort: _Effort) -> Labels:
-    """Return each label with each way, where they weigh less than `room` and keep the limit."""
-    d, m = goal.weights
+def _product(
+    labels: Labels, ways: Labels, weights: Weights, ends: tuple[int, int], effort: _Effort
+) -> Labels:
+    """Return each label with each way, below an end of their weight and up to one of their use."""
+    d, m = weights
+    room, most = ends
     by_weight = sorted((v * d + u * m, u, v) for u, v in ways)
     extended: Labels = []
     for use, value in labels:
         fitting = bisect_left(by_weight, (room - value * d - use * m,))
         effort.spend(fitting)
-        most = goal.use - use
-        extended += [(use + u, value + v) for _, u, v in by_weight[:fitting] if u <= most]
+        up_to = most - use
+        extended += [(use + u, value + v) for _, u, v in by_weight[:fitting] if u <= up_to]
         if len(extended) > 2 * MAX_KEPT:
             extended = _undominated(extended)
             effort.hold(len(extended))

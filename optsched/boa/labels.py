@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from optsched.boa.stacks import Chain, Path
 
-# Fewer than the judge follows and keeps (`counterexample.MAX_LABELS` and `MAX_KEPT`), so that it can
-# confirm what is found.
+# Fewer than the judge follows and keeps (`MAX_LABELS` and `MAX_KEPT` of `counterexample`), so that
+# it can confirm what is found.
 MAX_EFFORT = 6_000_000
 MAX_KEPT = 300_000
 BEAM = 1_000
@@ -55,18 +55,21 @@ class Effort:
 
     Attributes
     ----------
+    made
+        Labels so far.
     complete
         Whether no label was left out.
     """
 
     def __init__(self, stop: Callable[[], bool], share: float = 1.0) -> None:
+        self.made = 0
         self.complete = True
-        self.left = int(MAX_EFFORT * share)
+        self._most = int(MAX_EFFORT * share)
         self._stop = stop
 
     def spend(self, count: int) -> None:
         """Count labels that are made, also those that are dominated."""
-        self.left -= count
+        self.made += count
 
     def out_of_time(self) -> bool:
         """Tell whether time is up; the enumeration is incomplete then."""
@@ -76,7 +79,7 @@ class Effort:
 
     def kept(self, labels: Labels, price: float) -> Labels:
         """Return all labels, or those of least priced value if too many have been made."""
-        most = BEAM if self.left < 0 else MAX_KEPT
+        most = BEAM if self.made > self._most else MAX_KEPT
         if len(labels.value) <= most:
             return labels
         self.complete = False
@@ -147,6 +150,7 @@ def _next_layer(
     """Extend labels by a phase: each stays at its width, or any undominated one changes."""
     if len(columns) == 1 and (layer.pick == columns[0]).all():
         k = columns[0]
+        effort.spend(len(layer.value))
         value, use = layer.value + chain.value[e, k], layer.use + chain.use[e, k]
         return Labels(value, use, np.arange(len(value)), layer.pick)
     if not len(columns):  # the target lies within rounding of the price's bound
