@@ -8,6 +8,7 @@ from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from optsched.check import proof_faults, relative_gap
 from optsched.faults import shown
 from optsched.frontier_cache import Cache
 from optsched.frontier_points import Frontier, Point
@@ -74,9 +75,7 @@ def frontier(
     Returns
     -------
     Frontier
-        A value at which there is no plan, or no valid instance, has a point that says why. Exact
-        points of BOA with mixed widths and without rescaling come from one sort for all budgets:
-        in floats, so right to about 12 digits.
+        A value at which there is no plan, or no valid instance, has a point that says why.
 
     Raises
     ------
@@ -195,9 +194,15 @@ def _at_once(
     found = room.at_once(subject, parameter, values) if exact in names else None
     points = {}
     for n, (value, outcome) in enumerate(zip(values, found or (), strict=found is not None)):
-        figures: dict[str, Any] = {"status": "infeasible", "reason": outcome}
-        if not isinstance(outcome, str):
-            figures = {"status": "optimal", "objective": outcome, "bound": outcome, "gap": 0.0}
+        if outcome is None:
+            continue
+        plan, certificate = outcome
+        changed = subject.changed({parameter: value})
+        if room.violations(changed, plan) or proof_faults(changed, certificate):
+            continue
+        objective, bound = room.objective(changed, plan), getattr(certificate, "bound", None)
+        figures: dict[str, Any] = {"status": "optimal", "objective": objective, "bound": bound}
+        figures["gap"] = relative_gap(objective, bound, room.gap_scale(changed))
         points[n * len(names) + names.index(exact)] = Point(value=value, method=exact, **figures)
     return points
 

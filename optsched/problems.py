@@ -114,8 +114,9 @@ class Problem:
         (instance, name of a method) -> the bytes that a solve takes at its peak, from sizes alone;
         None if that is not known.
     at_once
-        (instance, path of a field, values) -> the least objective at every value, or why there is
-        none; None if it has to be solved value by value.
+        (instance, path of a field, values) -> an optimal plan and its certificate at every value,
+        both to be judged as those of `solve`, or None for values that are left to `solve`; None if
+        all are.
     """
 
     name: str
@@ -140,7 +141,9 @@ class Problem:
     proof_terms: Callable[[Any, Any], int] = _few
     plot: Callable[[Any, Any, Axes | None], Axes] | None = None
     memory: Callable[[Any, str], int | None] = _unknown
-    at_once: Callable[[Any, str, Sequence[float]], list[float | str] | None] = _value_by_value
+    at_once: Callable[
+        [Any, str, Sequence[float]], Sequence[tuple[Document, Document] | None] | None
+    ] = _value_by_value
 
     def method(self, name: str) -> Method:
         """Look a method up by its name."""

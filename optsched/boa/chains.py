@@ -16,7 +16,7 @@ from optsched.boa.enclosures import Ratio, speedup_ratios
 from optsched.boa.instance import Power, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from optsched.boa.instance import Amdahl, BoaInstance, JobClass, Phase, Speedup
 
@@ -39,6 +39,9 @@ class Node(NamedTuple):
     def weighed(self, weights: Weights) -> int:
         """Return the weighted sum of value and use, as a multiple of 2**-192: exact."""
         return self.value * weights.value + self.use * weights.use
+
+
+NOTHING = Node(0, 0)
 
 
 class Chain(NamedTuple):
@@ -138,27 +141,42 @@ def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterabl
     return {min(max(k, 1), speedup.max_gpus) for k in (below, below + 1)}
 
 
-def chains(instance: BoaInstance) -> list[Chain]:
-    """Return a chain for every class, or for every phase where rescaling is free."""
+def chains(instance: BoaInstance, weights: Weights) -> Iterator[tuple[int, Chain]]:
+    """Yield a chain for every class, or for every phase where rescaling is free; one at a time.
+
+    With each comes its part of `least_total` at these weights.
+    """
     flipped = instance.budget is None
-    found = []
+    turned = Weights(weights.use, weights.value) if flipped else weights
     for job_class in instance.classes:
-        whole = _chain(job_class, flipped)
-        if job_class.arrival_rate_per_h and job_class.rescale_s:
-            found.append(whole)
-        else:
-            found += [Chain([nodes], whole.rescaling) for nodes in whole.phases]
-    return found
+        rate = _rate(job_class)
+        if _lost(job_class, rate)[0]:
+            yield _least_of_class(job_class, turned), _chain(job_class, flipped)
+            continue
+        for phase in job_class.phases:
+            nodes = _nodes(phase, rate, flipped)
+            yield (
+                _least_of_phase(phase, rate, turned),
+                Chain([nodes], dict.fromkeys(nodes, NOTHING)),
+            )
 
 
 def _chain(job_class: JobClass, flipped: bool) -> Chain:
     rate = _rate(job_class)
-    phases = []
-    for phase in job_class.phases:
-        jobs, ratios = _jobs(phase, rate), _speedups(phase.speedup)
-        phases.append({k: _node(jobs, k, ratio, flipped) for k, ratio in ratios})
+    phases = [_nodes(phase, rate, flipped) for phase in job_class.phases]
     lost, widths = _lost(job_class, rate), {k for nodes in phases for k in nodes}
     return Chain(phases, {k: _node(lost, k, (1, 1), flipped) for k in widths})
+
+
+def _nodes(phase: Phase, rate: Ratio, flipped: bool) -> dict[int, Node]:
+    jobs = _jobs(phase, rate)
+    return {k: _node(jobs, k, ratio, flipped) for k, ratio in _speedups(phase.speedup)}
+
+
+def node_count(job_class: JobClass) -> int:
+    """Return how many (phase, width) a class has."""
+    speedups = (phase.speedup for phase in job_class.phases)
+    return sum(len(s.gpus) if isinstance(s, Table) else s.max_gpus for s in speedups)
 
 
 def _speedups(speedup: Speedup) -> Iterable[tuple[int, Ratio]]:

@@ -7,12 +7,14 @@ fractions added up.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.boa.enclosures import Ratio, speedup_ratios
-from optsched.boa.instance import BoaInstance, JobClass, Speedup, Table
+from optsched.boa.instance import BoaInstance, JobClass, Power, Speedup, Table
 from optsched.check import BrokenRule
 
 if TYPE_CHECKING:
@@ -29,8 +31,43 @@ SCALE = 1 << SCALE_BITS
 
 def violations(instance: BoaInstance, plan: BoaPlan) -> list[BrokenRule]:
     """Return every rule that the plan breaks; an empty list means that it is feasible."""
-    broken = list(_structure(instance, plan))
+    broken = [*figure_faults(instance), *_structure(instance, plan)]
     return broken or list(_limits(instance, plan))
+
+
+def figure_faults(instance: BoaInstance) -> Iterator[BrokenRule]:
+    """Yield figures of an instance for which no rounding is known to go the right way.
+
+    None in an instance that was validated; but whoever judges takes nobody's word for that.
+    """
+    numbers = True
+    for job_class in instance.classes:
+        figures = [job_class.arrival_rate_per_h, job_class.rescale_s]
+        figures += [phase.work_gpu_s for phase in job_class.phases]
+        sound = all(0 <= figure < inf for figure in figures)
+        if not (sound and all(_is_curve(phase.speedup) for phase in job_class.phases)):
+            numbers = False
+            text = f"class '{job_class.id}' has figures that are no rates, times or speedups"
+            yield BrokenRule("figures", text)
+    limits = [instance.budget_gpus, instance.budget_usd_per_h, instance.price_usd_per_gpu_h]
+    given = [figure for figure in (*limits, instance.target_mean_jct_s) if figure is not None]
+    if not all(0 < figure < inf for figure in given):
+        yield BrokenRule("limit", f"{given} has figures that are no positive numbers")
+    twice = len(instance.classes) - len({job_class.id for job_class in instance.classes})
+    if twice or (numbers and not instance.arrival_rate_per_s > 0):
+        yield BrokenRule("classes", "need ids of their own, and one a positive arrival rate")
+
+
+def _is_curve(speedup: Speedup) -> bool:
+    """Tell whether widths and speedups are what the roundings below rest on."""
+    if isinstance(speedup, Table):
+        gpus = speedup.gpus
+        if not 0 < len(gpus) == len(speedup.speedup):
+            return False
+        ascend = gpus[0] >= 1 and all(map(operator.le, gpus, gpus[1:]))
+        return ascend and all(0 < value < inf for value in speedup.speedup)
+    share = speedup.exponent if isinstance(speedup, Power) else speedup.parallel_fraction
+    return 0 <= share <= 1 and speedup.max_gpus >= 1
 
 
 def _structure(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
@@ -75,7 +112,7 @@ def _sequences(
         return
     total = sum((Fraction(sequence.share) for sequence in sequences), Fraction(0))
     if total != 1:
-        yield BrokenRule("shares-sum-to-one", f"{where}: the shares sum to {float(total)!r}")
+        yield BrokenRule("shares-sum-to-one", f"{where}: the shares sum to {number(total)}")
 
 
 def _width_fault(speedup: Speedup, gpus: float, continuous: bool) -> str | None:
@@ -96,10 +133,10 @@ def _limits(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
         return
     amount_used = Fraction(amount.above, SCALE)
     if instance.budget is not None:
-        text = f"the plan rents {float(amount_used)!r} GPUs on average, the budget is "
-        yield BrokenRule("budget", text + repr(float(instance.budget)))
+        text = f"the plan rents {number(amount_used)} GPUs on average, the budget is "
+        yield BrokenRule("budget", text + number(instance.budget))
     else:
-        text = f"the mean JCT is {float(amount_used / instance.arrival_rate_per_s)!r} s, "
+        text = f"the mean JCT is {number(amount_used / instance.arrival_rate_per_s)} s, "
         yield BrokenRule("target", text + f"the target {instance.target_mean_jct_s!r} s")
 
 
@@ -219,6 +256,16 @@ def _terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[Term]:
 def rounded_down(value: Fraction) -> int:
     """Return the multiple of 2**-192 at or below a value."""
     return (value.numerator << SCALE_BITS) // value.denominator
+
+
+def number(value: Fraction) -> str:
+    """Write a value as the nearest float, for messages; also one beyond all floats."""
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return (
+            f"{'-' if value < 0 else ''}10**{len(str(abs(value.numerator // value.denominator)))}"
+        )
 
 
 # --- what is limited, and what the objective is ---------------------------------------------

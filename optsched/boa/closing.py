@@ -6,7 +6,8 @@ class by class: a label is dropped when its priced value plus the least priced c
 the target (no plan through it is below the target), or when another label has neither more value
 nor more use. If a plan within the limit remains, the best of them is optimal; if none remains, the
 target is a proven lower bound and is raised. The gap between price and integers is a small part of
-the objective, so few labels live at any time (boa.md 1.4 items 6 to 8).
+the objective, so few labels live at any time (boa.md 1.4 items 6 to 8). Where
+there are many all the same, two lists of them meet in the middle (`two_sides.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import Arrays, Choice, choice
-from optsched.boa.labels import Effort, Labels, Unit, undominated, ways_through
+from optsched.boa.labels import Effort, Unit, undominated, ways_through
 from optsched.boa.price import ROUNDING, Dual, least_priced
 from optsched.boa.stacks import Path
+from optsched.boa.two_sides import Open, Side, merged, pairs, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,39 +29,28 @@ if TYPE_CHECKING:
 
 FIRST_WINDOW = 1 / 64  # of the gap between the price's bound and its plan
 GROWTH = 4.0
-MAX_PAIRS = 2_000_000
 MAX_MOVES = 200
+MAX_REFUSED = 1_000  # pairs that the limit refuses exactly, though not in floats
+PLAN_SHARE = 1 / 20  # of the labels, for searches until the plan gets no better
+
+LABEL_LIMIT = "label limit"
 
 
 class Closed(NamedTuple):
-    """The best choice found (None if none was accepted) and a proven lower bound on the value."""
-
-    best: Choice | None
-    bound: float
-
-
-class Open(NamedTuple):
-    """What a target leaves open at a price.
+    """The best choice found (None if none was accepted) and a proven lower bound on the value.
 
     Attributes
     ----------
-    columns
-        Shape (groups,): the column of least priced value of every free phase.
-    groups
-        The free phases that have more than this column below the target.
-    units
-        The options of every chain, then of every open group.
-    least
-        The least priced value of each unit.
-    base
-        Value and use of the phases that are settled.
+    labels
+        How many labels it took to prove the bound.
+    gave_up
+        Why the gap was left open, though there was time.
     """
 
-    columns: NDArray[np.intp]
-    groups: NDArray[np.intp]
-    units: list[Unit]
-    least: list[float]
-    base: tuple[float, float]
+    best: Choice | None
+    bound: float
+    labels: int = 0
+    gave_up: str = ""
 
 
 def close(
@@ -84,23 +75,27 @@ def close(
     filled = fill(arrays, dual.within, stop)
     if filled.value < dual.within.value and accept(filled):
         best = filled
-    bound = dual.bound
+    bound, labels, share = dual.bound, 0, PLAN_SHARE
     worst = best.value if best else max(dual.within.value, dual.beyond.value) * 2
     window = max((worst - dual.bound) * FIRST_WINDOW, gap * abs(worst), ROUNDING * abs(worst))
     while (best is None or bound < best.value * (1 - gap)) and not stop():
         # A little above what the gap asks for, so that rounding cannot miss it again.
         ceiling = np.inf if best is None else best.value * (1 - 0.9 * gap)
         target = min(dual.bound + window, ceiling)
-        found, complete = _search(arrays, dual.price, target, accept, stop)
+        effort = Effort(stop, share)
+        found = _search(arrays, dual.price, target, accept, effort)
         if found is not None and (best is None or found.value < best.value):
             best = found
-        if not complete:
-            break
-        bound = min(target, best.value) if best else target
-        if best is None and window > 1e3 * (worst + arrays.limit * dual.price + 1):
-            break
-        window *= GROWTH
-    return Closed(best, bound)
+        if effort.complete:
+            bound, labels = min(target, best.value) if best else target, effort.made
+            if best is None and window > 1e3 * (worst + arrays.limit * dual.price + 1):
+                return Closed(best, bound, labels, "no plan within the limit is found")
+            window *= GROWTH
+        elif best is None or best.value - dual.bound > (target - dual.bound) / 2:
+            if share == 1:
+                return Closed(best, bound, labels, LABEL_LIMIT)
+            share = 1.0
+    return Closed(best, bound, labels)
 
 
 def fill(arrays: Arrays, chosen: Choice, stop: Callable[[], bool] = lambda: False) -> Choice:
@@ -126,18 +121,17 @@ def _search(
     price: float,
     target: float,
     accept: Callable[[Choice], bool],
-    stop: Callable[[], bool],
-) -> tuple[Choice | None, bool]:
-    """Enumerate what may be below `target`; return the best choice, and whether all were seen."""
-    cutoff, effort = target + price * arrays.limit, Effort(stop)
+    effort: Effort,
+) -> Choice | None:
+    """Enumerate what may be below `target`; return the best choice."""
+    cutoff = target + price * arrays.limit
     left = _left_open(arrays, price, cutoff, effort)
     if left is None or effort.out_of_time():
-        return None, effort.complete
-    order = sorted(range(len(left.units)), key=lambda u: len(left.units[u].value))
-    layers = _merge(left, order, price, cutoff, arrays.limit, effort)
-    if len(layers) <= len(order):  # nothing is left below the target, or time was up
-        return None, effort.complete
-    return _best(arrays, layers, left, order, target, accept), effort.complete
+        return None
+    sides = merged(left, price, cutoff, arrays.limit, effort)
+    if sides is None:  # nothing is left below the target, or time was up
+        return None
+    return _best(arrays, sides, left, target, accept, effort)
 
 
 def _left_open(arrays: Arrays, price: float, cutoff: float, effort: Effort) -> Open | None:
@@ -174,72 +168,27 @@ def _options(arrays: Arrays, group: int, columns: NDArray[np.intp]) -> Unit:
     return Unit(value[kept], use[kept], lambda option: int(columns[option]))
 
 
-def _merge(
-    left: Open, order: list[int], price: float, cutoff: float, limit: float, effort: Effort
-) -> list[Labels]:
-    """Combine the options of all units in the given order, as long as labels are left."""
-    nothing = np.zeros(1, np.intp)
-    layers = [Labels(np.array([left.base[0]]), np.array([left.base[1]]), nothing, nothing)]
-    rest = sum(left.least)
-    least_use = sum(float(unit.use.min()) for unit in left.units)
-    for u in order:
-        unit = left.units[u]
-        rest -= left.least[u]
-        least_use -= float(unit.use.min())
-        ceiling = limit * (1 + ROUNDING) - least_use
-        layer = _product(layers[-1], unit, price, cutoff - rest, ceiling, effort)
-        if not len(layer.value) or effort.out_of_time():
-            break
-        layers.append(effort.kept(layer, price))
-    return layers
-
-
-def _product(
-    labels: Labels, unit: Unit, price: float, room: float, ceiling: float, effort: Effort
-) -> Labels:
-    """Extend every label by every option that keeps below `room` (priced) and `ceiling` (use)."""
-    option_priced = unit.value + price * unit.use
-    by_price = np.argsort(option_priced, kind="stable")
-    label_priced = labels.value + price * labels.use
-    counts = np.searchsorted(option_priced[by_price], room - label_priced)
-    effort.spend(int(counts.sum()))
-    if counts.sum() > MAX_PAIRS:
-        counts = np.minimum(counts, max(1, MAX_PAIRS // len(counts)))
-        effort.complete = False
-    parent = np.repeat(np.arange(len(counts)), counts)
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    pick = by_price[np.arange(len(parent)) - starts]
-    value, use = labels.value[parent] + unit.value[pick], labels.use[parent] + unit.use[pick]
-    kept = np.flatnonzero(use <= ceiling)
-    kept = kept[undominated(value[kept], use[kept])]
-    return Labels(value[kept], use[kept], parent[kept], pick[kept])
-
-
 def _best(
     arrays: Arrays,
-    layers: list[Labels],
+    sides: tuple[Side, Side],
     left: Open,
-    order: list[int],
     target: float,
     accept: Callable[[Choice], bool],
+    effort: Effort,
 ) -> Choice | None:
     """Return the complete choice of least value below `target` that is accepted."""
-    last = layers[-1]
-    within = np.flatnonzero((last.value < target) & (last.use <= arrays.limit * (1 + ROUNDING)))
-    for label in within[np.argsort(last.value[within], kind="stable")]:
-        found = _traced(arrays, layers, left, order, int(label))
+    for refused, labels in enumerate(pairs(sides, arrays.limit, target)):
+        found = _chosen(arrays, left, traced(sides, labels))
         if accept(found):
             return found
+        if refused == MAX_REFUSED:
+            effort.complete = False
+            break
     return None
 
 
-def _traced(
-    arrays: Arrays, layers: list[Labels], left: Open, order: list[int], label: int
-) -> Choice:
-    picks: dict[int, int | Path] = {}
-    for layer, u in zip(layers[:0:-1], reversed(order), strict=True):
-        picks[u] = left.units[u].make(int(layer.pick[label]))
-        label = int(layer.parent[label])
+def _chosen(arrays: Arrays, left: Open, options: dict[int, int]) -> Choice:
+    picks = {u: left.units[u].make(option) for u, option in options.items()}
     columns = left.columns.copy()
     paths = tuple(p for u in range(len(arrays.chains)) if isinstance(p := picks[u], Path))
     for u, g in enumerate(left.groups, start=len(paths)):

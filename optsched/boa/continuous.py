@@ -163,7 +163,7 @@ def infeasible(instance: BoaInstance) -> Infeasible:
     least = proof.least_use(instance)
     figure = nearest_below(least / check.limit_divisor(instance))
     evidence = BoaCertificate(
-        kind="least", priced_total=str(math.floor(least * check.SCALE)), least=figure
+        kind="least", priced_total=str(math.floor(least * check.SCALE)), least=figure, labels=0
     )
     shown = -nearest_below(-least / check.limit_divisor(instance))  # enough, as a new limit
     if instance.target_mean_jct_s is not None:

@@ -1,111 +1,228 @@
 """Plans that a stated bound of BOA forgets: the judge looks for one through all that may be left.
 
 For integer widths an enumeration of the partial plans that a price leaves open makes its bound
-sharp. Integers and fractions only.
+sharp. What classes and free phases leave open is combined into two lists of labels, (use, value),
+and a plan is looked for among the pairs (meet in the middle): equal exchange rates leave millions
+of labels in one list, but only some thousands in each of two. Integers and fractions only, each a
+lower bound; labels are left out only where no plan through them can be within the limit and below
+the bound, or where another label has neither more use nor more value.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from fractions import Fraction
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from optsched.boa.chains import Chain, Node, Weights, completions
-from optsched.boa.check import SCALE
+from optsched.boa.chains import NOTHING, Chain, Node, Weights, chains, completions, node_count
+from optsched.boa.check import SCALE, rounded_down
 
-MAX_LABELS = 20_000_000
+if TYPE_CHECKING:
+    from fractions import Fraction
 
-Labels = list[tuple[int, int]]  # (use, value) of partial plans, none worse than another in both
+    from optsched.boa.instance import BoaInstance
+
+MAX_LABELS = 10_000_000  # made in all: half a minute
+MAX_KEPT = 500_000  # at a time, in each list; some 200 bytes each, so at most a few hundred MB
+
+Label = tuple[int, int]  # use and value of a partial plan, both rounded down
+Labels = list[Label]
+
+
+class TooMuch(Exception):
+    """Raised where a certificate asks for more partial plans than are followed."""
 
 
 class _Effort:
-    """Counts partial plans, and gives up on certificates that ask for too many."""
+    """Counts labels before they are made, and gives up on certificates that ask for too many."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
         self.count = 0
+        self.open = 0  # labels of what is still to be combined
 
     def spend(self, count: int) -> None:
         self.count += count
-        if self.count > MAX_LABELS:
-            raise OverflowError(f"more than {MAX_LABELS:,} partial plans would have to be followed")
+        if self.count > self.most:
+            raise TooMuch(f"more than {self.most:,} partial plans would have to be followed")
+
+    def hold(self, count: int) -> None:
+        if count > MAX_KEPT:
+            raise TooMuch(f"more than {MAX_KEPT:,} partial plans would have to be kept at a time")
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What a plan would have to be to refute the bound.
+
+    Attributes
+    ----------
+    weights
+        Weigh value and use as the price does.
+    cutoff
+        The priced value of such a plan is below it, as a multiple of 2**-192.
+    use, value
+        Its use is at most the one, its value below the other: multiples of 2**-192.
+    """
+
+    weights: Weights
+    cutoff: int
+    use: int
+    value: int
+
+
+@dataclass
+class _Side:
+    """The labels of some classes and free phases together, and the least weight of these."""
+
+    labels: Labels = field(default_factory=lambda: [(0, 0)])
+    least: int = 0
 
 
 def counterexample(
-    chains: list[Chain], price: Fraction, limit: Fraction, stated: Fraction
+    instance: BoaInstance,
+    price: Fraction,
+    total: int,
+    sought: tuple[Fraction, Fraction],
+    most_labels: int = MAX_LABELS,
 ) -> str | None:
-    """Look for a plan within the limit whose value is below `stated`; None if there is none."""
+    """Look for a plan that refutes a bound; return what was found, or why the search ended.
+
+    Parameters
+    ----------
+    total
+        The least priced total, as `chains.least_total` gives it at this price.
+    sought
+        The limit on the use of such a plan, and the bound, which its value is below.
+    most_labels
+        After how many partial plans to give up; never more than `MAX_LABELS` are followed.
+    """
+    limit, stated = sought
     unit = SCALE * price.denominator
     ceiling = stated * unit + price.numerator * SCALE * limit  # on value + price * use
-    cutoff = -((-ceiling.numerator) // ceiling.denominator)
-    weights = Weights(price.denominator, price.numerator)
-    complete = [completions(chain, weights) for chain in chains]
-    slack = cutoff - sum(least for least, _ in complete)
-    effort = _Effort()
+    goal = _Goal(
+        weights=Weights(price.denominator, price.numerator),
+        cutoff=_up(ceiling),  # whole weights below the ceiling are below this
+        use=rounded_down(limit),  # whole uses up to the limit are up to this
+        value=_up(stated * SCALE),
+    )
     try:
-        menus = [
-            (least, _ways(chain, after, price, least + slack, effort))
-            for chain, (least, after) in zip(chains, complete, strict=True)
-        ]
-        labels = _combined(menus, price, cutoff, effort)
-    except OverflowError as error:
-        return str(error)
-    for use, value in labels:
-        if Fraction(use, SCALE) <= limit and Fraction(value, SCALE) < stated:
-            return "a plan that may lie within the limit has a smaller objective"
-    return None
+        refuted = _refuted(instance, goal, total, _Effort(min(most_labels, MAX_LABELS)))
+    except TooMuch as reason:
+        return str(reason)
+    return "a plan that may lie within the limit has a smaller objective" if refuted else None
 
 
-def _ways(
-    chain: Chain, after: list[dict[int, int]], price: Fraction, ceiling: int, effort: _Effort
-) -> Labels:
-    """Return the ways through a chain whose priced value is below a ceiling."""
+def _up(value: Fraction) -> int:
+    return -((-value.numerator) // value.denominator)
+
+
+def _refuted(instance: BoaInstance, goal: _Goal, total: int, effort: _Effort) -> bool:
+    """Tell whether a plan may be within the limit and below the bound."""
+    for job_class in instance.classes:
+        if job_class.rescale_s:
+            effort.hold(node_count(job_class))
+    settled, menus = _Side(), []
+    for least, chain in chains(instance, goal.weights):
+        ways = _ways(chain, goal.cutoff - (total - least), goal, effort)
+        if len(ways) == 1:
+            [(use, value)], [way] = settled.labels, ways
+            settled = _Side([(use + way[0], value + way[1])], settled.least + least)
+        elif ways:
+            effort.open += len(ways)
+            effort.hold(effort.open)
+            menus.append((least, ways))
+        else:  # every plan takes a way through each chain
+            return False
+    sides = [settled, _Side()]
+    # Ways are by growing use: what all that is left to take uses at least.
+    left = goal.use - settled.labels[0][0] - sum(ways[0][0] for _, ways in menus)
+    for least, ways in sorted(menus, key=lambda menu: len(menu[1])):
+        sides.sort(key=lambda side: len(side.labels))
+        side = sides[0]
+        room = goal.cutoff - (total - side.least - least)  # at least what all others weigh
+        most = left + side.labels[0][0] + ways[0][0]
+        labels = _product(side.labels, ways, goal.weights, (room, most), effort)
+        if not labels:
+            return False
+        sides[0] = _Side(labels, side.least + least)
+        left = most - labels[0][0]
+    return _meet(sides[0].labels, sides[1].labels, goal)
+
+
+def _ways(chain: Chain, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
+    """Return the ways through a chain whose weight is below a ceiling."""
+    if len(chain.phases) == 1:
+        return _widths(chain, ceiling, goal)
+    d, m = goal.weights
+    _, after = completions(chain, goal.weights)
     entering: Labels = [(0, 0)]
     staying: dict[int, Labels] = {}
     for nodes, rest in zip(chain.phases, after, strict=True):
-        leaving = {}
+        leaving: dict[int, Labels] = {}
+        kept = 0
+        lightest = min((v * d + u * m for u, v in entering), default=0)
         for k, node in nodes.items():
             room = ceiling - rest[k]
-            extended = _extended(entering, node, chain.rescaling[k], price, room)
-            extended += _extended(staying.get(k, []), node, Node(0, 0), price, room)
+            if lightest + node.weighed(goal.weights) >= room:
+                continue  # whatever stays at k is among `entering`, or dominated there
+            stayed = staying.get(k, [])
+            effort.spend(len(entering) + len(stayed))
+            extended = _extended(entering, node, chain.rescaling[k], room, goal)
+            extended += _extended(stayed, node, NOTHING, room, goal)
             if extended:
                 leaving[k] = _undominated(extended)
-                effort.spend(len(extended))
+                kept += len(leaving[k])
+                effort.hold(kept)
         staying = leaving
         entering = _undominated([label for part in leaving.values() for label in part])
     return entering
 
 
-def _extended(labels: Labels, node: Node, switch: Node, price: Fraction, room: int) -> Labels:
-    """Append a node to each partial plan; keep those whose priced value stays below `room`."""
+def _widths(chain: Chain, ceiling: int, goal: _Goal) -> Labels:
+    """Return the widths of a single phase that weigh less than a ceiling."""
+    [nodes] = chain.phases
+    found = []
+    for k, node in nodes.items():
+        switch = chain.rescaling[k]
+        use, value = node.use + switch.use, node.value + switch.value
+        if value * goal.weights.value + use * goal.weights.use < ceiling and use <= goal.use:
+            found.append((use, value))
+    return _undominated(found)
+
+
+def _extended(labels: Labels, node: Node, switch: Node, room: int, goal: _Goal) -> Labels:
+    """Append a node to each partial plan; keep those that weigh less than `room`."""
     use, value = node.use + switch.use, node.value + switch.value
-    m, d = price.numerator, price.denominator
-    room -= value * d + m * use
-    return [(u + use, v + value) for u, v in labels if v * d + m * u < room]
+    d, m = goal.weights
+    room -= value * d + use * m
+    most = goal.use - use
+    return [(u + use, v + value) for u, v in labels if v * d + u * m < room and u <= most]
 
 
-def _combined(
-    menus: list[tuple[int, Labels]], price: Fraction, cutoff: int, effort: _Effort
+def _product(
+    labels: Labels, ways: Labels, weights: Weights, ends: tuple[int, int], effort: _Effort
 ) -> Labels:
-    """Return the plans that take one way from each menu and whose priced value is below a cutoff.
-
-    Each menu comes with its least priced value; the short ones come first.
-    """
-    m, d = price.numerator, price.denominator
-    rest = sum(least for least, _ in menus)
-    labels: Labels = [(0, 0)]
-    for least, ways in sorted(menus, key=lambda menu: len(menu[1])):
-        rest -= least
-        priced = sorted((v * d + m * u, u, v) for u, v in ways)
-        extended: Labels = []
-        for use, value in labels:
-            room = cutoff - rest - value * d - m * use
-            fitting = bisect_left(priced, (room,))
-            extended += [(use + u, value + v) for _, u, v in priced[:fitting]]
-        effort.spend(len(extended))
-        labels = _undominated(extended)
-    return labels
+    """Return each label with each way, below an end of their weight and up to one of their use."""
+    d, m = weights
+    room, most = ends
+    by_weight = sorted((v * d + u * m, u, v) for u, v in ways)
+    extended: Labels = []
+    for use, value in labels:
+        fitting = bisect_left(by_weight, (room - value * d - use * m,))
+        effort.spend(fitting)
+        up_to = most - use
+        extended += [(use + u, value + v) for _, u, v in by_weight[:fitting] if u <= up_to]
+        if len(extended) > 2 * MAX_KEPT:
+            extended = _undominated(extended)
+            effort.hold(len(extended))
+    extended = _undominated(extended)
+    effort.hold(len(extended))
+    return extended
 
 
 def _undominated(labels: Labels) -> Labels:
+    """Return the labels, by growing use and falling value, that no other equals or beats."""
     if len(labels) == 1:
         return labels
     kept: Labels = []
@@ -113,3 +230,20 @@ def _undominated(labels: Labels) -> Labels:
         if not kept or value < kept[-1][1]:
             kept.append((use, value))
     return kept
+
+
+def _meet(one: Labels, other: Labels, goal: _Goal) -> bool:
+    """Tell whether a label of each list together keep the limit and lie below the bound.
+
+    Both lists are by growing use and falling value, so that the best partner of a label is the last
+    that still fits.
+    """
+    partner = len(other) - 1
+    for use, value in one:
+        while partner >= 0 and use + other[partner][0] > goal.use:
+            partner -= 1
+        if partner < 0:
+            return False
+        if value + other[partner][1] < goal.value:
+            return True
+    return False

@@ -5,40 +5,38 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from optsched.boa import check, continuous, proof
 from optsched.boa.arrays import (
     Arrays,
     Choice,
     arrays,
-    choice,
-    class_plan,
-    complementary,
     priced_total,
     surely_within,
     to_plan,
     widths_of,
 )
-from optsched.boa.closing import close
+from optsched.boa.closing import Closed, close
 from optsched.boa.continuous import infeasible, nearest_below
+from optsched.boa.instance import BoaInstance
+from optsched.boa.mixing import offer_mixture
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.boa.price import HAIR, Dual, maximise, respond
-from optsched.solve import SolverDisagreement
+from optsched.check import ROUNDING, relative_gap
+from optsched.solve import Infeasible, SolverDisagreement
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optsched.boa.instance import BoaInstance
-    from optsched.boa.plan import ClassPlan
     from optsched.solve import Search
 
 # What is subtracted for each phase, relative to the sum, from a bound that rests on sums of floats,
 # so that exact arithmetic confirms it: a few roundings.
 SAFETY = 1e-15
 BLUR = 1e-10  # rounding that matters, relative to the value
+# The judge compares exactly, and so keeps some more labels than floats did; it follows so many
+# times theirs, and these.
+LABELS_MORE, LABELS_LEAST = 2, 10_000
 FLOORED = 2_000  # phases, up to which greedy plans are looked at where a gap stays open
 # Figures of two solvers that differ by more than this, relatively, contradict each other.
 DISAGREEMENT = 1e-6
@@ -70,11 +68,17 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
             search.offer(_plan(instance, problem, chosen, idle))
     if closed.best is None:
         return search.certificate
-    return enumerated(instance, search.certificate, closed.bound)
+    search.gave_up = closed.gave_up
+    return enumerated(instance, search.certificate, closed)
 
 
-def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
+def certify(instance: BoaInstance, search: Search, problem: Arrays | None = None) -> BoaCertificate:
     """Certify the price's bound, for any plan; offer the plan that comes with the price.
+
+    Parameters
+    ----------
+    problem
+        The arrays of the instance, if they are at hand and its widths are not continuous.
 
     Raises
     ------
@@ -83,13 +87,28 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
     """
     if instance.widths == "continuous":
         return certificate(instance, continuous.solve(instance, search))
-    problem, dual = _dual(instance, search)
+    problem, dual = _dual(instance, search, problem)
     idle = _idle_widths(instance, dual.price)
     if instance.widths == "mixed":
-        _offer_mixture(instance, search, problem, dual, idle)
+        widths = partial(_widths, instance, problem, idle)
+        offer_mixture(instance, search, problem, dual, widths)
     else:
         search.offer(_plan(instance, problem, dual.within, idle))
     return certificate(instance, dual.price, problem)
+
+
+def proven_mixture(search: Search, problem: Arrays) -> tuple[BoaPlan, BoaCertificate] | None:
+    """Return the optimal plan of mixed widths and its certificate, if rounding leaves no gap."""
+    instance = search.instance
+    assert isinstance(instance, BoaInstance)
+    try:
+        proof_of_plan = certify(instance, search, problem)
+    except Infeasible:
+        return None
+    gap = relative_gap(search.objective, proof_of_plan.bound)
+    if not isinstance(search.plan, BoaPlan) or gap is None or gap > ROUNDING:
+        return None
+    return search.plan, proof_of_plan
 
 
 def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCertificate:
@@ -126,7 +145,7 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
             f"{instance.name}: the lower bound {value!r} is claimed, "
             f"but a plan has {closed.best.value / divisor!r}"
         )
-    return enumerated(instance, certificate(instance, dual.price, problem), closed.bound)
+    return enumerated(instance, certificate(instance, dual.price, problem), closed)
 
 
 def certificate(
@@ -144,21 +163,22 @@ def certificate(
     value -= exact_price * check.limit(instance)
     bound = max(nearest_below(value / check.objective_divisor(instance)), 0.0)
     priced = str(total // exact_price.denominator)
-    return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound)
+    return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound, labels=0)
 
 
-def enumerated(instance: BoaInstance, of_price: BoaCertificate, value: float) -> BoaCertificate:
+def enumerated(instance: BoaInstance, of_price: BoaCertificate, closed: Closed) -> BoaCertificate:
     """Raise the bound of a price's certificate to one on the value, found by labels in floats.
 
     Where the price is so steep that rounding could blur the bound, the judge decides on it.
     """
+    value = closed.bound
     rounding = SAFETY * (_phases(instance) + 10)
     rounding *= value + of_price.price * float(check.limit(instance))
     divisor = float(check.objective_divisor(instance))
-    safe = _raised(of_price, (value - rounding) / divisor)
+    safe = _raised(of_price, (value - rounding) / divisor, closed.labels)
     if rounding <= BLUR * value:
         return safe
-    sharp = _raised(of_price, value * (1 - BLUR) / divisor)
+    sharp = _raised(of_price, value * (1 - BLUR) / divisor, closed.labels)
     return safe if proof.prove(instance, sharp) else sharp
 
 
@@ -166,17 +186,22 @@ def _phases(instance: BoaInstance) -> int:
     return sum(len(job_class.phases) for job_class in instance.classes)
 
 
-def _raised(of_price: BoaCertificate, bound: float) -> BoaCertificate:
-    return of_price.model_copy(update={"bound": max(of_price.bound or 0.0, bound)})
+def _raised(of_price: BoaCertificate, bound: float, labels: int) -> BoaCertificate:
+    if bound <= (of_price.bound or 0.0):
+        return of_price
+    most = LABELS_MORE * labels + LABELS_LEAST
+    return of_price.model_copy(update={"bound": bound, "labels": most})
 
 
-def _dual(instance: BoaInstance, search: Search) -> tuple[Arrays, Dual]:
+def _dual(
+    instance: BoaInstance, search: Search, problem: Arrays | None = None
+) -> tuple[Arrays, Dual]:
     """Return the arrays and the best price, with a plan `within` that is exactly within the limit.
 
     The search adds up floats, so its plan may lie a rounding beyond the limit; then the limit is
     moved by a hair for the search, and only for it.
     """
-    problem = arrays(instance)
+    problem = problem or arrays(instance)
     idle = _idle_widths(instance, 0.0)
     dual = None
     for hair in (0.0, -HAIR, HAIR):
@@ -208,7 +233,7 @@ def _idle_widths(instance: BoaInstance, price: float) -> list[list[float]]:
 
 
 def _widths(
-    instance: BoaInstance, problem: Arrays, chosen: Choice, idle: list[list[float]]
+    instance: BoaInstance, problem: Arrays, idle: list[list[float]], chosen: Choice
 ) -> list[list[float]]:
     widths = widths_of(instance, problem, chosen)
     for i, job_class in enumerate(instance.classes):
@@ -220,79 +245,4 @@ def _widths(
 def _plan(
     instance: BoaInstance, problem: Arrays, chosen: Choice, idle: list[list[float]]
 ) -> BoaPlan:
-    return to_plan(instance, [(1.0, _widths(instance, problem, chosen, idle))])
-
-
-def _offer_mixture(
-    instance: BoaInstance, search: Search, problem: Arrays, dual: Dual, idle: list[list[float]]
-) -> None:
-    """Offer the mixture that uses up the limit: one class or free phase splits its jobs.
-
-    All plans between `within` and `beyond` have the same priced value, so they are moved from one
-    to the other part by part, and the part that would cross the limit is split (boa.md 1.4 item 6).
-    """
-    below, above = _neighbours(problem, dual)
-    low = _widths(instance, problem, below, idle)
-    high = _widths(instance, problem, above, idle)
-    split = [i for i, row in enumerate(low) if row != high[i]]
-    classes = list(to_plan(instance, [(1.0, low)]).classes)
-    room, more = _room(
-        instance, classes, [class_plan(instance, i, [(1.0, high[i])]) for i in split]
-    )
-    span = above.use - below.use
-    share = min(1.0, (problem.limit - below.use) / span) if span > 0 else 0.0
-    for step in continuous.STEPS_BACK:
-        upper, lower = complementary(max(0.0, share - step))
-        if Fraction(upper) * more > room:
-            continue
-        for i in split:
-            classes[i] = class_plan(instance, i, [(lower, low[i]), (upper, high[i])])
-        if search.offer(BoaPlan(classes=tuple(classes))):
-            return
-    search.offer(_plan(instance, problem, dual.within, idle))
-
-
-def _room(
-    instance: BoaInstance, classes: list[ClassPlan], instead: list[ClassPlan]
-) -> tuple[int, int]:
-    """Return at most what is left of the limit, and at least what other plans of classes add.
-
-    Both as multiples of 2**-192: who goes beyond them is refused, without a look at the others.
-    """
-    names = {plan.id for plan in instead}
-    before = [plan for plan in classes if plan.id in names]
-    used, more, less = (
-        check.used(instance, BoaPlan(classes=tuple(plans))) for plans in (classes, instead, before)
-    )
-    room = check.rounded_down(check.limit(instance)) + 1 - used.below
-    return room, more.below - less.above
-
-
-def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
-    """Return two choices beside the limit that differ in one class or free phase only.
-
-    Parts, groups before chains, are moved in their order as long as they keep within the limit.
-    """
-    source, target = dual.within, dual.beyond
-    rows, groups = np.arange(len(source.columns)), problem.groups
-    saved = groups.value[rows, source.columns] - groups.value[rows, target.columns]
-    added = groups.use[rows, target.columns] - groups.use[rows, source.columns]
-    paths = list(zip(source.paths, target.paths, strict=True))
-    saved = np.r_[saved, [a.value - b.value for a, b in paths]]
-    added = np.r_[added, [b.use - a.use for a, b in paths]]
-    moves = np.flatnonzero(saved > 0)
-    beyond = source.use + np.cumsum(added[moves]) > problem.limit * (1 - HAIR)
-    count = int(beyond.argmax()) if beyond.any() else len(moves)
-    below = _moved(problem, source, target, moves[:count])
-    return below, _moved(problem, source, target, moves[: count + 1])
-
-
-def _moved(problem: Arrays, source: Choice, target: Choice, parts: NDArray[np.intp]) -> Choice:
-    """Replace the columns of groups and the paths of chains by those of another choice."""
-    count = len(source.columns)
-    columns, paths = source.columns.copy(), list(source.paths)
-    moved = parts[parts < count]
-    columns[moved] = target.columns[moved]
-    for chain in (parts[parts >= count] - count).tolist():
-        paths[chain] = target.paths[chain]
-    return choice(problem, columns, tuple(paths))
+    return to_plan(instance, [(1.0, _widths(instance, problem, idle, chosen))])

@@ -88,13 +88,20 @@ class Steps(NamedTuple):
 
 
 def frontier(instance: BoaInstance) -> Frontier:
-    """Return the whole frontier of an instance for mixed widths.
+    """Return the whole frontier of an instance for mixed widths, in floats: it proves nothing.
+
+    Of integer widths it is the mixed frontier, which lies below theirs.
 
     Raises
     ------
     ValueError
         If rescaling takes time (the frontier then has to be swept) or widths are continuous.
     """
+    if instance.widths == "continuous":
+        raise ValueError(
+            f"{instance.name}: the frontier in one sort needs widths that can be counted; "
+            "set widths='mixed', or solve budget by budget"
+        )
     if any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes):
         raise ValueError(
             f"{instance.name}: the frontier in one sort needs free rescaling; "
@@ -181,10 +188,23 @@ def _block(
     first = np.r_[True, row[1:] != row[:-1]]
     step = np.flatnonzero(~first)
     bought, cost = jobs[step - 1] - jobs[step], gpus[step] - gpus[step - 1]
-    if not (cost > 0).all():  # a phase without load has no steps
-        bought, cost = bought[cost > 0], cost[cost > 0]
-    firsts = float(jobs[first].sum()), float(gpus[first].sum())
-    return Steps(bought, cost, bought / cost, *firsts)
+    firsts = np.array([jobs[first].sum(), gpus[first].sum()])
+    if not (cost > 0).all():
+        free = _free(row[step], cost)
+        firsts += -bought[free].sum(), cost[free].sum()
+        bought, cost = bought[~free], cost[~free]
+    return Steps(bought, cost, bought / cost, *firsts.tolist())
+
+
+def _free(row: NDArray[np.uint32], cost: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the steps that belong to the beginning of their hull: what they buy costs nothing.
+
+    Such are all steps up to the last one of a row that costs nothing or, by rounding, less: where a
+    speedup grows in proportion to the width, and where a phase has no load.
+    """
+    last = np.full(int(row[-1]) + 1, -1)
+    np.maximum.at(last, row[cost <= 0], np.flatnonzero(cost <= 0))
+    return np.arange(len(cost)) <= last[row]
 
 
 def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from optsched.boa.stacks import Chain, Path
 
-# Fewer than the judge follows (`counterexample.MAX_LABELS`), so that it can confirm what is found.
-MAX_EFFORT = 8_000_000
+# Fewer than the judge follows and keeps (`MAX_LABELS` and `MAX_KEPT` of `counterexample`), so that
+# it can confirm what is found.
+MAX_EFFORT = 6_000_000
+MAX_KEPT = 300_000
 BEAM = 1_000
 
 
@@ -44,20 +46,30 @@ class Labels(NamedTuple):
 class Effort:
     """Counts the labels made in one enumeration; past the limit only a beam of them is kept.
 
+    Parameters
+    ----------
+    stop
+        Tells whether time is up.
+    share
+        Of the limit, for searches that shall only find a plan.
+
     Attributes
     ----------
+    made
+        Labels so far.
     complete
         Whether no label was left out.
     """
 
-    def __init__(self, stop: Callable[[], bool]) -> None:
+    def __init__(self, stop: Callable[[], bool], share: float = 1.0) -> None:
+        self.made = 0
         self.complete = True
-        self.left = MAX_EFFORT
+        self._most = int(MAX_EFFORT * share)
         self._stop = stop
 
     def spend(self, count: int) -> None:
         """Count labels that are made, also those that are dominated."""
-        self.left -= count
+        self.made += count
 
     def out_of_time(self) -> bool:
         """Tell whether time is up; the enumeration is incomplete then."""
@@ -67,11 +79,12 @@ class Effort:
 
     def kept(self, labels: Labels, price: float) -> Labels:
         """Return all labels, or those of least priced value if too many have been made."""
-        if self.left >= 0 or len(labels.value) <= BEAM:
+        most = BEAM if self.made > self._most else MAX_KEPT
+        if len(labels.value) <= most:
             return labels
         self.complete = False
         priced = labels.value + price * labels.use
-        return labels.taken(np.sort(np.argpartition(priced, BEAM - 1)[:BEAM]))
+        return labels.taken(np.sort(np.argpartition(priced, most - 1)[:most]))
 
 
 class Unit(NamedTuple):
@@ -137,6 +150,7 @@ def _next_layer(
     """Extend labels by a phase: each stays at its width, or any undominated one changes."""
     if len(columns) == 1 and (layer.pick == columns[0]).all():
         k = columns[0]
+        effort.spend(len(layer.value))
         value, use = layer.value + chain.value[e, k], layer.use + chain.use[e, k]
         return Labels(value, use, np.arange(len(value)), layer.pick)
     if not len(columns):  # the target lies within rounding of the price's bound

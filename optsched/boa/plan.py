@@ -54,6 +54,9 @@ class BoaCertificate(Document):
         Lower bound on the objective, in its unit.
     least
         Lower bound on the limited resource, in its unit, for kind ``"least"``.
+    labels
+        At most so many partial plans have to be followed to prove what the bound has above the
+        price's; the verifier follows no more. None for as many as it follows at all.
     """
 
     kind: Literal["price", "least"]
@@ -61,3 +64,4 @@ class BoaCertificate(Document):
     priced_total: str = Field(pattern=r"^[0-9]+$")
     bound: float | None = None
     least: float | None = None
+    labels: int | None = Field(default=None, ge=0)

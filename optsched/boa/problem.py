@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.faults import InstanceError
 from optsched.problems import Method, Problem
 from optsched.result import figure
+from optsched.solve import Search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optsched.result import Result
-    from optsched.solve import Search
 
+AT_ONCE = 200_000  # phases times budgets, a few seconds
 EPEW = "EPEW'24, arXiv 2406.15560"
 
 
@@ -132,28 +134,34 @@ def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
     return exact.certify(instance, search)
 
 
-def at_once(instance: BoaInstance, path: str, values: Sequence[float]) -> list[float | str] | None:
-    """Return the least mean JCT at every budget, or why there is none.
+def at_once(
+    instance: BoaInstance, path: str, values: Sequence[float]
+) -> list[tuple[BoaPlan, BoaCertificate] | None] | None:
+    """Return the optimal plan and its certificate at every budget, for mixed widths.
 
-    Only for valid budgets of mixed widths without rescaling, which one sort solves, in floats; None
-    otherwise.
+    Only where rescaling is free, so that arrays of phases and widths can stand for all budgets, and
+    up to `AT_ONCE` phases times budgets; None otherwise, for these are solved faster in several
+    processes. None stands also for a single budget that the price does not settle: at or below the
+    least possible.
     """
-    from optsched.boa.hull import frontier
+    from optsched.boa import exact
+    from optsched.boa.arrays import arrays
 
     rescaled = any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes)
     if path != "budget_gpus" or instance.widths != "mixed" or rescaled:
+        return None
+    if sum(len(c.phases) for c in instance.classes) * len(values) > AT_ONCE:
         return None
     try:
         for budget in (values[0], values[-1]):  # what lies in between is valid too
             instance.changed({path: budget})
     except InstanceError:
         return None
-    whole = frontier(instance)
-    least = float(whole.gpus[0])
-    found: list[float | str] = []
-    for budget, jct in zip(values, whole.mean_jct_s(values).tolist(), strict=True):
-        text = f"the budget of {budget!r} GPUs is below the least possible cost of {least!r} GPUs"
-        found.append(jct if budget >= least else text)
+    problem = arrays(instance)
+    found: list[tuple[BoaPlan, BoaCertificate] | None] = []
+    for budget in values:
+        search = Search(instance.model_copy(update={path: float(budget)}))
+        found.append(exact.proven_mixture(search, replace(problem, limit=float(budget))))
     return found
 
 
@@ -213,6 +221,7 @@ PROBLEM = Problem(
     objective=check.objective,
     certify=certify,
     prove=proof.prove,
+    proof_terms=proof.terms,
     frame=frame,
     summary=summary,
     headline=headline,

@@ -8,18 +8,52 @@ integers and fractions, and shares no code with the methods.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, isqrt, nextafter
+from math import inf, isfinite, isqrt, nextafter
 from typing import TYPE_CHECKING
 
-from optsched.boa.chains import Weights, chains, least_total, lightest
-from optsched.boa.check import SCALE, limit, limit_divisor, objective_divisor, rounded_down
-from optsched.boa.counterexample import counterexample
+from optsched.boa.chains import Weights, least_total, lightest, node_count
+from optsched.boa.check import (
+    SCALE,
+    figure_faults,
+    limit,
+    limit_divisor,
+    number,
+    objective_divisor,
+    rounded_down,
+)
+from optsched.boa.counterexample import MAX_LABELS, counterexample
 from optsched.boa.enclosures import speedup_enclosure
 from optsched.boa.instance import BoaInstance, JobClass, Phase, Power, Speedup, Table
 from optsched.check import BrokenRule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from optsched.boa.plan import BoaCertificate
+
+
+MAX_TERMS = 1_000_000_000  # what would take an hour is refused; no method gets that far, either
+
+
+def terms(instance: BoaInstance, certificate: BoaCertificate) -> int:
+    """Return about how many terms `prove` adds up: of widths at the price, then of partial plans.
+
+    Counted from sizes, and from what the certificate says of its labels, of which no more are
+    followed; 10,000 to 1,000,000 terms take a second.
+    """
+    at_price = sum(_nodes_at_price(instance, job_class) for job_class in instance.classes)
+    if instance.widths != "integer" or certificate.kind == "least" or certificate.labels == 0:
+        return at_price
+    nodes = sum(node_count(job_class) for job_class in instance.classes)
+    labels = MAX_LABELS if certificate.labels is None else certificate.labels
+    return at_price + nodes + min(labels, MAX_LABELS)
+
+
+def _nodes_at_price(instance: BoaInstance, job_class: JobClass) -> int:
+    if job_class.rescale_s and instance.widths != "continuous":
+        return node_count(job_class)
+    speedups = (phase.speedup for phase in job_class.phases)
+    return sum(len(s.gpus) if isinstance(s, Table) else 2 for s in speedups)
 
 
 def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule]:
@@ -30,8 +64,29 @@ def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule
     plans whose priced completion stays below the stated bound are enumerated, and none of them may
     end within the limit and below the bound.
     """
+    broken = [*figure_faults(instance), *_stated_faults(certificate)]
+    if broken:
+        return broken
+    work = terms(instance, certificate.model_copy(update={"labels": 0}))
+    if work > MAX_TERMS:
+        return [BrokenRule("work", f"{work:,} widths would have to be looked at")]
     if certificate.kind == "least":
         return _prove_least(instance, certificate)
+    return _prove_price(instance, certificate)
+
+
+def _stated_faults(certificate: BoaCertificate) -> Iterator[BrokenRule]:
+    """Yield what makes the figures of a certificate no numbers that can be judged."""
+    stated = {"price": certificate.price, "bound": certificate.bound, "least": certificate.least}
+    for name, figure in stated.items():
+        if figure is not None and not isfinite(figure):
+            yield BrokenRule(name, f"{figure!r} is stated, which is not finite")
+    if certificate.price < 0:
+        yield BrokenRule("price", f"{certificate.price!r} is stated, which is negative")
+
+
+def _prove_price(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule]:
+    """Prove the bound of a price."""
     price = Fraction(certificate.price)
     total, unit = priced_total(instance, price), SCALE * price.denominator
     broken = []
@@ -41,13 +96,15 @@ def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule
     if certificate.bound is None:
         return [*broken, BrokenRule("bound", "the certificate states none")]
     stated = Fraction(certificate.bound) * objective_divisor(instance)
-    if stated <= max(Fraction(total, unit) - price * limit(instance), Fraction(0)):
+    lagrangian = Fraction(total, unit) - price * limit(instance)
+    if stated <= max(lagrangian, Fraction(0)):  # no plan has fewer than no jobs or GPUs
         return broken
-    lagrangian = (Fraction(total, unit) - price * limit(instance)) / objective_divisor(instance)
-    text = f"the price proves only {float(lagrangian)!r}, {certificate.bound!r} is stated"
+    proven = number(lagrangian / objective_divisor(instance))
+    text = f"the price proves only {proven}, {certificate.bound!r} is stated"
     if instance.widths != "integer":
         return [*broken, BrokenRule("bound", text)]
-    reason = counterexample(chains(instance), price, limit(instance), stated)
+    of_labels = MAX_LABELS if certificate.labels is None else certificate.labels
+    reason = counterexample(instance, price, total, (limit(instance), stated), of_labels)
     if reason:
         broken.append(BrokenRule("bound", f"{text}; {reason}"))
     return broken
@@ -61,15 +118,21 @@ def _prove_least(instance: BoaInstance, certificate: BoaCertificate) -> list[Bro
             BrokenRule("priced-total", f"the least use is {rounded_down(least)}, not as stated")
         ]
     if least <= limit(instance):
-        text = f"a plan within the limit may exist: the least use is {float(least)!r}"
+        text = f"a plan within the limit may exist: the least use is {number(least)}"
         return [BrokenRule("infeasible", text)]
-    stated, divisor = certificate.least, limit_divisor(instance)
-    if stated is None or not Fraction(stated) <= least / divisor < Fraction(nextafter(stated, inf)):
-        text = f"the least use is {float(least / divisor)!r}, {stated!r} is stated"
+    stated, figure = certificate.least, least / limit_divisor(instance)
+    if stated is None or not _is_float_below(stated, figure):
+        text = f"the least use is {number(figure)}, {stated!r} is stated"
         return [BrokenRule("infeasible", text)]
     if certificate.bound is not None or certificate.price:
         return [BrokenRule("infeasible", "a proof that no plan exists has no price and no bound")]
     return []
+
+
+def _is_float_below(stated: float, figure: Fraction) -> bool:
+    """Tell whether a float is the greatest at or below a figure."""
+    following = nextafter(stated, inf)
+    return Fraction(stated) <= figure and (following == inf or figure < Fraction(following))
 
 
 def priced_total(instance: BoaInstance, price: Fraction) -> int:
