@@ -174,7 +174,7 @@ def check(source: Source, result_file: ResultFile, changes: Changes = None) -> N
 
 @app.command()
 def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> None:
-    """Prove the bound of a result, without a solver.
+    """Prove the bound of a result, or of each point of a frontier, without a solver.
 
     Changes of fields that the result was solved with need not be named again.
 
@@ -183,6 +183,9 @@ def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> 
     from optsched import tables
     from optsched.check import verify as prove
 
+    if _is_frontier(result_file):
+        _verify_frontier(source, changes, result_file)
+        return
     instance, result = _solved(source, changes, result_file)
     with terminal.judging():
         prove(instance, result)
@@ -210,6 +213,28 @@ def _solved(source: str, changes: list[str] | None, result_file: str) -> tuple[I
     instance = read_instance(source, changes)
     result = _of_same_problem(result_file, instance)
     return as_solved(instance, result) or instance, result
+
+
+def _is_frontier(source: str) -> bool:
+    from optsched.instance import find, load
+
+    document = load(find(source))
+    schema = document.get("schema") if isinstance(document, dict) else None
+    return isinstance(schema, str) and schema.startswith("optsched/frontier/")
+
+
+def _verify_frontier(source: str, changes: list[str] | None, frontier_file: str) -> None:
+    from optsched import tables
+    from optsched.explain import with_digest
+    from optsched.frontier_points import read_frontier
+    from optsched.frontier_proof import verify_frontier
+
+    instance, frontier = read_instance(source, changes), read_frontier(frontier_file)
+    instance = with_digest(instance, frontier) or instance
+    with terminal.judging(), terminal.spinner(f"verifying {len(frontier.points)} points"):
+        verify_frontier(instance, frontier)
+    typer.echo(f"proven: every bound of {len(frontier.points)} points of {_named(instance)}")
+    terminal.show(tables.rows(frontier.summary()))
 
 
 def _named(instance: Instance) -> str:

@@ -24,6 +24,7 @@ from optsched.solve import Infeasible, Search, solve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from optsched.frontier_points import Frontier
     from optsched.instance import Document, Instance
     from optsched.result import Result
 
@@ -65,17 +66,32 @@ def instance_of(result: Result, given: Iterable[Instance] = ()) -> Instance | No
     nothing has the data that the result is of. A result of version 1 does not say which: an
     instance whose rules it keeps is taken.
     """
-    bundled = [read(result.instance)] if result.instance in names() else []
-    return next((made for each in (*given, *bundled) if (made := as_solved(each, result))), None)
+    near = (*given, *_bundled(result.instance))
+    return next((made for each in near if (made := as_solved(each, result))), None)
+
+
+def frontier_instance(frontier: Frontier, given: Iterable[Instance] = ()) -> Instance | None:
+    """Return the instance whose parameter was swept, as `instance_of` does."""
+    near = (*given, *_bundled(frontier.instance))
+    return next((made for each in near if (made := with_digest(each, frontier))), None)
+
+
+def _bundled(name: str) -> list[Instance]:
+    return [read(name)] if name in names() else []
 
 
 def as_solved(instance: Instance, result: Result) -> Instance | None:
     """Return an instance with the data that a result is of, changed if need be; else None."""
+    if result.instance_sha256:
+        return with_digest(instance, result)
+    is_kept = result.plan is not None and not broken_parts(instance, result)
+    return instance if is_kept else None
+
+
+def with_digest(instance: Instance, result: Result | Frontier) -> Instance | None:
+    """Return an instance with the data whose digest a result has, changed if need be; else None."""
     if instance.problem != result.problem:
         return None
-    if not result.instance_sha256:
-        is_kept = result.plan is not None and not broken_parts(instance, result)
-        return instance if is_kept else None
     if instance.sha256 == result.instance_sha256:
         return instance
     if instance.changes:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from inspect import signature
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from optsched.check import proof_faults, relative_gap
+from optsched.check import is_proven
 from optsched.faults import shown
 from optsched.frontier_cache import Cache
 from optsched.frontier_points import Frontier, Point
-from optsched.frontier_sweep import ROLLOUT, Task, content_of, sweep
+from optsched.frontier_proof import result_of
+from optsched.frontier_sweep import ROLLOUT, Task, content_of, point_of, sweep
 from optsched.instance import Instance, NamedDocument
 from optsched.problems import UnknownNameError, problem
-from optsched.result import versions
+from optsched.result import Status, versions
+from optsched.solve import Outcome, Search, concluded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -104,11 +105,12 @@ def frontier(
     blank = _blank(found, parameter, names, options)
     if blank.problem == ROLLOUT:
         blank.of(metric)  # a misspelt one must not be found after hours
-    known = _at_once(found, parameter, swept, names)
+    known = _at_once(found, parameter, swept, names, options)
     tasks = _tasks(found, parameter, swept, names, options, known)
     points = known | _computed(tasks, executor, Cache(cache), progress)
     _check_some_valid(points.values(), parameter)
     whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
+    whole.confirmed()
     return whole.of(metric) if whole.problem == ROLLOUT else whole
 
 
@@ -183,8 +185,16 @@ def _check_options(subject: Subject, options: dict[str, Any]) -> None:
             raise UnknownNameError("option", name, known)
 
 
+def _limits(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key in ("gap", "seed")}
+
+
 def _at_once(
-    subject: Subject, parameter: Parameter, values: list[float], names: list[str]
+    subject: Subject,
+    parameter: Parameter,
+    values: list[float],
+    names: list[str],
+    options: dict[str, Any],
 ) -> Points:
     """Return the points of the exact method that are found without a sweep, by number."""
     if not isinstance(subject, Instance) or callable(parameter):
@@ -193,17 +203,15 @@ def _at_once(
     exact = room.methods[0].name
     found = room.at_once(subject, parameter, values) if exact in names else None
     points = {}
-    for n, (value, outcome) in enumerate(zip(values, found or (), strict=found is not None)):
-        if outcome is None:
+    for n, (value, proven) in enumerate(zip(values, found or (), strict=found is not None)):
+        if proven is None:
             continue
-        plan, certificate = outcome
-        changed = subject.changed({parameter: value})
-        if room.violations(changed, plan) or proof_faults(changed, certificate):
-            continue
-        objective, bound = room.objective(changed, plan), getattr(certificate, "bound", None)
-        figures: dict[str, Any] = {"status": "optimal", "objective": objective, "bound": bound}
-        figures["gap"] = relative_gap(objective, bound, room.gap_scale(changed))
-        points[n * len(names) + names.index(exact)] = Point(value=value, method=exact, **figures)
+        search = Search(subject.changed({parameter: value}), **_limits(options))
+        search.offer(proven[0])
+        result = concluded(room.methods[0], search, Outcome(proven[1]))
+        if result.status == Status.OPTIMAL:
+            number = n * len(names) + names.index(exact)
+            points[number] = point_of(value, result)
     return points
 
 
@@ -256,7 +264,11 @@ def _computed(
     """Return the points of tasks, from the cache or computed and put there."""
     keys = {number: task.key() for number, task in tasks.items()}
     cached = {number: cache.get(key) for number, key in keys.items()}
-    points = {number: point for number, point in cached.items() if point is not None}
+    points = {
+        number: point
+        for number, point in cached.items()
+        if point is not None and _holds(tasks[number], point)
+    }
     missing = {number: task for number, task in tasks.items() if number not in points}
     for number, point in sweep(missing, executor):
         points[number] = point
@@ -264,6 +276,19 @@ def _computed(
         if progress is not None:
             progress(len(points) / len(tasks))
     return points
+
+
+def _holds(task: Task, point: Point) -> bool:
+    """Tell whether the verifier confirms a point from the cache, which is a file like any other."""
+    if point.status in ("invalid", "simulated"):
+        return True
+    try:
+        instance = cast("Instance", task.base.changed(task.changes))
+        gap = task.options.get("gap", 1e-6)
+        result = result_of(instance, point, versions(), gap)
+        return is_proven(instance, result) or point.status not in ("optimal", "infeasible")
+    except ValueError:
+        return False
 
 
 def _check_some_valid(points: Iterable[Point], parameter: Parameter) -> None:
@@ -285,8 +310,10 @@ def _blank(
     return Frontier(
         problem=subject.problem if isinstance(subject, Instance) else ROLLOUT,
         instance=subject.name,
-        instance_sha256=hashlib.sha256(subject.to_json().encode()).hexdigest(),
+        instance_sha256=subject.sha256,
+        changes=subject.changes,
         parameter=parameter if isinstance(parameter, str) else _name(parameter),
+        by_function=not isinstance(parameter, str),
         objective_name=name,
         objective_unit=unit,
         methods=tuple(names),

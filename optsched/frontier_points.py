@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
 from optsched.faults import InstanceError, lines, nearest, shown, validation_faults
 from optsched.instance import Document, find, html_rows
-from optsched.jsonfile import load
+from optsched.jsonfile import dumps, load
 from optsched.result import figure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pandas as pd
     from matplotlib.axes import Axes
 
+SCHEMA_ID, OLD_SCHEMA_ID = "optsched/frontier/2", "optsched/frontier/1"
 UNITS = {
     "_usd_per_h": "USD/h",
     "_gpu_hours": "GPU-h",
@@ -43,6 +45,8 @@ class Point(Document):
     status
         As of a `Result`; besides, `invalid`: the value gives no valid instance, and `simulated`:
         by a rollout.
+    plan, certificate
+        As JSON: what proves the point, as of a `Result`.
     objective
         None where there is no plan; `reason` then says why.
     bound
@@ -53,7 +57,9 @@ class Point(Document):
 
     value: float
     method: str
-    status: Literal["optimal", "feasible", "infeasible", "error", "invalid", "simulated"]
+    status: Literal[
+        "optimal", "unverified", "feasible", "infeasible", "error", "invalid", "simulated"
+    ]
     objective: float | None = None
     bound: float | None = None
     gap: float | None = None
@@ -61,30 +67,40 @@ class Point(Document):
     deterministic: bool = True
     reason: str = ""
     metrics: dict[str, float] = Field(default={})
+    plan: dict[str, Any] | None = Field(default=None, repr=False)
+    certificate: dict[str, Any] | None = Field(default=None, repr=False)
 
 
 class Frontier(Document):
     """Results over a swept parameter.
+
+    What a file says of bounds is believed only after `optsched.verify`: until then, texts, frames
+    and pictures leave bounds out and call such points unverified.
 
     Attributes
     ----------
     problem
         Name of the problem, or ``"rollout"``.
     instance, instance_sha256
-        Name and hash of the instance or scenario whose parameter was swept.
+        Name of the instance or scenario whose parameter was swept, and the digest of its data.
+    changes
+        The changes of fields, by path, that made it from the instance of that name.
     parameter
-        Path of the field, as `Instance.changed` takes it; or the name of a function.
+        Path of the field, as `Instance.changed` takes it; or, with `by_function`, the name of a
+        function, so that no file has what its points were made of.
     methods
         The first one's points are the curve.
     points
         Values ascend; for each of them there is a point of every method, in their order.
     """
 
-    schema_id: Literal["optsched/frontier/1"] = Field(default="optsched/frontier/1", alias="schema")
+    schema_id: Literal["optsched/frontier/2"] = Field(default=SCHEMA_ID, alias="schema")
     problem: str
     instance: str
     instance_sha256: str = ""
+    changes: dict[str, Any] = Field(default={})
     parameter: str
+    by_function: bool = False
     objective_name: str
     objective_unit: str
     higher_is_better: bool = False
@@ -92,6 +108,39 @@ class Frontier(Document):
     options: dict[str, float | int | str | None] = Field(default={})
     versions: dict[str, str]
     points: tuple[Point, ...]
+
+    _is_verified: bool = PrivateAttr(default=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frontier) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_json(self) -> str:
+        """Return the JSON text; of changes, those to None too."""
+        document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return dumps(document | {"changes": self.changes})
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether its points were verified in this process, as far as they state anything."""
+        return self._is_verified
+
+    def confirmed(self) -> Self:
+        """Note that the verifier confirmed its points; for those who asked it only."""
+        self._is_verified = True
+        return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; one with other data is not verified."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._is_verified = self._is_verified and not update
+        return copied
+
+    @property
+    def told(self) -> tuple[Point, ...]:
+        """The points as they may be shown: of one that only a file speaks of, no bound."""
+        return self.points if self._is_verified else tuple(map(_unverified, self.points))
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -102,7 +151,7 @@ class Frontier(Document):
         """Return the points of a method, those without an objective too."""
         if method not in self.methods:
             raise ValueError(f"no method '{method}' was run; {nearest(method, self.methods)}")
-        return tuple(point for point in self.points if point.method == method)
+        return tuple(point for point in self.told if point.method == method)
 
     def pareto(self) -> tuple[Point, ...]:
         """Return the efficient points: to better the objective, the parameter has to be greater.
@@ -162,7 +211,7 @@ class Frontier(Document):
             "higher_is_better": metric in HIGHER_IS_BETTER,
             "points": tuple(_measured(point, metric) for point in self.points),
         }
-        return self.model_copy(update=changes)
+        return self.model_copy(update=changes).confirmed()
 
     def frame(self) -> pd.DataFrame:
         """Return one row per point.
@@ -179,7 +228,7 @@ class Frontier(Document):
         rows = [
             {self.parameter: point.value, **{key: getattr(point, key) for key in keys},
              **point.metrics}
-            for point in self.points
+            for point in self.told
         ]  # fmt: skip
         return pd.DataFrame(rows).astype({"objective": float, "bound": float, "gap": float})
 
@@ -236,7 +285,7 @@ class Frontier(Document):
 
 
 def read_frontier(source: str | Path) -> Frontier:
-    """Read a frontier that was written with `optsched.write`.
+    """Read a frontier that was written with `optsched.write`; it is unverified until `verify`.
 
     Raises
     ------
@@ -246,9 +295,11 @@ def read_frontier(source: str | Path) -> Frontier:
     document, origin = load(find(source)), str(source)
     if not isinstance(document, dict):
         raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-    if document.get("schema") != "optsched/frontier/1":
+    if document.get("schema") == OLD_SCHEMA_ID:
+        document |= {"schema": SCHEMA_ID, "instance_sha256": ""}  # of another hash
+    if document.get("schema") != SCHEMA_ID:
         found = shown(document["schema"]) if "schema" in document else "none"
-        text = f'schema: not a frontier; expected "optsched/frontier/1", found {found}'
+        text = f'schema: not a frontier; expected "{SCHEMA_ID}", found {found}'
         raise InstanceError(origin, [text])
     if document.get("points") == []:
         raise InstanceError(origin, ["points: must not be empty"])
@@ -257,6 +308,16 @@ def read_frontier(source: str | Path) -> Frontier:
     except ValidationError as error:
         faults = dict(validation_faults(error, Frontier))
         raise InstanceError(origin, lines(faults.items())) from None
+
+
+def _unverified(point: Point) -> Point:
+    """Return a point without what was not verified."""
+    if point.status in ("invalid", "simulated"):
+        return point
+    changes: dict[str, Any] = {"status": "unverified", "bound": None, "gap": None}
+    if point.objective is None:
+        changes |= {"status": "error", "reason": "no plan, unverified"}
+    return point.model_copy(update=changes)
 
 
 def split_unit(path: str) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def slider(frontier: Frontier) -> Any:
 def rows(frontier: Frontier, value: float) -> dict[str, str]:
     """Return what every method reached at a value, as text, and the bound there."""
     unit = frontier.objective_unit
-    here = [point for point in frontier.points if point.value == value]
+    here = [point for point in frontier.told if point.value == value]
     texts = {}
     for point in here:
         reached = point.reason or str(point.status)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from concurrent.futures import Executor, Future
 
-    from optsched.instance import NamedDocument
+    from optsched.instance import Document, NamedDocument
     from optsched.result import Result
 
     Points = Iterator[tuple[int, Point]]
@@ -115,7 +115,13 @@ def point_of(value: float, result: Result) -> Point:
         seconds=result.seconds,
         deterministic=result.deterministic,
         reason=result.message,
+        plan=_as_json(result.plan),
+        certificate=_as_json(result.certificate),
     )
+
+
+def _as_json(part: Document | None) -> dict[str, Any] | None:
+    return None if part is None else part.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _simulated(task: Task) -> Point:

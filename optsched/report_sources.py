@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.check import Violation, is_proven
-from optsched.explain import instance_of
+from optsched.explain import frontier_instance, instance_of
 from optsched.faults import InstanceError, shown
+from optsched.frontier_points import OLD_SCHEMA_ID as OLD_FRONTIER
+from optsched.frontier_points import SCHEMA_ID as FRONTIER
 from optsched.frontier_points import Frontier, read_frontier
 from optsched.jsonfile import load
 from optsched.result import OLD_SCHEMA_ID, SCHEMA_ID, Result, read_result
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from optsched.instance import Instance
 
-FRONTIER, ROLLOUT = "optsched/frontier/1", "optsched/rollout/1"
+ROLLOUT = "optsched/rollout/1"
 COLUMNS = {
     "jobs.csv": ("job", "submit_s", "gpus", "outcome", "first_start_s", "end_s", "jct_s"),
     "epochs.csv": (
@@ -118,7 +120,8 @@ def _read(path: Path, instances: list[Instance]) -> Source:
     readers: dict[str, Callable[[], Source]] = {
         SCHEMA_ID: lambda: _solved(path, instances),
         OLD_SCHEMA_ID: lambda: _solved(path, instances),
-        FRONTIER: lambda: SweptInstance(path.name, read_frontier(path)),
+        FRONTIER: lambda: _swept(path, instances),
+        OLD_FRONTIER: lambda: _swept(path, instances),
         ROLLOUT: lambda: _rollout(path.parent),
     }
     if schema not in readers:
@@ -136,9 +139,27 @@ def _solved(path: Path, instances: list[Instance]) -> SolvedInstance:
     try:
         is_proven(instance, result)
     except Violation as violation:
-        text = f"the verifier refuses it: {'; '.join(map(str, violation.broken[:3]))}"
-        raise InstanceError(str(path), [text]) from None
+        raise InstanceError(str(path), [_refusal(violation)]) from None
     return SolvedInstance(path.name, result.attached(instance), instance)
+
+
+def _swept(path: Path, instances: list[Instance]) -> SweptInstance:
+    from optsched.frontier_proof import is_frontier_proven
+
+    frontier = read_frontier(path)
+    if frontier.problem == "rollout":
+        return SweptInstance(path.name, frontier)
+    instance = frontier_instance(frontier, instances)
+    try:
+        if instance is not None:
+            is_frontier_proven(instance, frontier)
+    except Violation as violation:
+        raise InstanceError(str(path), [_refusal(violation)]) from None
+    return SweptInstance(path.name, frontier)
+
+
+def _refusal(violation: Violation) -> str:
+    return f"the verifier refuses it: {'; '.join(map(str, violation.broken[:3]))}"
 
 
 def _rollout(folder: Path) -> SimulatedTrace:

@@ -90,8 +90,9 @@ def test_data_of_a_frontier(page):
     assert found["values"] == [1, 2, 3, 4, 5]
     assert found["knee"] in found["values"]
     first = found["methods"][0]["points"][0]
-    assert first == [1, None, None, None, "infeasible", "the budget is <below> the least cost"]
-    assert "<below>" not in page
+    assert first[:5] == [1, None, None, None, "infeasible"]
+    assert "below the least possible cost of" in first[5]
+    assert found["methods"][0]["points"][1][4] == "optimal"
 
 
 def test_data_of_a_timeline_with_intervals(folder):
@@ -294,6 +295,14 @@ def test_the_budget_that_a_result_was_solved_with_is_the_one_on_its_page(tmp_pat
     assert "budget_gpus=22" in page
     assert "24 GPUs" not in page
     assert "the budget of 22 GPUs" in run("explain", tmp_path / "r22.json").stdout
+
+
+def test_a_frontier_that_nothing_proves_has_no_bounds_on_its_page(tmp_path):
+    optsched.write(frontier(), tmp_path / "frontier.json")
+    page = report([tmp_path / "frontier.json"])
+    points = [p for m in data_of(page)["frontiers"][0]["methods"] for p in m["points"]]
+    assert {point[4] for point in points} == {"unverified", "error"}
+    assert {(point[2], point[3]) for point in points} == {(None, None)}
 
 
 def test_a_result_whose_instance_is_not_at_hand_is_not_called_optimal(tmp_path):
