@@ -39,7 +39,6 @@ BLUR = 1e-10  # rounding that matters, relative to the value
 LABELS_MORE, LABELS_LEAST = 2, 10_000
 # Why a gap stays open where the method is through with all else.
 ROUNDED = "what is left of it is the rounding of floats"
-FLOORED = 2_000  # phases, up to which greedy plans are looked at where a gap stays open
 # Figures of two solvers that differ by more than this, relatively, contradict each other.
 DISAGREEMENT = 1e-6
 
@@ -49,7 +48,6 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
 
     Source: EPEW'24 problem (3); boa.md 1.4 items 2, 6 and 8.
     """
-    search.has_floor = _phases(instance) <= FLOORED  # greedy rules take as long as all of this
     search.gave_up = ROUNDED
     if instance.widths != "integer":
         return certify(instance, search)
