@@ -104,6 +104,8 @@ def _prove_price(instance: BoaInstance, certificate: BoaCertificate) -> list[Bro
     if str(total // price.denominator) != certificate.priced_total:
         text = f"is {total // price.denominator} at the price {certificate.price!r}, not as stated"
         broken.append(BrokenRule("priced-total", text))
+    if certificate.least is not None:
+        broken.append(BrokenRule("least", "a price proves a bound, and no least use"))
     if certificate.bound is None:
         return [*broken, BrokenRule("bound", "the certificate states none")]
     stated = Fraction(certificate.bound) * objective_divisor(instance)
