@@ -13,16 +13,16 @@ there (`sia_cost`), and one more option is to wait.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.check import BrokenRule, Violation, closed, relative_gap
-from optsched.choice.proof import ChoiceCertificate, Prices, prove, violations
+from optsched.choice.check import Chosen, confirmed, verify
+from optsched.choice.proof import ChoiceCertificate, Prices
 from optsched.choice.round import Round
 from optsched.choice.search import Search, Start
-from optsched.result import Status
-from optsched.solve import SolverDisagreement
+from optsched.choice.solver import solve_round
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -35,36 +35,6 @@ __all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify
 FEW = 400  # jobs of which a round needs no prices to begin with
 PART = 8
 MOST_NODES = 200
-
-
-class Chosen(NamedTuple):
-    """What was chosen in a round.
-
-    Attributes
-    ----------
-    plan
-        Shape (jobs,): the option of each job, by its place among its own; None without a plan.
-    objective
-        Its cost, recomputed from the plan.
-    bound
-        No plan costs less; None if there is no plan at all.
-    gap
-        (objective - bound) / |objective|, or / the largest cost if that is more.
-    status
-        "optimal" within the gap asked for, "feasible", "infeasible", or "error" if none was found.
-    certificate
-        What proves the bound, for `verify`.
-    programs
-        Linear programs that were solved.
-    """
-
-    plan: Indices | None
-    objective: float | None
-    bound: float | None
-    gap: float | None
-    status: Status
-    certificate: ChoiceCertificate
-    programs: int
 
 
 class _Memory(NamedTuple):
@@ -81,14 +51,16 @@ class Choice:
     A round is a linear program that a basic solution leaves nearly whole: it splits no more jobs
     than there are capacities. It is solved over few options, priced over all, beginning with the
     last prices and basis; jobs may come and go, and costs and capacities change. Split jobs are
-    rounded; while the gap is open, cases are parted by an option of a split job.
+    rounded; while the gap is open, cases are parted by an option of a split job, and after 40 of
+    them the partial plans that may be better than the best one are enumerated. What is stated is
+    what the verifier has confirmed.
 
     Parameters
     ----------
     gap
         Relative gap at which to stop.
     most_nodes
-        Cases after which to stop; what is proven by then is stated.
+        Cases after which to stop; what is proven by then is stated. Up to 40, none is enumerated.
     seed
         Seed of HiGHS.
 
@@ -111,16 +83,22 @@ class Choice:
 
         Raises
         ------
+        ValueError
+            If a plan may cost more than the greatest float.
         SolverDisagreement
             If a bound contradicts the plan.
         """
+        if not isfinite(found.largest):
+            raise ValueError("the costs of a plan may add up to more than the greatest float")
         if not len(found.jobs):
-            return _chosen(found, np.zeros(0, dtype=np.intp), _nothing(found), self.gap, 0)
-        search = Search(found, self._start(found), self.gap, self.seed)
-        certificate = search.run(self.most_nodes)
-        self.memory = _remembered(found, search)
-        plan = None if search.plan is None else search.plan - found.first
-        return _chosen(found, plan, certificate, self.gap, search.programs)
+            nothing = Prices(prices=(0.0,) * len(found.capacity))
+            certificate = ChoiceCertificate(bound=0.0, nodes=(nothing,))
+            return confirmed(found, np.zeros(0, dtype=np.intp), certificate, self.gap, 0)
+        start = self._start(found)
+        solved = solve_round(found, start, self.gap, self.most_nodes, self.seed)
+        self.memory = _remembered(found, solved.search)
+        plan = None if solved.plan is None else solved.plan - found.first
+        return confirmed(found, plan, solved.certificate, self.gap, solved.programs)
 
     def _start(self, found: Round) -> Start:
         memory = self.memory
@@ -134,27 +112,6 @@ class Choice:
         search = Search(sample, self._start(sample), self.gap, self.seed)
         search.run(1)
         return _recalled(found, _remembered(sample, search))
-
-
-def verify(found: Round, chosen: Chosen) -> None:
-    """Check a plan, recompute its figures, and prove the bound in exact arithmetic.
-
-    Raises
-    ------
-    Violation
-        With everything that is not so.
-    """
-    plan, certificate = chosen.plan, chosen.certificate
-    broken = [] if plan is None else violations(found, plan.tolist())
-    broken += prove(found, certificate)
-    if not broken:
-        expected = _chosen(found, plan, certificate, 0.0, chosen.programs)
-        for name in ("objective", "bound", "gap"):
-            stated, value = getattr(chosen, name), getattr(expected, name)
-            if stated != value:
-                broken.append(BrokenRule(name, f"stated {stated!r}, but it is {value!r}"))
-    if broken:
-        raise Violation("parts of the proof", broken)
 
 
 def sia_cost(
@@ -238,29 +195,3 @@ def _part(found: Round) -> Round:
         use=found.use[options],
         capacity=found.capacity * (len(jobs) / len(found.jobs)),
     )
-
-
-# --- figures ----------------------------------------------------------------------------------
-
-
-def _nothing(found: Round) -> ChoiceCertificate:
-    return ChoiceCertificate(bound=0.0, nodes=(Prices(prices=(0.0,) * len(found.capacity)),))
-
-
-def _chosen(
-    found: Round,
-    plan: Indices | None,
-    certificate: ChoiceCertificate,
-    allowed: float,
-    programs: int,
-) -> Chosen:
-    objective = None if plan is None else found.objective(plan.tolist())
-    bound = certificate.bound
-    if bound is not None and objective is not None and bound > objective:
-        raise SolverDisagreement(f"the plan costs {objective!r}, but the bound is {bound!r}")
-    gap = relative_gap(objective, bound, found.scale)
-    if plan is None:
-        status = Status.INFEASIBLE if bound is None else Status.ERROR
-    else:
-        status = Status.OPTIMAL if closed(gap, allowed) else Status.FEASIBLE
-    return Chosen(plan, objective, bound, gap, status, certificate, programs)
