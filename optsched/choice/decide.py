@@ -13,7 +13,6 @@ there (`sia_cost`), and one more option is to wait.
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ __all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify
 
 FEW = 400  # jobs of which a round needs no prices to begin with
 PART = 8
+LEAST, MOST = 1e-100, 1e100  # of figures that a linear program is made of
 MOST_NODES = 200
 
 
@@ -84,12 +84,16 @@ class Choice:
         Raises
         ------
         ValueError
-            If a plan may cost more than the greatest float.
+            If a figure is not 0 and beyond 1e-100 or 1e100, which no linear program bears.
         SolverDisagreement
             If a bound contradicts the plan.
         """
-        if not isfinite(found.largest):
-            raise ValueError("the costs of a plan may add up to more than the greatest float")
+        for name in ("cost", "use", "capacity"):
+            sizes = np.abs(getattr(found, name))
+            least, most = sizes.min(initial=1.0, where=sizes > 0), sizes.max(initial=0.0)
+            if least < LEAST or most > MOST:
+                figure = least if least < LEAST else most
+                raise ValueError(f"'{name}' has a figure of {figure!r}, not in [{LEAST}, {MOST}]")
         if not len(found.jobs):
             nothing = Prices(prices=(0.0,) * len(found.capacity))
             certificate = ChoiceCertificate(bound=0.0, nodes=(nothing,))
@@ -158,10 +162,11 @@ def _recalled(found: Round, memory: _Memory) -> Start:
     basic = np.zeros(len(found.cost), dtype=np.bool_)
     counts, unknown, known = found.counts.tolist(), [], []
     for n, (job, first) in enumerate(zip(found.jobs, found.first.tolist(), strict=True)):
-        places = [place for place in memory.places.get(job, ()) if place < counts[n]]
-        if places:
-            known += [first + place for place in places]
-        else:
+        places = memory.places.get(job, ())
+        for place in places:
+            if place < counts[n]:
+                known.append(first + place)
+        if not places or min(places) >= counts[n]:
             unknown.append(n)
     basic[known] = True
     if unknown:

@@ -70,7 +70,7 @@ def unproven(
         table = _table(problem, options, row, bound)
         pairs = zip(options, table.excess, strict=True)
         kept = [option for option, excess in pairs if excess < table.budget]
-        if len({problem.job[option] for option in kept}) < len(problem.first):
+        if len(set(problem.job(kept))) < problem.jobs:
             return None  # a job is left without an option
         options = kept
     tables = [_table(problem, options, row, bound) for row in every]
@@ -79,8 +79,8 @@ def unproven(
     excess = np.array([_in_units(table) for table in tables], dtype=np.int64).T
     budget = np.array([_units(table) for table in tables], dtype=np.int64)
     own: dict[int, list[int]] = {}
-    for n, option in enumerate(options):
-        own.setdefault(problem.job[option], []).append(n)
+    for n, job in enumerate(problem.job(options)):
+        own.setdefault(job, []).append(n)
     choices = [excess[places] for places in own.values() if len(places) > 1]
     choices.sort(key=lambda choice: -float((choice / budget).max(axis=0).sum()))
     return _enumerate(choices, budget, kinds)
@@ -89,13 +89,10 @@ def unproven(
 def _table(problem: Problem, options: list[int], row: Row, bound: Fraction | None) -> _Table:
     """Price options exactly, in whole multiples of one over a power of two."""
     priced, unit = problem.priced(options, row.prices, misfit=row.misfit)
-    least: dict[int, int] = {}
-    for option, value in zip(options, priced, strict=True):
-        job = problem.job[option]
+    jobs, least = problem.job(options), dict[int, int]()
+    for job, value in zip(jobs, priced, strict=True):
         least[job] = min(value, least.get(job, value))
-    excess = [
-        value - least[problem.job[option]] for option, value in zip(options, priced, strict=True)
-    ]
+    excess = [value - least[job] for job, value in zip(jobs, priced, strict=True)]
     rent = problem.rent(row.prices)
     if row.misfit:  # a plan uses at most the capacities: excesses of at most this, so below the
         return _Table(excess, _floor(rent * unit) - sum(least.values()) + 1)  # next whole number

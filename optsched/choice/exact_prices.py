@@ -5,10 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.choice.round import Round
+    from optsched.choice.round import Floats, Round
+
+BITS, MOST_SHIFT = 62, 900
 
 
 class Problem:
@@ -16,20 +20,20 @@ class Problem:
 
     Attributes
     ----------
-    first, counts
-        Of each job: its first option, and how many it has.
-    job
-        Of each option.
+    jobs
+        How many there are.
     capacity
         Of each kind.
     """
 
     def __init__(self, found: Round) -> None:
-        self.round = found
-        self.first: list[int] = found.first.tolist()
-        self.counts: list[int] = found.counts.tolist()
-        self.job: list[int] = found.job.tolist()
+        self.round, self.jobs = found, len(found.jobs)
         self.capacity: list[float] = found.capacity.tolist()
+
+    def job(self, options: Sequence[int]) -> list[int]:
+        """Return the jobs of options."""
+        found: list[int] = self.round.job[options].tolist()
+        return found
 
     def rent(self, prices: Sequence[float]) -> Fraction:
         """Return what all of the capacities come to."""
@@ -46,12 +50,11 @@ class Problem:
         misfit
             Whether uses alone count.
         """
-        whole, price_unit = _whole(prices)
-        places = list(options)
-        costs, cost_unit = [0] * len(places), 1
+        whole, price_unit = _whole(np.array(prices, dtype=float))
+        costs, cost_unit = [0] * len(options), 1
         if not misfit:
-            costs, cost_unit = _whole(self.round.cost[places].tolist())
-        uses, use_unit = _whole(self.round.use[places].ravel().tolist())
+            costs, cost_unit = _whole(self.round.cost[options])
+        uses, use_unit = _whole(self.round.use[options].ravel())
         weight = price_unit * use_unit
         priced = [weight * each for each in costs]
         for kind, price in enumerate(whole):
@@ -61,8 +64,14 @@ class Problem:
         return priced, cost_unit * weight
 
 
-def _whole(numbers: Sequence[float]) -> tuple[list[int], int]:
+def _whole(numbers: Floats) -> tuple[list[int], int]:
     """Return floats as multiples of one over a power of two, and that power."""
-    ratios = [number.as_integer_ratio() for number in numbers]
+    _, exponents = np.frexp(numbers)
+    shift = BITS - int(exponents.max(initial=0))  # magnitudes stay below 2**62
+    if 0 <= shift < MOST_SHIFT:
+        scaled = np.ldexp(numbers, shift)  # exact: it only changes exponents, of no denormal
+        if (scaled == np.rint(scaled)).all():
+            return scaled.astype(np.int64).tolist(), 1 << shift
+    ratios = [number.as_integer_ratio() for number in numbers.tolist()]
     unit = max((below for _, below in ratios), default=1)
     return [above * (unit // below) for above, below in ratios], unit

@@ -164,11 +164,11 @@ class _Verifier:
         self, n: int, node: Leaf, taken: frozenset[int], barred: frozenset[int]
     ) -> Iterator[BrokenRule]:
         """Yield why a leaf does not prove the bound of the plans of its case."""
-        only = {self._problem.job[option]: option for option in taken}
-        out = Counter(self._problem.job[option] for option in barred)
+        only = dict(zip(self._problem.job([*taken]), taken, strict=True))
+        out = Counter(self._problem.job([*barred]))
         if len(only) < len(taken) or taken & barred:
             return  # no plan takes two options of a job, or one that it does not take
-        if any(count == self._problem.counts[job] for job, count in out.items()):
+        if any(count == self._round.counts[job] for job, count in out.items()):
             return
         if isinstance(node, Enumeration):
             yield from self._enumeration_faults(n, node, only, barred)
@@ -185,11 +185,12 @@ class _Verifier:
     def _enumeration_faults(
         self, n: int, node: Enumeration, only: dict[int, int], barred: frozenset[int]
     ) -> Iterator[BrokenRule]:
-        job = self._problem.job
+        every = range(len(self._round.cost))
+        pairs = zip(every, self._problem.job(every), strict=True)
         options = [
             option
-            for option in range(len(job))
-            if option not in barred and only.get(job[option], option) == option
+            for option, job in pairs
+            if option not in barred and only.get(job, option) == option
         ]
         rows = [Row(row.kind == "misfit", row.prices) for row in node.rows]
         reason = unproven(self._problem, options, rows, self._bound)
@@ -205,13 +206,12 @@ class _Verifier:
         found, problem, misfit = self._round, self._problem, node.kind == "misfit"
         near = self._sieve.near(node.prices, np.zeros_like(found.cost) if misfit else found.cost)
         for job in {*only, *out}:  # their cheapest option may be elsewhere
-            near[problem.first[job] : problem.first[job] + problem.counts[job]] = True
+            near[found.first[job] : found.first[job] + found.counts[job]] = True
         options = near.nonzero()[0].tolist()
         priced, unit = problem.priced(options, node.prices, misfit=misfit)
         least: dict[int, int] = {}
-        for option, value in zip(options, priced, strict=True):
-            job = problem.job[option]
+        for option, job, value in zip(options, problem.job(options), priced, strict=True):
             if option not in barred and only.get(job, option) == option:
                 least[job] = min(value, least.get(job, value))
-        assert len(least) == len(problem.first)
+        assert len(least) == problem.jobs
         return Fraction(sum(least.values()), unit) - problem.rent(node.prices)

@@ -109,13 +109,6 @@ class Round:
         """The largest cost."""
         return float(np.abs(self.cost).max(initial=0.0))
 
-    @cached_property
-    def largest(self) -> float:
-        """What the dearest options of all jobs come to, by their sizes; infinite beyond floats."""
-        if not len(self.jobs):
-            return 0.0
-        return _sum(np.maximum.reduceat(np.abs(self.cost), self.first).tolist())
-
     def objective(self, plan: Sequence[int]) -> float:
         """Return the cost of a plan: an option for every job, by its place among its own.
 

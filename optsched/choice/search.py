@@ -78,6 +78,8 @@ class Search:
         self._open: list[Case] = []
         self._seen = 0
         self._limited: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+        least = np.minimum.reduceat(found.cost, found.first)
+        self._negligible = TOLERANCE * (1.0 + float(np.abs(least).mean()))
         excess = self.pricing.price(start.prices, found.cost).excess
         self.master = Master(found, _first_options(found, excess, start.basic), seed)
         self.master.start_from(start.basic, start.loose)
@@ -227,8 +229,7 @@ class Search:
     def _wanted(self, excess: Floats) -> Indices:
         """Return the best option of every job for which no known one is as good."""
         known = np.where(self.master.column >= 0, excess, np.inf)
-        scale = TOLERANCE * (1.0 + float(np.median(np.abs(self.round.cost))))
-        lacking = np.minimum.reduceat(known, self.round.first) > scale
+        lacking = np.minimum.reduceat(known, self.round.first) > self._negligible
         return self.pricing.best(excess)[lacking]
 
     def _has_no_plan(self, case: Case, point: Point, cost: Floats) -> bool:
