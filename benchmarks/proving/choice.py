@@ -1,4 +1,4 @@
-"""Rounds of the choice problem: does `Choice` prove what HiGHS on the plain program proves?
+"""Rounds of the choice problem, for what HiGHS on the plain program proves and `Choice` does not.
 
 `python -m benchmarks.proving.choice` prints the rounds where HiGHS, in 5 CPU seconds, proves the
 optimum or that there is no plan, and `Choice` does not.
