@@ -103,9 +103,13 @@ def by_hand(found, truth, gap):
     return chosen
 
 
-def forged(draw, found, chosen):
-    """Return the round and what is stated of it, with something changed."""
-    kind = draw.choice(("field", "field", "certificate", "certificate", "both", "plan", "swap"))
+def forged(draw, found, chosen, truth):
+    """Return what is stated of a round, with something changed."""
+    kind = draw.choice(
+        ("field", "field", "certificate", "certificate", "both", "plan", "swap", "above", "above")
+    )
+    if kind == "above":
+        return _above(draw, found, chosen, truth)
     if kind in ("field", "both"):
         name = draw.choice(chosen._fields)
         chosen = chosen._replace(**{name: _other(draw, name, getattr(chosen, name))})
@@ -124,7 +128,32 @@ def forged(draw, found, chosen):
         if draw.random() < 0.7:
             nothing = ChoiceCertificate(bound=None, nodes=chosen.certificate.nodes)
             chosen = chosen._replace(bound=None, certificate=nothing)
-    return found, chosen
+    return chosen
+
+
+def _above(draw, found, chosen, truth):
+    """State a bound above the best plan, by little, or that there is none; prices are near good."""
+    nodes = list(chosen.certificate.nodes)
+    if draw.random() < 0.6:
+        rows = [node for node in nodes if isinstance(node, Prices)]
+        rows += [row for node in nodes if isinstance(node, Enumeration) for row in node.rows]
+        rows += [_prices(draw, len(found.capacity)) for _ in range(draw.randint(0, 3))]
+        leaf = draw.choice((Enumeration(rows=tuple(rows)), draw.choice(rows)))
+        nodes = nodes if draw.random() < 0.3 else [leaf]
+        nodes[-1] = leaf
+    bound = None
+    if truth.least is not None and draw.random() < 0.8:
+        least = float(truth.least)
+        bound = draw.choice((math.nextafter(least, math.inf), least + 1e-9, least * 1.01))
+        if bound <= truth.least:
+            bound = math.nextafter(math.nextafter(least, math.inf), math.inf)
+    certificate = ChoiceCertificate.model_construct(bound=bound, nodes=tuple(nodes))
+    chosen = chosen._replace(bound=bound, certificate=certificate)
+    worse = [plan for plan, costs in truth.costs.items() if bound and sum(costs) >= bound]
+    if worse and draw.random() < 0.5:
+        return _fitting(draw, found, chosen._replace(plan=np.array(draw.choice(worse))))
+    status = "infeasible" if bound is None else "error"
+    return chosen._replace(plan=None, objective=None, gap=None, status=status)
 
 
 def _fitting(draw, found, chosen):
@@ -205,9 +234,9 @@ def try_forgeries(many, seed=0):
         assert truth.is_so(chosen)
         for _ in range(20):
             counts["tried"] += 1
-            changed, stated = forged(draw, found, chosen)
+            stated = forged(draw, found, chosen, truth)
             try:
-                verify(changed, stated)
+                verify(found, stated)
             except Violation:
                 counts["refused"] += 1
             except Exception as error:
