@@ -6,8 +6,6 @@ from math import fsum, inf, isfinite, nextafter
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from optsched.check import ROUNDING, BrokenRule, Violation, closed, relative_gap
 from optsched.choice.proof import ChoiceCertificate, Prices, prove, violations
 from optsched.choice.round import Round
@@ -167,6 +165,7 @@ def _weaker(found: Round, certificate: ChoiceCertificate) -> Iterator[ChoiceCert
     if certificate.bound is not None:
         less = certificate.bound - ROUNDING * (1e-3 * abs(certificate.bound))
         yield ChoiceCertificate(bound=less, nodes=certificate.nodes)
-    least = fsum(np.minimum.reduceat(found.cost, found.first).tolist())
+    cost, ends = found.cost.tolist(), (found.first + found.counts).tolist()
+    least = fsum(min(cost[a:b]) for a, b in zip(found.first.tolist(), ends, strict=True))
     nothing = Prices(prices=(0.0,) * len(found.capacity))
     yield ChoiceCertificate(bound=nextafter(least, -inf), nodes=(nothing,))

@@ -158,8 +158,8 @@ def _complete(tables: _Tables, kinds: int, most: int) -> tuple[Indices | None, i
     Of plans that use the same, only the cheapest is sure to be there.
     """
     rows = tables.excess[0].shape[1]
-    start = np.zeros((1, rows)), np.zeros((1, 0), dtype=np.int32)
-    stack, complete, seen = [start], [], 0
+    stack: list[tuple[Floats, Indices]] = [(np.zeros((1, rows)), np.zeros((1, 0), np.intp))]
+    complete, seen = [], 0
     while stack:
         sums, paths = stack.pop()
         level = paths.shape[1]
@@ -174,7 +174,7 @@ def _complete(tables: _Tables, kinds: int, most: int) -> tuple[Indices | None, i
         seen += len(sums) * own.size
         if seen > most:
             return None, seen
-        place = np.tile(np.arange(len(own), dtype=np.int32), len(sums))
+        place = np.tile(np.arange(len(own), dtype=np.intp), len(sums))
         paths = np.column_stack((np.repeat(paths, len(own), axis=0), place))
         sums = (sums[:, None, :] + own[None, :, :]).reshape(-1, rows)
         keeps = (sums < 1).all(axis=1)

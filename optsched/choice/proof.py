@@ -12,7 +12,6 @@ from fractions import Fraction
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
 from pydantic import Field
 
 from optsched.casetree import Price, Split, tree_faults
@@ -137,7 +136,8 @@ def _cases(certificate: ChoiceCertificate) -> Iterator[tuple[int, frozenset[int]
             stack.append((node.cases[0], _Path(node.rule, False, path)))
             stack.append((node.cases[1], _Path(node.rule, True, path)))
             continue
-        taken, barred = set(), set()
+        taken: set[int] = set()
+        barred: set[int] = set()
         while path is not None:
             (taken if path.is_taken else barred).add(path.option)
             path = path.above
@@ -204,7 +204,7 @@ class _Verifier:
     ) -> Fraction:
         """Return the Lagrangian value of a case: no plan costs less."""
         found, problem, misfit = self._round, self._problem, node.kind == "misfit"
-        near = self._sieve.near(node.prices, np.zeros_like(found.cost) if misfit else found.cost)
+        near = self._sieve.near(node.prices, 0 * found.cost if misfit else found.cost)
         for job in {*only, *out}:  # their cheapest option may be elsewhere
             near[found.first[job] : found.first[job] + found.counts[job]] = True
         options = near.nonzero()[0].tolist()

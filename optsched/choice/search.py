@@ -247,9 +247,9 @@ class Search:
         """Tell whether options, one for every job, break a rule."""
         return bool(violations(self.round, (np.sort(plan) - self.round.first).tolist()))
 
-    def offer(self, plan: Indices) -> None:
+    def offer(self, plan: Indices | None) -> None:
         """Take a plan if it is one, and better."""
-        if self._refused(plan):
+        if plan is None or self._refused(plan):
             return
         places = (plan - self.round.first).tolist()
         objective = self.round.objective(places)
