@@ -89,6 +89,7 @@ ROOM_LAYERS = [
         "price",
         "labels",
         "two_sides",
+        "mixing",
         "closing",
         "ladders",
         "published",
