@@ -12,6 +12,7 @@ from optsched.cli import app
 
 COMMANDS = {
     "verify": lambda source, result, page: ["verify", source, result],
+    "check": lambda source, result, page: ["check", source, result],
     "explain": lambda source, result, page: [
         "explain", result, "--instance", source, "--time-limit", "5"
     ],
