@@ -20,7 +20,7 @@ from optsched.boa.arrays import Arrays, Choice, choice
 from optsched.boa.labels import Effort, Unit, undominated, ways_through
 from optsched.boa.price import ROUNDING, Dual, least_priced
 from optsched.boa.stacks import Path
-from optsched.boa.two_sides import Open, Side, merged, pairs, traced
+from optsched.boa.two_sides import Ends, Open, Side, merged, pairs, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +128,7 @@ def _search(
     left = _left_open(arrays, price, cutoff, effort)
     if left is None or effort.out_of_time():
         return None
-    sides = merged(left, price, cutoff, arrays.limit, effort)
+    sides = merged(left, price, Ends(cutoff, arrays.limit, target), effort)
     if sides is None:  # nothing is left below the target, or time was up
         return None
     return _best(arrays, sides, left, target, accept, effort)

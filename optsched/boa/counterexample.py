@@ -133,20 +133,37 @@ def _refuted(instance: BoaInstance, goal: _Goal, total: int, effort: _Effort) ->
             menus.append((least, ways))
         else:  # every plan takes a way through each chain
             return False
+    return _meet(*_combined(settled, menus, goal, total, effort), goal)
+
+
+def _combined(
+    settled: _Side, menus: list[tuple[int, Labels]], goal: _Goal, total: int, effort: _Effort
+) -> tuple[Labels, Labels]:
+    """Return the labels of two sides that together take one way from each menu.
+
+    A menu is the least weight of a class or free phase and its ways; the short ones come first,
+    each to the side that has fewer labels.
+    """
     sides = [settled, _Side()]
-    # Ways are by growing use: what all that is left to take uses at least.
-    left = goal.use - settled.labels[0][0] - sum(ways[0][0] for _, ways in menus)
+    # Labels and ways are by growing use and falling value: what all are above the goal at best.
+    [(use, value)] = settled.labels
+    spare_use = goal.use - use - sum(ways[0][0] for _, ways in menus)
+    spare_value = goal.value - value - sum(ways[-1][1] for _, ways in menus)
     for least, ways in sorted(menus, key=lambda menu: len(menu[1])):
         sides.sort(key=lambda side: len(side.labels))
         side = sides[0]
-        room = goal.cutoff - (total - side.least - least)  # at least what all others weigh
-        most = left + side.labels[0][0] + ways[0][0]
-        labels = _product(side.labels, ways, goal.weights, (room, most), effort)
+        ends = _Goal(
+            goal.weights,
+            goal.cutoff - (total - side.least - least),  # at least what all others weigh
+            spare_use + side.labels[0][0] + ways[0][0],
+            spare_value + side.labels[-1][1] + ways[-1][1],
+        )
+        labels = _product(side.labels, ways, ends, effort)
         if not labels:
-            return False
+            return [], []
         sides[0] = _Side(labels, side.least + least)
-        left = most - labels[0][0]
-    return _meet(sides[0].labels, sides[1].labels, goal)
+        spare_use, spare_value = ends.use - labels[0][0], ends.value - labels[-1][1]
+    return sides[0].labels, sides[1].labels
 
 
 def _ways(chain: Chain, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
@@ -199,19 +216,18 @@ def _extended(labels: Labels, node: Node, switch: Node, room: int, goal: _Goal) 
     return [(u + use, v + value) for u, v in labels if v * d + u * m < room and u <= most]
 
 
-def _product(
-    labels: Labels, ways: Labels, weights: Weights, ends: tuple[int, int], effort: _Effort
-) -> Labels:
-    """Return each label with each way, below an end of their weight and up to one of their use."""
-    d, m = weights
-    room, most = ends
+def _product(labels: Labels, ways: Labels, ends: _Goal, effort: _Effort) -> Labels:
+    """Return each label with each way, where they keep to the ends of weight, use and value."""
+    d, m = ends.weights
     by_weight = sorted((v * d + u * m, u, v) for u, v in ways)
     extended: Labels = []
     for use, value in labels:
-        fitting = bisect_left(by_weight, (room - value * d - use * m,))
+        fitting = bisect_left(by_weight, (ends.cutoff - value * d - use * m,))
         effort.spend(fitting)
-        up_to = most - use
-        extended += [(use + u, value + v) for _, u, v in by_weight[:fitting] if u <= up_to]
+        most, below = ends.use - use, ends.value - value
+        extended += [
+            (use + u, value + v) for _, u, v in by_weight[:fitting] if u <= most and v < below
+        ]
         if len(extended) > 2 * MAX_KEPT:
             extended = _undominated(extended)
             effort.hold(len(extended))

@@ -58,15 +58,14 @@ class Side:
     ----------
     layers
         Labels before any unit, and after each in `order`.
-    least, least_use
-        The least priced value and the least use of these units, and of what is settled.
+    least
+        Of these units, and of what is settled: of the priced value, the use and the value each.
     order
         Numbers of the units.
     """
 
     layers: list[Labels]
-    least: float
-    least_use: float
+    least: Ends
     order: list[int] = field(default_factory=list)
 
     @property
@@ -78,41 +77,50 @@ class Side:
 def _side(value: float, use: float, price: float) -> Side:
     nothing = np.zeros(1, np.intp)
     first = Labels(np.array([value]), np.array([use]), nothing, nothing)
-    return Side([first], value + price * use, use)
+    return Side([first], Ends(value + price * use, use, value))
 
 
-def merged(
-    left: Open, price: float, cutoff: float, limit: float, effort: Effort
-) -> tuple[Side, Side] | None:
+class Ends(NamedTuple):
+    """What labels keep to: below a priced value, up to a use, and up to a value."""
+
+    priced: float
+    use: float
+    value: float
+
+
+def merged(left: Open, price: float, ends: Ends, effort: Effort) -> tuple[Side, Side] | None:
     """Combine the options of all units on two sides; None if there are none, or time was up.
 
-    Each unit, the short ones first, comes to the side that has fewer labels.
+    Each unit, the short ones first, comes to the side that has fewer labels. A label is dropped
+    where it and the least of all others together, of the priced value, use or value, are too much.
     """
     one, other = _side(*left.base, price), _side(0.0, 0.0, price)
     least_uses = [float(unit.use.min()) for unit in left.units]
-    least, least_use = one.least + sum(left.least), one.least_use + sum(least_uses)
+    least_values = [float(unit.value.min()) for unit in left.units]
+    spare = Ends(
+        ends.priced - one.least.priced - sum(left.least),
+        ends.use * (1 + ROUNDING) - one.least.use - sum(least_uses),
+        ends.value * (1 + ROUNDING) - one.least.value - sum(least_values),
+    )
     for u in sorted(range(len(left.units)), key=lambda u: len(left.units[u].value)):
         side = min(one, other, key=lambda side: len(side.last.value))
-        side.least += left.least[u]
-        side.least_use += least_uses[u]
+        own = Ends(left.least[u], least_uses[u], least_values[u])
+        side.least = Ends(*map(sum, zip(side.least, own, strict=True)))
         side.order.append(u)
-        room = cutoff - (least - side.least)
-        ceiling = limit * (1 + ROUNDING) - (least_use - side.least_use)
-        layer = _product(side.last, left.units[u], price, room, ceiling, effort)
+        room = Ends(*map(sum, zip(spare, side.least, strict=True)))
+        layer = _product(side.last, left.units[u], price, room, effort)
         if not len(layer.value) or effort.out_of_time():
             return None
         side.layers.append(effort.kept(layer, price))
     return one, other
 
 
-def _product(
-    labels: Labels, unit: Unit, price: float, room: float, ceiling: float, effort: Effort
-) -> Labels:
-    """Extend every label by every option that keeps below `room` (priced) and `ceiling` (use)."""
+def _product(labels: Labels, unit: Unit, price: float, ends: Ends, effort: Effort) -> Labels:
+    """Extend every label by every option that keeps to the ends."""
     option_priced = unit.value + price * unit.use
     by_price = np.argsort(option_priced, kind="stable")
     label_priced = labels.value + price * labels.use
-    counts = np.searchsorted(option_priced[by_price], room - label_priced)
+    counts = np.searchsorted(option_priced[by_price], ends.priced - label_priced)
     effort.spend(int(counts.sum()))
     if counts.sum() > MAX_PAIRS:
         counts = np.minimum(counts, max(1, MAX_PAIRS // len(counts)))
@@ -121,7 +129,7 @@ def _product(
     starts = np.repeat(np.cumsum(counts) - counts, counts)
     pick = by_price[np.arange(len(parent)) - starts]
     value, use = labels.value[parent] + unit.value[pick], labels.use[parent] + unit.use[pick]
-    kept = np.flatnonzero(use <= ceiling)
+    kept = np.flatnonzero((use <= ends.use) & (value <= ends.value))
     kept = kept[undominated(value[kept], use[kept])]
     return Labels(value[kept], use[kept], parent[kept], pick[kept])
 
