@@ -5,13 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from benchmarks.proving.boa import AMDAHL, MEASURED, POWER, epochs, equal, instances, narrow, teams
+from benchmarks.proving.boa import (
+    AMDAHL,
+    MEASURED,
+    POWER,
+    beside,
+    epochs,
+    equal,
+    instances,
+    narrow,
+    teams,
+)
 from optsched.boa import BoaInstance, JobClass, Phase, Table, counterexample, labels, proof
 from oracles import brute_force
 from strategies import law
 
 TEAMS = [(teams, (30, [curve], seed)) for curve in (AMDAHL, MEASURED, POWER) for seed in (0, 1)]
-SHAPES = [*TEAMS, (narrow, (20, 0)), (epochs, (60, 1)), (epochs, (60, 0, 100)), (equal, (25,))]
+OTHERS = [(narrow, (20, 0)), (epochs, (60, 1)), (epochs, (60, 0, 100)), (equal, (25,))]
+SHAPES = [*TEAMS, *OTHERS, (beside, (60, 0, 0.9993)), (beside, (60, 0, 1.0007, 1))]
 
 
 @pytest.mark.parametrize(("make", "arguments"), SHAPES)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from optsched.instance import Instance
 
-AMDAHL = {"kind": "amdahl", "parallel_fraction": 0.95, "max_gpus": 16}
+AMDAHL: dict[str, Any] = {"kind": "amdahl", "parallel_fraction": 0.95, "max_gpus": 16}
 NARROW = {"kind": "amdahl", "parallel_fraction": 0.95, "max_gpus": 2}
 POWER = {"kind": "power", "exponent": 0.7, "max_gpus": 12}
-MEASURED = {
+MEASURED: dict[str, Any] = {
     "kind": "table",
     "gpus": [1, 2, 4, 8, 12, 16],
     "speedup": [1, 1.9, 3.4, 5.1, 7.2, 8.6],
@@ -44,6 +44,8 @@ def instances() -> Iterator[tuple[str, Callable[[], Instance]]]:
         yield f"30 classes, rescaling, {seed}", partial(teams, 30, [AMDAHL], seed, rescale_s=30.0)
         yield f"8 classes of 8 phases, rescaling, {seed}", partial(rescaled, 8, 8, seed)
         yield f"30 classes of one curve, a target, {seed}", partial(target, 30, seed)
+        yield f"60 classes just below 4 GPUs for all, {seed}", partial(beside, 60, seed, 0.9993)
+        yield f"60 classes just above 1 GPU for all, {seed}", partial(beside, 60, seed, 1.0007, 1)
     yield "25 equal classes", partial(equal, 25)
     yield "100 classes of one Amdahl curve", partial(teams, 100, [AMDAHL], 0)
     yield from usual()
@@ -101,6 +103,13 @@ def narrow(count: int, seed: int) -> BoaInstance:
     """Return classes of one curve with widths 1 and 2 only."""
     found = teams(count, [NARROW], seed)
     return found.changed({"budget_gpus": _work(found) * random.Random(seed).uniform(1.01, 1.04)})
+
+
+def beside(count: int, seed: int, factor: float, width: int = 4) -> BoaInstance:
+    """Return classes of one curve, with about the budget that one width takes for all of them."""
+    found = teams(count, [MEASURED], seed)
+    cost = width / dict(zip(MEASURED["gpus"], MEASURED["speedup"], strict=True))[width]
+    return found.changed({"budget_gpus": _work(found) * cost * factor})
 
 
 def target(count: int, seed: int) -> BoaInstance:
