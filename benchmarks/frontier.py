@@ -3,9 +3,10 @@
     python benchmarks/frontier.py             # 200 budgets
     python benchmarks/frontier.py --quick     # 20
 
-The first is of mixed widths without rescaling, each point with its plan, verified; the other two are of integer widths with rescaling,
-as the instance has them, each budget solved to a relative gap of 1e-6. Seconds are those of the
-calls of `optsched.frontier` as a whole, the processes that it starts included; imports are not.
+The first is of mixed widths without rescaling, each point with its plan and verified; the other two
+are of integer widths with rescaling, as the instance has them, each budget solved to a relative gap
+of 1e-6. Seconds are those of the calls of `optsched.frontier` as a whole, the processes that it
+starts included; imports are not.
 """
 
 from __future__ import annotations
