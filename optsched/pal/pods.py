@@ -22,7 +22,7 @@ from optsched.pal.arrays import arrays
 from optsched.pal.dear import Fees, place_dear_anew
 from optsched.pal.division import Pod, divided
 from optsched.pal.exact import PENALTY, exact
-from optsched.pal.hurry import KINDS_S, PODS_S, hurried, is_hurried
+from optsched.pal.hurry import KINDS_S, PODS_S, begin, hurried, is_hurried
 from optsched.pal.kinds import by_kinds, few_kinds
 from optsched.pal.lagrange import Lagrangian
 from optsched.pal.plan import PalCertificate, PalPlan
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its pods
 POD_GPUS = 1024
 GANGS = 4  # a pod holds at least so many of the largest gang
+FEW_OPTIONS = 20_000  # labels that plans may need, up to which the whole relaxation is quick
 MOST_TYPES = 200  # with more types than that a pod gets whole jobs, not shares of every type
 ROOT_GAP = 5e-3
 FEW_PARTS = 4  # placed anew in vain, after which the bound must be what keeps a gap open
@@ -83,7 +84,6 @@ def pods(instance: PalInstance, search: Search) -> PalCertificate | None:
     division = divided(instance, max(POD_GPUS, GANGS * largest))
     if len(division) < 2:
         return exact(instance, search)
-    search.has_floor = False  # greedy rules take longer than the pods, which begin with one each
     certificate = _divided(Whole(instance), division, search)
     search.out_of_time()  # parts may have been cut short
     return certificate
@@ -95,6 +95,9 @@ def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertif
     resumed = None if search.start is None else _resumed(whole, search.start, division, search)
     if resumed is not None and _is_closed(resumed.value, search):
         return whole.certificate(resumed, search)
+    begin(instance, search)
+    if search.plan is not None and whole.options(search) <= FEW_OPTIONS:
+        return exact(instance, search)
     priced = _place(whole, division, search)
     if search.plan is None:
         return exact(instance, search)
@@ -167,6 +170,18 @@ class Whole:
         """Return what GPU prices prove, or no prices at all if that is more."""
         found = (self._bound(of_gpus(each)) for each in (np.zeros_like(prices), prices))
         return max(found, key=lambda bound: bound.value)
+
+    def options(self, search: Search) -> int:
+        """Return how many labels and stays a plan that is better by the gap may use.
+
+        Those are left out with which any plan costs as much, even if all other jobs stood alone on
+        the cluster. With few jobs, or jobs that it is dear to move, that is nearly all.
+        """
+        assert search.objective is not None
+        known = of_gpus(np.zeros(len(self.problem.gpus)))
+        options = known.options(self.problem, self.labels, self._lagrangian)
+        goal = search.objective * (1 - search.gap)
+        return int((~self._lagrangian.too_dear(options, goal)).sum())
 
     def bound_before(self, start: Result, search: Search) -> Bound:
         """Return what prices of the epoch before prove, or no prices at all if that is more."""
