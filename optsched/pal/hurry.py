@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.cluster_state import ClusterState
-from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.packing import consolidate, sticky
+from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.ranking import Ranking
 from optsched.pal.rounds import keep_running, plan
 from optsched.pal.variability import pal_multilevel, pal_multilevel_sticky, raw_scores

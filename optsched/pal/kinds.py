@@ -95,6 +95,9 @@ def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertific
     place_parts_anew(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
     if not _is_closed(bound.value, search):
         search.out_of_time()
+        search.gave_up = (
+            "the prices of merged nodes prove no more, and placing jobs anew gained no more"
+        )
     return _certificate(relaxation, bound, search)
 
 

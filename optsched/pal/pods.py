@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its pods
 POD_GPUS = 1024
 GANGS = 4  # a pod holds at least so many of the largest gang
-FEW_OPTIONS = 20_000  # labels that plans may need, up to which the whole relaxation is quick
+FEW_OPTIONS = 20_000  # labels that plans may need: with fewer the whole relaxation is quick
 MOST_TYPES = 200  # with more types than that a pod gets whole jobs, not shares of every type
 ROOT_GAP = 5e-3
 FEW_PARTS = 4  # placed anew in vain, after which the bound must be what keeps a gap open
@@ -84,6 +84,9 @@ def pods(instance: PalInstance, search: Search) -> PalCertificate | None:
     division = divided(instance, max(POD_GPUS, GANGS * largest))
     if len(division) < 2:
         return exact(instance, search)
+    search.gave_up = (
+        f"the prices of {len(division)} pods prove no more, and placing jobs anew gained no more"
+    )
     certificate = _divided(Whole(instance), division, search)
     search.out_of_time()  # parts may have been cut short
     return certificate
@@ -96,7 +99,7 @@ def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertif
     if resumed is not None and _is_closed(resumed.value, search):
         return whole.certificate(resumed, search)
     begin(instance, search)
-    if search.plan is not None and whole.options(search) <= FEW_OPTIONS:
+    if search.plan is not None and whole.options(search) < FEW_OPTIONS:
         return exact(instance, search)
     priced = _place(whole, division, search)
     if search.plan is None:
@@ -226,15 +229,15 @@ def _place(whole: Whole, division: Sequence[Pod], search: Search) -> dict[object
     for kind, placed in zip(kinds, results(tasks, search), strict=True):
         if placed is None:
             return {}
-        order = np.argsort(first[kind].rank)
+        order = np.argsort(first[kind].open)
         known[kind] = [order[list(inside)] for inside in placed.places]
         if placed.prices is not None:
             priced.setdefault(kind[0], Priced(first[kind], placed.prices))
-    gpus_of: dict[str, tuple[str, ...]] = {}
+    gpus_of = {job.id: job.current for job in division[0].stays}
     names = np.array(whole.problem.gpus)
     for pod in division:
         for job, inside in zip(pod.jobs, known[pod.kind, pod.demand], strict=True):
-            gpus_of[job.id] = tuple(names[pod.gpus[inside]].tolist())
+            gpus_of[job.id] = tuple(names[pod.open[inside]].tolist())
     placements = [{"id": job.id, "gpus": gpus_of[job.id]} for job in whole.instance.jobs]
     search.offer(PalPlan.model_validate({"jobs": placements}))
     return priced
@@ -259,7 +262,7 @@ def _prices(
 
 
 def _placing(whole: Whole, pod: Pod, search: Search) -> Placing:
-    part = pod.instance(whole.instance, pod.jobs)
+    part = pod.to_place(whole.instance)
     return Placing(part, _pricing(whole, pod, search), ROOT_GAP)
 
 

@@ -202,6 +202,7 @@ class Prover:
         tree = self.root()
         if tree is None:
             self.search.out_of_time()
+            self.search.gave_up = "the first linear program was not solved"
             return self.unpriced()
         most_nodes = max(self.least_nodes, work // max(1, len(self.labels.type)))
         try:
@@ -210,6 +211,7 @@ class Prover:
             self.search.stopped = "interrupted"
         if tree.bound < self.goal():
             self.search.out_of_time()
+            self.search.gave_up = tree.ended
         stated = self._stated(tree)
         return self._better(tree.certificate(self.instance, "prices", self.exclusions, stated))
 
