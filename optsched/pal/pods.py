@@ -21,7 +21,7 @@ from optsched.pal.anew import place_parts_anew
 from optsched.pal.arrays import arrays
 from optsched.pal.dear import Fees, place_dear_anew
 from optsched.pal.division import Pod, divided
-from optsched.pal.exact import PENALTY, exact
+from optsched.pal.exact import PENALTY, WholeProver, exact
 from optsched.pal.hurry import KINDS_S, PODS_S, begin, hurried, is_hurried
 from optsched.pal.kinds import by_kinds, few_kinds
 from optsched.pal.lagrange import Lagrangian
@@ -99,7 +99,7 @@ def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertif
     if resumed is not None and _is_closed(resumed.value, search):
         return whole.certificate(resumed, search)
     begin(instance, search)
-    if search.plan is not None and whole.options(search) < FEW_OPTIONS:
+    if search.plan is not None and whole.options(whole.unpriced(), search) < FEW_OPTIONS:
         return exact(instance, search)
     priced = _place(whole, division, search)
     if search.plan is None:
@@ -107,7 +107,11 @@ def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertif
     bound = resumed or whole.bound(_prices(whole, division, priced, search))
     search.certificate = whole.certificate(bound, search)
     place_dear_anew(instance, search, whole.fees(bound), lambda: _is_closed(bound.value, search))
+    if not _is_closed(bound.value, search) and whole.options(bound, search) < FEW_OPTIONS:
+        return whole.proven(bound, search)
     place_parts_anew(instance, search, lambda: _is_closed(bound.value, search))
+    if not _is_closed(bound.value, search) and whole.options(bound, search) < FEW_OPTIONS:
+        return whole.proven(bound, search)
     return whole.certificate(bound, search)
 
 
@@ -174,22 +178,30 @@ class Whole:
         found = (self._bound(of_gpus(each)) for each in (np.zeros_like(prices), prices))
         return max(found, key=lambda bound: bound.value)
 
-    def options(self, search: Search) -> int:
+    def unpriced(self) -> Bound:
+        """Return what no prices prove: that each job costs what it would cost alone."""
+        return self._bound(of_gpus(np.zeros(len(self.problem.gpus))))
+
+    def options(self, bound: Bound, search: Search) -> int:
         """Return how many labels and stays a plan that is better by the gap may use.
 
-        Those are left out with which any plan costs as much, even if all other jobs stood alone on
-        the cluster. With few jobs, or jobs that it is dear to move, that is nearly all.
+        At the prices of the bound any plan with one of the others costs too much. Even without
+        prices these are nearly all, where jobs are few or it is dear to move them.
         """
         assert search.objective is not None
-        known = of_gpus(np.zeros(len(self.problem.gpus)))
-        options = known.options(self.problem, self.labels, self._lagrangian)
         goal = search.objective * (1 - search.gap)
-        return int((~self._lagrangian.too_dear(options, goal)).sum())
+        return int((~self._lagrangian.too_dear(self._proof(bound).options, goal)).sum())
+
+    def proven(self, bound: Bound, search: Search) -> PalCertificate | None:
+        """Grow one tree for the whole cluster, without what the prices of the bound rule out."""
+        prover = WholeProver(self.instance, search)
+        prover.begin_with(self._proof(bound))
+        return prover.prove()
 
     def bound_before(self, start: Result, search: Search) -> Bound:
         """Return what prices of the epoch before prove, or no prices at all if that is more."""
         assert search.objective is not None
-        none = self._bound(of_gpus(np.zeros(len(self.problem.gpus))))
+        none = self.unpriced()
         parts = self.instance, self.problem, self.labels, self._lagrangian
         best = best_known(*parts, start, search.objective)
         if best is None or best.options.value <= none.value:
@@ -198,8 +210,11 @@ class Whole:
 
     def fees(self, bound: Bound) -> Fees:
         """Return what jobs pay at the prices of a bound."""
+        return Fees(self.problem, self.labels, self._proof(bound))
+
+    def _proof(self, bound: Bound) -> Proof:
         options = bound.known.options(self.problem, self.labels, self._lagrangian)
-        return Fees(self.problem, self.labels, Proof(bound.known, options))
+        return Proof(bound.known, options)
 
     def _bound(self, known: Known) -> Bound:
         return Bound(known, known.options(self.problem, self.labels, self._lagrangian).value)

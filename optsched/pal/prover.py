@@ -91,6 +91,10 @@ class Prover:
             certificate = self._proven_before()
         return certificate
 
+    def begin_with(self, proof: Proof) -> None:
+        """Begin with prices that are known, as if they were of the epoch before."""
+        self._before = proof
+
     def _proven_before(self) -> PalCertificate | None:
         """Return a certificate by prices of the epoch before, if they reach the goal."""
         start, objective = self.search.start, self.search.objective
