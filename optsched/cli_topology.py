@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,14 @@ def import_file(
         int | None,
         typer.Option(metavar="N", help="Where the file does not say it; ids are <node>/<index>."),
     ] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="One of several in Slurm's topology.yaml."),
+    ] = None,
+    domain_label: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Topograph's label of NVLink domains, if not its own."),
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
     ] = None,
@@ -51,14 +60,25 @@ def import_file(
     Example: optsched topology import topology.conf --format slurm --gpus-per-node 8 -o c.json
     """
     from optsched.cluster import import_topology
+    from optsched.cluster.importers import ImportNote
     from optsched.instance import write
 
-    topology = import_topology(source, file_format.value, gpus_per_node)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", ImportNote)
+        found = import_topology(
+            source,
+            file_format.value,
+            gpus_per_node,
+            topology=topology,
+            domain_label=domain_label,
+        )
+    for note in notes:
+        typer.echo(f"note: {note.message}", err=True)
     if output is None:
-        typer.echo(topology.to_json(), nl=False)
+        typer.echo(found.to_json(), nl=False)
         return
-    write(topology, output)
-    terminal.show(_table(topology))
+    write(found, output)
+    terminal.show(_table(found))
 
 
 @app.command()

@@ -64,6 +64,22 @@ class Document(BaseModel):
         """Return the JSON text, lists of numbers on one line, the same bytes for the same data."""
         return dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
+    # A copy may be of other data, by `model_copy(update=...)`; so what was derived from the data,
+    # and is kept by `cached_property` beside the fields, is derived anew.
+
+    def __copy__(self) -> Self:
+        """Return a copy that keeps nothing that was derived from the fields."""
+        return super().__copy__()._fields_only()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return a deep copy that keeps nothing that was derived from the fields."""
+        return super().__deepcopy__(memo)._fields_only()
+
+    def _fields_only(self) -> Self:
+        for name in self.__dict__.keys() - type(self).model_fields.keys():
+            del self.__dict__[name]
+        return self
+
 
 class CheckedDocument(Document):
     """Base of documents whose fields must fit together: every fault is found, with its path."""

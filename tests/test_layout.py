@@ -60,6 +60,7 @@ ROOM_LAYERS = [
         "plan",
         "check",
         "proof",
+        "proof_form",
         "pricing",
         "costs",
         "uniform",
@@ -274,7 +275,7 @@ def test_judge_and_greedy_need_no_solver(module):
 
 def test_judge_needs_no_numbers_but_integers_and_fractions():
     names = ("check", "proof", "pricing", "places", "energy", "totals", "figures", "interference")
-    names += ("chains", "counterexample", "pricelist", "enclosures", "costs")
+    names += ("chains", "counterexample", "pricelist", "enclosures", "costs", "proof_form")
     parts = [SOURCE.glob(f"*/{name}.py") for name in names]
     for path in [SOURCE / "check.py", *chain.from_iterable(parts)]:
         used = {name.split(".")[0] for name in imported(path)}

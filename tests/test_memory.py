@@ -15,7 +15,7 @@ from optsched.cli import app
 from optsched.eaco import groups, large
 from optsched.eaco import memory as eaco_memory
 from optsched.eaco.columns import columns
-from optsched.pal import hurry, kinds, kinds_packing, pods
+from optsched.pal import hurry, kinds, kinds_packing, pods, prover
 from optsched.pal import memory as pal_memory
 from optsched.problems import problem
 from optsched.solve import Search
@@ -79,7 +79,7 @@ def test_jobs_that_are_equal_count_once_unless_the_formulation_tells_them_apart(
 
 
 def test_estimates_go_the_ways_that_methods_go():
-    assert pal_memory.LARGE == pods.LARGE == hurry.LARGE == kinds.LARGE
+    assert pal_memory.LARGE == pods.LARGE == hurry.LARGE == prover.LARGE
     for name in ("MOST_KINDS", "MOST_SHARE", "MOST_TYPES", "MOST_WIDE"):
         assert getattr(pal_memory, name) == getattr(kinds, name)
     assert (pal_memory.POD_GPUS, pal_memory.POD_GANGS) == (pods.POD_GPUS, pods.GANGS)

@@ -113,6 +113,7 @@ def test_nothing_is_done_for_few_jobs_or_when_it_is_done(monkeypatch):
 def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
     """Neither the relaxation of the whole, nor those of pods, nor parts anywhere are solved."""
     monkeypatch.setattr(pods, "POD_GPUS", 8)
+    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
     monkeypatch.setattr(pods, "GANGS", 1)
     instance, plan = fragmented()
     start = optsched.solve(instance).model_copy(update={"plan": plan})

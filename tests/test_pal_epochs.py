@@ -67,6 +67,7 @@ def small_is_large():
         for module in (anew, exact):
             patch.setattr(module, "MANY_JOBS", 3)
         patch.setattr(pods, "POD_GPUS", 3)
+        patch.setattr(pods, "FEW_OPTIONS", 0)
         patch.setattr(pods, "GANGS", 1)
         patch.setattr(kinds, "LARGE", 0)
         yield

@@ -57,6 +57,7 @@ def test_no_linear_program_is_solved_if_old_prices_are_enough(no_linear_program)
 
 def test_pods_are_not_solved_if_old_prices_are_enough(monkeypatch, no_linear_program):
     monkeypatch.setattr(pods, "POD_GPUS", 64)
+    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
     monkeypatch.setattr(pods, "GANGS", 1)
     instance, result = racks()
     assert resumed(next_epoch(instance), result, "pods", gap=0.02).gap <= 0.02
@@ -135,6 +136,7 @@ def with_certificate(**fields):
 @pytest.mark.parametrize("method", ["exact", "pods"])
 def test_odd_certificates_do_no_harm(fields, method, monkeypatch):
     monkeypatch.setattr(pods, "POD_GPUS", 2)
+    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
     monkeypatch.setattr(pods, "GANGS", 1)
     result = resumed(SMALL, with_certificate(**fields), method)
     assert result.objective == optsched.solve(SMALL).objective

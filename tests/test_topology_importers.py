@@ -1,6 +1,8 @@
 """Topologies from files of other programs, written here as their manuals show them."""
 
 import json
+import warnings
+from itertools import combinations
 from pathlib import Path
 
 import networkx as nx
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 from optsched.cli import app
 from optsched.cli_topology import FileFormat
 from optsched.cluster import FORMATS, Topology, import_topology, read_topology
+from optsched.cluster.importers import ImportNote
 from optsched.cluster.importers.hostlist import HostlistError, expand
 from optsched.instance import InstanceError
 from optsched.problems import UnknownNameError
@@ -31,10 +34,10 @@ SwitchName=s3 Switches=s[0-2]
 def load(tmp_path):
     """Return a function that writes a file and imports it."""
 
-    def write_and_import(text, file_format, gpus_per_node=None, name="file"):
+    def write_and_import(text, file_format, gpus_per_node=None, name="file", **options):
         path = tmp_path / name
         path.write_text(text)
-        return import_topology(path, file_format, gpus_per_node)
+        return import_topology(path, file_format, gpus_per_node, **options)
 
     return write_and_import
 
@@ -157,6 +160,59 @@ def test_slurm_blocks(load):
     assert [common(topology, "n10/0", gpu) for gpu in pairs] == ["block", "2-blocks", "cluster"]
 
 
+@pytest.mark.parametrize(
+    ("blocks", "sizes", "levels"),
+    [
+        (2, "4,8,16", ("node", "block", "2-blocks")),
+        (8, "4,8,16,32,64", ("node", "block", "2-blocks", "4-blocks", "8-blocks")),
+        (5, "4,8,16", ("node", "block", "2-blocks", "4-blocks", "cluster")),
+    ],
+)
+def test_aggregated_blocks_that_are_cut_short_do_not_collide(load, blocks, sizes, levels):
+    """Of Slurm's own test suite: the largest sizes exceed what there is."""
+    lines = [f"BlockName=b{n} Nodes=n{n}[0-3]" for n in range(1, blocks + 1)]
+    topology = load("\n".join([*lines, f"BlockSizes={sizes}"]), "slurm", 8)
+    assert topology.levels == levels
+    assert len(topology.gpus) == blocks * 32
+    assert common(topology, "n10/0", "n20/0") == "2-blocks"
+
+
+def test_empty_blocks_shift_the_aggregated_ones_behind(load):
+    """Topograph pads with them, so that blocks b2 and b3 stand apart."""
+    text = "BlockName=b1 Nodes=a\nBlockName=pad\nBlockName=b2 Nodes=b\nBlockName=b3 Nodes=c\n"
+    topology = load(text + "BlockSizes=1,2", "slurm", 1)
+    assert [common(topology, "b/0", other) for other in ("a/0", "c/0")] == ["cluster", "2-blocks"]
+    assert children(topology, "cluster") == ["b1..pad", "b2..b3"]
+    yaml = "- topology: t\n  block:\n    block_sizes: [1, 2]\n    blocks:\n"
+    yaml += "".join(f"      - block: {n}\n        nodes: {m}\n" for n, m in (("b1", "a"),))
+    yaml += "      - block: pad\n" + "".join(
+        f"      - block: {n}\n        nodes: {m}\n" for n, m in (("b2", "b"), ("b3", "c"))
+    )
+    assert load(yaml, "slurm", 1, name="t.yaml") == topology
+
+
+def test_switches_without_nodes_are_left_out_with_a_note(load):
+    text = "SwitchName=s1 Nodes=a\nSwitchName=s2\nSwitchName=s3 Switches=s2\n"
+    with pytest.warns(ImportNote, match="without nodes are left out: 's2', 's3'"):
+        topology = load(text + "SwitchName=top Switches=s[1-3]", "slurm", 1)
+    assert [d.id for d in topology.domains] == ["top", "s1", "a"]
+    yaml = "- topology: t\n  tree:\n    switches:\n      - switch: s1\n        nodes: a\n"
+    with pytest.warns(ImportNote, match="'s2'"):
+        load(yaml + "      - switch: s2\n", "slurm", 1, name="t.yaml")
+
+
+def test_one_of_several_topologies_is_chosen_by_name(load, faults):
+    chosen = load(YAML, "slurm", 2, name="t.yaml", topology="topo1")
+    assert chosen.levels == ("node", "block", "2-blocks")
+    found = faults(YAML, "slurm", 2, name="t.yaml", topology="topo4")
+    assert found[0].startswith("there is no topology 'topo4'; ")
+    assert faults(TREE, "slurm", 2, topology="x") == [
+        "only topology.yaml has topologies with names"
+    ]
+    with pytest.raises(ValueError, match="is an option of the format 'slurm', not 'topograph'"):
+        import_topology("x", "topograph", topology="topo1")
+
+
 def test_one_line_is_a_cluster(load):
     topology = load("SwitchName=s Nodes=n1", "slurm", 1)
     assert (topology.levels, topology.gpus) == (("node", "switch-1"), ("n1/0",))
@@ -176,7 +232,7 @@ def test_one_line_is_a_cluster(load):
         ("SwitchName=s n1", ["line 1, column 14: expected KEY=VALUE, found 'n1'"]),
         ("SwitchName=s Nodes=", ["line 1, column 14: expected KEY=VALUE, found 'Nodes='"]),
         ("SwitchName=s Nodes=a nodes=b", ["line 1, column 22: Nodes stands twice"]),
-        ("\n SwitchName=s", ["line 2, column 2: switch 's' needs either Nodes or Switches"]),
+        ("\n SwitchName=s", ["no switch or block has nodes"]),
         ("SwitchName=s Nodes=a Switches=t", ["line 1, column 1: switch 's' needs either"]),
         ("Nodes=a", ["line 1, column 1: expected one of SwitchName, BlockName and BlockSizes, fo"]),
         ("BlockName=b Switches=c", ["line 1, column 1: block 'b' needs Nodes"]),
@@ -196,7 +252,7 @@ def test_one_line_is_a_cluster(load):
             ["no switch stands above the separate part"],
         ),
         (
-            "SwitchName=s Switches=t\nSwitchName=t Switches=s",
+            "SwitchName=s Switches=t\nSwitchName=t Switches=s,u\nSwitchName=u Nodes=a",
             ["the switches form a cycle: 's' above 't' above 's'"],
         ),
         ("  \n", ["the file is empty"]),
@@ -243,10 +299,12 @@ YAML = """\
 
 
 def test_slurm_yaml(load):
-    topology = load(YAML, "slurm", 2, name="topology.yaml")
+    with pytest.warns(ImportNote, match="'?topo2'? is read|default of 3 topologies"):
+        topology = load(YAML, "slurm", 2, name="topology.yaml")
     assert topology.levels == ("node", "switch-1", "switch-2")
     assert children(topology, "s2") == ["node03", "node04"]
-    first = load(YAML.replace("true\n  tree", "false\n  tree"), "slurm", 2, name="t.yml")
+    with pytest.warns(ImportNote, match="the first of 3 topologies; .*topo3"):
+        first = load(YAML.replace("true\n  tree", "false\n  tree"), "slurm", 2, name="t.yml")
     assert first.levels == ("node", "block", "2-blocks")
     assert children(first, "b2") == ["node03", "node04"]
 
@@ -256,7 +314,7 @@ def test_slurm_yaml(load):
     [
         ("node[01-02]   #", "node[01-x] #", "line 18, column 21: expected a number or a range"),
         ("s[1-2]", "s[1-3]", "line 16, column 19: there is no switch 's3'; known: root, s1"),
-        ("        children: s[1-2]\n", "", "[1].tree.switches[0]: expected either children or"),
+        ("s[1-2]\n", "s[1-2]\n        nodes: x\n", "[1].tree.switches[0]: expected either child"),
         ("switch: s1", "switch: 7", "[1].tree.switches[1].switch: expected text, found 7"),
         ("    switches:", "    switch:", "[1].tree.switches: expected a list of objects, found n"),
         ("  tree:\n", "  tree: [\n", "line 15, column 7: "),
@@ -265,7 +323,9 @@ def test_slurm_yaml(load):
 )
 def test_slurm_yaml_faults(faults, before, after, expected):
     assert before in YAML
-    found = faults(YAML.replace(before, after), "slurm", 2, name="topology.yaml")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImportNote)
+        found = faults(YAML.replace(before, after), "slurm", 2, name="topology.yaml")
     assert found[0].startswith(expected), found
 
 
@@ -312,6 +372,57 @@ def test_topograph(load):
 def test_topograph_faults(faults, instances, expected):
     found = faults(json.dumps({"instances": instances}), "topograph", 1)
     assert found[0].startswith(expected)
+
+
+DOMAIN, PART = "accelerator.topograph.run/domain", "accelerator.topograph.run/sub-domain"
+
+
+def labelled(name, *layers, **labels):
+    keys = {
+        "domain": DOMAIN,
+        "part": PART,
+        "own": "acme.com/nvl",
+        "tier": "fabric.topograph.run/tier-0",
+    }
+    return instance(name, *layers) | {"labels": {keys[k]: v for k, v in labels.items()}}
+
+
+def test_labels_of_topograph_are_nvlink_domains(load):
+    instances = [
+        labelled("i1", "leaf-a", "spine", domain="nvl-1"),
+        labelled("i2", "leaf-a", "spine", domain="nvl-1", tier="leaf-a"),
+        labelled("i3", "leaf-a", "spine", domain="nvl-2"),
+        labelled("i4", "leaf-b", "spine"),
+    ]
+    topology = load(json.dumps({"instances": instances}), "topograph", 4)
+    assert topology.levels == ("node", "nvlink", "switch-1", "switch-2")
+    others = [common(topology, "i1/0", f"i{n}/3") for n in range(1, 5)]
+    assert others == ["node", "nvlink", "switch-1", "switch-2"]
+
+
+def test_sub_domains_stand_within_their_domain(load):
+    instances = [
+        labelled("i1", "leaf", domain="d1", part="0"),
+        labelled("i2", "leaf", domain="d1", part="0"),
+        labelled("i3", "leaf", domain="d1", part="1"),
+        labelled("i4", "leaf", domain="d1"),
+        labelled("i5", "leaf", domain="d2", part="0"),
+    ]
+    topology = load(json.dumps({"instances": instances}), "topograph", 1)
+    assert topology.levels == ("node", "nvlink-part", "nvlink", "switch-1")
+    others = [common(topology, "i1/0", f"i{n}/0") for n in range(2, 6)]
+    assert others == ["nvlink-part", "nvlink", "nvlink", "switch-1"]
+
+
+def test_labels_that_are_not_understood_are_noted(load):
+    instances = [labelled(f"i{n}", "leaf", own="x") for n in range(2)]
+    text = json.dumps({"instances": instances})
+    with pytest.warns(ImportNote, match="other labels: 'acme.com/nvl' .choose one by --domain-la"):
+        assert load(text, "topograph", 1).levels == ("node", "switch-1")
+    known = load(text, "topograph", 1, domain_label="acme.com/nvl")
+    assert known.levels == ("node", "nvlink", "switch-1")
+    with pytest.warns(ImportNote, match="no instance has the label 'acme.com/nlv'"):
+        load(text, "topograph", 1, domain_label="acme.com/nlv")
 
 
 # --- graphs -------------------------------------------------------------------------------------
@@ -470,13 +581,55 @@ def test_nvidia_smi(load):
     assert others == ["NV2", "PHB", "SYS"]
 
 
-def test_nvlinks_through_another_gpu_are_a_way(load):
-    rows = ["X NV2 SYS SYS", "NV2 X NV1 SOC", "SYS NV1 X NV2", "SYS SYS NV2 X"]
-    text = "GPU0 GPU1 GPU2 GPU3\n" + "\n".join(f"GPU{n} {row}" for n, row in enumerate(rows))
+def matrix(rows):
+    header = " ".join(f"GPU{n}" for n in range(len(rows)))
+    return header + "\n" + "\n".join(f"GPU{n} {row}" for n, row in enumerate(rows))
+
+
+def test_nvlinks_through_another_gpu_are_no_way(load):
+    """A gang of GPUs 0 and 3 has neither 1 nor 2 to send through."""
+    text = matrix(["X NV2 SYS SYS", "NV2 X NV1 SOC", "SYS NV1 X NV2", "SYS SYS NV2 X"])
     topology = load(text, "nvidia-smi", 4)
-    assert topology.levels == ("NV2", "NV1")
-    assert common(topology, "node/0", "node/3") == "NV1"
+    assert topology.levels == ("NV2", "SYS")
+    assert common(topology, "node/0", "node/3") == "SYS"
     assert load("GPU0 CPU Affinity\nGPU0 X 0-3", "nvidia-smi").gpus == ("node/0",)
+
+
+CUBE = ["01 02 03 12 13 23 45 46 47 56 57 67", "04 15 26 37"]
+"""A hybrid cube mesh: two quads, all of whose GPUs are linked, and a link from each to its twin."""
+
+
+def test_gpus_of_a_cube_mesh_without_a_link_are_far(load):
+    links = {frozenset(map(int, pair)) for part in CUBE for pair in part.split()}
+
+    def kind(i, j):
+        return "X" if i == j else "NV1" if frozenset((i, j)) in links else "SYS"
+
+    rows = [" ".join(kind(i, j) for j in range(8)) for i in range(8)]
+    topology = load(matrix(rows), "nvidia-smi")
+    assert topology.levels == ("NV1", "SYS")
+    for i, j in combinations(range(8), 2):
+        near = common(topology, f"node/{i}", f"node/{j}")
+        assert near == ("NV1" if (i < 4) == (j < 4) else "SYS")
+        assert near == "SYS" or kind(i, j) == "NV1"
+
+
+@given(st.integers(2, 7), st.data())
+def test_no_pair_is_said_to_be_nearer_than_it_is(tmp_path_factory, count, data):
+    order = ["NV4", "NV2", "NV1", "PIX", "PHB", "SYS"]
+    kinds = {
+        frozenset(pair): data.draw(st.sampled_from(order)) for pair in combinations(range(count), 2)
+    }
+    rows = [
+        " ".join("X" if i == j else kinds[frozenset((i, j))] for j in range(count))
+        for i in range(count)
+    ]
+    path = tmp_path_factory.getbasetemp() / "drawn-matrix"
+    path.write_text(matrix(rows))
+    topology = import_topology(path, "nvidia-smi")
+    for i, j in combinations(range(count), 2):
+        level = common(topology, f"node/{i}", f"node/{j}")
+        assert order.index(level) >= order.index(kinds[frozenset((i, j))])
 
 
 @pytest.mark.parametrize(
@@ -537,6 +690,19 @@ def test_import_and_show(tmp_path):
     ]
     printed = run("import", source, "--format", "slurm", "--gpus-per-node", 2).stdout
     assert printed == target.read_text()
+
+
+def test_notes_are_shown_by_the_command(tmp_path):
+    source, target = tmp_path / "t.yaml", tmp_path / "cluster.json"
+    source.write_text(YAML)
+    arguments = ["import", source, "--format", "slurm", "--gpus-per-node", 2, "-o", target]
+    done = run(*arguments)
+    assert done.exit_code == 0
+    assert "note: " in done.stderr
+    assert "default of 3 topologies" in done.stderr.replace("\n", " ")
+    chosen = run(*arguments, "--topology", "topo1")
+    assert (chosen.exit_code, chosen.stderr) == (0, "")
+    assert read_topology(target).levels == ("node", "block", "2-blocks")
 
 
 @pytest.mark.parametrize(

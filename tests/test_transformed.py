@@ -40,6 +40,7 @@ def in_small_parts():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anew, "MANY_JOBS", 8)
         patch.setattr(pods, "POD_GPUS", 12)
+        patch.setattr(pods, "FEW_OPTIONS", 0)
         patch.setattr(pods, "GANGS", 1)
         patch.setattr(kinds, "LARGE", 0)
         yield

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 SCALE_BITS = 192
 SCALE = 1 << SCALE_BITS
-NEVER = 1 << 4096  # the cost of what is left out: more than all floats add up to
+NEVER = 1 << 8192
+"""The cost of what nobody can take.
+
+More than anybody pays: a cost is a product of four floats below 2**1024 and one more for a restart,
+a gang or a charge adds less than 2**100 prices below 2**1024, all of it times 2**192.
+"""
 
 
 def scaled(value: float | Fraction) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from optsched.pal.parts import restricted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,10 @@ class Pod:
         Of the jobs that run nowhere now.
     rooted
         Ids of the jobs of the whole cluster that run within one pod now.
+    stays
+        Jobs of the whole cluster that run in several pods now, and keep their GPUs.
+    taken
+        Numbers of these GPUs, in any pod.
     """
 
     gpus: Indices
@@ -43,6 +47,13 @@ class Pod:
     jobs: tuple[Job, ...]
     share: float
     rooted: frozenset[str]
+    stays: tuple[Job, ...]
+    taken: frozenset[int]
+
+    @cached_property
+    def open(self) -> Indices:
+        """Those of `gpus`, in their order, that no job keeps which runs in several pods."""
+        return np.array([n for n in self.gpus.tolist() if n not in self.taken], dtype=np.intp)
 
     @cached_property
     def demand(self) -> tuple[object, ...]:
@@ -55,9 +66,17 @@ class Pod:
         return np.argsort(np.argsort(self.gpus))
 
     def instance(self, whole: PalInstance, jobs: Sequence[Job]) -> PalInstance:
-        """Return the instance of some jobs on this pod's GPUs."""
-        names = whole.free_gpus
-        return restricted(whole, jobs, {names[n] for n in self.gpus.tolist()})
+        """Return the instance of some jobs on all of this pod's GPUs."""
+        return _on(whole, jobs, self.gpus)
+
+    def to_place(self, whole: PalInstance) -> PalInstance:
+        """Return the instance of the pod's own jobs on its open GPUs."""
+        return _on(whole, self.jobs, self.open)
+
+
+def _on(whole: PalInstance, jobs: Sequence[Job], gpus: Indices) -> PalInstance:
+    names = whole.free_gpus
+    return restricted(whole, jobs, {names[n] for n in gpus.tolist()})
 
 
 def divided(instance: PalInstance, most: int) -> list[Pod]:
@@ -144,36 +163,50 @@ def _slowdowns(instance: PalInstance) -> NDArray[np.float64]:
 
 def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Pod]:
     """Return pods with the jobs dealt out: running ones stay, of others each gets its share."""
+    number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
     pod_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
     pod_of = pod_of[np.argsort(np.concatenate(spans))]
-    number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
     room = np.array([float(len(span)) for span in spans])
     jobs: list[list[Job]] = [[] for _ in spans]
-    rooted = set()
+    rooted, stays = set(), []
     waiting: dict[object, list[Job]] = {}
     for job in instance.jobs:
-        homes = {int(pod_of[number[gpu]]) if gpu in number else -1 for gpu in job.current}
-        if len(homes) == 1 and min(homes) >= 0:
-            (home,) = homes
-            jobs[home].append(job)
-            room[home] -= job.gpus
-            rooted.add(job.id)
-        else:
+        if not _can_stay(instance, job, number):
             waiting.setdefault(_demand(job), []).append(job)
+            continue
+        homes = pod_of[[number[gpu] for gpu in job.current]]
+        np.subtract.at(room, homes, 1.0)
+        if len(set(homes.tolist())) > 1:
+            stays.append(job)
+            continue
+        jobs[int(homes[0])].append(job)
+        rooted.add(job.id)
     slowdown, shape = _slowdowns(instance), _shape(instance)
     for alike in sorted(waiting.values(), key=lambda alike: -alike[0].gpus):
         for job, home in zip(alike, _homes(alike[0].gpus, len(alike), room), strict=True):
             jobs[home].append(job)
+    is_idle = not rooted and not stays
     return [
         Pod(
             gpus=span,
-            kind=p if rooted else (slowdown[:, span].tobytes(), shape[span[1:]].tobytes()),
+            kind=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
             jobs=tuple(jobs[p]),
             share=len(span) / len(number),
             rooted=frozenset(rooted),
+            stays=tuple(stays),
+            taken=frozenset(number[gpu] for job in stays for gpu in job.current),
         )
         for p, span in enumerate(spans)
     ]
+
+
+def _can_stay(instance: PalInstance, job: Job, free: Container[str]) -> bool:
+    """Tell whether a job runs, and may go on where it does."""
+    if not job.current or any(gpu not in free for gpu in job.current):
+        return False
+    levels = instance.topology.levels
+    top = len(levels) - 1 if job.highest_level is None else levels.index(job.highest_level)
+    return instance.topology.lowest_common_level(job.current) <= top
 
 
 def _homes(size: int, count: int, room: NDArray[np.float64]) -> list[int]:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.cluster_state import ClusterState
+from optsched.pal.packing import consolidate, sticky
 from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.ranking import Ranking
 from optsched.pal.rounds import keep_running, plan
-from optsched.pal.variability import pal_multilevel, raw_scores
+from optsched.pal.variability import pal_multilevel, pal_multilevel_sticky, raw_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,20 +46,37 @@ def hurried(instance: PalInstance, search: Search) -> PalCertificate | None:
 
     With a plan, the search counts as stopped by its time limit.
     """
-    made = type_by_type(instance)
-    if made is None:
+    begin(instance, search)
+    if search.plan is None:
         return None
-    search.offer(made)
-    if len(instance.jobs) <= JOB_BY_JOB and not search.out_of_time():
-        made = pal_multilevel(instance)
-        if made is not None:
-            search.offer(made)
     search.stopped = search.stopped or "time limit"
-    search.has_floor = False
     return unpriced(instance)
 
 
 # --- a plan -----------------------------------------------------------------------------------
+
+
+def begin(instance: PalInstance, search: Search) -> None:
+    """Offer a plan made type by type, and those of greedy rules that take less than a second.
+
+    The rules are those of `quick_start`, and where jobs run, one that moves none of them.
+    """
+    rules = [type_by_type]
+    if len(instance.jobs) <= JOB_BY_JOB:
+        rules.append(pal_multilevel)
+        if any(job.current for job in instance.jobs):
+            rules += [pal_multilevel_sticky, stay_and_consolidate]
+    for n, rule in enumerate(rules):
+        if n and search.plan is not None and search.out_of_time():
+            return
+        made = rule(instance)
+        if made is not None:
+            search.offer(made)
+
+
+def stay_and_consolidate(instance: PalInstance) -> PalPlan | None:
+    """Place waiting jobs on few nodes; running ones keep their GPUs where they may."""
+    return sticky(instance, consolidate)
 
 
 def type_by_type(instance: PalInstance) -> PalPlan | None:

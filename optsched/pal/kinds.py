@@ -39,7 +39,6 @@ MOST_KINDS = 400
 MOST_SHARE = 0.25  # of the nodes: with more kinds there is little to merge
 MOST_TYPES = 200
 MOST_WIDE = 0.05  # of the GPUs: what gangs that are larger than a node may ask for
-LARGE = 2048  # GPUs, beyond which greedy rules take longer than this method
 SMALL = 256  # GPUs, up to which what is left over is solved by the exact method
 ROOT_GAP = 1e-3
 FEW_PARTS = 4  # placed anew in vain, after which no more of them are tried
@@ -84,7 +83,6 @@ def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertific
     Infeasible
         If hard caps or the number of GPUs leave no room for all jobs.
     """
-    search.has_floor = len(instance.free_gpus) <= LARGE
     before = State.of(search)
     master = _place(instance, search, nodes, before)
     if search.plan is None:
@@ -97,6 +95,9 @@ def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertific
     place_parts_anew(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
     if not _is_closed(bound.value, search):
         search.out_of_time()
+        search.gave_up = (
+            "the prices of merged nodes prove no more, and placing jobs anew gained no more"
+        )
     return _certificate(relaxation, bound, search)
 
 

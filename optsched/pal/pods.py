@@ -21,8 +21,8 @@ from optsched.pal.anew import place_parts_anew
 from optsched.pal.arrays import arrays
 from optsched.pal.dear import Fees, place_dear_anew
 from optsched.pal.division import Pod, divided
-from optsched.pal.exact import PENALTY, exact
-from optsched.pal.hurry import KINDS_S, PODS_S, hurried, is_hurried
+from optsched.pal.exact import PENALTY, WholeProver, exact
+from optsched.pal.hurry import KINDS_S, PODS_S, begin, hurried, is_hurried
 from optsched.pal.kinds import by_kinds, few_kinds
 from optsched.pal.lagrange import Lagrangian
 from optsched.pal.plan import PalCertificate, PalPlan
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its pods
 POD_GPUS = 1024
 GANGS = 4  # a pod holds at least so many of the largest gang
+FEW_OPTIONS = 20_000  # labels that plans may need: with fewer the whole relaxation is quick
 MOST_TYPES = 200  # with more types than that a pod gets whole jobs, not shares of every type
 ROOT_GAP = 5e-3
 FEW_PARTS = 4  # placed anew in vain, after which the bound must be what keeps a gap open
@@ -83,7 +84,9 @@ def pods(instance: PalInstance, search: Search) -> PalCertificate | None:
     division = divided(instance, max(POD_GPUS, GANGS * largest))
     if len(division) < 2:
         return exact(instance, search)
-    search.has_floor = False  # greedy rules take longer than the pods, which begin with one each
+    search.gave_up = (
+        f"the prices of {len(division)} pods prove no more, and placing jobs anew gained no more"
+    )
     certificate = _divided(Whole(instance), division, search)
     search.out_of_time()  # parts may have been cut short
     return certificate
@@ -95,13 +98,20 @@ def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertif
     resumed = None if search.start is None else _resumed(whole, search.start, division, search)
     if resumed is not None and _is_closed(resumed.value, search):
         return whole.certificate(resumed, search)
+    begin(instance, search)
+    if search.plan is not None and whole.options(whole.unpriced(), search) < FEW_OPTIONS:
+        return exact(instance, search)
     priced = _place(whole, division, search)
     if search.plan is None:
         return exact(instance, search)
     bound = resumed or whole.bound(_prices(whole, division, priced, search))
     search.certificate = whole.certificate(bound, search)
     place_dear_anew(instance, search, whole.fees(bound), lambda: _is_closed(bound.value, search))
+    if not _is_closed(bound.value, search) and whole.options(bound, search) < FEW_OPTIONS:
+        return whole.proven(bound, search)
     place_parts_anew(instance, search, lambda: _is_closed(bound.value, search))
+    if not _is_closed(bound.value, search) and whole.options(bound, search) < FEW_OPTIONS:
+        return whole.proven(bound, search)
     return whole.certificate(bound, search)
 
 
@@ -168,10 +178,30 @@ class Whole:
         found = (self._bound(of_gpus(each)) for each in (np.zeros_like(prices), prices))
         return max(found, key=lambda bound: bound.value)
 
+    def unpriced(self) -> Bound:
+        """Return what no prices prove: that each job costs what it would cost alone."""
+        return self._bound(of_gpus(np.zeros(len(self.problem.gpus))))
+
+    def options(self, bound: Bound, search: Search) -> int:
+        """Return how many labels and stays a plan that is better by the gap may use.
+
+        At the prices of the bound any plan with one of the others costs too much. Even without
+        prices these are nearly all, where jobs are few or it is dear to move them.
+        """
+        assert search.objective is not None
+        goal = search.objective * (1 - search.gap)
+        return int((~self._lagrangian.too_dear(self._proof(bound).options, goal)).sum())
+
+    def proven(self, bound: Bound, search: Search) -> PalCertificate | None:
+        """Grow one tree for the whole cluster, without what the prices of the bound rule out."""
+        prover = WholeProver(self.instance, search)
+        prover.begin_with(self._proof(bound))
+        return prover.prove()
+
     def bound_before(self, start: Result, search: Search) -> Bound:
         """Return what prices of the epoch before prove, or no prices at all if that is more."""
         assert search.objective is not None
-        none = self._bound(of_gpus(np.zeros(len(self.problem.gpus))))
+        none = self.unpriced()
         parts = self.instance, self.problem, self.labels, self._lagrangian
         best = best_known(*parts, start, search.objective)
         if best is None or best.options.value <= none.value:
@@ -180,8 +210,11 @@ class Whole:
 
     def fees(self, bound: Bound) -> Fees:
         """Return what jobs pay at the prices of a bound."""
+        return Fees(self.problem, self.labels, self._proof(bound))
+
+    def _proof(self, bound: Bound) -> Proof:
         options = bound.known.options(self.problem, self.labels, self._lagrangian)
-        return Fees(self.problem, self.labels, Proof(bound.known, options))
+        return Proof(bound.known, options)
 
     def _bound(self, known: Known) -> Bound:
         return Bound(known, known.options(self.problem, self.labels, self._lagrangian).value)
@@ -211,15 +244,15 @@ def _place(whole: Whole, division: Sequence[Pod], search: Search) -> dict[object
     for kind, placed in zip(kinds, results(tasks, search), strict=True):
         if placed is None:
             return {}
-        order = np.argsort(first[kind].rank)
+        order = np.argsort(first[kind].open)
         known[kind] = [order[list(inside)] for inside in placed.places]
         if placed.prices is not None:
             priced.setdefault(kind[0], Priced(first[kind], placed.prices))
-    gpus_of: dict[str, tuple[str, ...]] = {}
+    gpus_of = {job.id: job.current for job in division[0].stays}
     names = np.array(whole.problem.gpus)
     for pod in division:
         for job, inside in zip(pod.jobs, known[pod.kind, pod.demand], strict=True):
-            gpus_of[job.id] = tuple(names[pod.gpus[inside]].tolist())
+            gpus_of[job.id] = tuple(names[pod.open[inside]].tolist())
     placements = [{"id": job.id, "gpus": gpus_of[job.id]} for job in whole.instance.jobs]
     search.offer(PalPlan.model_validate({"jobs": placements}))
     return priced
@@ -244,7 +277,7 @@ def _prices(
 
 
 def _placing(whole: Whole, pod: Pod, search: Search) -> Placing:
-    part = pod.instance(whole.instance, pod.jobs)
+    part = pod.to_place(whole.instance)
     return Placing(part, _pricing(whole, pod, search), ROOT_GAP)
 
 

@@ -10,16 +10,15 @@ integers and fractions, and shares no code with the methods.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, inf, isfinite
+from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.casetree import tree_faults
 from optsched.check import BrokenRule
-from optsched.faults import shown
 from optsched.pal import pricelist
 from optsched.pal.costs import SCALE, MisfitCosts, ObjectiveCosts, scaled
 from optsched.pal.plan import Leaf, Split, Within
-from optsched.pal.pricing import Counted, Menu
+from optsched.pal.pricing import Counted, Menu, jobs_by_type
+from optsched.pal.proof_form import formed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,95 +36,35 @@ class Turn(NamedTuple):
 
 def prove(instance: PalInstance, certificate: PalCertificate) -> list[BrokenRule]:
     """Return every reason why the certificate does not prove what it states."""
-    broken = [*_statement(instance, certificate), *_rules(instance, certificate)]
-    tree = list(tree_faults(certificate.nodes, len(certificate.rules)))
-    broken += tree or _leaves(instance, certificate)
-    return broken or list(_values(instance, certificate))
+    formed_one, broken = formed(instance, certificate)
+    return broken if formed_one is None else list(_values(instance, formed_one))
 
 
-# --- form -------------------------------------------------------------------------------------
+def terms(instance: PalInstance, certificate: PalCertificate) -> int:
+    """Return about how many prices `prove` has to reckon, from sizes alone.
+
+    Counted before anything is done, and never by a clock: GPUs in domains, for each size of gangs,
+    each type of jobs and each case, and what rules count. A term takes less than a microsecond
+    (`docs/obligations-pal.md`).
+    """
+    gpus, levels = len(instance.free_gpus), len(instance.topology.levels)
+    running = sum(job.gpus for job in instance.jobs if job.current)
+    gangs = {(job.application_class, job.gpus) for job in instance.jobs}
+    if _is_flat(certificate):
+        classes = {name for name, _ in gangs}
+        return gpus * levels * (len(classes) + len(gangs)) + running + len(instance.jobs)
+    types = len(jobs_by_type(instance))
+    leaves = sum(isinstance(node, Leaf) for node in certificate.nodes)
+    case = gpus * levels * (len(gangs) + types) + gpus + running + len(certificate.nodes)
+    rule = types * len(instance.topology.domains) + gpus + len(instance.jobs)
+    return case * (leaves + len(certificate.exclusions)) + rule * len(certificate.rules)
 
 
-def _statement(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
-    """Yield what is wrong with the figures that are stated."""
-    bound, left_out = certificate.bound, certificate.left_out
-    if certificate.kind == "prices":
-        if left_out is not None:
-            text = "is stated, but prices of costs prove nothing about it"
-            yield BrokenRule("left-out", text)
-        if bound is None or not isfinite(bound):
-            text = "the certificate states none" if bound is None else f"{bound!r} is stated"
-            yield BrokenRule("bound", text)
-        return
-    if bound is not None:
-        yield BrokenRule("bound", "a proof that no plan exists has no bound")
-    if left_out is None or not 0 < left_out < inf:
-        text = f"a proof that no plan exists needs more than none, {left_out!r} is stated"
-        yield BrokenRule("left-out", text)
-    if certificate.exclusions:
-        yield BrokenRule("exclusions", "only a bound can leave out what is too dear")
-    if instance.admission != "all":
-        yield BrokenRule("infeasible", f"admission '{instance.admission}' always allows a plan")
-
-
-def _rules(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
-    """Yield what is wrong with the rules that count."""
-    jobs = {job.id: job for job in instance.jobs}
-    domains = {domain.id for domain in instance.topology.domains}
-    for n, rule in enumerate(certificate.rules):
-        names = rule.types if isinstance(rule, Within) else (rule.job,)
-        for name in dict.fromkeys(names):
-            if name not in jobs:
-                yield BrokenRule("known-job", f"rules[{n}]: the instance has no job '{name}'")
-            elif not isinstance(rule, Within) and not jobs[name].current:
-                yield BrokenRule("running-job", f"rules[{n}]: job '{name}' holds no GPUs to keep")
-        if not isinstance(rule, Within):
-            continue
-        if rule.domain not in domains:
-            text = f"rules[{n}]: the topology has no domain '{rule.domain}'"
-            yield BrokenRule("known-domain", text)
-        classes = {jobs[name].application_class for name in names if name in jobs}
-        if rule.slowest is not None and not isfinite(rule.slowest):
-            yield BrokenRule("slowest", f"rules[{n}]: {rule.slowest!r} is no slowdown")
-        rows = (instance.slowdowns[name] for name in classes)
-        slowdowns = [[row[gpu] for gpu in instance.free_gpus] for row in rows]
-        if rule.slowest is not None and any(each != slowdowns[0] for each in slowdowns):
-            listed = ", ".join(f"'{name}'" for name in sorted(classes))
-            text = f"rules[{n}]: a slowdown is of one class, its types are of {listed}"
-            yield BrokenRule("one-class", text)
-
-
-def _leaves(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
-    """Yield what is wrong with the prices of exclusions and of the leaves of a tree."""
-    gpus, rules = len(instance.free_gpus), certificate.rules
-    depths = _depths(certificate)
-    named = [(f"exclusions[{n}]", leaf, 0) for n, leaf in enumerate(certificate.exclusions)]
-    for n, node in enumerate(certificate.nodes):
-        if isinstance(node, Leaf):
-            named.append((f"nodes[{n}]", node, depths[n]))
-    for name, leaf, splits in named:
-        if len(leaf.gpu_prices) != gpus:
-            text = f"{name} has {len(leaf.gpu_prices)} prices for {gpus} free GPUs"
-            yield BrokenRule("one-price-per-gpu", text)
-        if len(leaf.split_prices) != splits:
-            text = f"{name} has {len(leaf.split_prices)} prices for {splits} splits"
-            yield BrokenRule("one-price-per-split", text)
-        for cut in leaf.cuts:
-            if cut.rule >= len(rules):
-                text = f"{name} cuts by rules[{shown(cut.rule)}], but there are {len(rules)}"
-                yield BrokenRule("known-rule", text)
-            elif not isinstance(rules[cut.rule], Within):
-                text = f"{name} cuts by rules[{cut.rule}], which counts no jobs in a domain"
-                yield BrokenRule("cut", text)
-
-
-def _depths(certificate: PalCertificate) -> list[int]:
-    depths = [0] * len(certificate.nodes)
-    for n, node in enumerate(certificate.nodes):
-        if isinstance(node, Split):
-            for case in node.cases:
-                depths[case] = depths[n] + 1
-    return depths
+def _is_flat(certificate: PalCertificate) -> bool:
+    """Tell whether nothing is charged for but GPUs, in one case."""
+    first = certificate.nodes[:1]
+    is_leaf = all(isinstance(node, Leaf) for node in first)
+    return is_leaf and not certificate.rules and not certificate.exclusions
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -159,7 +98,7 @@ def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int,
     """
     costs = ObjectiveCosts(instance) if certificate.kind == "prices" else MisfitCosts()
     first = certificate.nodes[0]
-    if isinstance(first, Leaf) and not certificate.rules and not certificate.exclusions:
+    if isinstance(first, Leaf) and _is_flat(certificate):
         known = {price: scaled(price) for price in set(first.gpu_prices)}
         prices = [known[price] for price in first.gpu_prices]
         least = pricelist.least(instance, costs, prices)

@@ -14,17 +14,19 @@ from optsched.pal.plan import PalCertificate
 from optsched.pal.relaxation import labels
 from optsched.pal.rounding import rounded
 from optsched.pal.tree import Exclusion, Tree
-from optsched.pal.warm import Proof, best_known, carried
+from optsched.pal.warm import Known, Proof, best_known, carried, of_gpus
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
 
     from optsched.pal.instance import PalInstance
+    from optsched.pal.lagrange import Options
     from optsched.pal.relaxation import Labels
     from optsched.pal.rules import Point
     from optsched.pal.tree import Node
     from optsched.solve import Search
 
+LARGE = 2048  # GPUs, beyond which what is too dear at no prices is left out before any program
 WORK = 2_000_000  # labels times nodes, after which a tree is given up
 LEAST_NODES = 15
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
@@ -61,7 +63,7 @@ class Prover:
         self.reward = np.array([jobs.reward for jobs in self.problem.types])
         self.exclusions: list[Exclusion] = []
         self.limit = np.inf  # of what the exclusions prove
-        self._inherited = 0  # exclusions by prices of the epoch before
+        self._inherited = 0  # exclusions by prices that no tree of this prover found
         self._before: Proof | None = None
         self._basis = basis
 
@@ -89,6 +91,10 @@ class Prover:
             certificate = self._proven_before()
         return certificate
 
+    def begin_with(self, proof: Proof) -> None:
+        """Begin with prices that are known, as if they were of the epoch before."""
+        self._before = proof
+
     def _proven_before(self) -> PalCertificate | None:
         """Return a certificate by prices of the epoch before, if they reach the goal."""
         start, objective = self.search.start, self.search.objective
@@ -107,12 +113,23 @@ class Prover:
         """Leave out what better plans cannot use, by prices of the epoch before."""
         if self._before is None or self._inherited:
             return
+        self._exclude(*self._before)
+
+    def _exclude_unpriced(self) -> None:
+        """Leave out what better plans cannot use, as others cost what they cost alone at least."""
+        known = of_gpus(np.zeros(len(self.problem.gpus)))
         lagrangian = Lagrangian(self.problem, self.labels, self.reward)
-        kept = ~lagrangian.too_dear(self._before.options, self.goal())
+        self._exclude(known, known.options(self.problem, self.labels, lagrangian))
+
+    def _exclude(self, known: Known, options: Options) -> None:
+        """Leave out what is only in plans that reach the goal at some prices, if that is much."""
+        lagrangian = Lagrangian(self.problem, self.labels, self.reward)
+        kept = ~lagrangian.too_dear(options, self.goal())
         if kept.size and kept.mean() <= 1 - WORTH_EXCLUDING:
-            self._inherited, self.limit = 1, self.goal()
+            self._inherited += 1
+            self.limit = min(self.goal(), self.limit)
             self.labels = self.labels.only(kept)
-            self.exclusions.append(Exclusion(*self._before.known))
+            self.exclusions.append(Exclusion(*known))
 
     def offer(self, point: Point, found: Labels) -> None:
         """Round a solution of the relaxation to a plan, and offer that."""
@@ -184,9 +201,12 @@ class Prover:
         if certificate is not None:
             return certificate
         self._inherit()
+        if len(self.problem.gpus) > LARGE and not self.exclusions:
+            self._exclude_unpriced()
         tree = self.root()
         if tree is None:
             self.search.out_of_time()
+            self.search.gave_up = "the first linear program was not solved"
             return self.unpriced()
         most_nodes = max(self.least_nodes, work // max(1, len(self.labels.type)))
         try:
@@ -195,6 +215,7 @@ class Prover:
             self.search.stopped = "interrupted"
         if tree.bound < self.goal():
             self.search.out_of_time()
+            self.search.gave_up = tree.ended
         stated = self._stated(tree)
         return self._better(tree.certificate(self.instance, "prices", self.exclusions, stated))
 

@@ -64,11 +64,17 @@ class Tree:
     ----------
     seconds_left
         Asked before each linear program; None if there is no limit.
+
+    Attributes
+    ----------
+    ended
+        What ended its growth, if neither the goal nor time did.
     """
 
     def __init__(self, cases: Cases, seconds_left: Callable[[], float | None]) -> None:
         self.cases = cases
         self.nodes: list[Node] = []
+        self.ended = ""
         self._seconds_left = seconds_left
         self._open: list[tuple[float, int]] = []
 
@@ -122,12 +128,17 @@ class Tree:
                 continue  # whole: rounding alone keeps it below the goal
             split = branching.choose(node, candidates, goal())
             if split is None:
+                self.ended = "a linear program was not solved"
                 return
             node.split = split.children[0].path[-1], len(self.nodes)
             for child in split.children:
                 self._keep(child)
             for child in split.children:
                 visit(child)
+        if len(self.nodes) >= most_nodes:
+            self.ended = f"the tree of cases reached its limit of {most_nodes:,}"
+        elif not self._open:
+            self.ended = "all cases are whole, and rounding keeps them below the goal"
 
     def certificate(
         self,

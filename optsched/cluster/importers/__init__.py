@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optsched.cluster.importers.text import ImportNote as ImportNote
 from optsched.problems import UnknownNameError
 
 if TYPE_CHECKING:
@@ -23,8 +24,16 @@ FORMATS = {
 }
 
 
+OPTIONS = {"slurm": "topology", "topograph": "domain_label"}  # that only one format has
+
+
 def import_topology(
-    path: str | Path, file_format: str, gpus_per_node: int | None = None
+    path: str | Path,
+    file_format: str,
+    gpus_per_node: int | None = None,
+    *,
+    topology: str | None = None,
+    domain_label: str | None = None,
 ) -> Topology:
     """Read the topology of a cluster from a file of another program.
 
@@ -39,6 +48,16 @@ def import_topology(
         ``"nvidia-smi"``: what ``nvidia-smi topo -m`` prints.
     gpus_per_node
         Where the file does not say how many GPUs a node has: they get the ids ``"<node>/<index>"``.
+    topology
+        Of ``"slurm"``: name of one of the topologies of a topology.yaml.
+    domain_label
+        Of ``"topograph"``: key of the label with the NVLink domain, if it was configured; by
+        default that of Topograph, ``"accelerator.topograph.run/domain"``.
+
+    Warns
+    -----
+    ImportNote
+        If something in the file is not looked at that may matter.
 
     Raises
     ------
@@ -53,8 +72,12 @@ def import_topology(
         raise UnknownNameError("format", file_format, list(FORMATS))
     if gpus_per_node is not None and not 1 <= gpus_per_node <= 1024:
         raise ValueError(f"GPUs per node must be from 1 to 1024, found {gpus_per_node}")
+    options = {"topology": topology, "domain_label": domain_label}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if OPTIONS.get(file_format) != name:
+            fitting = next(other for other, option in OPTIONS.items() if option == name)
+            raise ValueError(f"{name} is an option of the format '{fitting}', not '{file_format}'")
     module, function = FORMATS[file_format].split(":")
-    read: Callable[[Path, int | None], Topology] = getattr(
-        importlib.import_module(module), function
-    )
-    return read(Path(path), gpus_per_node)
+    read: Callable[..., Topology] = getattr(importlib.import_module(module), function)
+    return read(Path(path), gpus_per_node, **given)

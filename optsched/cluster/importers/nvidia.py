@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -12,6 +13,7 @@ from optsched.cluster.importers.text import located, read_text
 from optsched.faults import InstanceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from optsched.cluster.topology import Topology
@@ -26,9 +28,10 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def read_nvidia_smi(path: Path, gpus_per_node: int | None) -> Topology:
     """Read the matrix of one node; its GPUs get the ids ``"node/<index>"``.
 
-    Levels are the kinds of connection that occur, from the nearest: for example NV2, NV1, SYS. Two
-    GPUs stand at the level of the weakest connection on their best way, which may lead through
-    other GPUs.
+    Levels are kinds of connection, from the nearest: for example NV2, NV1, SYS. The level of a
+    group is that of its weakest direct connection: a gang has no others' GPUs to send through. A
+    tree cannot tell all pairs apart: groups are joined by complete linkage, the nearest first, so
+    that no pair is said to be nearer than it is, and some are said to be farther.
     """
     text, origin = _COLOUR.sub("", read_text(path)), str(path)
     try:
@@ -39,13 +42,30 @@ def read_nvidia_smi(path: Path, gpus_per_node: int | None) -> Topology:
         count = len({one for one, _ in kinds})
         raise InstanceError(origin, [f"has {count} GPUs, not {gpus_per_node} per node"])
     graph: nx.Graph[str] = nx.Graph()
-    for (one, other), kind in kinds.items():
+    for one in dict.fromkeys(one for one, _ in kinds):
         graph.add_node(one, gpus=[f"node/{one.removeprefix('GPU')}"])
-        if one != other:
-            graph.add_edge(one, other, bandwidth=_nearness(kind))
+    graph.add_weighted_edges_from(_linked(list(graph), kinds), "bandwidth")
     name: dict[float, str] = {_nearness(kind): kind for kind in kinds.values()}
     widths = bottleneck_bandwidths(graph)
     return bottleneck_topology(graph, [name[w] for w in widths] or ["GPU"], widths[:-1])
+
+
+def _linked(gpus: list[str], kinds: dict[tuple[str, str], str]) -> Iterator[tuple[str, str, float]]:
+    """Yield the links of a tree of groups: each joins two, at the nearness of its farthest pair.
+
+    Joining groups brings none nearer, so the weakest link on the way between two GPUs in this tree
+    is that of the first group that holds both.
+    """
+    groups = [[gpu] for gpu in gpus]
+
+    def nearness(pair: tuple[int, int]) -> float:
+        one, other = groups[pair[0]], groups[pair[1]]
+        return min(_nearness(kinds[a, b]) for a in one for b in other)
+
+    while len(groups) > 1:
+        best = max(combinations(range(len(groups)), 2), key=nearness)
+        yield groups[best[0]][0], groups[best[1]][0], nearness(best)
+        groups[best[0]] += groups.pop(best[1])
 
 
 def _kinds(text: str) -> dict[tuple[str, str], str]:

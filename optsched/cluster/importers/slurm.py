@@ -10,7 +10,7 @@ import networkx as nx
 from optsched.cluster.importers.nested import Row, nested_topology
 from optsched.cluster.importers.slurm_conf import parse_conf
 from optsched.cluster.importers.switches import switch_topology
-from optsched.cluster.importers.text import gpu_ids, read_text
+from optsched.cluster.importers.text import gpu_ids, note, read_text
 from optsched.cluster.treefaults import some
 from optsched.faults import InstanceError, nearest
 
@@ -24,13 +24,18 @@ if TYPE_CHECKING:
     Entry = tuple[str, list[str], list[str]]  # name, child switches, nodes
 
 
-def read_slurm(path: Path, gpus_per_node: int | None) -> Topology:
-    """Read topology.conf, or topology.yaml if the name of the file ends so."""
+def read_slurm(path: Path, gpus_per_node: int | None, topology: str | None = None) -> Topology:
+    """Read topology.conf, or topology.yaml if the name of the file ends so.
+
+    Of several topologies in topology.yaml, the one of that name is read.
+    """
     text, origin = read_text(path), str(path)
     if path.suffix in (".yaml", ".yml"):
         from optsched.cluster.importers.slurm_yaml import parse_yaml
 
-        wiring = parse_yaml(text, origin)
+        wiring = parse_yaml(text, origin, topology)
+    elif topology is not None:
+        raise InstanceError(origin, ["only topology.yaml has topologies with names"])
     else:
         wiring = parse_conf(text, origin)
     return _topology(wiring, gpus_per_node, origin)
@@ -42,6 +47,8 @@ def _topology(wiring: Wiring, gpus_per_node: int | None, origin: str) -> Topolog
         raise InstanceError(origin, [f"expected either switches or blocks, found {found}"])
     entries = _entries([*wiring.switches, *wiring.blocks], origin)
     nodes = {node for *_, nodes in entries for node in nodes}
+    if not nodes:
+        raise InstanceError(origin, ["no switch or block has nodes"])
     both = [name for name, *_ in entries if name in nodes]
     faults = [f"'{name}' names both a node and a switch or block" for name in both]
     if faults:
@@ -84,6 +91,7 @@ def _unknown_children(switches: list[Switch], entries: list[Entry]) -> Iterator[
 
 
 def _switches(entries: list[Entry], gpus_per_node: int | None, origin: str) -> Topology:
+    entries = _with_nodes(entries, origin)
     fabric: nx.DiGraph[str] = nx.DiGraph()
     gpus: dict[str, list[str]] = {}
     for name, children, nodes in entries:
@@ -96,6 +104,23 @@ def _switches(entries: list[Entry], gpus_per_node: int | None, origin: str) -> T
         text = f"no switch stands above the separate parts with {shown}, so no job can span them"
         raise InstanceError(origin, [f"{text}: import them one by one"])
     return switch_topology(fabric, gpus, ["node"], origin)
+
+
+def _with_nodes(entries: list[Entry], origin: str) -> list[Entry]:
+    """Return the switches above nodes; Topograph writes others for nodes that may come."""
+    bare = {name for name, children, nodes in entries if not children and not nodes}
+    found = -1
+    while len(bare) > found:
+        found = len(bare)
+        bare |= {name for name, children, _ in entries if children and bare.issuperset(children)}
+    if bare:
+        listed = ", ".join(f"'{name}'" for name, *_ in entries if name in bare)
+        note(f"switches without nodes are left out: {listed}", origin)
+    return [
+        (name, [child for child in children if child not in bare], nodes)
+        for name, children, nodes in entries
+        if name not in bare
+    ]
 
 
 def _ratios(sizes: Field | None, origin: str) -> list[int]:
@@ -116,17 +141,26 @@ def _ratios(sizes: Field | None, origin: str) -> list[int]:
 def _blocks(
     entries: list[Entry], ratios: list[int], gpus_per_node: int | None, origin: str
 ) -> Topology:
-    """Put nodes in base blocks, and runs of consecutive base blocks in aggregated blocks."""
+    """Put nodes in base blocks, and runs of consecutive base blocks in aggregated blocks.
+
+    Blocks without nodes count in these runs: Topograph pads with them what is to stand apart.
+    """
     _refuse_shared_nodes(entries, origin)
     names = [name for name, *_ in entries]
     rows: list[Row] = []
     for number, (block, _, nodes) in enumerate(entries):
-        around = [block]
+        around: list[str | None] = [block]
+        before: list[str] = []
         for ratio in ratios:
             run = names[number - number % ratio :][:ratio]
-            around.append(f"{run[0]}..{run[-1]}")
+            # cut short at the end of the list, a larger block can be the same as a smaller one
+            around.append(None if run == before else f"{run[0]}..{run[-1]}")
+            before = run
         rows += [Row(node, gpu_ids(node, gpus_per_node, origin), around) for node in nodes]
-    return nested_topology(["block", *(f"{ratio}-blocks" for ratio in ratios)], rows, origin)
+    levels = ["block", *(f"{ratio}-blocks" for ratio in ratios)]
+    used = [n for n in range(len(levels)) if any(row.around[n] for row in rows)]
+    rows = [row._replace(around=[row.around[n] for n in used]) for row in rows]
+    return nested_topology([levels[n] for n in used], rows, origin)
 
 
 def _refuse_shared_nodes(entries: list[Entry], origin: str) -> None:

@@ -72,11 +72,11 @@ def _with_line(wiring: Wiring, pairs: dict[str, Field]) -> Wiring:
         return Wiring(wiring.switches, wiring.blocks, pairs["BlockSizes"])
     name = pairs[kinds[0]]
     if kinds == ["BlockName"]:
-        if nodes is None or switches is not None:
+        if switches is not None:
             raise ValueError(f"block '{name.value}' needs Nodes, and nothing else")
         wiring.blocks.append(Switch(name, None, nodes))
         return wiring
-    if (nodes is None) == (switches is None):
+    if nodes is not None and switches is not None:
         raise ValueError(f"switch '{name.value}' needs either Nodes or Switches")
     wiring.switches.append(Switch(name, switches, nodes))
     return wiring

@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 
+from optsched.cluster.importers.text import note
 from optsched.cluster.importers.wiring import Field, Switch, Wiring
-from optsched.faults import InstanceError, shown
+from optsched.faults import InstanceError, nearest, shown
 
 
 class _Text(str):
@@ -32,8 +33,10 @@ def _located(loader: _Loader, node: yaml.ScalarNode) -> _Text:
 _Loader.add_constructor("tag:yaml.org,2002:str", _located)
 
 
-def parse_yaml(text: str, origin: str) -> Wiring:
-    """Parse topology.yaml: the topology that is the cluster's default, else the first one.
+def parse_yaml(text: str, origin: str, name: str | None = None) -> Wiring:
+    """Parse topology.yaml: the topology of a name, or the cluster's default, or the first one.
+
+    Without a name it is noted that there are others.
 
     Raises
     ------
@@ -49,7 +52,9 @@ def parse_yaml(text: str, origin: str) -> Wiring:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InstanceError(origin, [f"expected YAML: {str(error).splitlines()[0]}"]) from None
     try:
-        return _wiring(document)
+        topologies = _list(document, "document", dict)
+        number = _default(topologies, origin) if name is None else _named(topologies, name)
+        return _wiring(topologies[number], f"[{number}]")
     except _FieldError as error:
         raise InstanceError(origin, [str(error)]) from None
 
@@ -58,11 +63,28 @@ class _FieldError(ValueError):
     """A field that is not what it should be."""
 
 
-def _wiring(document: Any) -> Wiring:
-    topologies = _list(document, "document", dict)
+def _named(topologies: list[dict[Any, Any]], name: str) -> int:
+    """Return the number of the topology of a name."""
+    names = [str(one.get("topology")) for one in topologies]
+    if name not in names:
+        raise _FieldError(f"there is no topology '{name}'; {nearest(name, names)}")
+    return names.index(name)
+
+
+def _default(topologies: list[dict[Any, Any]], origin: str) -> int:
+    """Return the number of the default topology, or the first one; note that there are others."""
     default = [n for n, one in enumerate(topologies) if one.get("cluster_default") is True]
     number = default[0] if default else 0
-    topology, path = topologies[number], f"[{number}]"
+    if len(topologies) > 1:
+        names = [shown(one.get("topology")) for one in topologies]
+        why = "the cluster's default" if default else "the first"
+        others = ", ".join(other for n, other in enumerate(names) if n != number)
+        text = f"{names[number]} is read, {why} of {len(topologies)} topologies; there are also "
+        note(f"{text}{others} (choose one by --topology)", origin)
+    return number
+
+
+def _wiring(topology: dict[Any, Any], path: str) -> Wiring:
     if "tree" in topology:
         tree = _object(topology["tree"], f"{path}.tree")
         switches = _list(tree.get("switches"), f"{path}.tree.switches", dict)
@@ -84,13 +106,14 @@ def _wiring(document: Any) -> Wiring:
 def _switch(switch: dict[Any, Any], path: str) -> Switch:
     children = _text(switch, "children", path) if "children" in switch else None
     nodes = _text(switch, "nodes", path) if "nodes" in switch else None
-    if (nodes is None) == (children is None):
+    if nodes is not None and children is not None:
         raise _FieldError(f"{path}: expected either children or nodes")
     return Switch(_text(switch, "switch", path), children, nodes)
 
 
 def _block(block: dict[Any, Any], path: str) -> Switch:
-    return Switch(_text(block, "block", path), None, _text(block, "nodes", path))
+    nodes = _text(block, "nodes", path) if "nodes" in block else None
+    return Switch(_text(block, "block", path), None, nodes)
 
 
 def _text(entry: dict[Any, Any], key: str, path: str) -> Field:

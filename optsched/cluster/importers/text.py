@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from optsched.faults import InstanceError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class ImportNote(UserWarning):
+    """Something in a file that was not looked at, or may be meant otherwise."""
+
+
+def note(text: str, origin: str) -> None:
+    """Warn of something in a file."""
+    warnings.warn(f"{origin}: {text}", ImportNote, stacklevel=4)
 
 
 def read_text(path: Path) -> str:
