@@ -96,7 +96,7 @@ def test_groups_of_the_first_plan_cost_what_all_groups_do(instance):
 
 def test_jobs_that_end_in_another_order_on_other_gpus():
     """Once a group's first cost was that of jobs in the order of another type of GPU."""
-    job = {"gpus": 1, "work_s": 600.0, "deadline_s": -60.0}
+    job = {"gpus": 1, "work_s": 600.0}
     watts = {"bare_w": 0, "context_w": 0, "peak_w": 100}
     document = {
         "schema": "optsched/eaco/1",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.columns import Columns
+    from optsched.eaco.groups import JobClass
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.tree import Node
     from optsched.solve import Search
@@ -37,6 +38,7 @@ NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
 WIDER = 4  # times as many in the next one
 PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
 SAFETY = 1e-10
+NAMED = 5  # jobs in a message
 LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
 
 
@@ -108,6 +110,23 @@ def _refuse_below_floor(instance: EacoInstance) -> None:
             f"of {floor!r} W, which the cluster draws with all nodes asleep",
             EacoCertificate(kind="floor"),
         )
+
+
+def _late_text(classes: list[JobClass]) -> str:
+    """Name the jobs that must not wait and cannot meet their deadlines, as part of a message."""
+    late = [
+        name
+        for c in classes
+        if c.due is not None
+        and c.due > Fraction(c.job.deadline_s or 0)
+        and c.job.waiting_penalty_kwh is None
+        for name in c.jobs
+    ]
+    if not late:
+        return ""
+    more = f" and {len(late) - NAMED} more" if len(late) > NAMED else ""
+    names = ", ".join(f"'{name}'" for name in late[:NAMED])
+    return f"; due at the earliest end that they can have alone: {names}{more}"
 
 
 class Proving:
@@ -250,7 +269,7 @@ class Proving:
         if self.search.plan is None and tree.bound >= LEFT_OUT:
             raise Infeasible(
                 f"{self.instance.name}: no plan places all jobs that must not wait within the "
-                "tolerances, the nodes and the power cap",
+                f"tolerances, the nodes and the power cap{_late_text(self.classes)}",
                 self.writer.written(tree, "misfit", float(len(self.instance.jobs))),
             )
         if self.search.plan is None:

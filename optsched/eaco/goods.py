@@ -60,7 +60,7 @@ class Goods:
         self.work = work[order] * per_j  # what a watt of it costs
         self.busy = np.array([kind.utilisation for kind in kinds])[order]
         self.memory = np.array([kind.memory_gb for kind in kinds])[order]
-        least = [least_rate(book, classes[c].job, gpu.id) for c in among]
+        least = [least_rate(book, classes[c], gpu.id) for c in among]
         self.least = np.array(least)[order]
         self.copies = np.array([len(classes[c].jobs) for c in among])[order]
         self.room = gpu.memory_gb * (1 - instance.memory_headroom)

@@ -82,7 +82,7 @@ class Menu:
         self.equal = equal_jobs(instance)
         self._work = [Fraction(e.job.work_s) for e in self.equal]
         self._memory = [Fraction(self.book.types[e.job.type].memory_gb) for e in self.equal]
-        self._late = [self.book.must_be_late(e.job) for e in self.equal]
+        self._due = [self.book.due_s(e.job) for e in self.equal]
         self._costs = Costs(instance, self.book)
         self._paces = Paces(instance, self.book)
         self._least: dict[tuple[int, str, bool], int] = {}
@@ -198,10 +198,11 @@ class Menu:
         if key not in self._least:
             job = self.equal[n].job
             least = Fraction(0) if job.max_slowdown is None else 1 / Fraction(job.max_slowdown)
-            if job.deadline_s is not None and not self._late[n] and job.deadline_s > 0:
+            due = self._due[n]
+            if due is not None:
                 speed = Fraction(self.book.types[job.type].speeds.get(gpu, 1.0))
                 work = self._work[n] / speed + (Fraction(job.migration_s) if moved else 0)
-                least = max(least, work / Fraction(job.deadline_s))
+                least = max(least, work / due)
             self._least[key] = fixed(least) - (1 << SLACK)
         return self._least[key]
 
@@ -247,9 +248,8 @@ class Menu:
             cap = job.max_slowdown
             if cap is not None and self.book.slowdown(job, group) > Fraction(cap):
                 return False
-            if job.deadline_s is None or self._late[n]:
-                continue
-            if self.book.latest_s(job, group) > Fraction(job.deadline_s):
+            due = self._due[n]
+            if due is not None and self.book.latest_s(job, group) > due:
                 return False
         return True
 

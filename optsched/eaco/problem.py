@@ -71,7 +71,9 @@ def _job_notes(instance: EacoInstance, plan: EacoPlan, runs: Figures) -> dict[st
         moved = sum(job.is_moved for job in jobs)
         notes["jobs moved"] = f"{moved} of {len(instance.location_of)} running"
     if any(job.deadline_s is not None for job in instance.jobs):
-        notes["late jobs"] = f"{len(runs.late)}: {_some(runs.late, 3)}" if runs.late else "none"
+        due = "due at the earliest end that they can have alone"
+        late = f"{len(runs.late)}: {_some(runs.late, 3)}, {due}"
+        notes["late jobs"] = late if runs.late else "none"
     return notes
 
 
