@@ -141,12 +141,26 @@ class Proving:
     def __init__(self, instance: EacoInstance, search: Search, pool: Columns | None) -> None:
         self.instance, self.search = instance, search
         self.classes = job_classes(instance)
-        self.columns = columns(instance, self.classes) if pool is None else pool
         self.frame = frame(instance, self.classes)
+        self.columns = self._capped(columns(instance, self.classes) if pool is None else pool)
         self.tree = Tree(self.frame, self.columns, self._penalty(), search.seed)
         self.proven = self.tree
         self.writer = Writer(instance, self.classes)
         self.claimed = np.inf
+
+    def _capped(self, pool: Columns) -> Columns:
+        """Return columns that cost at most twice what they can in a plan as good as the best.
+
+        To lower a cost leaves every bound valid, and plans are judged by their own costs. A group
+        that is dearer by orders would set the tolerances of the program for all others.
+        """
+        best, frame = self.search.objective, self.frame
+        if best is None or not len(pool.cost):
+            return pool
+        waits = np.where(frame.must, 0.0, np.minimum(frame.waiting, 0.0))
+        others = frame.most_groups * min(0.0, float(pool.cost.min())) + float(frame.copies @ waits)
+        most = 2 * (abs(best) - others) + frame.gross
+        return pool._replace(cost=np.minimum(pool.cost, most)) if most > 0 else pool
 
     def _penalty(self) -> float:
         frame = self.frame
@@ -222,8 +236,14 @@ class Proving:
                 self._deepen(most_nodes)
         finally:
             search.certificate = self.certificate()
-        if self.proven.bound < self.goal():
-            search.out_of_time()
+        if self.proven.bound < self.goal() and not search.out_of_time():
+            search.gave_up = self._reason(most_nodes)
+
+    def _reason(self, most_nodes: int) -> str:
+        """Return why the tree ended before it proved enough."""
+        if len(self.tree.nodes) >= most_nodes:
+            return f"the tree of cases has {len(self.tree.nodes):,} cases, as many as it may have"
+        return "the costs differ by so much that floats cannot tell the cases that are left apart"
 
     def _deepen(self, most_nodes: int) -> None:
         """Grow trees over the groups of ever dearer plans, until one of them proves enough."""
