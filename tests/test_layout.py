@@ -64,6 +64,8 @@ ROOM_LAYERS = [
         "uniform",
         "hopes",
         "sieve",
+        "directed",
+        "effort",
         "paces",
         "places",
         "pricelist",
@@ -271,7 +273,8 @@ def test_judge_and_greedy_need_no_solver(module):
 
 def test_judge_needs_no_numbers_but_integers_and_fractions():
     names = ("check", "proof", "pricing", "places", "energy", "totals", "figures", "interference")
-    names += ("chains", "counterexample", "pricelist", "enclosures", "costs")
+    names += ("chains", "counterexample", "pricelist", "enclosures", "costs", "phases", "paces")
+    names += ("directed", "effort", "uniform", "lagrangian", "rooms")
     parts = [SOURCE.glob(f"*/{name}.py") for name in names]
     for path in [SOURCE / "check.py", *chain.from_iterable(parts)]:
         used = {name.split(".")[0] for name in imported(path)}

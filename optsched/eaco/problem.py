@@ -205,6 +205,7 @@ PROBLEM = Problem(
     objective=check.objective,
     certify=certify,
     prove=proof.prove,
+    proof_terms=proof.terms,
     frame=frame,
     summary=summary,
     headline=headline,
