@@ -378,8 +378,8 @@ def test_a_proof_that_takes_too_much_is_given_up():
     instance = small_instance(jobs, max_jobs_per_gpu=3, objective="epoch", epoch_s=60.0)
     forged = certificate(instance, "prices", 1e9, [0.0] * 40)
     assert {rule.rule for rule in prove(instance, forged)} == {"bound"}
-    assert terms(instance, forged) > 10_000
-    assert {rule.rule for rule in prove(instance, forged, most_terms=1000)} == {"terms"}
+    assert terms(instance, forged) > 100_000
+    assert {rule.rule for rule in prove(instance, forged, most_terms=10_000)} == {"terms"}
 
 
 def test_figures_beyond_the_schema_are_drawn():
