@@ -125,7 +125,7 @@ class Sieve:
         Parameters
         ----------
         pays, threshold
-            In multiples of 2**-96 of the objective.
+            In the multiples of `Figures.unit_cost`.
         """
         if not pays:
             return

@@ -46,6 +46,7 @@ def is_uniform(instance: EacoInstance, gpu: GpuType) -> bool:
         and not gpu.levels
         and not instance.running
         and instance.power_cap_w is None
+        and 1 <= instance.max_jobs_per_gpu <= 8
         and min(table.saturation_slope, table.partner_slowdown) >= 0
         and 0 <= power.context_w <= power.peak_w
         and all(n.power.sleep_w <= n.power.base_w for n in instance.nodes if n.gpu == gpu.id)
