@@ -451,8 +451,7 @@ def test_least_budget_is_named_and_works():
     assert solved(enough).status == "optimal"
 
 
-@pytest.mark.parametrize(("floored", "runs"), [(0, 0), (2_000, 8)])
-def test_out_of_time_greedy_rules_are_left_out_of_large_instances(floored, runs, monkeypatch):
+def test_out_of_time_greedy_rules_are_left_out(monkeypatch):
     ran = []
     call = Method.__call__
 
@@ -460,13 +459,12 @@ def test_out_of_time_greedy_rules_are_left_out_of_large_instances(floored, runs,
         ran.append(method.kind)
         return call(method, *arguments)
 
-    monkeypatch.setattr(exact, "FLOORED", floored)
     monkeypatch.setattr(Method, "__call__", noted)
     instance = optsched.read("boa/cbd-85").changed({"budget_gpus": 20.5})
     result = solved(instance, time_limit_s=0.0)
     assert result.message == "stopped early: time limit"
     assert result.plan is not None
-    assert ran.count("greedy") == runs
+    assert "greedy" not in ran
 
 
 # --- many phases ------------------------------------------------------------------------------

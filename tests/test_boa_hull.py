@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
+from optsched.boa import BoaInstance, Table, problem, proof
 from optsched.boa.hull import frontier, frontier_of_arrays, hull_vertices
 from strategies import boa_instances, law
 
@@ -109,6 +110,103 @@ def test_many_phases_equal_a_plain_sort(phases):
         np.r_[whole.jobs[0], whole.jobs[0] - np.cumsum(np.array(jobs)[order])],
     )
     assert whole.jobs_at(middle) == pytest.approx(plain)
+
+
+LINEAR = [
+    ([1, 3, 6, 12], 0.1),  # 4 times the optimum: the step from 3 to 12 GPUs costs nothing
+    ([1, 2, 3, 4, 6, 8], 0.9),
+    ([1, 2, 3, 4, 6, 8], 1 / 3),
+    ([1, 6, 8, 24], 0.3),
+]
+
+
+def linear(gpus, slope, widths="mixed", budget=20.0):
+    curve = {"kind": "table", "gpus": gpus, "speedup": [slope * k for k in gpus]}
+    phases = [{"work_gpu_s": 1000, "speedup": curve}]
+    classes = [{"id": "a", "arrival_rate_per_h": 3.6, "phases": phases}]
+    return BoaInstance.from_document(
+        {"schema": "optsched/boa/1", "budget_gpus": budget, "widths": widths, "classes": classes}
+    )
+
+
+@pytest.mark.parametrize(("gpus", "slope"), LINEAR)
+def test_steps_without_cost_are_taken_with_what_they_buy(gpus, slope):
+    instance = linear(gpus, slope)
+    expected = optsched.solve(instance).objective
+    assert expected == pytest.approx(1000 / (slope * gpus[-1]), rel=1e-12)
+    assert frontier(instance).mean_jct_s(20.0) == pytest.approx(expected, rel=1e-9)
+    [point] = optsched.frontier(instance, budgets=[20.0]).points
+    assert (point.status, point.objective) == ("optimal", expected)
+
+
+@st.composite
+def nearly_linear(draw):
+    """Speedups in proportion to the width, as one writes them, up to some width; then flatter."""
+    gpus = sorted(draw(st.sets(st.integers(1, 24), min_size=2, max_size=6)))
+    slope = draw(st.sampled_from([0.1, 0.3, 0.9, 1.0, 1 / 3, 0.7]))
+    bend = draw(st.sampled_from([*gpus, 100]))
+    return Table(gpus=gpus, speedup=[slope * (min(k, bend) + max(0, k - bend) / 2) for k in gpus])
+
+
+@law(200)
+@given(
+    boa_instances(
+        widths=("mixed",), rescaling=False, targets=False, feasible=True, speedups=nearly_linear()
+    ),
+    st.lists(st.floats(1, 2), min_size=1, max_size=4, unique=True),
+)
+def test_frontiers_of_linear_speedups_equal_solving_each(instance, factors):
+    budgets = sorted({instance.budget_gpus * factor for factor in factors})
+    whole, points = frontier(instance), optsched.frontier(instance, budgets=budgets).points
+    for budget, point in zip(budgets, points, strict=True):
+        result = optsched.solve(instance.changed({"budget_gpus": budget}))
+        assert point.objective == pytest.approx(result.objective, rel=1e-12)
+        assert whole.mean_jct_s(budget) == pytest.approx(result.objective, rel=1e-9)
+
+
+@law(100)
+@given(boa_instances(widths=("mixed",), rescaling=False, targets=False))
+def test_what_is_found_at_once_is_proven(instance):
+    """No bound lies above a plan, by as little as a rounding: the verifier confirms each."""
+    budgets = [instance.budget_gpus * factor for factor in (0.7, 1.0, 1.1, 1.9)]
+    found = problem.at_once(instance, "budget_gpus", budgets)
+    for budget, outcome in zip(budgets, found or (), strict=found is not None):
+        if outcome is None:
+            continue
+        plan, certificate = outcome
+        changed = instance.changed({"budget_gpus": budget})
+        assert problem.PROBLEM.violations(changed, plan) == []
+        assert proof.prove(changed, certificate) == []
+        assert certificate.bound <= problem.PROBLEM.objective(changed, plan)
+
+
+def test_a_budget_below_the_least_by_a_rounding_is_infeasible():
+    """Least is 1/480, which no float holds: the float below it was called optimal."""
+    curve = {"kind": "amdahl", "parallel_fraction": 0, "max_gpus": 1}
+    phases = [{"work_gpu_s": 1, "speedup": curve}]
+    classes = [{"id": "a", "arrival_rate_per_h": 7.5, "phases": phases}]
+    instance = BoaInstance.from_document(
+        {"schema": "optsched/boa/1", "budget_gpus": 1, "widths": "mixed", "classes": classes}
+    )
+    budgets = [0.0020833333333333333, 0.0020833333333333337]
+    points = optsched.frontier(instance, budgets=budgets).points
+    assert [point.status for point in points] == ["infeasible", "optimal"]
+    assert [optsched.solve(instance.changed({"budget_gpus": b})).status for b in budgets] == [
+        "infeasible",
+        "optimal",
+    ]
+
+
+def test_many_phases_times_budgets_are_left_to_be_solved_one_by_one(monkeypatch):
+    instance = free("boa/hand")
+    assert problem.at_once(instance, "budget_gpus", [3.0, 4.0])
+    monkeypatch.setattr(problem, "AT_ONCE", 3)
+    assert problem.at_once(instance, "budget_gpus", [3.0, 4.0]) is None
+
+
+def test_continuous_widths_are_refused():
+    with pytest.raises(ValueError, match="widths that can be counted"):
+        frontier(optsched.read("boa/epew-figure1"))
 
 
 def test_rescaling_is_refused():

@@ -61,7 +61,8 @@ def test_the_best_of_all_plans_round_after_round(data):
             assert (chosen.status, chosen.plan, chosen.bound) == ("infeasible", None, None)
         else:
             assert chosen.status == "optimal"
-            assert least <= chosen.objective <= least + 1e-6 * max(abs(least), found.scale)
+            size = max(abs(chosen.objective), found.gap_scale(chosen.plan))
+            assert least <= chosen.objective <= least + 1e-6 * size
 
 
 def placements(seed, jobs=60, kinds=3, wait=True):

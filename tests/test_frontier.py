@@ -445,7 +445,7 @@ def test_a_frontier_whose_points_were_forged_is_refused(field, tmp_path):
     greedy = document["points"][1]
     forged = {
         "objective": greedy["objective"] * 0.9, "bound": greedy["objective"], "gap": 0.0,
-        "status": "optimal", "plan": document["points"][0]["plan"], "certificate": None,
+        "status": "optimal", "plan": document["points"][2]["plan"], "certificate": None,
     }  # fmt: skip
     greedy[field] = forged[field]
     file.write_text(json.dumps(document))

@@ -35,6 +35,7 @@ LAYERS = [
     {
         "frontier",
         "frontier_points",
+        "frontier_proof",
         "frontier_cache",
         "frontier_sweep",
         "frontier_plot",
@@ -89,6 +90,8 @@ ROOM_LAYERS = [
         "stacks",
         "price",
         "labels",
+        "two_sides",
+        "mixing",
         "closing",
         "ladders",
         "published",

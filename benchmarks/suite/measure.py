@@ -31,8 +31,10 @@ class Outcome:
         nothing to prove.
     cpu_s, wall_s, memory_mib
         Of the solve, without making the instance; memory is the peak of the whole process then.
+    verify_share
+        How much of the solve the verifier took, which confirms what the solve states.
     check_s, verify_s
-        CPU seconds of the judge: rules, and proof of the bound.
+        CPU seconds of the verifier once more: rules, and proof of the bound.
     """
 
     case: str
@@ -46,6 +48,7 @@ class Outcome:
     gap_asked: float | None = None
     check_s: float | None = None
     verify_s: float | None = None
+    verify_share: float | None = None
     note: str = ""
 
 
@@ -109,6 +112,7 @@ def judged(outcome: Outcome, instance: Any, result: Any) -> Outcome:
     outcome.status = str(result.status)
     outcome.objective, outcome.bound, outcome.gap = result.objective, result.bound, result.gap
     outcome.gap_asked, outcome.note = result.gap_limit, result.message
+    outcome.verify_share = result.verification_s / result.seconds if result.seconds else None
     if result.plan is not None:
         clock = Clock()
         optsched.check(instance, result.plan)

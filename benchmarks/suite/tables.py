@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SCHEMA = "optsched/benchmarks/1"
 HEADS = (
     "method", "CPU s", "wall s", "MiB", "objective", "bound", "gap", "asked", "CPU / ours",
-    "objective / ours", "check s", "verify s", "remark",
+    "objective / ours", "check s", "verify s", "share of the solve", "remark",
 )  # fmt: skip
 SLOPE_HEADS = ("work", "method", "sizes", "exponent")
 
@@ -125,6 +125,7 @@ def cells(record: dict[str, Any]) -> tuple[str, ...]:
         _shown(record["objective_ratio"], ".4f"),
         seconds(record["check_s"]),
         seconds(record["verify_s"]),
+        _shown(record["verify_share"], ".0%"),
         remark,
     )
 

@@ -150,7 +150,7 @@ def chains(instance: BoaInstance, weights: Weights) -> Iterator[tuple[int, Chain
     turned = Weights(weights.use, weights.value) if flipped else weights
     for job_class in instance.classes:
         rate = _rate(job_class)
-        if _lost(job_class, rate)[0]:
+        if _lost(job_class, rate)[0]:  # else nothing is lost by changing the width
             yield _least_of_class(job_class, turned), _chain(job_class, flipped)
             continue
         for phase in job_class.phases:
@@ -173,10 +173,10 @@ def _nodes(phase: Phase, rate: Ratio, flipped: bool) -> dict[int, Node]:
     return {k: _node(jobs, k, ratio, flipped) for k, ratio in _speedups(phase.speedup)}
 
 
-def node_count(job_class: JobClass) -> int:
-    """Return how many (phase, width) a class has."""
-    speedups = (phase.speedup for phase in job_class.phases)
-    return sum(len(s.gpus) if isinstance(s, Table) else s.max_gpus for s in speedups)
+def nodes_at_a_time(job_class: JobClass) -> int:
+    """Return how many nodes the largest chain of a class has."""
+    counts = [len(phase.speedup.widths) for phase in job_class.phases]
+    return sum(counts) if job_class.rescale_s else max(counts)
 
 
 def _speedups(speedup: Speedup) -> Iterable[tuple[int, Ratio]]:

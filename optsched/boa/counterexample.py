@@ -14,7 +14,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from optsched.boa.chains import NOTHING, Chain, Node, Weights, chains, completions, node_count
+from optsched.boa.chains import NOTHING, Chain, Node, Weights, chains, completions, nodes_at_a_time
 from optsched.boa.check import SCALE, rounded_down
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def _up(value: Fraction) -> int:
 def _refuted(instance: BoaInstance, goal: _Goal, total: int, effort: _Effort) -> bool:
     """Tell whether a plan may be within the limit and below the bound."""
     for job_class in instance.classes:
-        if job_class.rescale_s:
-            effort.hold(node_count(job_class))
+        effort.hold(nodes_at_a_time(job_class))
     settled, menus = _Side(), []
     for least, chain in chains(instance, goal.weights):
         ways = _ways(chain, goal.cutoff - (total - least), goal, effort)

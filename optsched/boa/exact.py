@@ -37,7 +37,8 @@ BLUR = 1e-10  # rounding that matters, relative to the value
 # The judge compares exactly, and so keeps some more labels than floats did; it follows so many
 # times theirs, and these.
 LABELS_MORE, LABELS_LEAST = 2, 10_000
-FLOORED = 2_000  # phases, up to which greedy plans are looked at where a gap stays open
+# Why a gap stays open where the method is through with all else.
+ROUNDED = "what is left of it is the rounding of floats"
 # Figures of two solvers that differ by more than this, relatively, contradict each other.
 DISAGREEMENT = 1e-6
 
@@ -47,7 +48,7 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
 
     Source: EPEW'24 problem (3); boa.md 1.4 items 2, 6 and 8.
     """
-    search.has_floor = _phases(instance) <= FLOORED  # greedy rules take as long as all of this
+    search.gave_up = ROUNDED
     if instance.widths != "integer":
         return certify(instance, search)
     problem, dual = _dual(instance, search)
@@ -66,9 +67,9 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     finally:
         for chosen in best:
             search.offer(_plan(instance, problem, chosen, idle))
+    search.gave_up = closed.gave_up or ROUNDED
     if closed.best is None:
         return search.certificate
-    search.gave_up = closed.gave_up
     return enumerated(instance, search.certificate, closed)
 
 

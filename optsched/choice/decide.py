@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.check import BrokenRule, Violation, closed, relative_gap
-from optsched.choice.proof import ChoiceCertificate, Prices, prove, violations
+from optsched.choice.check import Chosen, confirmed, verify
+from optsched.choice.proof import ChoiceCertificate, Prices
 from optsched.choice.round import Round
 from optsched.choice.search import Search, Start
-from optsched.result import Status
-from optsched.solve import SolverDisagreement
+from optsched.choice.solver import solve_round
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -34,37 +33,8 @@ __all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify
 
 FEW = 400  # jobs of which a round needs no prices to begin with
 PART = 8
+LEAST, MOST = 1e-100, 1e100  # of figures that a linear program is made of
 MOST_NODES = 200
-
-
-class Chosen(NamedTuple):
-    """What was chosen in a round.
-
-    Attributes
-    ----------
-    plan
-        Shape (jobs,): the option of each job, by its place among its own; None without a plan.
-    objective
-        Its cost, recomputed from the plan.
-    bound
-        No plan costs less; None if there is no plan at all.
-    gap
-        (objective - bound) / |objective|, or / the largest cost if that is more.
-    status
-        "optimal" within the gap asked for, "feasible", "infeasible", or "error" if none was found.
-    certificate
-        What proves the bound, for `verify`.
-    programs
-        Linear programs that were solved.
-    """
-
-    plan: Indices | None
-    objective: float | None
-    bound: float | None
-    gap: float | None
-    status: Status
-    certificate: ChoiceCertificate
-    programs: int
 
 
 class _Memory(NamedTuple):
@@ -81,14 +51,16 @@ class Choice:
     A round is a linear program that a basic solution leaves nearly whole: it splits no more jobs
     than there are capacities. It is solved over few options, priced over all, beginning with the
     last prices and basis; jobs may come and go, and costs and capacities change. Split jobs are
-    rounded; while the gap is open, cases are parted by an option of a split job.
+    rounded; while the gap is open, cases are parted by an option of a split job, and after 40 of
+    them the partial plans that may be better than the best one are enumerated. What is stated is
+    what the verifier has confirmed.
 
     Parameters
     ----------
     gap
         Relative gap at which to stop.
     most_nodes
-        Cases after which to stop; what is proven by then is stated.
+        Cases after which to stop; what is proven by then is stated. Up to 40, none is enumerated.
     seed
         Seed of HiGHS.
 
@@ -111,16 +83,26 @@ class Choice:
 
         Raises
         ------
+        ValueError
+            If a figure is not 0 and beyond 1e-100 or 1e100, which no linear program bears.
         SolverDisagreement
             If a bound contradicts the plan.
         """
+        for name in ("cost", "use", "capacity"):
+            sizes = np.abs(getattr(found, name))
+            least, most = sizes.min(initial=1.0, where=sizes > 0), sizes.max(initial=0.0)
+            if least < LEAST or most > MOST:
+                figure = least if least < LEAST else most
+                raise ValueError(f"'{name}' has a figure of {figure!r}, not in [{LEAST}, {MOST}]")
         if not len(found.jobs):
-            return _chosen(found, np.zeros(0, dtype=np.intp), _nothing(found), self.gap, 0)
-        search = Search(found, self._start(found), self.gap, self.seed)
-        certificate = search.run(self.most_nodes)
-        self.memory = _remembered(found, search)
-        plan = None if search.plan is None else search.plan - found.first
-        return _chosen(found, plan, certificate, self.gap, search.programs)
+            nothing = Prices(prices=(0.0,) * len(found.capacity))
+            certificate = ChoiceCertificate(bound=0.0, nodes=(nothing,))
+            return confirmed(found, np.zeros(0, dtype=np.intp), certificate, self.gap, 0)
+        start = self._start(found)
+        solved = solve_round(found, start, self.gap, self.most_nodes, self.seed)
+        self.memory = _remembered(found, solved.search)
+        plan = None if solved.plan is None else solved.plan - found.first
+        return confirmed(found, plan, solved.certificate, self.gap, solved.programs)
 
     def _start(self, found: Round) -> Start:
         memory = self.memory
@@ -134,27 +116,6 @@ class Choice:
         search = Search(sample, self._start(sample), self.gap, self.seed)
         search.run(1)
         return _recalled(found, _remembered(sample, search))
-
-
-def verify(found: Round, chosen: Chosen) -> None:
-    """Check a plan, recompute its figures, and prove the bound in exact arithmetic.
-
-    Raises
-    ------
-    Violation
-        With everything that is not so.
-    """
-    plan, certificate = chosen.plan, chosen.certificate
-    broken = [] if plan is None else violations(found, plan.tolist())
-    broken += prove(found, certificate)
-    if not broken:
-        expected = _chosen(found, plan, certificate, 0.0, chosen.programs)
-        for name in ("objective", "bound", "gap"):
-            stated, value = getattr(chosen, name), getattr(expected, name)
-            if stated != value:
-                broken.append(BrokenRule(name, f"stated {stated!r}, but it is {value!r}"))
-    if broken:
-        raise Violation("parts of the proof", broken)
 
 
 def sia_cost(
@@ -201,10 +162,11 @@ def _recalled(found: Round, memory: _Memory) -> Start:
     basic = np.zeros(len(found.cost), dtype=np.bool_)
     counts, unknown, known = found.counts.tolist(), [], []
     for n, (job, first) in enumerate(zip(found.jobs, found.first.tolist(), strict=True)):
-        places = [place for place in memory.places.get(job, ()) if place < counts[n]]
-        if places:
-            known += [first + place for place in places]
-        else:
+        places = memory.places.get(job, ())
+        for place in places:
+            if place < counts[n]:
+                known.append(first + place)
+        if not places or min(places) >= counts[n]:
             unknown.append(n)
     basic[known] = True
     if unknown:
@@ -238,29 +200,3 @@ def _part(found: Round) -> Round:
         use=found.use[options],
         capacity=found.capacity * (len(jobs) / len(found.jobs)),
     )
-
-
-# --- figures ----------------------------------------------------------------------------------
-
-
-def _nothing(found: Round) -> ChoiceCertificate:
-    return ChoiceCertificate(bound=0.0, nodes=(Prices(prices=(0.0,) * len(found.capacity)),))
-
-
-def _chosen(
-    found: Round,
-    plan: Indices | None,
-    certificate: ChoiceCertificate,
-    allowed: float,
-    programs: int,
-) -> Chosen:
-    objective = None if plan is None else found.objective(plan.tolist())
-    bound = certificate.bound
-    if bound is not None and objective is not None and bound > objective:
-        raise SolverDisagreement(f"the plan costs {objective!r}, but the bound is {bound!r}")
-    gap = relative_gap(objective, bound, found.scale)
-    if plan is None:
-        status = Status.INFEASIBLE if bound is None else Status.ERROR
-    else:
-        status = Status.OPTIMAL if closed(gap, allowed) else Status.FEASIBLE
-    return Chosen(plan, objective, bound, gap, status, certificate, programs)

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from optsched.choice.round import Floats, Indices, Round
 
-ROUNDING = 2.0**-48
+ROUNDING = 2.0**-51  # of terms, for each capacity and the cost: more than floats are off by
 
 
 class Priced(NamedTuple):
@@ -34,9 +34,8 @@ class Pricing:
 
     def __init__(self, found: Round) -> None:
         self.round = found
-        most = [np.maximum.reduceat(use, found.first).sum() for use in found.of_capacity]
-        self._cost_size = float(np.maximum.reduceat(np.abs(found.cost), found.first).sum())
-        self._use_size = np.array(most) + found.capacity
+        self._is_signed = bool((found.cost < 0).any())
+        self._rounding = ROUNDING * (2 + len(found.capacity))
 
     def price(self, prices: Floats, cost: Floats) -> Priced:
         """Return what prices, none below 0, come to.
@@ -55,9 +54,20 @@ class Pricing:
         least = np.minimum.reduceat(priced, found.first)
         if np.isinf(least).any():
             return Priced(np.inf, priced)
-        total = fsum([*least.tolist(), *(-prices * found.capacity).tolist()])
-        rounding = ROUNDING * (self._cost_size + float(prices @ self._use_size))
+        terms = [*self._lower(priced, least, cost).tolist(), *(-prices * found.capacity).tolist()]
+        total = fsum(terms)
+        rounding = self._rounding * (float(prices @ found.capacity) + abs(total))
         return Priced(total - rounding, priced - np.repeat(least, found.counts))
+
+    def _lower(self, priced: Floats, least: Floats, cost: Floats) -> Floats:
+        """Return what the cheapest options cost at least: terms without what rounding added.
+
+        An option's rounding is relative to its own terms: a dear one does not blur a cheap one.
+        """
+        if not self._is_signed:
+            return least * (1 - self._rounding)
+        terms = np.where(np.isinf(priced), 0.0, priced - 2 * np.minimum(cost, 0.0))
+        return np.asarray(np.minimum.reduceat(priced - self._rounding * terms, self.round.first))
 
     def best(self, excess: Floats) -> Indices:
         """Return the first option without excess of every job, shape (jobs,)."""

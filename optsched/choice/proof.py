@@ -1,7 +1,8 @@
-"""The judge of the choice problem: whether a plan keeps the capacities, and whether prices prove.
+"""The verifier of the choice problem: whether a plan keeps the capacities, and prices prove.
 
 Integers and fractions only, and sums that are rounded once; no solver, no tolerance. What cannot be
-a job's cheapest option is left out beforehand, in whole numbers of 63 bits (`sieve.py`).
+a job's cheapest option is left out beforehand, in whole numbers of 63 bits (`sieve.py`), and so are
+the partial plans of an enumeration looked at (`enumeration.py`).
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from math import fsum, isfinite
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
 from optsched.casetree import Price, Split, tree_faults
 from optsched.check import BrokenRule
+from optsched.choice.enumeration import Row, unproven
+from optsched.choice.exact_prices import Problem
 from optsched.choice.sieve import Sieve
 from optsched.instance import Document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optsched.choice.round import Floats, Indices, Round
+    from optsched.choice.round import Round
 
 
 class Prices(Document):
@@ -29,6 +32,15 @@ class Prices(Document):
 
     kind: Literal["cost", "misfit"] = "cost"
     prices: tuple[Price, ...]
+
+
+class Enumeration(Document):
+    """Vectors of prices that leave no partial plan below the bound to go on with."""
+
+    rows: tuple[Prices, ...]
+
+
+Leaf = Prices | Enumeration
 
 
 class ChoiceCertificate(Document):
@@ -44,7 +56,7 @@ class ChoiceCertificate(Document):
     """
 
     bound: float | None = None
-    nodes: tuple[Split | Prices, ...] = Field(min_length=1)
+    nodes: tuple[Split | Prices | Enumeration, ...] = Field(min_length=1)
 
 
 def violations(found: Round, plan: Sequence[int]) -> list[BrokenRule]:
@@ -62,10 +74,20 @@ def violations(found: Round, plan: Sequence[int]) -> list[BrokenRule]:
     chosen = [first[n] + int(option) for n, option in enumerate(plan)]
     for kind, (room, use) in enumerate(zip(found.capacity.tolist(), found.use.T, strict=True)):
         taken = use[chosen].tolist() if chosen else []
-        if fsum([*taken, -room]) > 0:  # its sign is exact
-            text = f"{fsum(taken)} is taken of capacity {kind}, which is {room}"
+        if _is_above(taken, room):
+            text = (
+                f"{_shown(sum(map(Fraction, taken)))} is taken of capacity {kind}, which is {room}"
+            )
             broken.append(BrokenRule("capacity", text))
     return broken
+
+
+def _is_above(terms: list[float], limit: float) -> bool:
+    """Tell exactly whether the sum of floats is above a limit."""
+    try:
+        return fsum([*terms, -limit]) > 0  # rounded once, so that its sign is exact
+    except OverflowError:
+        return sum(map(Fraction, terms)) > Fraction(limit)
 
 
 def prove(found: Round, certificate: ChoiceCertificate) -> list[BrokenRule]:
@@ -73,27 +95,19 @@ def prove(found: Round, certificate: ChoiceCertificate) -> list[BrokenRule]:
     broken = list(_faults(found, certificate))
     if broken:
         return broken
-    sieve, cases = Sieve(found), _cases(certificate)
-    bound = None if certificate.bound is None else Fraction(certificate.bound)
-    for n, (taken, barred) in cases.items():
+    verifier = _Verifier(found, certificate.bound)
+    for n, taken, barred in _cases(certificate):
         node = certificate.nodes[n]
-        assert isinstance(node, Prices)
-        value = _value(found, sieve, node, taken, barred)
-        if value is None or (node.kind == "misfit" and value > 0):
-            continue  # there is no plan in this case
-        if node.kind == "misfit" or bound is None:
-            broken.append(BrokenRule("misfit", f"nodes[{n}] does not prove that there is no plan"))
-        elif value < bound:
-            text = f"nodes[{n}] proves {_shown(value)} only, {certificate.bound!r} is stated"
-            broken.append(BrokenRule("bound", text))
+        assert not isinstance(node, Split)
+        broken += verifier.faults(n, node, taken, barred)
     return broken
 
 
-def _shown(value: Fraction) -> str:
+def _shown(value: Fraction | int) -> str:
     try:
         return repr(float(value))
-    except OverflowError:  # prices near the greatest float
-        return "less than every float"
+    except OverflowError:  # beyond the greatest float
+        return "less than every float" if value < 0 else "more than every float"
 
 
 def _faults(found: Round, certificate: ChoiceCertificate) -> Iterator[BrokenRule]:
@@ -105,70 +119,99 @@ def _faults(found: Round, certificate: ChoiceCertificate) -> Iterator[BrokenRule
         if isinstance(node, Split):
             if node.at_most:
                 yield BrokenRule("tree", f"nodes[{n}] splits at {node.at_most}, not at 0")
-        elif len(node.prices) != len(found.capacity):
-            count = f"{len(node.prices)} prices for {len(found.capacity)} capacities"
-            yield BrokenRule("prices", f"nodes[{n}] has {count}")
+            continue
+        for row in (node,) if isinstance(node, Prices) else node.rows:
+            if len(row.prices) != len(found.capacity):
+                count = f"{len(row.prices)} prices for {len(found.capacity)} capacities"
+                yield BrokenRule("prices", f"nodes[{n}] has {count}")
 
 
-def _cases(certificate: ChoiceCertificate) -> dict[int, tuple[frozenset[int], frozenset[int]]]:
-    """Return of every leaf which options are taken there, and which are barred."""
-    found, stack = {}, [(0, frozenset[int](), frozenset[int]())]
+def _cases(certificate: ChoiceCertificate) -> Iterator[tuple[int, frozenset[int], frozenset[int]]]:
+    """Yield the leaves, with which options are taken there, and which are barred."""
+    stack: list[tuple[int, _Path | None]] = [(0, None)]
     while stack:
-        n, taken, barred = stack.pop()
+        n, path = stack.pop()
         node = certificate.nodes[n]
         if isinstance(node, Split):
-            stack.append((node.cases[0], taken, barred | {node.rule}))
-            stack.append((node.cases[1], taken | {node.rule}, barred))
-        else:
-            found[n] = (taken, barred)
-    return found
+            stack.append((node.cases[0], _Path(node.rule, False, path)))
+            stack.append((node.cases[1], _Path(node.rule, True, path)))
+            continue
+        taken: set[int] = set()
+        barred: set[int] = set()
+        while path is not None:
+            (taken if path.is_taken else barred).add(path.option)
+            path = path.above
+        yield n, frozenset(taken), frozenset(barred)
 
 
-def _value(
-    found: Round, sieve: Sieve, node: Prices, taken: frozenset[int], barred: frozenset[int]
-) -> Fraction | None:
-    """Return the Lagrangian value of a case: no plan costs less; None if there is no plan."""
-    only = {int(found.job[option]): option for option in taken}
-    out = Counter(int(found.job[option]) for option in barred)
-    if len(only) < len(taken) or taken & barred:
-        return None
-    if any(count == found.counts[job] for job, count in out.items()):
-        return None
-    cost = found.cost if node.kind == "cost" else 0 * found.cost
-    near = sieve.near(node.prices, cost)
-    for job in {*only, *out}:  # their cheapest option may be elsewhere
-        near[found.first[job] : found.first[job] + found.counts[job]] = True
-    options = near.nonzero()[0]
-    priced, unit = _priced(found, node.prices, cost, options)
-    least: dict[int, int] = {}
-    pairs = zip(options.tolist(), found.job[options].tolist(), priced, strict=True)
-    for option, job, value in pairs:
-        if option not in barred and only.get(job, option) == option:
-            least[job] = min(value, least.get(job, value))
-    assert len(least) == len(found.jobs)
-    rent = zip(node.prices, found.capacity.tolist(), strict=True)
-    spent = sum(Fraction(price) * Fraction(room) for price, room in rent)
-    return Fraction(sum(least.values()), unit) - spent
+class _Path(NamedTuple):
+    """What was decided on the way to a case."""
+
+    option: int
+    is_taken: bool
+    above: _Path | None
 
 
-def _priced(
-    found: Round, prices: Sequence[float], cost: Floats, options: Indices
-) -> tuple[list[int], int]:
-    """Return the exact priced costs of options, as multiples of one over a power of two."""
-    whole, price_unit = _whole(prices)
-    costs, cost_unit = _whole(cost[options].tolist())
-    uses, use_unit = _whole(found.use[options].ravel().tolist())
-    weight = price_unit * use_unit
-    priced = [weight * each for each in costs]
-    for kind, price in enumerate(whole):
-        if price:
-            factor, used = price * cost_unit, uses[kind :: len(whole)]
-            priced = [value + factor * use for value, use in zip(priced, used, strict=True)]
-    return priced, cost_unit * weight
+class _Verifier:
+    """Tells what the leaves of a certificate prove."""
 
+    def __init__(self, found: Round, bound: float | None) -> None:
+        self._round, self._problem, self._sieve = found, Problem(found), Sieve(found)
+        self._stated = bound
+        self._bound = None if bound is None else Fraction(bound)
 
-def _whole(numbers: Sequence[float]) -> tuple[list[int], int]:
-    """Return floats as multiples of one over a power of two, and that power."""
-    ratios = [number.as_integer_ratio() for number in numbers]
-    unit = max((below for _, below in ratios), default=1)
-    return [above * (unit // below) for above, below in ratios], unit
+    def faults(
+        self, n: int, node: Leaf, taken: frozenset[int], barred: frozenset[int]
+    ) -> Iterator[BrokenRule]:
+        """Yield why a leaf does not prove the bound of the plans of its case."""
+        only = dict(zip(self._problem.job([*taken]), taken, strict=True))
+        out = Counter(self._problem.job([*barred]))
+        if len(only) < len(taken) or taken & barred:
+            return  # no plan takes two options of a job, or one that it does not take
+        if any(count == self._round.counts[job] for job, count in out.items()):
+            return
+        if isinstance(node, Enumeration):
+            yield from self._enumeration_faults(n, node, only, barred)
+            return
+        value = self._value(node, only, out, barred)
+        if node.kind == "misfit" and value > 0:
+            return  # there is no plan in this case
+        if node.kind == "misfit" or self._bound is None:
+            yield BrokenRule("misfit", f"nodes[{n}] does not prove that there is no plan")
+        elif value < self._bound:
+            text = f"nodes[{n}] proves {_shown(value)} only, {self._stated!r} is stated"
+            yield BrokenRule("bound", text)
+
+    def _enumeration_faults(
+        self, n: int, node: Enumeration, only: dict[int, int], barred: frozenset[int]
+    ) -> Iterator[BrokenRule]:
+        every = range(len(self._round.cost))
+        pairs = zip(every, self._problem.job(every), strict=True)
+        options = [
+            option
+            for option, job in pairs
+            if option not in barred and only.get(job, option) == option
+        ]
+        rows = [Row(row.kind == "misfit", row.prices) for row in node.rows]
+        reason = unproven(self._problem, options, rows, self._bound)
+        if reason is not None:
+            rule = "misfit" if self._bound is None else "bound"
+            what = "that there is no plan" if self._bound is None else f"{self._stated!r}"
+            yield BrokenRule(rule, f"nodes[{n}] does not prove {what}: {reason}")
+
+    def _value(
+        self, node: Prices, only: dict[int, int], out: Counter[int], barred: frozenset[int]
+    ) -> Fraction:
+        """Return the Lagrangian value of a case: no plan costs less."""
+        found, problem, misfit = self._round, self._problem, node.kind == "misfit"
+        near = self._sieve.near(node.prices, 0 * found.cost if misfit else found.cost)
+        for job in {*only, *out}:  # their cheapest option may be elsewhere
+            near[found.first[job] : found.first[job] + found.counts[job]] = True
+        options = near.nonzero()[0].tolist()
+        priced, unit = problem.priced(options, node.prices, misfit=misfit)
+        least: dict[int, int] = {}
+        for option, job, value in zip(options, problem.job(options), priced, strict=True):
+            if option not in barred and only.get(job, option) == option:
+                least[job] = min(value, least.get(job, value))
+        assert len(least) == problem.jobs
+        return Fraction(sum(least.values()), unit) - problem.rent(node.prices)

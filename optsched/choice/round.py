@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from math import fsum
+from math import fsum, inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from optsched.faults import shown
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 MOST_FAULTS = 5
+CANCELLED = 1e-6
+EXACT = 2**53  # all whole numbers up to here are floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +31,10 @@ class Round:
     """Every job takes exactly one of its options, within the capacities, at least total cost.
 
     A job that may go without has an option that uses nothing, at the cost of going without.
+
+    All figures are kept as floats, and what is said and proven of a round is exact for these. A
+    number that no float equals (a whole number above 2**53 may be one, a `Fraction`, a `Decimal`)
+    is refused, not rounded. The arrays are copies that cannot be written to.
 
     Attributes
     ----------
@@ -53,9 +62,9 @@ class Round:
     capacity: Floats
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", np.asarray(self.counts, dtype=np.intp))
-        for name in ("cost", "use", "capacity"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
+        for name in ("counts", "cost", "use", "capacity"):
+            dtype = np.dtype(np.intp if name == "counts" else np.float64)
+            object.__setattr__(self, name, _exactly(name, getattr(self, name), dtype))
         faults = list(_shape_faults(self)) or list(_faults(self))
         if faults:
             more = len(faults) - MOST_FAULTS
@@ -73,9 +82,11 @@ class Round:
         return cls(
             jobs=tuple(options),
             counts=np.array([len(own) for own in options.values()], dtype=np.intp),
-            cost=np.array([cost for cost, _ in rows], dtype=float),
-            use=np.array([use for _, use in rows], dtype=float).reshape(len(rows), len(capacity)),
-            capacity=np.array(capacity, dtype=float),
+            cost=_exactly("cost", [cost for cost, _ in rows], np.dtype(float)),
+            use=_exactly("use", [use for _, use in rows], np.dtype(float)).reshape(
+                len(rows), len(capacity)
+            ),
+            capacity=_exactly("capacity", capacity, np.dtype(float)),
         )
 
     @cached_property
@@ -95,12 +106,71 @@ class Round:
 
     @cached_property
     def scale(self) -> float:
-        """The largest cost: what a gap is relative to if costs cancel."""
+        """The largest cost."""
         return float(np.abs(self.cost).max(initial=0.0))
 
     def objective(self, plan: Sequence[int]) -> float:
-        """Return the cost of a plan: an option for every job, by its place among its own."""
-        return fsum(self.cost[self.first + np.asarray(plan, dtype=np.intp)].tolist())
+        """Return the cost of a plan: an option for every job, by its place among its own.
+
+        Rounded once; infinite if it is beyond all floats.
+        """
+        return _sum(self.cost[self.first + np.asarray(plan, dtype=np.intp)].tolist())
+
+    def gap_scale(self, plan: Sequence[int]) -> float:
+        """Return the least that a gap of a plan is relative to: a millionth of what cancels.
+
+        Where costs have both signs, that is the smaller one of what those above 0 and those below
+        0 come to, in this plan: an objective near 0 would make a gap of the last digit of prices.
+        Where they have one sign, it is 0, and the gap is relative to the objective.
+        """
+        costs = self.cost[self.first + np.asarray(plan, dtype=np.intp)]
+        above, below = _sum(costs[costs > 0].tolist()), -_sum(costs[costs < 0].tolist())
+        return CANCELLED * min(above, below)
+
+
+def _sum(terms: list[float]) -> float:
+    """Return a sum, rounded once."""
+    try:
+        return fsum(terms)
+    except OverflowError:  # of part of it, or of all
+        total = sum(map(Fraction, terms))
+    try:
+        return float(total)
+    except OverflowError:
+        return inf if total > 0 else -inf
+
+
+def _exactly(name: str, given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array of equal numbers that cannot be written to."""
+    if not isinstance(given, np.ndarray):
+        given = np.array([list(row) if np.iterable(row) else row for row in given], dtype=object)
+    if not _is_sure(given, dtype):
+        for value in given.ravel().tolist():
+            if not _is_kept(value, dtype):
+                raise ValueError(f"'{name}' has {shown(value)}, which is no {_NAMES[dtype.kind]}")
+    array = np.array(given, dtype=dtype)
+    array.setflags(write=False)
+    return array
+
+
+def _is_sure(given: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Tell whether all numbers of an array are kept by their types and sizes."""
+    if given.dtype.kind in "iu":
+        is_small = bool((given <= EXACT).all() and (given >= -EXACT).all())
+        return is_small or (dtype.kind == "i" and given.dtype.kind == "i")
+    return given.dtype.kind == "f" == dtype.kind and given.dtype.itemsize <= dtype.itemsize
+
+
+def _is_kept(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a number is the same in an array; NaN is told of later."""
+    try:
+        converted = dtype.type(value).item()
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return bool(converted == value or value != value)
+
+
+_NAMES = {"i": "whole number", "f": "floating-point number"}
 
 
 def _shape_faults(found: Round) -> Iterator[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FEW, PER_JOB = 1000, 3  # options to begin with: so many, or more for more jobs
 SHARP = 0.02  # of the gap asked for: how near the prices come to the best ones
 MOST_ROUNDS = 60
+INSIDE = 0.999  # of the gap asked for: what is stated is rounded
 RAISES = 3
 
 
@@ -73,7 +74,12 @@ class Search:
         self.objective = np.inf
         self.programs = 0
         self._nodes: list[Split | Case] = []
+        self._size = 0.0
+        self._open: list[Case] = []
+        self._seen = 0
         self._limited: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+        least = np.minimum.reduceat(found.cost, found.first)
+        self._negligible = TOLERANCE * (1.0 + float(np.abs(least).mean()))
         excess = self.pricing.price(start.prices, found.cost).excess
         self.master = Master(found, _first_options(found, excess, start.basic), seed)
         self.master.start_from(start.basic, start.loose)
@@ -81,29 +87,30 @@ class Search:
     # --- the tree -----------------------------------------------------------------------------
 
     def run(self, most_nodes: int) -> ChoiceCertificate:
-        """Search until the gap is closed, or so many cases have been looked at.
+        """Search until the gap is closed, or so many cases have been looked at; or go on so far.
 
         A case that was split goes on with its half; else the one of least bound comes next.
         """
-        prices = self.start.prices
-        bound = self.pricing.price(prices, self.round.cost).bound
-        root = Case(0, bound=bound, proof=Prices(prices=tuple(prices.tolist())))
-        self._nodes = [root]
-        stack, seen, dives = [root], 0, False
-        while stack and seen < most_nodes:
+        if not self._nodes:
+            prices = self.start.prices
+            bound = self.pricing.price(prices, self.round.cost).bound
+            self._nodes = [Case(0, bound=bound, proof=Prices(prices=tuple(prices.tolist())))]
+            self._open = [case for case in self._nodes if isinstance(case, Case)]
+        stack, dives = self._open, False
+        while stack and self._seen < most_nodes:
             case = stack.pop(-1 if dives else _least(stack))
             dives = False
-            if self._is_closed(case.bound):
+            if self.is_closed(case.bound):
                 continue
-            seen += 1
+            self._seen += 1
             point = self._settle(case)
-            if seen == 1:
+            if self._seen == 1:
                 self._remember(point)
-            if point is None or self._is_closed(case.bound):
+            if point is None or self.is_closed(case.bound):
                 continue
             self._round(point)
             option = self._to_split(case, point)
-            if option is not None and not self._is_closed(case.bound):
+            if option is not None and not self.is_closed(case.bound):
                 stack += self._split(case, option)
                 dives = True
         return self._certificate()
@@ -117,9 +124,14 @@ class Search:
         else:
             self.root_prices, self.root_basis = point.prices, self.master.basic()
 
-    def _is_closed(self, bound: float) -> bool:
-        size = max(abs(self.objective), self.round.scale)
-        return bound >= self.objective - max(self.gap, ROUNDING) * size
+    def is_closed(self, bound: float) -> bool:
+        """Tell whether a bound is within the gap asked for."""
+        return bound >= self.aim
+
+    @property
+    def aim(self) -> float:
+        """The bound that closes the gap; infinite without a plan."""
+        return self.objective - INSIDE * max(self.gap, ROUNDING) * self._size
 
     def _to_split(self, case: Case, point: Point) -> int | None:
         """Return the largest part of a split job; None if a case is settled.
@@ -217,8 +229,7 @@ class Search:
     def _wanted(self, excess: Floats) -> Indices:
         """Return the best option of every job for which no known one is as good."""
         known = np.where(self.master.column >= 0, excess, np.inf)
-        scale = TOLERANCE * (1.0 + float(np.abs(self.round.cost).max()))
-        lacking = np.minimum.reduceat(known, self.round.first) > scale
+        lacking = np.minimum.reduceat(known, self.round.first) > self._negligible
         return self.pricing.best(excess)[lacking]
 
     def _has_no_plan(self, case: Case, point: Point, cost: Floats) -> bool:
@@ -236,13 +247,15 @@ class Search:
         """Tell whether options, one for every job, break a rule."""
         return bool(violations(self.round, (np.sort(plan) - self.round.first).tolist()))
 
-    def _offer(self, plan: Indices) -> None:
+    def offer(self, plan: Indices | None) -> None:
         """Take a plan if it is one, and better."""
-        if self._refused(plan):
+        if plan is None or self._refused(plan):
             return
-        objective = self.round.objective((plan - self.round.first).tolist())
+        places = (plan - self.round.first).tolist()
+        objective = self.round.objective(places)
         if objective < self.objective:
             self.plan, self.objective = plan, objective
+            self._size = max(abs(objective), self.round.gap_scale(places))
 
     def _round(self, point: Point) -> None:
         """Round a point: jobs that are split take the cheapest option that still fits."""
@@ -258,7 +271,7 @@ class Search:
                 return
             chosen[job] = fitting[np.argmin(found.cost[fitting])]
             room -= found.use[chosen[job]]
-        self._offer(_moved(found, chosen, room))
+        self.offer(_moved(found, chosen, room))
 
 
 def _least(stack: list[Case]) -> int:

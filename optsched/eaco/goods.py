@@ -83,7 +83,7 @@ class Goods:
     def _greatest_sags(self) -> Floats:
         """Return by size how far the watts of larger groups may lie below those of calm jobs."""
         count = np.arange(2, max(self._most, 2) + 1)
-        least = max(float(self.least.min(initial=1.0)), 1e-9)
+        least = float(self.least.min(initial=1.0))
         room = np.maximum(1 / least - 1 - self._partner * (count - 1), 0)
         beyond = np.full(len(count), self._most * float(self.busy.max(initial=0.0)))
         if self._slope > 0:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 MOST_GROUPS = 5_000_000
+ANY_RATE = 1e-100  # below all rates there are, and its inverse is finite
 NEAR = 1e-9  # relative; what is so near to a limit is decided by the judge's exact figures
 
 
@@ -196,7 +197,7 @@ def least_rate(book: Book, jobs: JobClass, gpu: str) -> float:
     if jobs.due is not None:
         speed = book.types[job.type].speeds.get(gpu, 1.0)
         least = max(least, min(job.work_s / speed / float(jobs.due), 1e9))
-    return max(least, 1e-9)
+    return max(least, ANY_RATE)
 
 
 def memory_fits(book: Book, jobs: tuple[str, ...], gpu: str) -> bool:

@@ -1,0 +1,255 @@
+"""Closing the gap of a round: partial plans that may cost less than a target, all of them.
+
+A partial plan is given up where the Lagrangian bound of one of several vectors of prices reaches
+the target. This is in floats, with a small allowance; the verifier does it again in integers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.choice.proof import violations
+
+if TYPE_CHECKING:
+    from optsched.choice.round import Floats, Indices, Round
+    from optsched.linear import Bools
+
+MOST_SUMS = 100_000_000  # that enumerations may compute: seconds
+STEP, GROWTH, SLOW_GROWTH, MANY_SUMS = 1e-5, 2.0, 1.3, 1_000_000  # of targets above the bound
+TIGHT = 5e-10  # how far a bound stays below the best plan, relatively
+AT_ONCE = 1 << 19  # sums at a time
+ALLOWANCE = 1e-11  # of the terms of a budget, for what rounding makes of it
+NEAR, RANDOM, SPREAD = 0.1, 12, 0.2  # other prices: by a share, and as many at random, log-normal
+MOST_CANDIDATES = 1000
+
+
+class Rows(NamedTuple):
+    """Vectors of prices.
+
+    Attributes
+    ----------
+    prices
+        Shape (rows, capacities).
+    misfit
+        Shape (rows,): whether they are for uses alone.
+    """
+
+    prices: Floats
+    misfit: Bools
+
+
+class Below(NamedTuple):
+    """What an enumeration found.
+
+    Attributes
+    ----------
+    plan
+        The best plan that costs less than the target, an option of the common list for every job.
+    is_complete
+        Whether all was looked at.
+    sums
+        The work: how many sums were computed.
+    """
+
+    plan: Indices | None
+    is_complete: bool
+    sums: int
+
+
+class _Tables(NamedTuple):
+    """The options that a plan below the target may have, job by job.
+
+    Attributes
+    ----------
+    options, excess
+        Of each job, shape (own,) and (own, rows): excesses as shares of the row's budget.
+    """
+
+    options: list[Indices]
+    excess: list[Floats]
+
+
+def price_rows(prices: Floats, *, misfit: bool) -> Rows:
+    """Return prices, and others near them: parts of the jobs have others that are best."""
+    kinds, random = len(prices), np.random.default_rng(0)
+    rows = [prices]
+    for kind in range(min(kinds, 8)):
+        for sign in (1, -1):
+            row = prices.copy()
+            row[kind] *= 1 + sign * NEAR
+            rows.append(row)
+    if kinds > 1:
+        rows += [prices * np.exp(random.normal(0, SPREAD, kinds)) for _ in range(RANDOM)]
+    return Rows(np.array(rows), np.full(len(rows), misfit))
+
+
+def enumerate_below(found: Round, rows: Rows, target: float, most: int) -> Below:
+    """Return the best plan that costs less than a target, infinite for the best of all."""
+    kinds = len(found.capacity)
+    misfit = np.concatenate((rows.misfit, [False], np.ones(kinds, dtype=np.bool_)))
+    rows = Rows(np.concatenate((rows.prices, np.zeros((1, kinds)), np.eye(kinds))), misfit)
+    if np.isinf(target):
+        rows = Rows(rows.prices[rows.misfit], rows.misfit[rows.misfit])
+    tables = _tables(found, rows, target)
+    if tables is None:
+        return Below(None, is_complete=True, sums=0)
+    plans, sums = _complete(tables, kinds, most)
+    if plans is None:
+        return Below(None, is_complete=False, sums=sums)
+    chosen = [own[plans[:, n]] for n, own in enumerate(tables.options)]
+    return Below(*_best(found, np.sort(np.array(chosen).T, axis=1), target), sums=sums)
+
+
+def _best(found: Round, plans: Indices, target: float) -> tuple[Indices | None, bool]:
+    """Return the best plan that keeps the capacities exactly, and whether all were looked at."""
+    if not len(plans):
+        return None, True
+    costs = found.cost[plans].sum(axis=1)
+    for plan in plans[np.argsort(costs, kind="stable")][:MOST_CANDIDATES]:
+        places = (plan - found.first).tolist()
+        if not violations(found, places):
+            return (plan, True) if found.objective(places) < target else (None, True)
+    return None, len(plans) <= MOST_CANDIDATES
+
+
+def _tables(found: Round, rows: Rows, target: float) -> _Tables | None:
+    """Leave out what exceeds a budget by itself; None if a job is left without an option."""
+    options = np.arange(len(found.cost), dtype=np.intp)
+    for prices, misfit in zip(rows.prices, rows.misfit.tolist(), strict=True):
+        options = options[_excess(found, options, prices, target, misfit=misfit) < 1]
+        if len(np.unique(found.job[options])) < len(found.jobs):
+            return None
+    pairs = zip(rows.prices, rows.misfit.tolist(), strict=True)
+    excess = [_excess(found, options, row, target, misfit=misfit) for row, misfit in pairs]
+    table = np.array(excess).reshape(len(rows.prices), len(options)).T
+    ends = np.flatnonzero(np.diff(found.job[options])) + 1
+    own = list(zip(np.split(options, ends), np.split(table, ends), strict=True))
+    if any((excess >= 1).all(axis=0).any() for _, excess in own):
+        return None
+    own.sort(key=lambda pair: (len(pair[0]) > 1, -pair[1].max(axis=0).sum()))
+    return _Tables([options for options, _ in own], [excess for _, excess in own])
+
+
+def _excess(
+    found: Round, options: Indices, prices: Floats, target: float, *, misfit: bool
+) -> Floats:
+    """Return excesses over the cheapest options as shares of what plans below the target have."""
+    priced = found.use[options] @ prices
+    if not misfit:
+        priced = priced + found.cost[options]
+    job = found.job[options]
+    first = np.flatnonzero(np.concatenate(([True], job[1:] != job[:-1])))
+    least = np.minimum.reduceat(priced, first)
+    limit = float(prices @ found.capacity) + (0.0 if misfit else target)
+    terms = float(np.abs(least).sum()) + abs(limit)
+    budget = limit - float(least.sum()) + ALLOWANCE * terms
+    excess = priced - np.repeat(least, np.diff(np.append(first, len(options))))
+    if budget > 0:
+        return np.asarray(excess / budget)
+    # no plan at all, or one without any excess if there is no cost and nothing to use either
+    return np.where((excess > 0) | (budget < 0) | (terms > 0), 1.0, 0.0)
+
+
+def _complete(tables: _Tables, kinds: int, most: int) -> tuple[Indices | None, int]:
+    """Return all plans that keep the budgets, by places among `options`; None if too many.
+
+    Of plans that use the same, only the cheapest is sure to be there.
+    """
+    rows = tables.excess[0].shape[1]
+    stack: list[tuple[Floats, Indices]] = [(np.zeros((1, rows)), np.zeros((1, 0), np.intp))]
+    complete, seen = [], 0
+    while stack:
+        sums, paths = stack.pop()
+        level = paths.shape[1]
+        if level == len(tables.excess):
+            complete.append(paths)
+            continue
+        own = tables.excess[level]
+        many = max(AT_ONCE // own.size, 1)
+        if len(sums) > many:
+            stack.append((sums[many:], paths[many:]))
+            sums, paths = sums[:many], paths[:many]
+        seen += len(sums) * own.size
+        if seen > most:
+            return None, seen
+        place = np.tile(np.arange(len(own), dtype=np.intp), len(sums))
+        paths = np.column_stack((np.repeat(paths, len(own), axis=0), place))
+        sums = (sums[:, None, :] + own[None, :, :]).reshape(-1, rows)
+        keeps = (sums < 1).all(axis=1)
+        sums, paths = _cheapest(sums[keeps], paths[keeps], kinds)
+        if len(sums):
+            stack.append((sums, paths))
+    return np.concatenate(complete) if complete else np.zeros(
+        (0, len(tables.excess)), np.intp
+    ), seen
+
+
+def _cheapest(sums: Floats, paths: Indices, kinds: int) -> tuple[Floats, Indices]:
+    """Leave one of those partial plans that use the same."""
+    if len(sums) < 2:
+        return sums, paths
+    used = sums[:, -kinds:] if kinds else sums[:, :0]
+    order = np.lexsort((sums.sum(axis=1), *used.T))
+    used = used[order]
+    is_new = np.concatenate(([True], (used[1:] != used[:-1]).any(axis=1)))
+    return sums[order[is_new]], paths[order[is_new]]
+
+
+# --- the gap ----------------------------------------------------------------------------------
+
+
+class Closed(NamedTuple):
+    """What enumerations come to.
+
+    Attributes
+    ----------
+    plan
+        A plan that is better than what was known, or None.
+    bound
+        No plan costs less; infinite if there is none, minus infinity if nothing was shown.
+    rows
+        With these prices the verifier can show it.
+    """
+
+    plan: Indices | None
+    bound: float
+    rows: Rows
+
+
+def close_gap(found: Round, prices: Floats, bound: float, aim: float) -> Closed:
+    """Enumerate plans below targets that rise from a bound until there is one, or to an aim.
+
+    Parameters
+    ----------
+    prices
+        Shape (capacities,): those of the bound.
+    aim
+        Cost of the best plan known, less the gap asked for; infinite without one.
+    """
+    rows = price_rows(prices, misfit=False)
+    size = max(abs(bound), TIGHT * found.scale) or 1.0
+    step, work, proven = STEP * size, 0, -np.inf
+    while work < MOST_SUMS:
+        target = min(aim, bound + step)
+        below = enumerate_below(found, rows, target, MOST_SUMS - work)
+        if not below.is_complete:
+            break
+        proven = target
+        if below.plan is not None:
+            objective = found.objective((below.plan - found.first).tolist())
+            return Closed(below.plan, objective - TIGHT * abs(objective), rows)
+        if target == aim or not np.isfinite(bound + step):
+            break
+        work += below.sums
+        step *= GROWTH if below.sums < MANY_SUMS else SLOW_GROWTH
+    return Closed(None, proven, rows)
+
+
+def prove_none(found: Round, prices: Floats) -> Closed:
+    """Enumerate all plans, in the hope that there is none."""
+    rows = price_rows(prices, misfit=True)
+    below = enumerate_below(found, rows, np.inf, MOST_SUMS // 4)
+    is_none = below.is_complete and below.plan is None
+    return Closed(below.plan, np.inf if is_none else -np.inf, rows)

@@ -1,0 +1,77 @@
+"""The verifier of the choice problem: what options cost at prices of the capacities, exactly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.choice.round import Floats, Round
+
+BITS, MOST_SHIFT = 62, 900
+
+
+class Problem:
+    """A round as the verifier reads it: plain integers, and floats that stand for fractions.
+
+    Attributes
+    ----------
+    jobs
+        How many there are.
+    capacity
+        Of each kind.
+    """
+
+    def __init__(self, found: Round) -> None:
+        self.round, self.jobs = found, len(found.jobs)
+        self.capacity: list[float] = found.capacity.tolist()
+
+    def job(self, options: Sequence[int]) -> list[int]:
+        """Return the jobs of options."""
+        found: list[int] = self.round.job[options].tolist()
+        return found
+
+    def rent(self, prices: Sequence[float]) -> Fraction:
+        """Return what all of the capacities come to."""
+        pairs = zip(prices, self.capacity, strict=True)
+        return sum((Fraction(price) * Fraction(room) for price, room in pairs), Fraction(0))
+
+    def priced(
+        self, options: Sequence[int], prices: Sequence[float], *, misfit: bool
+    ) -> tuple[list[int], int]:
+        """Return costs and priced uses of options, in whole multiples of one over the second.
+
+        Parameters
+        ----------
+        misfit
+            Whether uses alone count.
+        """
+        whole, price_unit = _whole(np.array(prices, dtype=float))
+        costs, cost_unit = [0] * len(options), 1
+        if not misfit:
+            costs, cost_unit = _whole(self.round.cost[options])
+        uses, use_unit = _whole(self.round.use[options].ravel())
+        weight = price_unit * use_unit
+        priced = [weight * each for each in costs]
+        for kind, price in enumerate(whole):
+            if price:
+                factor, used = price * cost_unit, uses[kind :: len(whole)]
+                priced = [value + factor * use for value, use in zip(priced, used, strict=True)]
+        return priced, cost_unit * weight
+
+
+def _whole(numbers: Floats) -> tuple[list[int], int]:
+    """Return floats as multiples of one over a power of two, and that power."""
+    _, exponents = np.frexp(numbers)
+    shift = BITS - int(exponents.max(initial=0))  # magnitudes stay below 2**62
+    if 0 <= shift < MOST_SHIFT:
+        scaled = np.ldexp(numbers, shift)  # exact: it only changes exponents, of no denormal
+        if (scaled == np.rint(scaled)).all():
+            return scaled.astype(np.int64).tolist(), 1 << shift
+    ratios = [number.as_integer_ratio() for number in numbers.tolist()]
+    unit = max((below for _, below in ratios), default=1)
+    return [above * (unit // below) for above, below in ratios], unit

@@ -1,0 +1,125 @@
+"""Solving a round: cases first, then an enumeration of partial plans where these leave a gap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.choice.closing import Rows, close_gap, prove_none
+from optsched.choice.proof import ChoiceCertificate, Enumeration, Prices
+from optsched.choice.search import Search, Start
+
+if TYPE_CHECKING:
+    from optsched.choice.closing import Closed
+    from optsched.choice.round import Floats, Indices, Round
+
+FEW_CASES = 40
+DEAR = 100.0  # of the cost of a plan: costs that would blur a linear program
+
+
+class Solved(NamedTuple):
+    """What was found in a round.
+
+    Attributes
+    ----------
+    plan
+        Shape (jobs,): an option of the common list for every job; None without a plan.
+    certificate
+        What proves the bound.
+    search
+        The search of cases, with what the next round begins from.
+    programs
+        Linear programs that were solved.
+    """
+
+    plan: Indices | None
+    certificate: ChoiceCertificate
+    search: Search
+    programs: int
+
+
+def solve_round(found: Round, start: Start, gap: float, most_nodes: int, seed: int) -> Solved:
+    """Find a plan, and prove how good it is."""
+    search = Search(found, start, gap, seed)
+    certificate = search.run(min(most_nodes, FEW_CASES))
+    programs, prices = 0, search.root_prices
+    if not _is_done(search, certificate):
+        cheap = _without_dear_costs(found, search)
+        if cheap is not None:
+            again = Search(cheap, _nothing(cheap), gap, seed)
+            again.offer(search.plan)
+            better = again.run(min(most_nodes, FEW_CASES))
+            search.offer(again.plan)
+            certificate, prices = _higher(certificate, better), again.root_prices
+            programs = again.programs
+    if most_nodes > FEW_CASES and not _is_done(search, certificate):
+        certificate = _enumerated(search, certificate, prices)
+    if most_nodes > FEW_CASES and not _is_done(search, certificate):
+        certificate = _higher(certificate, search.run(most_nodes))
+    return Solved(search.plan, certificate, search, programs + search.programs)
+
+
+def _is_done(search: Search, certificate: ChoiceCertificate) -> bool:
+    """Tell whether there is no plan, or the gap is closed."""
+    return certificate.bound is None or search.is_closed(certificate.bound)
+
+
+def _higher(one: ChoiceCertificate, other: ChoiceCertificate) -> ChoiceCertificate:
+    """Return the certificate of the higher bound; None is the highest."""
+    if one.bound is None or other.bound is None:
+        return one if one.bound is None else other
+    return other if other.bound > one.bound else one
+
+
+def _nothing(found: Round) -> Start:
+    kinds = len(found.capacity)
+    basic = np.zeros(len(found.cost), dtype=np.bool_)
+    return Start(np.zeros(kinds), basic, np.ones(kinds, dtype=np.bool_))
+
+
+def _without_dear_costs(found: Round, search: Search) -> Round | None:
+    """Return a round in which what is dearer than the plan by itself costs a little more than it.
+
+    No plan costs more there, so that its bounds hold for the round. None if nothing is so dear.
+    """
+    if search.plan is None:
+        return None
+    least = np.minimum.reduceat(found.cost, found.first)
+    room = search.objective - float(least.sum())
+    if not found.scale > DEAR * max(room, 0.0):
+        return None
+    limit = np.repeat(least, found.counts) + 2 * room
+    if not (found.cost > limit).any():
+        return None
+    return replace(found, cost=np.minimum(found.cost, limit))
+
+
+def _enumerated(
+    search: Search, certificate: ChoiceCertificate, prices: Floats
+) -> ChoiceCertificate:
+    """Enumerate what may be better than the best plan, or all plans if there is none yet."""
+    found = search.round
+    assert certificate.bound is not None
+    if search.plan is None:
+        none = prove_none(found, prices)
+        if np.isposinf(none.bound):
+            return ChoiceCertificate(bound=None, nodes=(_leaf(none.rows),))
+        if none.plan is not None:
+            search.offer(none.plan)
+    closed: Closed = close_gap(found, prices, certificate.bound, search.aim)
+    if closed.plan is not None:
+        search.offer(closed.plan)
+    if not closed.bound > certificate.bound:
+        return certificate
+    return ChoiceCertificate(bound=closed.bound, nodes=(_leaf(closed.rows),))
+
+
+def _leaf(rows: Rows) -> Enumeration:
+    pairs = zip(rows.prices.tolist(), rows.misfit.tolist(), strict=True)
+    return Enumeration(
+        rows=tuple(
+            Prices(kind="misfit" if misfit else "cost", prices=tuple(row)) for row, misfit in pairs
+        )
+    )
