@@ -7,7 +7,8 @@ columns together. A group S on nodes p at level f, at a location or on other GPU
 - memory: :math:`\sum_{j \in S} m_j \le M_p`, for two or more within the head-room;
 - for two or more: :math:`|S| \le m`, rates that are known and above 0, utilisation in its limit;
 - for each job :math:`\sigma_j = 1 / (r_j(S) \rho_f)` is at most `max_slowdown`, and
-  :math:`w_j \sigma_j` at most `deadline_s`, unless the job would miss that in any case;
+  :math:`w_j \sigma_j` at most :math:`D_j`: its `deadline_s`, or, where that is later, the least
+  :math:`w_j` that it has alone, on any nodes where it fits, staying where it runs or moved;
 - at a location, one of S runs there now.
 
 The **phases** of a column: with active jobs A, at first S, each job does :math:`r_j(A) \rho_f` of
@@ -162,9 +163,8 @@ def _is_tolerable(figures: Figures, group: Group, place: Place) -> bool:
         slowdown = figures.slowdown(job, group, place)
         if job.max_slowdown is not None and slowdown > Fraction(job.max_slowdown):
             return False
-        if job.deadline_s is None or job.id in figures.late:
-            continue
-        if figures.work_s(job, place) * slowdown > Fraction(job.deadline_s):
+        due = figures.due_s(job)
+        if due is not None and figures.work_s(job, place) * slowdown > due:
             return False
     return True
 

@@ -51,17 +51,22 @@ class Figures:
         self.types = {kind.id: kind for kind in instance.types}
         self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
         self._paces: dict[tuple[str, tuple[str, ...]], Pace | None] = {}
-        self.late = {job.id for job in instance.jobs if self._is_late_anyway(job)}
+        self._due = {
+            job.id: self._due_s(job) for job in instance.jobs if job.deadline_s is not None
+        }
 
-    def _is_late_anyway(self, job: Job) -> bool:
-        if job.deadline_s is None:
-            return False
+    def due_s(self, job: Job) -> Fraction | None:
+        """Return D: seconds within which a job must end; None if it has no deadline."""
+        return self._due.get(job.id)
+
+    def _due_s(self, job: Job) -> Fraction:
         places = [
             Place(nodes, None, location)
             for nodes in self.hosts(job)
             for location in (None, *self.locations((job,), nodes))
         ]
-        return min(self.work_s(job, place) for place in places) > Fraction(job.deadline_s)
+        earliest = min(self.work_s(job, place) for place in places)
+        return max(Fraction(job.deadline_s or 0), earliest)
 
     def hosts(self, job: Job) -> list[Nodes]:
         """Return the nodes on which a job may have GPUs of its own."""

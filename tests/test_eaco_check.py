@@ -7,6 +7,7 @@ import pytest
 from optsched.check import BrokenRule
 from optsched.eaco import EacoInstance, EacoPlan, Group, performance
 from optsched.eaco.check import exact_objective, objective, violations
+from optsched.eaco.energy import Book
 
 SMALL = {
     "schema": "optsched/eaco/1",
@@ -178,10 +179,26 @@ def test_equation_1_of_the_paper():
 # --- late jobs --------------------------------------------------------------------------------
 
 
-def test_a_job_that_is_late_anyway_is_placed_and_reported():
+def test_a_late_job_is_due_at_the_earliest_end_that_it_can_have_alone():
+    """On y, moved, job a ends in 600 s; with b on x, in 1250 s."""
     instance = small(jobs__a__deadline_s=-5, jobs__d__deadline_s=99)
-    assert violations(instance, GOOD) == []
-    assert performance(instance, GOOD).late == ("a", "d")
+    broken = violations(instance, GOOD)
+    assert [b.rule for b in broken] == ["deadline"]
+    text = "its deadline is in -5.0 s, so it is due at the earliest end that it can have alone"
+    assert text in broken[0].message
+    moved = EacoPlan(groups=(g("a", "y"), g("b", node=1, location="r"), *REST))
+    assert violations(instance, moved) == []
+    runs = performance(instance, moved)
+    assert runs.late == ("a", "d")
+    assert [group.jobs[0].due_s for group in runs.groups] == [600, None, None, 100]
+
+
+def test_a_deadline_missed_by_a_second_binds_as_the_second_before():
+    """Once it bound nothing, and the job was slowed down as far as it tolerates."""
+    for deadline in (600, 599, -1e9):
+        instance = small(jobs__a__deadline_s=deadline)
+        assert [b.rule for b in violations(instance, GOOD)] == ["deadline"]
+        assert Book(instance).due_s(instance.jobs[0]) == 600
 
 
 def test_a_deadline_that_can_be_met_must_be():
@@ -200,7 +217,9 @@ def test_deadlines_count_the_whole_group_throughout():
 def test_late_means_late_wherever_it_is_put():
     """On y, job a would take 600 s with its move: then a deadline of 700 s binds on x, too."""
     assert [b.rule for b in violations(small(jobs__a__deadline_s=700), GOOD)] == ["deadline"]
-    assert violations(small(jobs__a__deadline_s=599), GOOD) == []
+    moved = EacoPlan(groups=(g("a", "y"), g("b", node=1, location="r"), *REST))
+    assert performance(small(jobs__a__deadline_s=600), moved).late == ()
+    assert performance(small(jobs__a__deadline_s=599), moved).late == ("a",)
 
 
 # --- rules ------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_groups_of_the_first_plan_cost_what_all_groups_do(instance):
 
 def test_jobs_that_end_in_another_order_on_other_gpus():
     """Once a group's first cost was that of jobs in the order of another type of GPU."""
-    job = {"gpus": 1, "work_s": 600.0, "deadline_s": -60.0}
+    job = {"gpus": 1, "work_s": 600.0}
     watts = {"bare_w": 0, "context_w": 0, "peak_w": 100}
     document = {
         "schema": "optsched/eaco/1",
@@ -131,7 +131,7 @@ def _keys(columns):
 @given(searchable(6))
 def test_the_judge_leaves_out_only_what_does_not_pay(instance):
     menu = Menu(instance, is_free=False)
-    every = list(menu.options(lambda members: True))
+    every = list(menu.options())
     gpus = {nodes.id: 0 for nodes in instance.nodes}
     alone = {o.members[0]: o.cost for o in every if len(o.members) == 1}
     for share in (0, 6, 9, 13):

@@ -278,8 +278,8 @@ def test_a_claim_is_proven_as_far_as_it_goes():
 def test_a_split_counts_every_group_that_holds_its_jobs():
     """Pairs of equal jobs hold a job of their kind, too; else a case is split where it is whole."""
     jobs = [{"id": f"j{n}", "type": "a", "gpus": 2, "work_s": 600} for n in range(6)]
-    jobs[0]["deadline_s"] = -60
-    jobs[4] |= {"deadline_s": -60, "max_slowdown": 1}
+    jobs[0]["deadline_s"] = 1e9  # binds nothing, but makes it another kind of job
+    jobs[4] |= {"deadline_s": 1e9, "max_slowdown": 1}
     watts = {"X": (30, 60, 300), "Y": (0, 0, 100)}
     instance = EacoInstance.from_document(
         {

@@ -188,7 +188,7 @@ def test_saving_is_against_exclusive_gpus():
 def test_summary_of_running_and_late_jobs(running):
     rows = summary(running[0], result_of(*running))
     assert rows["jobs moved"] == "1 of 2 running"
-    assert rows["late jobs"] == "1: j0"
+    assert rows["late jobs"] == "1: j0, due at the earliest end that they can have alone"
     assert rows["saving"].startswith("-")
     assert "interference" not in rows
 

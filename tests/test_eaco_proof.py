@@ -242,7 +242,7 @@ def test_the_judge_knows_every_group_and_none_dearer(instance):
             option.level,
             option.place,
         ): option
-        for option in menu.options(lambda _: True)
+        for option in menu.options()
     }
     mine = columns(instance, classes)
     gross = 1.0 + max(abs(mine.cost))
@@ -267,8 +267,7 @@ def test_a_group_that_is_in_time_only_where_it_runs_is_known():
     running = [{"id": "r", "nodes": "x", "node": 0, "jobs": ["j0"]}]
     instance = small_instance(jobs, max_jobs_per_gpu=2, running=running, partner_slowdown=0.0)
     found = {
-        (len(option.members), option.place)
-        for option in Menu(instance, is_free=False).options(lambda _: True)
+        (len(option.members), option.place) for option in Menu(instance, is_free=False).options()
     }
     assert found == {(1, None), (1, "r"), (2, "r")}
     optsched.verify(instance, optsched.solve(instance))

@@ -1,14 +1,17 @@
 """Policies that share GPUs: EaCO's four jobs, the fluid bound, tolerances, gangs and moves."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from optsched.eaco import fluid
+from optsched.check import check
+from optsched.eaco import EacoPlan, Group, fluid
 from optsched.instance import InstanceError
 from optsched.problems import UnknownNameError
 from optsched.rollout import rollout
+from optsched.rollout.cluster import Cluster
 from optsched.rollout.engine import Engine
 from optsched.rollout.policies.eaco import RULES
 from optsched.rollout.policies.eaco_frame import Frame
@@ -78,8 +81,6 @@ def test_equation_one_weighs_energy_and_time(weight, kwh):
 
 def bound_kwh(scenario, trace):
     """The fluid bound (O3): work of a model is one lump, in as many jobs as may share a GPU."""
-    from optsched.rollout.cluster import Cluster
-
     frame = Frame(scenario, Cluster(scenario))
     job, most = frame.template.jobs[0], scenario.sharing.max_jobs_per_gpu
     models = np.array(trace.model)
@@ -257,6 +258,52 @@ def test_gangs_of_all_sizes_find_their_places(policy, idle):
     world = gangs().changed({"power.idle_nodes": idle})
     trace = gang_trace(20 if "eaco:" in policy else 40)
     assert (rollout(world, policy, trace=trace).record.jobs.outcome == 0).all()
+
+
+@pytest.mark.parametrize("policy", [*GREEDY, "eaco:programs=5", EQUATION_1])
+def test_deadlines_that_cannot_be_met_stop_no_policy(policy):
+    """Late before they come, late as they run, and in time: with few GPUs, and moves that cost."""
+    trace = gang_trace(20, sizes=(1, 2, 4))
+    rng = np.random.default_rng(2)
+    allowed = trace.run_us * rng.choice([0.5, 1.0, 1.01, 1.3], len(trace.run_us))
+    trace = replace(trace, deadline_us=trace.submit_us + allowed.astype(np.int64))
+    assert (rollout(gangs(nodes=2), policy, trace=trace).record.jobs.outcome == 0).all()
+
+
+class _View:
+    """Two jobs that share GPU 0, with 1,000 s to do."""
+
+    running, now_us = np.array([0, 1]), 10 * US
+
+    def __init__(self, deadlines_s):
+        self.deadlines_s = deadlines_s
+
+    def remaining_us(self, jobs):
+        return np.full(len(jobs), 1000.0 * US)
+
+    def gpus_of(self, job):
+        return (0,)
+
+    def demand(self, job):
+        return 1
+
+    def model(self, job):
+        return "busy"
+
+    def deadline_us(self, job):
+        return int(self.deadlines_s[job] * US)
+
+
+@pytest.mark.parametrize("deadlines_s", [(5.0, 6.0), (1500.0, 1010.0), (1e6, 1e6)])
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_group_whose_jobs_became_late_may_stay(deadlines_s, nodes):
+    """Each would be due at its end alone, where one only can stay: no plan, on full nodes."""
+    world = gangs(nodes=nodes, gpus_per_node=1)
+    present = Frame(world, Cluster(world)).present(_View(deadlines_s), [0, 1], {0: None, 1: None})
+    stay = EacoPlan(groups=(Group(jobs=("0", "1"), nodes="nodes", node=0, location="at-0"),))
+    check(present.instance, stay)
+    plan, _ = make("eaco", world).plan(present)
+    check(present.instance, plan)
 
 
 def test_fifo_exclusive_is_first_in_first_out():

@@ -66,6 +66,8 @@ ROOM_LAYERS = [
         "uniform",
         "hopes",
         "sieve",
+        "directed",
+        "effort",
         "paces",
         "places",
         "pricelist",
@@ -275,7 +277,8 @@ def test_judge_and_greedy_need_no_solver(module):
 
 def test_judge_needs_no_numbers_but_integers_and_fractions():
     names = ("check", "proof", "pricing", "places", "energy", "totals", "figures", "interference")
-    names += ("chains", "counterexample", "pricelist", "enclosures", "costs", "proof_form")
+    names += ("chains", "counterexample", "pricelist", "enclosures", "costs", "phases", "paces")
+    names += ("directed", "effort", "uniform", "lagrangian", "rooms", "proof_form")
     parts = [SOURCE.glob(f"*/{name}.py") for name in names]
     for path in [SOURCE / "check.py", *chain.from_iterable(parts)]:
         used = {name.split(".")[0] for name in imported(path)}

@@ -170,12 +170,18 @@ def _tolerances(book: Book, job: Job, group: Group, where: str) -> Iterator[Brok
     if job.max_slowdown is not None and slowdown > Fraction(job.max_slowdown):
         text = f"{where}: job '{job.id}' is slowed down by {float(slowdown)!r}, it bears "
         yield BrokenRule("slowdown", text + repr(job.max_slowdown))
-    if job.deadline_s is None or book.must_be_late(job):
+    due = book.due_s(job)
+    if due is None or job.deadline_s is None:
         return
     latest = book.latest_s(job, group)
-    if latest > Fraction(job.deadline_s):
+    if latest > due:
         text = f"{where}: job '{job.id}' may take {float(latest)!r} s, its deadline is in "
-        yield BrokenRule("deadline", text + f"{job.deadline_s!r} s")
+        text += f"{job.deadline_s!r} s"
+        if due > Fraction(job.deadline_s):
+            text += (
+                f", so it is due at the earliest end that it can have alone, in {float(due)!r} s"
+            )
+        yield BrokenRule("deadline", text)
 
 
 def _cluster_rules(book: Book, groups: Sequence[Group]) -> Iterator[BrokenRule]:

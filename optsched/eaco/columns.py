@@ -118,9 +118,7 @@ class _Maker:
         self.migration = np.array([job.migration_s for job in jobs])
         self.place = np.array([c.place for c in classes])
         self.cap = np.array([job.max_slowdown or np.inf for job in jobs])
-        binding = [job.deadline_s is not None and not self.book.must_be_late(job) for job in jobs]
-        latest = [job.deadline_s if b else np.inf for job, b in zip(jobs, binding, strict=True)]
-        self.latest = np.array(latest, dtype=float)
+        self.due = np.array([np.inf if c.due is None else float(c.due) for c in classes])
         self.credit = np.zeros(len(jobs))
         if instance.objective == "epoch":
             self.credit = np.array([float(self.book.credit_w(job)) for job in jobs])
@@ -181,7 +179,7 @@ class _Maker:
         work = self.work[members] / speed + np.where(moved, self.migration[members], 0)
         factor = 1.0 if level is None else level.rate
         rates = found.sets.levels[size].rates[groups.sets] * factor
-        margin = np.minimum(rates * self.cap[members], rates * self.latest[members] / work)
+        margin = np.minimum(rates * self.cap[members], rates * self.due[members] / work)
         margin = margin.min(axis=1) - 1
         fine = margin >= -NEAR
         near = groups.is_near | (np.abs(margin) <= NEAR)

@@ -51,6 +51,7 @@ class Book:
         self.types = {kind.id: kind for kind in instance.types}
         self.nodes = {nodes.id: nodes for nodes in instance.nodes}
         self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
+        self._due: dict[str, Fraction] = {}
 
     def speed(self, job: Job, nodes: Nodes) -> Fraction:
         """Return the speed of a job alone, relative to what its work is stated for."""
@@ -203,16 +204,26 @@ class Book:
             if memory <= self.gpus[nodes.gpu].memory_gb and gang_fits(job.gpus, nodes)
         ]
 
-    def must_be_late(self, job: Job) -> bool:
-        """Tell whether a job misses its deadline even alone at full power, wherever it is put."""
-        if job.deadline_s is None:
-            return False
+    def earliest_s(self, job: Job) -> Fraction:
+        """Return when a job ends at the earliest: alone at full power, staying or moved."""
         place = self.instance.location_of.get(job.id)
         ends = []
         for nodes in self.hosts(job):
             stays = place is not None and place.nodes == nodes.id
             ends.append(self.work_s(job, _alone(job, nodes, place.id if place and stays else None)))
-        return min(ends) > Fraction(job.deadline_s)
+        return min(ends)
+
+    def due_s(self, job: Job) -> Fraction | None:
+        """Return when a job must have ended, were its group whole throughout; None if any time.
+
+        That is its deadline; if it cannot meet that, the earliest end that it can have alone. So
+        no job is due later the tighter its deadline is.
+        """
+        if job.deadline_s is None:
+            return None
+        if job.id not in self._due:
+            self._due[job.id] = max(Fraction(job.deadline_s), self.earliest_s(job))
+        return self._due[job.id]
 
     def credit_w(self, job: Job) -> Fraction:
         """Return the joules that a second of a job's work is worth, objective 'epoch'."""

@@ -6,7 +6,10 @@ Both are remembered, so that rules may ask for the same group again and again.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.eaco.due import due_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +77,7 @@ class Estimates:
         self._costs: dict[Draft, float] = {}
         self._works: dict[tuple[int, int, bool], Fraction] = {}
         self.hosts = [self._hosts(job) for job in self.jobs]
-        self._is_late = [self._must_be_late(n) for n in range(len(self.jobs))]
+        self._due = [due_s(instance, job) for job in self.jobs]
 
     # --- parts --------------------------------------------------------------------------------
 
@@ -168,10 +171,19 @@ class Estimates:
         rate = mix.rates[job.type] * (Fraction(level.rate) if level else 1)
         if job.max_slowdown is not None and rate * Fraction(job.max_slowdown) < 1:
             return False
-        if job.deadline_s is None or self._is_late[n]:
-            return True
-        work = self._work(n, draft.nodes, self.is_moved(n, draft))
-        return work <= rate * Fraction(job.deadline_s)
+        due = self._due[n]
+        return due is None or self._work(n, draft.nodes, self.is_moved(n, draft)) <= rate * due
+
+    @cached_property
+    def staying(self) -> list[int]:
+        """The running jobs that must stay: alone elsewhere they would end too late."""
+        return [
+            n
+            for n, due in enumerate(self._due)
+            if due is not None
+            and self.home(n) is not None
+            and all(self._work(n, pool, True) > due for pool in self.hosts[n])
+        ]
 
     def _hosts(self, job: Job) -> list[int]:
         """Return the pools on which a job fits alone, those with the fastest GPUs first."""
@@ -184,15 +196,6 @@ class Estimates:
             and job.gpus <= pool.gpus * pool.count
         ]
         return sorted(fitting, key=lambda n: -kind.speeds.get(self.nodes[n].gpu, 1.0))
-
-    def _must_be_late(self, n: int) -> bool:
-        """Tell whether a job misses its deadline wherever it is put, so that this binds nothing."""
-        deadline = self.jobs[n].deadline_s
-        if deadline is None:
-            return False
-        home = self.home(n)
-        ends = [self._work(n, pool, home is not None and home[1] != pool) for pool in self.hosts[n]]
-        return min(ends) > Fraction(deadline)
 
     def _work(self, n: int, pool: int, is_moved: bool) -> Fraction:
         key = (n, pool, is_moved)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.columns import Columns
+    from optsched.eaco.groups import JobClass
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.tree import Node
     from optsched.solve import Search
@@ -37,6 +38,7 @@ NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
 WIDER = 4  # times as many in the next one
 PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
 SAFETY = 1e-10
+NAMED = 5  # jobs in a message
 LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
 
 
@@ -110,6 +112,23 @@ def _refuse_below_floor(instance: EacoInstance) -> None:
         )
 
 
+def _late_text(classes: list[JobClass]) -> str:
+    """Name the jobs that must not wait and cannot meet their deadlines, as part of a message."""
+    late = [
+        name
+        for c in classes
+        if c.due is not None
+        and c.due > Fraction(c.job.deadline_s or 0)
+        and c.job.waiting_penalty_kwh is None
+        for name in c.jobs
+    ]
+    if not late:
+        return ""
+    more = f" and {len(late) - NAMED} more" if len(late) > NAMED else ""
+    names = ", ".join(f"'{name}'" for name in late[:NAMED])
+    return f"; due at the earliest end that they can have alone: {names}{more}"
+
+
 class Proving:
     """A search for plans and prices on one instance.
 
@@ -122,12 +141,26 @@ class Proving:
     def __init__(self, instance: EacoInstance, search: Search, pool: Columns | None) -> None:
         self.instance, self.search = instance, search
         self.classes = job_classes(instance)
-        self.columns = columns(instance, self.classes) if pool is None else pool
         self.frame = frame(instance, self.classes)
+        self.columns = self._capped(columns(instance, self.classes) if pool is None else pool)
         self.tree = Tree(self.frame, self.columns, self._penalty(), search.seed)
         self.proven = self.tree
         self.writer = Writer(instance, self.classes)
         self.claimed = np.inf
+
+    def _capped(self, pool: Columns) -> Columns:
+        """Return columns that cost at most twice what they can in a plan as good as the best.
+
+        To lower a cost leaves every bound valid, and plans are judged by their own costs. A group
+        that is dearer by orders would set the tolerances of the program for all others.
+        """
+        best, frame = self.search.objective, self.frame
+        if best is None or not len(pool.cost):
+            return pool
+        waits = np.where(frame.must, 0.0, np.minimum(frame.waiting, 0.0))
+        others = frame.most_groups * min(0.0, float(pool.cost.min())) + float(frame.copies @ waits)
+        most = 2 * (abs(best) - others) + frame.gross
+        return pool._replace(cost=np.minimum(pool.cost, most)) if most > 0 else pool
 
     def _penalty(self) -> float:
         frame = self.frame
@@ -203,8 +236,14 @@ class Proving:
                 self._deepen(most_nodes)
         finally:
             search.certificate = self.certificate()
-        if self.proven.bound < self.goal():
-            search.out_of_time()
+        if self.proven.bound < self.goal() and not search.out_of_time():
+            search.gave_up = self._reason(most_nodes)
+
+    def _reason(self, most_nodes: int) -> str:
+        """Return why the tree ended before it proved enough."""
+        if len(self.tree.nodes) >= most_nodes:
+            return f"the tree of cases has {len(self.tree.nodes):,} cases, as many as it may have"
+        return "the costs differ by so much that floats cannot tell the cases that are left apart"
 
     def _deepen(self, most_nodes: int) -> None:
         """Grow trees over the groups of ever dearer plans, until one of them proves enough."""
@@ -250,7 +289,7 @@ class Proving:
         if self.search.plan is None and tree.bound >= LEFT_OUT:
             raise Infeasible(
                 f"{self.instance.name}: no plan places all jobs that must not wait within the "
-                "tolerances, the nodes and the power cap",
+                f"tolerances, the nodes and the power cap{_late_text(self.classes)}",
                 self.writer.written(tree, "misfit", float(len(self.instance.jobs))),
             )
         if self.search.plan is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from optsched.eaco.energy import Book
 from optsched.eaco.figures import performance
 from optsched.eaco.instance import EacoInstance
 from optsched.eaco.plan import EacoCertificate, EacoPlan, Leaf
@@ -32,10 +34,14 @@ NODES_SHOWN, NAMED = 5, 3
 def rules(instance: EacoInstance) -> list[Rule]:
     """Return the jobs that must not wait, what they bear, and the limits of the whole cluster."""
     must = sorted((job for job in instance.jobs if _must(job)), key=lambda job: job.gpus)
+    book = Book(instance)
     found = [Rule(f"job:{job.id}", _job_text(job)) for job in must]
     for job in must:
-        if job.deadline_s is not None:
-            text = f"job '{job.id}' must end within {job.deadline_s:,.6g} s"
+        due = book.due_s(job)
+        if due is not None and job.deadline_s is not None:
+            text = f"job '{job.id}' must end within {float(due):,.6g} s"
+            if due > Fraction(job.deadline_s):
+                text += f", the earliest end alone: not in {job.deadline_s:,.6g} s, its deadline"
             found.append(Rule(f"deadline_s:{job.id}", text))
         if job.max_slowdown is not None:
             text = f"job '{job.id}' bears a slowdown of {job.max_slowdown:g}"
@@ -82,7 +88,7 @@ def _keep_jobs(document: dict[str, Any], kept: set[str]) -> None:
 
 
 def binding(instance: EacoInstance, result: Result) -> Iterator[str]:
-    """Yield which limits the plan comes near: nodes, watts, tolerances and deadlines."""
+    """Yield which limits the plan comes near: nodes, watts, tolerances and when jobs are due."""
     assert isinstance(result.plan, EacoPlan)
     runs = performance(instance, result.plan)
     count = sum(nodes.count for nodes in instance.nodes)
@@ -102,16 +108,19 @@ def binding(instance: EacoInstance, result: Result) -> Iterator[str]:
 
 def _at_limit(instance: EacoInstance, runs: Figures) -> dict[str, list[str]]:
     jobs = {job.id: job for job in instance.jobs}
-    slow, late = [], []
+    slow, near, late = [], [], []
     for job in (job for group in runs.groups for job in group.jobs):
-        most, deadline = jobs[job.id].max_slowdown, jobs[job.id].deadline_s
+        most = jobs[job.id].max_slowdown
         if most is not None and job.slowdown > 1 and job.slowdown >= NEAR * most:
             slow.append(job.id)
-        if deadline is not None and deadline > 0 and job.latest_s >= NEAR * deadline:
-            late.append(job.id)
+        if job.is_late:
+            late.append(f"{job.id} in {job.due_s:,.6g} s")
+        elif job.due_s is not None and job.latest_s >= NEAR * job.due_s:
+            near.append(job.id)
     return {
         "jobs within 1 % of the slowdown that they bear": slow,
-        "jobs within 1 % of their deadlines, or late": late,
+        "jobs within 1 % of their deadlines": near,
+        "late jobs, each due at the earliest end that it can have alone": late,
     }
 
 

@@ -26,11 +26,14 @@ class JobFigures(NamedTuple):
     run_s
         Seconds from now until it ends, phase by phase.
     latest_s
-        Seconds until it ends if the whole group ran on throughout; what `deadline_s` limits.
+        Seconds until it ends if the whole group ran on throughout; at most `due_s`.
     is_moved
         Whether it runs now, and goes on on other GPUs.
+    due_s
+        Seconds within which it must end, its deadline or the earliest end that it can have alone;
+        None if it has no deadline.
     is_late
-        Whether it ends after its deadline.
+        Whether that is after its deadline, which it then misses.
     """
 
     id: str
@@ -38,6 +41,7 @@ class JobFigures(NamedTuple):
     run_s: float
     latest_s: float
     is_moved: bool
+    due_s: float | None
     is_late: bool
 
 
@@ -83,7 +87,7 @@ class Figures(NamedTuple):
     nodes_on, woken
         How many nodes the groups use, and how many of those sleep now.
     late
-        Ids of jobs that end after their deadlines.
+        Ids of the placed jobs that cannot meet their deadlines.
     """
 
     groups: tuple[GroupFigures, ...]
@@ -137,12 +141,14 @@ def _group_figures(book: Book, group: Group) -> GroupFigures:
 
 
 def _job_figures(book: Book, job: Job, group: Group, end: Fraction) -> JobFigures:
+    due = book.due_s(job)
     return JobFigures(
         id=job.id,
         slowdown=float(book.slowdown(job, group)),
         run_s=float(end),
         latest_s=float(book.latest_s(job, group)),
         is_moved=book.is_moved(job, group),
+        due_s=None if due is None else float(due),
         is_late=job.deadline_s is not None and end > Fraction(job.deadline_s),
     )
 

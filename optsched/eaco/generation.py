@@ -15,7 +15,7 @@ from optsched.eaco.columns import Columns, joined, none
 from optsched.eaco.energy import Book
 from optsched.eaco.master import Master, Prices
 from optsched.eaco.members import is_allowed
-from optsched.eaco.points import Proof, lagrangian
+from optsched.eaco.points import ROUNDING, Proof, lagrangian
 from optsched.eaco.searchable import markets
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ SMOOTHED = 0.8  # share of the prices that proved most in those that are asked f
 SCARCE = 200  # groups: fewer in a round tell that it may go nearer to the duals
 ROUNDS = 200
 CONVERGED = 1e-9  # relative
+DOUBT = 1e-13  # relative: by so much less do jobs pay than floats say that groups cost
 PENALTY = 2.0  # of leaving a job out, relative to the dearest plan
 
 
@@ -198,7 +199,9 @@ class Generation:
             np.maximum.at(drop, market.classes, -np.minimum(found.least, 0.0))
             parts.append(self._columns(market, found, _best(found, pays, LAYERS)))
         if left is None:
-            lower = prices._replace(jobs=prices.jobs - drop)
+            jobs = prices.jobs - drop
+            jobs -= ROUNDING * (np.abs(prices.jobs) + drop) + DOUBT * np.abs(jobs)
+            lower = prices._replace(jobs=jobs)
             value = lagrangian(self.frame, {}, (), Proof(lower, (), {}), 0.0)
             if np.isfinite(lower.jobs).all() and value > self.value:
                 self.value, self.prices = value, lower
@@ -246,10 +249,11 @@ class Generation:
         return joined(parts)
 
     def _guess(self) -> Prices:
-        """Return prices of full groups of jobs that end together."""
+        """Return prices of full groups of jobs that end together, of jobs alone if that is less."""
         jobs = np.full(len(self.frame.copies), np.inf)
         for market in self.markets:
             np.minimum.at(jobs, market.classes, market.shares())
+            np.minimum.at(jobs, market.classes, market.alone().cost)
         jobs = np.minimum(np.where(np.isfinite(jobs), jobs, 0.0), self.frame.waiting)
         return Prices(jobs, 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
 

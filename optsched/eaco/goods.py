@@ -60,7 +60,7 @@ class Goods:
         self.work = work[order] * per_j  # what a watt of it costs
         self.busy = np.array([kind.utilisation for kind in kinds])[order]
         self.memory = np.array([kind.memory_gb for kind in kinds])[order]
-        least = [least_rate(book, classes[c].job, gpu.id) for c in among]
+        least = [least_rate(book, classes[c], gpu.id) for c in among]
         self.least = np.array(least)[order]
         self.copies = np.array([len(classes[c].jobs) for c in among])[order]
         self.room = gpu.memory_gb * (1 - instance.memory_headroom)
@@ -83,7 +83,7 @@ class Goods:
     def _greatest_sags(self) -> Floats:
         """Return by size how far the watts of larger groups may lie below those of calm jobs."""
         count = np.arange(2, max(self._most, 2) + 1)
-        least = max(float(self.least.min(initial=1.0)), 1e-9)
+        least = float(self.least.min(initial=1.0))
         room = np.maximum(1 / least - 1 - self._partner * (count - 1), 0)
         beyond = np.full(len(count), self._most * float(self.busy.max(initial=0.0)))
         if self._slope > 0:

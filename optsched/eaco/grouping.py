@@ -29,16 +29,35 @@ class Grouping:
         self.waiting: list[int] = []
 
     @classmethod
+    def anew(cls, estimates: Estimates, drafts: Iterable[Draft] = ()) -> Grouping:
+        """Return groups to start from, and alone those jobs that must stay where they run.
+
+        Those would end too late wherever they were moved.
+        """
+        grouping = cls(estimates, drafts)
+        for n in estimates.staying:
+            home = estimates.home(n)
+            assert home is not None
+            draft = Draft((n,), home[1], home[0])
+            if home[0] not in grouping._taken() and estimates.allowed(draft):
+                grouping.drafts.append(draft)
+        return grouping
+
+    @classmethod
     def running(cls, estimates: Estimates) -> Grouping:
-        """Return the groups that run now; of one that breaks a rule, the first jobs that do not."""
+        """Return the groups that run now; of one that breaks a rule, the first jobs that do not.
+
+        Jobs that must stay where they run come first.
+        """
         grouping = cls(estimates)
         number = {job.id: n for n, job in enumerate(estimates.jobs)}
         for place in estimates.instance.running:
             stay: Draft | None = None
-            for n in sorted(number[name] for name in place.jobs):
+            inside = [number[name] for name in place.jobs]
+            for n in sorted(inside, key=lambda n: (n not in estimates.staying, n)):
                 home = estimates.home(n)
                 assert home is not None
-                jobs = (*stay.jobs, n) if stay else (n,)
+                jobs = tuple(sorted((*stay.jobs, n))) if stay else (n,)
                 wider = Draft(jobs, home[1], place.id)
                 stay = wider if estimates.allowed(wider) else stay
             if stay is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.eaco.due import due_s
 from optsched.eaco.energy import Book
 from optsched.eaco.multisets import Multisets
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 MOST_GROUPS = 5_000_000
+ANY_RATE = 1e-100  # below all rates there are, and its inverse is finite
 NEAR = 1e-9  # relative; what is so near to a limit is decided by the judge's exact figures
 
 
@@ -40,11 +42,14 @@ class JobClass(NamedTuple):
         One of them.
     place
         Index in `running` of where they run now, or -1.
+    due
+        Seconds within which they must end, as of `due.due_s`; None if any time will do.
     """
 
     jobs: tuple[str, ...]
     job: Job
     place: int
+    due: Fraction | None = None
 
 
 class Groups(NamedTuple):
@@ -74,7 +79,12 @@ def job_classes(instance: EacoInstance) -> list[JobClass]:
         rest = job.model_dump(exclude={"id"} if place >= 0 else {"id", "migration_s"})
         found.setdefault((place, *rest.values()), []).append(job)
     merged = [
-        JobClass(tuple(job.id for job in jobs), jobs[0], places.get(jobs[0].id, -1))
+        JobClass(
+            tuple(job.id for job in jobs),
+            jobs[0],
+            places.get(jobs[0].id, -1),
+            due_s(instance, jobs[0]),
+        )
         for jobs in found.values()
     ]
     return sorted(merged, key=lambda c: (c.job.gpus, c.job.type))
@@ -116,7 +126,7 @@ class Enumeration:
         self._type = np.array([names.index(kind.id) for kind in types])
         self._among = np.array(among)
         book = Book(instance)
-        least = [least_rate(book, classes[c].job, gpu.id) for c in among]
+        least = [least_rate(book, classes[c], gpu.id) for c in among]
         self._least_rate = np.array(least)
         self.sets = Multisets(instance, gpu.id, names)
         self.sizes: list[Groups] = []
@@ -180,14 +190,14 @@ class Enumeration:
             )
 
 
-def least_rate(book: Book, job: Job, gpu: str) -> float:
-    """Return the least rate that a job bears on a GPU type, if it is not moved."""
+def least_rate(book: Book, jobs: JobClass, gpu: str) -> float:
+    """Return the least rate that jobs bear on a GPU type, if they are not moved."""
+    job = jobs.job
     least = 0.0 if job.max_slowdown is None else 1 / job.max_slowdown
-    if job.deadline_s is not None and not book.must_be_late(job):
+    if jobs.due is not None:
         speed = book.types[job.type].speeds.get(gpu, 1.0)
-        latest = max(job.deadline_s, 1e-300)
-        least = max(least, min(job.work_s / speed / latest, 1e9))
-    return max(least, 1e-9)
+        least = max(least, min(job.work_s / speed / float(jobs.due), 1e9))
+    return max(least, ANY_RATE)
 
 
 def memory_fits(book: Book, jobs: tuple[str, ...], gpu: str) -> bool:

@@ -88,8 +88,8 @@ class Job(Document):
     deadline_s: Moment | None = Field(
         default=None,
         description="Seconds from now within which it must end, if all of its group ran on "
-        "throughout. If it cannot even alone at full power, wherever it is put, the deadline binds "
-        "nothing: the job is placed, and reported late.",
+        "throughout. If it cannot even alone at full power, wherever it is put, it is due at the "
+        "earliest end that it can have alone, and reported late.",
     )
     migration_s: NonNegative = Field(
         default=62.0,

@@ -15,7 +15,7 @@ from optsched.eaco import exact, heuristics
 from optsched.eaco.certificates import Writer
 from optsched.eaco.diving import dive
 from optsched.eaco.filling import filled
-from optsched.eaco.generation import SHARES, Generation
+from optsched.eaco.generation import MOST_NEAR, SHARES, Generation
 from optsched.eaco.groups import MOST_GROUPS, job_classes
 from optsched.eaco.master import Prices, frame
 from optsched.eaco.placing import groups_of, placed, plan_of
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from optsched.solve import Search
 
 MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
-MOST_FLOORED = 100  # and do not look at the clock
 MOST_LISTED = 2_000  # jobs
 MOST_CLASSES = 75  # of which more than two share
 TIGHT = 1e-9
@@ -74,10 +73,7 @@ def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """
     if not has_markets(instance):
         return exact.over_all(instance, search)
-    certificate = _Columns(instance, search).run()
-    if search.stopped:
-        search.has_floor &= len(instance.jobs) <= MOST_FLOORED
-    return certificate
+    return _Columns(instance, search).run()
 
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -95,7 +91,6 @@ class _Columns:
         self.dived: NDArray[np.float64] | None = None  # the best plan of a dive
         self.past = past(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
         self.is_warm = self.past is not None and self.past.jobs is not None
-        search.has_floor &= len(instance.jobs) <= MOST_STARTED
 
     def relaxed(self) -> EacoCertificate:
         """Return what the relaxation proves; offer the plans that dives from it find."""
@@ -176,7 +171,13 @@ class _Columns:
         self.generation.run(0.0, search.seconds_left)
         if self._is_closed() or search.out_of_time():
             return self.certificate()
-        return self._through() or self.certificate()
+        found = self._through()
+        if found is None and not search.out_of_time():
+            search.gave_up = (
+                f"more than {MOST_NEAR:,} groups cost so little more than their jobs pay that a "
+                "better plan may have them, too many for a tree of cases"
+            )
+        return found or self.certificate()
 
     def _through(self) -> EacoCertificate | None:
         """Prove by cases over all groups that better plans may have; None if they are too many.
@@ -229,7 +230,7 @@ class _Columns:
     def _lowered(self, room: float) -> tuple[Prices, float]:
         """Return lower prices that prove less by most of the room: the judge looks at less then."""
         generation = self.generation
-        share = 1 - LOWERED * room / max(abs(generation.value), room)
+        share = 1 - LOWERED * room / (max(abs(generation.value), room) or 1.0)
         parts: list[Any] = [share * part for part in generation.prices]
         prices = Prices(*parts)
         return prices, lagrangian(self.frame, {}, (), Proof(prices, (), {}), 0.0)

@@ -62,11 +62,10 @@ def is_allowed(
         not rates.fits or (limit is not None and book.utilisation(group.jobs, nodes) > limit)
     ):
         return False
-    for job in (book.jobs[name] for name in group.jobs):
-        if job.max_slowdown is not None and book.slowdown(job, group) > job.max_slowdown:
+    for jobs in (classes[c] for c in dict.fromkeys(members.tolist()) if c < len(classes)):
+        most = jobs.job.max_slowdown
+        if most is not None and book.slowdown(jobs.job, group) > most:
             return False
-        if job.deadline_s is None or book.must_be_late(job):
-            continue
-        if book.latest_s(job, group) > job.deadline_s:
+        if jobs.due is not None and book.latest_s(jobs.job, group) > jobs.due:
             return False
     return True

@@ -1,189 +1,176 @@
-"""The judge of EaCO: lower bounds on what a group costs, by its phases, in fixed-point integers."""
+"""The judge of EaCO: lower bounds on what a group costs, by its phases, in whole numbers.
+
+Which job ends first, and what work is left of the others, is exact: all remaining works of a group
+are kept as multiples of one number, which is divided by a rate as each phase ends. Rounding, always
+downward, is only in what each phase adds to the cost.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from math import lcm
+from typing import TYPE_CHECKING
 
-from optsched.eaco.energy import JOULES_PER_KWH, Book
-from optsched.eaco.plan import Group
+from optsched.eaco.directed import ceil_at, floor_at
+from optsched.eaco.energy import JOULES_PER_KWH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from optsched.eaco.energy import Book
     from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
-
-BITS = 96
-ONE = 1 << BITS
-SLACK = 50  # a figure is lowered by 2**-50 of it; what is computed is right to 2**-80
-TIE = 60  # jobs that end within 2**-60 of a phase end together
-INSTANT = 40  # a phase shorter than 2**-40 of the run does not count for the greatest watts
+    from optsched.eaco.paces import Pace, Paces, Quotient
 
 
-class Pace(NamedTuple):
-    """How jobs of some types run side by side at full power: rates by type, and watts."""
-
-    rates: dict[str, int]
-    utilisation: int
-    watts: int
-
-
-class Run(NamedTuple):
-    """A group's run: joules and seconds of one GPU, watts at first and at most, rates at first."""
-
-    joules: int
-    seconds: int
-    first_w: int
-    greatest_w: int
-    rates: dict[str, int]
-
-
-def fixed(value: float | Fraction) -> int:
-    """Return a number as a multiple of 2**-96, rounded down."""
-    exact = Fraction(value)
-    return exact.numerator * ONE // exact.denominator
+def per_j(instance: EacoInstance) -> Fraction:
+    """Return what a joule costs in the unit of the objective."""
+    weight = Fraction(1)
+    if instance.objective == "eaco":
+        weight = Fraction(instance.energy_weight or 0)
+    return weight * instance.per_kwh / JOULES_PER_KWH
 
 
 class Costs:
-    """Least costs of groups, in multiples of 2**-96 of the unit of the objective."""
+    """Least costs of groups.
 
-    def __init__(self, instance: EacoInstance, book: Book) -> None:
-        self.instance, self.book = instance, book
-        weight = Fraction(1)
-        if instance.objective == "eaco":
-            weight = Fraction(instance.energy_weight or 0)
-        self._per_j = weight * instance.per_kwh / JOULES_PER_KWH
-        self._all_known = instance.interference.fallback == "utilisation"
-        self._levels: dict[int, tuple[int, int, int]] = {}
-        self._works: dict[tuple[str, str, bool], int] = {}
-        self._share = {n.id: fixed(book.node_share_w(n)) for n in instance.nodes}
-        self._bare = {g.id: fixed(g.power.bare_w) for g in instance.gpu_types}
+    Parameters
+    ----------
+    jobs
+        One of each set of equal jobs.
+    places
+        Where those of each set run now; None if they do not.
+    bits, watt_bits
+        Costs are multiples of 2**-bits of the unit of the objective, watts of 2**-watt_bits.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        jobs: Sequence[Job],
+        places: Sequence[str | None],
+        paces: Paces,
+        bits: int,
+        watt_bits: int,
+    ) -> None:
+        self.instance, self.book = book.instance, book
+        self._jobs, self._places, self._paces = jobs, places, paces
+        self._kinds = [job.type for job in jobs]
+        self._bits, self._per_j = bits, per_j(book.instance)
+        self._works: dict[tuple[int, str, bool], Quotient] = {}
+        self._worths: dict[tuple[int, str], tuple[int, int]] = {}
+        self._hours: dict[tuple[int, str], int] = {}
+        self._bare = {g.id: ceil_at(g.power.bare_w, watt_bits) for g in book.instance.gpu_types}
 
     def least(
+        self, members: Sequence[int], nodes: Nodes, level: PowerLevel | None, place: str | None
+    ) -> tuple[int, int]:
+        """Return lower bounds on the cost of a group, and on its watts above those of bare GPUs.
+
+        Parameters
+        ----------
+        members
+            Numbers of sets of equal jobs, whose rates side by side are known.
+        """
+        gang = self._jobs[members[0]].gpus
+        first = self._paces.of([self._kinds[n] for n in members], nodes, level)
+        assert first is not None
+        cost, greatest = self._followed(members, nodes, level, place, first)
+        cost *= gang
+        if self.instance.objective == "epoch":
+            cost = gang * first.epoch_cost - self._worth(members, nodes, place, first)
+        elif self.instance.objective == "eaco":
+            cost += self._weighted_hours(members, nodes, first)
+        return cost, gang * (greatest - self._bare[nodes.gpu])
+
+    def work(self, n: int, gpu: str, *, moved: bool) -> Quotient:
+        """Return the seconds that a job takes alone at full power."""
+        key = (n, gpu, moved)
+        if key not in self._works:
+            job = self._jobs[n]
+            speed = Fraction(self.book.types[job.type].speeds.get(gpu, 1.0))
+            exact = Fraction(job.work_s) / speed + (Fraction(job.migration_s) if moved else 0)
+            self._works[key] = exact.as_integer_ratio()
+        return self._works[key]
+
+    def _followed(
         self,
-        jobs: Sequence[Job],
+        members: Sequence[int],
         nodes: Nodes,
         level: PowerLevel | None,
         place: str | None,
-        pace: Callable[[tuple[str, ...]], Pace | None],
+        pace: Pace,
     ) -> tuple[int, int]:
-        """Return lower bounds on the cost of a group, and on its watts above those of bare GPUs."""
-        location = self.instance.location_of
-        moved = (
-            [job.id in location and location[job.id].id != place for job in jobs]
-            if location
-            else [False] * len(jobs)
-        )
-        run = self._run(jobs, moved, nodes, level, pace)
-        if run is None:
-            run = self._exactly(jobs, nodes, level, place)
-        gang = jobs[0].gpus
-        watts = gang * (run.greatest_w - (run.greatest_w >> SLACK) - self._bare[nodes.gpu] - 1)
-        if self.instance.objective == "epoch":
-            return self._epoch(jobs, moved, nodes, run), watts
-        joules = gang * (run.joules + (self._share[nodes.id] * run.seconds >> BITS))
-        cost = joules * self._per_j.numerator // self._per_j.denominator
-        if self.instance.objective == "eaco":
-            cost += self._hours(jobs, nodes, run)
-        return cost - (cost >> SLACK) - 1, watts
+        """Return the cost of one GPU of a group until its last job ends, and the greatest watts.
 
-    def work(self, job: Job, gpu: str, *, moved: bool) -> int:
-        """Return the seconds that a job takes alone at full power."""
-        key = (job.id, gpu, moved)
-        if key not in self._works:
-            speed = Fraction(self.book.types[job.type].speeds.get(gpu, 1.0))
-            exact = Fraction(job.work_s) / speed + (Fraction(job.migration_s) if moved else 0)
-            self._works[key] = fixed(exact)
-        return self._works[key]
-
-    def _epoch(self, jobs: Sequence[Job], moved: list[bool], nodes: Nodes, run: Run) -> int:
-        """Return the cost of an epoch, less what its work is worth."""
-        seconds = fixed(self.instance.epoch_s or 0)
-        drawn = jobs[0].gpus * (seconds * (run.first_w - self._bare[nodes.gpu]) >> BITS)
-        worth = 0
-        for job, is_moved in zip(jobs, moved, strict=True):
-            done = seconds * run.rates[job.type] >> BITS
-            if is_moved:
-                done -= fixed(job.migration_s)
-            value = self.book.credit_w(job) * self.book.speed(job, nodes)
-            worth += done * value.numerator // value.denominator
-        slack = (abs(drawn) + abs(worth) >> SLACK) + 1
-        slack += fixed(self.instance.epoch_s or 0) * jobs[0].gpus * run.first_w >> (BITS + SLACK)
-        joules = drawn - worth - slack
-        return joules * self._per_j.numerator // self._per_j.denominator
-
-    def _hours(self, jobs: Sequence[Job], nodes: Nodes, run: Run) -> int:
-        """Return the weighted hours per training epoch."""
-        total = 0
-        for job in jobs:
-            seconds = Fraction(job.training_epoch_s or 0) / self.book.speed(job, nodes)
-            total += fixed(seconds) * ONE // run.rates[job.type]
-        weight = (1 - Fraction(self.instance.energy_weight or 0)) / len(self.book.jobs) / 3600
-        return total * weight.numerator // weight.denominator
-
-    def _run(
-        self,
-        jobs: Sequence[Job],
-        moved: list[bool],
-        nodes: Nodes,
-        level: PowerLevel | None,
-        pace: Callable[[tuple[str, ...]], Pace | None],
-    ) -> Run | None:
-        """Follow the phases; None if two jobs end so near to each other that it may matter."""
-        left = [
-            (self.work(job, nodes.gpu, moved=m), job.type)
-            for job, m in zip(jobs, moved, strict=True)
-        ]
-        joules = total = 0
-        phases = []
-        rates: dict[str, int] = {}
-        watts, at_first = 0, None
-        while left:
-            found = pace(tuple(kind for _, kind in left))
-            if found is not None:
-                rates, watts = found.rates, found.watts
-                if level is not None:
-                    rates, watts = self._limited(rates, watts, level)
-            times = [work * ONE // rates[kind] for work, kind in left]
-            seconds = min(times)
-            at_first = at_first or rates
-            joules += seconds * watts >> BITS
-            total += seconds
-            phases.append((seconds, watts))
-            until = seconds + (seconds >> TIE) + 1
-            if not self._all_known:
-                ended = {left[n] for n, time in enumerate(times) if time <= until}
-                if len(ended) > 1:
-                    return None
+        Of the phase that goes on, `left` holds the works in multiples of 1 / under.
+        """
+        left, under = self._left(members, nodes.gpu, place)
+        cost, greatest, bits = 0, pace.watts, self._bits
+        while True:
+            rates = pace.rates
+            least, kind = left[0]
+            rate = rates[kind]
+            for work, kind in left:
+                if work * rate < least * rates[kind]:
+                    least, rate = work, rates[kind]
+            under *= rate
+            cost += (least * pace.cost[0] << bits) // (under * pace.cost[1])  # down
             left = [
-                (work - (seconds * rates[kind] >> BITS), kind)
-                for (work, kind), time in zip(left, times, strict=True)
-                if time > until
+                (after, kind)
+                for work, kind in left
+                if (after := work * rate - least * rates[kind]) > 0
             ]
-        greatest = max(watts for seconds, watts in phases if seconds << INSTANT >= total)
-        return Run(joules, total, phases[0][1], greatest, at_first or {})
+            if not left:
+                return cost, greatest
+            pace = self._paces.of([kind for _, kind in left], nodes, level) or pace
+            greatest = max(greatest, pace.watts)
 
-    def _limited(
-        self, rates: dict[str, int], watts: int, level: PowerLevel
-    ) -> tuple[dict[str, int], int]:
-        factor, power, limit = fixed(level.rate), fixed(level.power), fixed(level.limit_w)
-        slower = {name: rate * factor >> BITS for name, rate in rates.items()}
-        return slower, min(watts * power >> BITS, limit)
+    def _left(
+        self, members: Sequence[int], gpu: str, place: str | None
+    ) -> tuple[list[tuple[int, str]], int]:
+        """Return the works of a group in multiples of a unit, with their types, and 1 / unit."""
+        kinds, places = self._kinds, self._places
+        works = [
+            (self.work(n, gpu, moved=places[n] is not None and places[n] != place), kinds[n])
+            for n in members
+        ]
+        under = lcm(*[of for (_, of), _ in works])
+        return [(work * (under // of), kind) for (work, of), kind in works], under
 
-    def _exactly(
-        self, jobs: Sequence[Job], nodes: Nodes, level: PowerLevel | None, place: str | None
-    ) -> Run:
-        """Follow the phases in fractions."""
-        group = Group(
-            jobs=tuple(job.id for job in jobs),
-            nodes=nodes.id,
-            level=None if level is None else level.id,
-            location=place,
-        )
-        phases = self.book.phases(group)
-        joules = sum((phase.seconds * phase.gpu_w for phase in phases), Fraction(0))
-        seconds = sum((phase.seconds for phase in phases), Fraction(0))
-        by_type = {self.book.jobs[name].type: fixed(r) for name, r in phases[0].rates.items()}
-        greatest = max(phase.gpu_w for phase in phases)
-        first = fixed(phases[0].gpu_w)
-        return Run(fixed(joules), fixed(seconds), first, fixed(greatest), by_type)
+    def _worth(self, members: Sequence[int], nodes: Nodes, place: str | None, pace: Pace) -> int:
+        """Return what the work of an epoch is worth at most, less that of moving."""
+        worth, (seconds, of) = 0, pace.second
+        for n in members:
+            whole, moving = self._worth_alone(n, nodes)
+            worth -= -whole * pace.rates[self._kinds[n]] * of // seconds  # up
+            if self._places[n] not in (None, place):
+                worth -= moving
+        return worth
+
+    def _worth_alone(self, n: int, nodes: Nodes) -> tuple[int, int]:
+        """Return what an epoch at rate 1 is worth, rounded up; and a move's seconds, down."""
+        key = (n, nodes.id)
+        if key not in self._worths:
+            job = self._jobs[n]
+            each = self.book.credit_w(job) * self.book.speed(job, nodes) * self._per_j
+            whole = ceil_at(each * Fraction(self.instance.epoch_s or 0), self._bits)
+            self._worths[key] = whole, floor_at(each * Fraction(job.migration_s), self._bits)
+        return self._worths[key]
+
+    def _weighted_hours(self, members: Sequence[int], nodes: Nodes, pace: Pace) -> int:
+        """Return the weighted hours per training epoch, rounded down."""
+        total, (seconds, of) = 0, pace.second
+        for n in members:
+            alone = self._hours_alone(n, nodes)
+            total += alone * seconds // (pace.rates[self._kinds[n]] * of)  # down
+        return total
+
+    def _hours_alone(self, n: int, nodes: Nodes) -> int:
+        """Return the weighted hours per training epoch of a job alone, rounded down."""
+        key = (n, nodes.id)
+        if key not in self._hours:
+            job = self._jobs[n]
+            weight = 1 - Fraction(self.instance.energy_weight or 0)
+            hours = Fraction(job.training_epoch_s or 0) / self.book.speed(job, nodes) / 3600
+            self._hours[key] = floor_at(hours * weight / len(self.book.jobs), self._bits)
+        return self._hours[key]

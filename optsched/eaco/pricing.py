@@ -1,27 +1,31 @@
 """The judge of EaCO: every group that may be in a plan, with a lower bound on what it costs.
 
-Fixed-point integers, multiples of 2**-96, lowered by a slack that covers all rounding. Groups
-are found job by job: one that breaks a tolerance is in no larger group that keeps it, since rates
-never rise as a group grows. It shares no code with the methods.
+Groups are found job by job: one that breaks a tolerance is in no larger group that keeps it, since
+rates never rise as a group grows. Limits and tolerances are judged exactly, costs are rounded down.
+It shares no code with the methods.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import accumulate, islice
+from math import comb, lcm
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.eaco.directed import bits_for
+from optsched.eaco.effort import Effort
 from optsched.eaco.energy import Book, gang_fits
 from optsched.eaco.paces import Paces
-from optsched.eaco.phases import BITS, ONE, SLACK, Costs, Pace, fixed
-from optsched.eaco.plan import Group
+from optsched.eaco.phases import Costs, per_j
 from optsched.eaco.uniform import Uniform, is_uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from optsched.eaco.instance import EacoInstance, GpuType, Job, PowerLevel
+    from optsched.eaco.paces import Pace, Quotient
 
-NEAR = 4 << SLACK  # of a rate or utilisation: so near to a limit, fractions decide
+BITS = 96  # behind the point, and significant ones of numbers below 1
 
 
 class Equal(NamedTuple):
@@ -42,8 +46,8 @@ class Option(NamedTuple):
     nodes, level, place
         Ids; level and place as in `Group`.
     cost, watts
-        At least this much, in multiples of 2**-96: in the unit of the objective; and of all GPUs
-        together above as many bare ones.
+        At least this much: in multiples of 2**-bits of the unit of the objective; and of all GPUs
+        together above as many bare ones, in multiples of 2**-watt_bits.
     """
 
     members: tuple[int, ...]
@@ -68,6 +72,33 @@ def equal_jobs(instance: EacoInstance) -> list[Equal]:
     ]
 
 
+def group_counts(instance: EacoInstance) -> tuple[int, int]:
+    """Return how many groups there are at most, tolerances aside, and how many options of them."""
+    sizes = {kind.id: kind.memory_gb for kind in instance.types}
+    stays = 2 if instance.running else 1
+    equal, groups, options = equal_jobs(instance), 0, 0
+    for gpu in instance.gpu_types:
+        pools = [nodes for nodes in instance.nodes if nodes.gpu == gpu.id]
+        alone, shared = _rooms(instance, gpu)
+        for gang in {job.gpus for job in instance.jobs}:
+            held = [e for e in equal if e.job.gpus == gang]
+            memory = [Fraction(sizes[e.job.type]) for e in held for _ in e.jobs]
+            fitting = sum(sizes[e.job.type] <= alone for e in held)
+            taken = accumulate(sorted(memory))
+            most = sum(total <= shared for total in islice(taken, instance.max_jobs_per_gpu))
+            found = sum(comb(fitting + size - 1, size) for size in range(1, max(1, most) + 1))
+            on = sum(gang_fits(gang, nodes) for nodes in pools)
+            groups += found if on else 0
+            options += found * on * (1 + len(gpu.levels)) * stays
+    return groups, options
+
+
+def _rooms(instance: EacoInstance, gpu: GpuType) -> tuple[Fraction, Fraction]:
+    """Return the GB of a GPU that a job may take alone, and that several may take together."""
+    room = Fraction(gpu.memory_gb)
+    return room, room * (1 - Fraction(instance.memory_headroom))
+
+
 class Menu:
     """All groups of an instance, at their least costs.
 
@@ -75,24 +106,48 @@ class Menu:
     ----------
     is_free
         Whether groups cost nothing, for proofs that no plan exists.
+    bits
+        Costs are multiples of 2**-bits.
+    effort
+        What groups that are looked at are counted on.
+
+    Attributes
+    ----------
+    watt_bits
+        Watts are multiples of 2**-watt_bits: so many that the power cap has `BITS` significant
+        ones.
     """
 
-    def __init__(self, instance: EacoInstance, *, is_free: bool) -> None:
+    def __init__(
+        self,
+        instance: EacoInstance,
+        *,
+        is_free: bool,
+        bits: int = BITS,
+        effort: Effort | None = None,
+    ) -> None:
         self.instance, self.book, self.is_free = instance, Book(instance), is_free
-        self.equal = equal_jobs(instance)
-        self._work = [Fraction(e.job.work_s) for e in self.equal]
-        self._memory = [Fraction(self.book.types[e.job.type].memory_gb) for e in self.equal]
-        self._late = [self.book.must_be_late(e.job) for e in self.equal]
-        self._costs = Costs(instance, self.book)
-        self._paces = Paces(instance, self.book)
-        self._least: dict[tuple[int, str, bool], int] = {}
+        self.equal, self.bits = equal_jobs(instance), bits
+        self.effort = effort or Effort()
+        self.watt_bits = bits_for(instance.power_cap_w or 0, BITS)
+        scales = bits, self.watt_bits
+        self.paces = Paces(instance, self.book, per_j(instance), *scales)
+        jobs, places = [e.job for e in self.equal], [e.place for e in self.equal]
+        self.costs = Costs(self.book, jobs, places, self.paces, *scales)
+        self._rooms = {g.id: _rooms(instance, g) for g in instance.gpu_types}
+        sizes = [Fraction(self.book.types[e.job.type].memory_gb) for e in self.equal]
+        rooms = [room for both in self._rooms.values() for room in both]
+        self._unit = lcm(*(size.denominator for size in (*sizes, *rooms)))
+        self._memory = [int(size * self._unit) for size in sizes]
+        self._due = [self.book.due_s(e.job) for e in self.equal]
+        self._least: dict[tuple[int, str, bool], Quotient] = {}
         self._nodes_of = {place.id: place.nodes for place in instance.running}
         self._kinds = [e.job.type for e in self.equal]
 
     # --- enumeration ---------------------------------------------------------------------------
 
-    def options(self, may_matter: Callable[[tuple[int, ...]], bool]) -> Iterator[Option]:
-        """Yield all options of the groups for which `may_matter` holds."""
+    def options(self) -> Iterator[Option]:
+        """Yield all options."""
         for gpu in self.instance.gpu_types:
             pools = [nodes for nodes in self.instance.nodes if nodes.gpu == gpu.id]
             for gang in sorted({e.job.gpus for e in self.equal}):
@@ -100,9 +155,8 @@ class Menu:
                 if not fitting:
                     continue
                 for members in self._groups(gang, gpu):
-                    if may_matter(members):
-                        for nodes in fitting:
-                            yield from self._on(members, gang, nodes, gpu)
+                    for nodes in fitting:
+                        yield from self._on(members, gang, nodes, gpu)
 
     def below(
         self, pays: Sequence[int], gpus: Mapping[str, int], threshold: int
@@ -117,139 +171,71 @@ class Menu:
             Prices of a GPU by the id of its nodes.
         """
         if self.is_free or not all(is_uniform(self.instance, g) for g in self.instance.gpu_types):
-            yield from self.options(lambda members: True)
+            yield from self.options()
             return
         for nodes in self.instance.nodes:
             gpu = self.book.gpus[nodes.gpu]
             for gang in sorted({e.job.gpus for e in self.equal}):
                 if not gang_fits(gang, nodes):
                     continue
-                among = self._fitting(gang, gpu)
-                least = {n: self._least_rate(n, gpu.id) for n in among}
-                found = Uniform(self, gang, nodes, among, least)
+                found = Uniform(self, gang, nodes, self._fitting(gang, gpu))
                 for members, cost in found.below(pays, threshold - gang * gpus[nodes.id]):
-                    if self._keeps(members, gpu, nodes.id):
-                        yield Option(members, nodes.id, gang, None, None, cost, 0)
+                    yield Option(members, nodes.id, gang, None, None, cost, 0)
 
-    def work(self, job: Job, gpu: str) -> int:
-        """Return the seconds that a job takes alone at full power."""
-        return self._costs.work(job, gpu, moved=False)
-
-    def _keeps(self, members: tuple[int, ...], gpu: GpuType, on: str) -> bool:
-        """Tell whether a group keeps the tolerances of its jobs and the utilisation limit."""
-        if len(members) == 1:
-            return self._bears(members, on, gpu, None, None)
-        pace = self._paces.of([self._kinds[n] for n in members], gpu)
-        if pace is None or not all(pace.rates.values()):
-            return False
-        margin = min(pace.rates[self._kinds[n]] - self._least_rate(n, gpu.id) for n in members)
-        if margin < 0 or (margin <= NEAR and not self._bears_exactly(members, on, None, None)):
-            return False
-        limit = self.instance.utilisation_limit
-        return limit is None or self._is_calm(members, on, pace, fixed(limit) + (1 << SLACK))
+    def least_rate(self, n: int, gpu: str, *, moved: bool) -> Quotient:
+        """Return the least rate that a job bears on a GPU type; 0 if any."""
+        key = (n, gpu, moved)
+        if key not in self._least:
+            job = self.equal[n].job
+            least = Fraction(0) if job.max_slowdown is None else 1 / Fraction(job.max_slowdown)
+            due = self._due[n]
+            if due is not None:
+                least = max(least, Fraction(*self.costs.work(n, gpu, moved=moved)) / due)
+            self._least[key] = least.as_integer_ratio()
+        return self._least[key]
 
     def _fitting(self, gang: int, gpu: GpuType) -> list[int]:
         """Return the sets of equal jobs of a gang size that fit alone."""
-        room = Fraction(gpu.memory_gb)
+        room = int(self._rooms[gpu.id][0] * self._unit)
         return [
             n for n, e in enumerate(self.equal) if e.job.gpus == gang and self._memory[n] <= room
         ]
 
     def _groups(self, gang: int, gpu: GpuType) -> Iterator[tuple[int, ...]]:
-        shared = Fraction(gpu.memory_gb) * (1 - Fraction(self.instance.memory_headroom))
+        """Yield all groups that keep tolerances and limits where nothing is moved."""
+        shared = int(self._rooms[gpu.id][1] * self._unit)
         fitting = self._fitting(gang, gpu)
-        least = {n: self._least_rate(n, gpu.id) for n in fitting}
-        on = next(nodes.id for nodes in self.instance.nodes if nodes.gpu == gpu.id)
-        limit = self.instance.utilisation_limit
-        busiest = None if limit is None else fixed(limit) + (1 << SLACK)
-        stack: list[tuple[tuple[int, ...], Fraction, int]]
-        stack = [((n,), self._memory[n], at) for at, n in enumerate(fitting)]
+        memory = self._memory
+        on = next(nodes for nodes in self.instance.nodes if nodes.gpu == gpu.id)
+        least = {n: self.least_rate(n, gpu.id, moved=False) for n in fitting}
+        stack: list[tuple[tuple[int, ...], int, int]]
+        stack = [((n,), memory[n], at) for at, n in enumerate(fitting)]
         while stack:
-            members, memory, at = stack.pop()
-            if len(members) > 1:
-                pace = self._paces.of([self._kinds[n] for n in members], gpu)
-                if pace is not None:
-                    rates = pace.rates
-                    if not all(rates.values()):
-                        continue
-                    margin = min([rates[self._kinds[n]] - least[n] for n in members])
-                    if margin < 0:
-                        continue
-                    is_near = margin <= NEAR and not self.instance.running  # else: by location
-                    if is_near and not self._bears_exactly(members, on, None, None):
-                        continue
-                    if busiest is None or self._is_calm(members, on, pace, busiest):
-                        yield members
-            else:
+            members, used, at = stack.pop()
+            self.effort.spend(1)
+            pace = self.paces.of([self._kinds[n] for n in members], on, None)
+            if pace is not None and not self._bear(members, pace, least):
+                continue
+            if pace is not None and (pace.is_calm or len(members) == 1):
                 yield members
             if len(members) == self.instance.max_jobs_per_gpu:
                 continue
             for further in range(at, len(fitting)):
                 n = fitting[further]
-                if memory + self._memory[n] > shared:
+                if used + memory[n] > shared:
                     continue
                 if n == members[-1] and members.count(n) >= len(self.equal[n].jobs):
                     continue
-                stack.append(((*members, n), memory + self._memory[n], further))
+                stack.append(((*members, n), used + memory[n], further))
 
-    def _least_rate(self, n: int, gpu: str, *, moved: bool = False) -> int:
-        """Return the least rate that a job bears, with a slack."""
-        key = (n, gpu, moved)
-        if key not in self._least:
-            job = self.equal[n].job
-            least = Fraction(0) if job.max_slowdown is None else 1 / Fraction(job.max_slowdown)
-            if job.deadline_s is not None and not self._late[n] and job.deadline_s > 0:
-                speed = Fraction(self.book.types[job.type].speeds.get(gpu, 1.0))
-                work = self._work[n] / speed + (Fraction(job.migration_s) if moved else 0)
-                least = max(least, work / Fraction(job.deadline_s))
-            self._least[key] = fixed(least) - (1 << SLACK)
-        return self._least[key]
-
-    def _is_calm(self, members: tuple[int, ...], on: str, pace: Pace, busiest: int) -> bool:
-        """Tell whether a group keeps the utilisation limit."""
-        if abs(pace.utilisation - busiest) > NEAR:
-            return pace.utilisation < busiest
-        names = [job.id for job in self._jobs(members)]
-        busy = self.book.utilisation(names, self.book.nodes[on])
-        return busy <= Fraction(self.instance.utilisation_limit or 0)
-
-    def _bears(
-        self,
-        members: tuple[int, ...],
-        nodes: str,
-        gpu: GpuType,
-        level: PowerLevel | None,
-        place: str | None,
-    ) -> bool:
-        """Tell whether the jobs of a group bear a level, and being moved."""
-        is_near = False
-        pace = self._paces.of([self._kinds[n] for n in members], gpu)
-        factor = ONE if level is None else fixed(level.rate) + 1
-        assert pace is not None
+    def _bear(self, members: tuple[int, ...], pace: Pace, least: Mapping[int, Quotient]) -> bool:
+        """Tell whether jobs fit together and none of them is slower than its least rate."""
+        if not pace.rates:
+            return False
+        seconds, of = pace.second
         for n in members:
-            moved = self.equal[n].place not in (None, place)
-            rate = (pace.rates[self._kinds[n]] + 1) * factor >> BITS
-            margin = rate - self._least_rate(n, gpu.id, moved=moved)
-            if margin < 0:
-                return False
-            is_near |= margin <= NEAR
-        return not is_near or self._bears_exactly(members, nodes, level, place)
-
-    def _bears_exactly(
-        self, members: tuple[int, ...], nodes: str, level: PowerLevel | None, place: str | None
-    ) -> bool:
-        """Tell the same, where a rate is so near to the least one that fractions decide."""
-        jobs = self._jobs(members)
-        names = tuple(job.id for job in jobs)
-        name = None if level is None else level.id
-        group = Group(jobs=names, nodes=nodes, level=name, location=place)
-        for n, job in zip(members, jobs, strict=True):
-            cap = job.max_slowdown
-            if cap is not None and self.book.slowdown(job, group) > Fraction(cap):
-                return False
-            if job.deadline_s is None or self._late[n]:
-                continue
-            if self.book.latest_s(job, group) > Fraction(job.deadline_s):
+            over, under = least[n]
+            if pace.rates[self._kinds[n]] * of * under < over * seconds:
                 return False
         return True
 
@@ -263,27 +249,28 @@ class Menu:
         for place in dict.fromkeys(self.equal[n].place for n in members):
             if place is not None and self._nodes_of[place] == nodes:
                 places.append(place)
-        jobs = self._jobs(members)
         for place in places:
             for level in (None, *gpu.levels):
-                cost = watts = 0
-                is_known = level is None and not self.instance.running and len(members) > 1
-                if not is_known and not self._bears(members, nodes, gpu, level, place):
+                is_known = level is None and not self.instance.running
+                if not is_known and not self._bear_there(members, nodes, level, place):
                     continue
+                cost = watts = 0
                 if not self.is_free or self.instance.power_cap_w is not None:
-                    cost, watts = self._costs.least(
-                        jobs,
-                        self.book.nodes[nodes],
-                        level,
-                        place,
-                        lambda key: self._paces.of(key, gpu),
-                    )
+                    on = self.book.nodes[nodes]
+                    cost, watts = self.costs.least(members, on, level, place)
                 name = None if level is None else level.id
                 least = 0 if self.is_free else cost
                 yield Option(members, nodes, gang, name, place, least, watts)
 
-    def _jobs(self, members: tuple[int, ...]) -> list[Job]:
-        if len(set(members)) == len(members):
-            return [self.equal[n].job for n in members]
-        names = [self.equal[n].jobs[members[:at].count(n)] for at, n in enumerate(members)]
-        return [self.book.jobs[name] for name in names]
+    def _bear_there(
+        self, members: tuple[int, ...], nodes: str, level: PowerLevel | None, place: str | None
+    ) -> bool:
+        """Tell whether the jobs of a group bear a level, and being moved."""
+        on = self.book.nodes[nodes]
+        pace = self.paces.of([self._kinds[n] for n in members], on, level)
+        assert pace is not None
+        least = {
+            n: self.least_rate(n, on.gpu, moved=self.equal[n].place not in (None, place))
+            for n in members
+        }
+        return self._bear(members, pace, least)

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING
 
 from optsched.casetree import tree_faults
 from optsched.check import BrokenRule
+from optsched.eaco.directed import bits_for
+from optsched.eaco.effort import MOST_KEPT, MOST_TERMS, PER_GROUP, Effort, TooManyTermsError
 from optsched.eaco.lagrangian import Ledger
 from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Split, Together, Unpackable
-from optsched.eaco.pricing import equal_jobs
+from optsched.eaco.pricing import BITS, equal_jobs, group_counts
 from optsched.eaco.rooms import Turn, packing_faults
+from optsched.eaco.uniform import is_uniform
 from optsched.faults import shown
 
 if TYPE_CHECKING:
@@ -28,15 +31,56 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate, Prices
 
+USUALLY_KEPT = 100  # groups for each set of equal jobs, after a sieve for several cases
 
-def prove(instance: EacoInstance, certificate: EacoCertificate) -> list[BrokenRule]:
-    """Return every reason why the certificate does not prove what it states."""
+
+def prove(
+    instance: EacoInstance, certificate: EacoCertificate, most_terms: int = MOST_TERMS
+) -> list[BrokenRule]:
+    """Return every reason why the certificate does not prove what it states.
+
+    Parameters
+    ----------
+    most_terms
+        A proof that takes more is given up, and not accepted.
+    """
+    try:
+        certificate = type(certificate).model_validate(certificate.model_dump(warnings=False))
+    except ValueError as error:
+        return [BrokenRule("form", f"the certificate is not of its form: {error}")]
     if certificate.kind == "floor":
         return list(_floor(instance, certificate))
     broken = [*_statement(certificate), *_rules(instance, certificate)]
     tree = list(tree_faults(certificate.nodes, len(certificate.rules)))
     broken += tree or _forms(instance, certificate)
-    return broken or list(_values(instance, certificate))
+    if broken:
+        return broken
+    try:
+        return list(_values(instance, certificate, Effort(most_terms)))
+    except TooManyTermsError:
+        text = f"it takes more than {most_terms:,} terms, or {MOST_KEPT:,} groups in memory"
+        return [BrokenRule("terms", text)]
+
+
+def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
+    """Return about how many terms `prove` adds up, `PER_GROUP` for each group that it looks at.
+
+    It is worked out from counts alone. Where groups are sieved, it takes as many to be left as
+    usual certificates leave; elsewhere tolerances and memory may leave fewer than are counted.
+    """
+    leaves = sum(isinstance(node, Leaf) for node in certificate.nodes)
+    classes = len(equal_jobs(instance))
+    each = leaves * (classes + len(certificate.nodes)) + len(certificate.rules)
+    if certificate.kind == "floor":
+        return 1
+    is_sieved = all(is_uniform(instance, gpu) for gpu in instance.gpu_types)
+    has_prices = certificate.everywhere is not None or leaves == len(certificate.nodes)
+    if certificate.kind == "prices" and is_sieved and has_prices:
+        kept = USUALLY_KEPT * classes if leaves > 1 else 2 * classes
+        return PER_GROUP * (each + (1 + leaves) * kept)
+    groups, options = group_counts(instance)
+    kept = options // 10 if has_prices else options
+    return PER_GROUP * (each + groups + options + leaves * kept)
 
 
 # --- form -------------------------------------------------------------------------------------
@@ -91,14 +135,14 @@ def _rules(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[Bro
 
 def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the prices of a tree."""
-    ways, known = _ways(certificate), {nodes.id for nodes in instance.nodes}
+    ways, known = Ways(certificate), {nodes.id for nodes in instance.nodes}
     if certificate.everywhere is not None:
         yield from _lengths(instance, certificate, certificate.everywhere, "everywhere")
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Leaf):
             yield from _lengths(instance, certificate, node.prices, f"nodes[{n}]")
-            if len(node.split_prices) != len(ways[n]):
-                text = f"nodes[{n}] has {len(node.split_prices)} prices for {len(ways[n])} splits"
+            if len(node.split_prices) != ways.depths[n]:
+                text = f"nodes[{n}] has {len(node.split_prices)} prices for {ways.depths[n]} splits"
                 yield BrokenRule("one-price-per-split", text)
         elif isinstance(node, Unpackable) and node.nodes not in known:
             yield BrokenRule("known-nodes", f"nodes[{n}]: there are no nodes '{node.nodes}'")
@@ -127,41 +171,73 @@ def _lengths(
             yield BrokenRule("cut", text)
 
 
-def _ways(certificate: EacoCertificate) -> list[list[Turn]]:
-    """Return the way to each node from the root."""
-    ways: list[list[Turn]] = [[] for _ in certificate.nodes]
-    for n, node in enumerate(certificate.nodes):
-        if isinstance(node, Split):
-            for side, case in enumerate(node.cases):
-                ways[case] = [*ways[n], Turn(certificate.rules, node, side)]
-    return ways
+class Ways:
+    """The ways to nodes from the root, kept by their last steps: all at once may be very long.
+
+    Attributes
+    ----------
+    depths
+        Splits on the way to each node.
+    """
+
+    def __init__(self, certificate: EacoCertificate) -> None:
+        self.depths = [0] * len(certificate.nodes)
+        self._last: dict[int, tuple[int, Turn]] = {}
+        for n, node in enumerate(certificate.nodes):
+            if isinstance(node, Split):
+                for side, case in enumerate(node.cases):
+                    self.depths[case] = self.depths[n] + 1
+                    self._last[case] = n, Turn(certificate.rules, node, side)
+
+    def to(self, n: int) -> list[Turn]:
+        """Return the way to a node."""
+        way = []
+        while n in self._last:
+            n, turn = self._last[n]
+            way.append(turn)
+        return way[::-1]
 
 
 # --- values -----------------------------------------------------------------------------------
 
 
-def _values(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
+def _values(
+    instance: EacoInstance, certificate: EacoCertificate, effort: Effort
+) -> Iterator[BrokenRule]:
     """Yield the cases that prove less than is stated."""
     is_misfit = certificate.kind == "misfit"
     stated = certificate.left_out if is_misfit else certificate.bound
     assert stated is not None
-    ledger = Ledger(instance, certificate.rules, is_misfit=is_misfit)
-    ways = _ways(certificate)
+    ledger = Ledger(
+        instance,
+        certificate.rules,
+        is_misfit=is_misfit,
+        bits=bits_for(_size(certificate, stated), BITS),
+        effort=effort,
+    )
+    ways = Ways(certificate)
     root = certificate.nodes[0]
     everywhere = certificate.everywhere
     if everywhere is None and isinstance(root, Leaf):
         everywhere = root.prices
     ledger.gather(everywhere, stated)
-    low: dict[int, float] = {}
+    low: dict[int, int] = {}
     for n, node in enumerate(certificate.nodes):
+        effort.spend(1 + ways.depths[n])
         if isinstance(node, Unpackable):
-            yield from packing_faults(instance, node.nodes, ways[n], n)
+            yield from packing_faults(instance, node.nodes, ways.to(n), n)
         elif isinstance(node, Leaf):
-            value = ledger.value(node, ways[n])
+            value = ledger.value(node, ways.to(n))
             if value < ledger.limit:
-                low[n] = ledger.shown(value)
+                low[n] = value
     if low:
         n = min(low, key=low.__getitem__)
         more = f"; {len(low)} cases prove less" if len(low) > 1 else ""
-        text = f"nodes[{n}] proves only {low[n]!r}, {stated!r} is stated{more}"
+        text = f"nodes[{n}] proves only {ledger.shown(low[n])!r}, {stated!r} is stated{more}"
         yield BrokenRule("left-out" if is_misfit else "bound", text)
+
+
+def _size(certificate: EacoCertificate, stated: float) -> float:
+    """Return the greatest figure that a proof adds up, to which its rounding has to be small."""
+    prices = [node.prices for node in certificate.nodes if isinstance(node, Leaf)]
+    return max([abs(stated), *(abs(price) for each in prices for price in each.jobs)])

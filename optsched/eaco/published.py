@@ -54,7 +54,7 @@ def fifo_packed(estimates: Estimates) -> Grouping:
 
     Source: Gavel's policies/fifo.py @c4fa4009, FIFO_packed in EaCO.
     """
-    grouping = Grouping(estimates)
+    grouping = Grouping.anew(estimates)
     queue = _exclusively(grouping)
     for place, job in enumerate(queue):
         pairs = [(old, new) for old, new in _pairs(grouping, job)]
@@ -96,7 +96,7 @@ def gandiva_gavel(estimates: Estimates, seed: int) -> Grouping:
         return grouping
     running = Grouping.running(estimates).drafts
     kept = [d for d in running if len(d.jobs) > 1 and throughput(estimates, d) >= KEPT_FROM]
-    paired = Grouping(estimates, kept)
+    paired = Grouping.anew(estimates, kept)
     for pair in sorted(_random_pairs(paired, random.Random(seed))):
         first = paired.alone(pair[0])
         both = paired.beside(first, pair[1]) if first and len(pair) == 2 else first

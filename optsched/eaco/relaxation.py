@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FIRST = 2_000  # groups in the program at first
 PROBE_STEPS = 100  # of the simplex method
 ADDED = 600  # at most in one round
+DOUBT = 1e-14  # relative error of a column's cost and of what its jobs pay
 TOLERANCE = 1e-9  # of a reduced cost, relative to the dearest group
 
 
@@ -263,14 +264,32 @@ class Relaxation:
         """Lower prices of jobs until no group pays too much; return the value, too."""
         prices, charges = proof.prices, proof.charges(path)
         reduced = self.reduced(prices, charges)
-        least, low = 0.0, np.flatnonzero(reduced < 0)
+        low = np.flatnonzero(reduced < 0)
         if len(low):
             drop = np.zeros(self.master.classes)
             np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
             prices = prices._replace(jobs=prices.jobs - drop)
-            least = float(self.reduced(prices, charges).min(initial=0.0))
+            reduced = self.reduced(prices, charges)
+        least = float((reduced - self._doubt(prices, charges)).min(initial=0.0))
         proof = proof._replace(prices=prices)
         return proof, lagrangian(self.frame, self.capacity, path, proof, least)
+
+    def _doubt(self, prices: Prices, charges: dict[Rule, float]) -> Floats:
+        """Return by how much rounding may have raised the reduced cost of each column.
+
+        What is taken off the bound for it is that of columns that pay, not of the dearest ones.
+        """
+        sizes = Prices(*(np.abs(part) for part in prices))  # type: ignore[arg-type]
+        padded = np.append(sizes.jobs, 0.0)
+        doubt = np.abs(self.pool.cost) + padded[self.pool.members].sum(axis=1)
+        doubt += sizes.pools[self.pool.pool] * self.pool.gang
+        if len(sizes.places):
+            doubt += np.append(sizes.places, 0.0)[self.pool.place]
+        doubt += sizes.watt * np.abs(self.pool.watts)
+        for rule, charge in charges.items():
+            which, counts = self._counted(rule)
+            doubt[which] += abs(charge) * counts
+        return np.asarray(DOUBT * doubt)
 
     def floor(self) -> Point:
         """Return a point whose prices need no solver: each job pays its least share of a group."""

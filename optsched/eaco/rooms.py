@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from optsched.eaco.plan import Rounded, Split
 
     Rule = Together | Rounded | NodesUsed
+    Free = tuple[int, ...]
 
-MOST_STEPS = 200_000
+MOST_LOOKS = 30_000_000  # at single nodes
+MOST_GANGS = 10_000
 
 
 class Turn(NamedTuple):
@@ -40,13 +42,13 @@ class Asked(NamedTuple):
     kept
         Locations that are kept.
     gangs
-        Sizes of gangs at least, the largest first, besides the locations.
+        How many gangs of each size at least, besides the locations.
     used, woken
         Nodes in use and woken ones at most.
     """
 
     kept: frozenset[str]
-    gangs: tuple[int, ...]
+    gangs: dict[int, int]
     used: int
     woken: int
 
@@ -56,12 +58,18 @@ def packing_faults(
 ) -> Iterator[BrokenRule]:
     """Yield why a case is not proven to be empty by what it asks for on some nodes."""
     nodes = next(entry for entry in instance.nodes if entry.id == name)
-    packing = _Packing(instance, nodes, _asked(nodes, way))
+    asked = _asked(nodes, way)
+    if sum(gang * count for gang, count in asked.gangs.items()) > nodes.gpus * nodes.count:
+        return
+    text = f"nodes[{number}]: too many ways to pack '{name}' to go through"
+    if sum(asked.gangs.values()) > MOST_GANGS:
+        yield BrokenRule("unpackable", text)
+        return
+    packing = _Packing(instance, nodes, asked)
     if packing.is_possible():
         text = f"nodes[{number}]: what it asks for on '{name}' can be packed"
         yield BrokenRule("unpackable", text)
-    elif packing.steps >= MOST_STEPS:
-        text = f"nodes[{number}]: too many ways to pack '{name}' to go through"
+    elif packing.looks >= MOST_LOOKS:
         yield BrokenRule("unpackable", text)
 
 
@@ -79,8 +87,7 @@ def _asked(nodes: Nodes, way: list[Turn]) -> Asked:
             kept.add(rule.location)
         elif rule.location == "" and rule.gpus is not None:
             gangs[rule.gpus] = max(gangs[rule.gpus], count + 1)
-    sizes = sorted(gangs.elements(), reverse=True)
-    return Asked(frozenset(kept), tuple(sizes), used, woken)
+    return Asked(frozenset(kept), gangs, used, woken)
 
 
 class _Packing:
@@ -88,14 +95,15 @@ class _Packing:
 
     def __init__(self, instance: EacoInstance, nodes: Nodes, asked: Asked) -> None:
         self.nodes, self.asked = nodes, asked
-        self.steps = 0
-        self._failed: set[tuple[int, tuple[int, ...]]] = set()
+        self.looks = 0
+        self._gangs = sorted(Counter(asked.gangs).elements(), reverse=True)
+        self._failed: set[tuple[int, Free]] = set()
         size = {job.id: job.gpus for job in instance.jobs}
         kept = [place for place in instance.running if place.id in asked.kept]
         kept = [place for place in kept if place.nodes == nodes.id]
         spans = [(place.node, self._width(size[place.jobs[0]])) for place in kept]
         needed = max((first + width for first, width in spans), default=0)
-        needed += sum(self._width(gang) for gang in asked.gangs)
+        needed += sum(self._width(gang) for gang in self._gangs)
         free = [nodes.gpus] * min(nodes.count, needed)
         for place, (first, width) in zip(kept, spans, strict=True):
             for number in range(first, first + width):
@@ -103,39 +111,51 @@ class _Packing:
         self._free = tuple(free)
 
     def is_possible(self) -> bool:
-        """Tell whether a way was found within the steps."""
-        return self._within(self._free) and self._rest(0, self._free)
+        """Tell whether a way was found before too many nodes were looked at."""
+        if not self._within(self._free):
+            return False
+        if not self._gangs:
+            return True
+        stack = [(self._free, self._ways(0, self._free))]
+        while stack and self.looks < MOST_LOOKS:
+            free, ways = stack[-1]
+            after = next(ways, None)
+            n = len(stack)  # of the gangs, so many have their nodes now
+            if after is None:
+                self._failed.add((n - 1, free))
+                stack.pop()
+            elif n == len(self._gangs):
+                return True
+            elif (n, after) not in self._failed:
+                stack.append((after, self._ways(n, after)))
+        return False
 
     def _width(self, gang: int) -> int:
         return max(1, gang // self.nodes.gpus)
 
-    def _within(self, free: tuple[int, ...]) -> bool:
+    def _within(self, free: Free) -> bool:
         used = [n for n, room in enumerate(free) if room < self.nodes.gpus]
         woken = sum(1 for n in used if n >= self.nodes.awake)
         return len(used) <= self.asked.used and woken <= self.asked.woken
 
-    def _rest(self, n: int, free: tuple[int, ...]) -> bool:
-        """Tell whether the gangs from the n-th on can be packed into what is free."""
-        if n == len(self.asked.gangs):
-            return True
-        if (n, free) in self._failed or self.steps >= MOST_STEPS or n > 500:
-            self.steps += MOST_STEPS if n > 500 else 0
-            return False
-        self.steps += 1
-        gang = self.asked.gangs[n]
+    def _ways(self, n: int, free: Free) -> Iterator[Free]:
+        """Yield what is free after the n-th gang has its nodes, in each way within the limits."""
+        gang = self._gangs[n]
         width, part = self._width(gang), min(gang, self.nodes.gpus)
         tried = set()
         for first in range(len(free) - width + 1):
+            self.looks += width
+            if self.looks >= MOST_LOOKS:
+                return
             if any(room < part for room in free[first : first + width]):
                 continue
-            after = tuple(
-                room - part if first <= at < first + width else room for at, room in enumerate(free)
-            )
             alike = (free[first], first >= self.nodes.awake) if width == 1 else first
             if gang <= self.nodes.gpus and alike in tried:
                 continue
             tried.add(alike)
-            if self._within(after) and self._rest(n + 1, after):
-                return True
-        self._failed.add((n, free))
-        return False
+            self.looks += len(free)
+            after = tuple(
+                room - part if first <= at < first + width else room for at, room in enumerate(free)
+            )
+            if self._within(after):
+                yield after

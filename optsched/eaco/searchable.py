@@ -40,7 +40,7 @@ def markets(instance: EacoInstance, classes: list[JobClass]) -> list[Market]:
                 if c.job.gpus == gang
                 and gang_fits(gang, nodes)
                 and memory_fits(book, c.jobs[:1], nodes.gpu)
-                and (c.job.deadline_s is None or is_allowed(book, classes, np.array([n]), pool))
+                and (c.due is None or is_allowed(book, classes, np.array([n]), pool))
             ]
             if among:
                 found.append(Market(instance, classes, among, pool, gang))

@@ -3,6 +3,8 @@
 What groups cost is rounded down and what jobs pay is rounded up, so no group is lost that pays;
 those that are left are judged exactly (`uniform.py`). The units are chosen so that nothing can
 overflow: each sum of products is below 2**62, as the comments tell.
+
+What is left out, and why that does not matter, line by line: docs/obligations-eaco.md.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from optsched.eaco.effort import Effort
+
     Wholes = NDArray[np.int64]
 
 BITS = 28  # of utilisations, slowdowns and rates
 ONE = 1 << BITS
-WORK, WATTS, PRICE, MEMORY = 29, 31, 57, 40  # bits at most
+WORK, WATTS, PRICE, MEMORY = 28, 31, 56, 40  # bits at most
 STEEP = 4 * ONE  # slopes and slowdowns by partners count up to there
+MOST_JOBS = 8  # of a group; with it and STEEP no slowdown exceeds 57 * ONE, below 2**34
 ROWS = 500_000  # groups that are looked at in one go
+ROWS_PER_TERM = 100  # as many take about as long as one group that is judged exactly
 
 
 class Figures(NamedTuple):
@@ -34,7 +40,7 @@ class Figures(NamedTuple):
     Attributes
     ----------
     work, busy, least, memory
-        By job: seconds in multiples of 2**-96, utilisation, the least rate that it bears, GB.
+        By job: seconds in multiples of some unit, utilisation, the least rate that it bears, GB.
     copies
         Equal jobs.
     context, span
@@ -43,8 +49,8 @@ class Figures(NamedTuple):
         Of the slowdown.
     room
         GB that groups may take.
-    per_j
-        What a joule of one GPU of the gang costs.
+    unit_cost
+        What a watt of each GPU of the gang costs in a unit of work, in the multiples of prices.
     most
         Jobs of a group.
     """
@@ -59,7 +65,7 @@ class Figures(NamedTuple):
     slope: Fraction
     partner: Fraction
     room: Fraction
-    per_j: Fraction
+    unit_cost: Fraction
     most: int
 
 
@@ -85,29 +91,31 @@ class Part(NamedTuple):
 class Sieve:
     """Groups of one gang size on nodes of one pool."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures, self._most = figures, figures.most
-        self._busy = _wholes([int(busy * ONE) for busy in figures.busy])
+    def __init__(self, figures: Figures, effort: Effort) -> None:
+        assert 1 <= figures.most <= MOST_JOBS
+        self._figures, self._most, self._effort = figures, figures.most, effort
+        self._busy = _wholes([int(min(busy, Fraction(1)) * ONE) for busy in figures.busy])  # down
         self._least = _wholes([min(max(int(rate * ONE), 0), ONE) for rate in figures.least])
         grain = figures.room / (1 << MEMORY) or Fraction(1)
         self._memory = _wholes([min(int(gb / grain), 2 << MEMORY) for gb in figures.memory])
-        self._room = int(figures.room / grain) + 1
+        self._room = int(figures.room / grain) + 1  # up
         self._copies = np.array(figures.copies)
-        self._slope = min(int(figures.slope * ONE), STEEP)
-        self._partner = min(int(figures.partner * ONE), STEEP)
+        self._slope = int(min(figures.slope * ONE, Fraction(STEEP)))  # down
+        self._partner = int(min(figures.partner * ONE, Fraction(STEEP)))  # down
         self._scale_watts()
 
     def _scale_watts(self) -> None:
-        """Choose the unit of watts: watts times slowdown stay below 2**62."""
+        """Choose the unit of watts: watts times slowdown stay below 2**61."""
         figures, busiest = self._figures, self._most * int(self._busy.max(initial=1))
         slowest = ONE + self._partner * self._most + (self._slope * busiest >> BITS)
         whole = (figures.context + figures.span) * max(slowest, busiest)
         exponent = 61 - (int(whole) + 1).bit_length()
-        self._context = int(figures.context * Fraction(2) ** exponent)
-        self._span = int(figures.span * Fraction(2) ** exponent)
+        self._context = int(figures.context * Fraction(2) ** exponent)  # down
+        self._span = int(figures.span * Fraction(2) ** exponent)  # down
         self._shift = max(0, 61 - WATTS)
         self._watt_bits = self._shift - exponent - BITS
         self._busiest = busiest
+        assert (self._context + self._span) * max(slowest, busiest) < 1 << 61
 
     def below(self, pays: Sequence[int], threshold: int) -> Iterator[NDArray[np.int32]]:
         """Yield rows of positions: all groups that cost less than a threshold above what is paid.
@@ -117,7 +125,7 @@ class Sieve:
         Parameters
         ----------
         pays, threshold
-            In multiples of 2**-96 of the objective.
+            In the multiples of `Figures.unit_cost`.
         """
         if not pays:
             return
@@ -128,26 +136,32 @@ class Sieve:
         top = self._left(np.zeros(1, dtype=np.int64), self._least.min(keepdims=True), 1)
         tops = (self._room, max(1, min(self._busiest, int(top[0]))))
         hopes = Hopes(nets, self._memory, self._busy, tops, self._most - 1)
-        stack = [self._singles()]
+        stack = [iter([self._singles()])]
         while stack:
-            part = stack.pop()
+            part = next(stack[-1], None)
+            if part is None:
+                stack.pop()
+                continue
             found = part.at[part.above < limit]
             if len(found):
                 yield found
             if part.at.shape[1] < self._most:
-                stack += self._larger(part, hopes, limit)
+                stack.append(self._larger(part, hopes, limit))
 
     def _scale_prices(self, pays: Sequence[int], threshold: int) -> int:
-        """Choose the unit of work, so that prices stay below 2**57; return the threshold in it."""
+        """Choose the unit of work, so that prices stay within 2**56; return the threshold in it."""
         greatest = max(abs(threshold), *(abs(pay) for pay in pays))
         shift = max(0, max(self._figures.work).bit_length() - WORK)
-        unit = self._figures.per_j * Fraction(2) ** (shift + self._watt_bits)
-        while greatest > unit * (1 << PRICE):
-            shift, unit = shift + 1, unit * 2
-        self._work = _wholes([work >> shift for work in self._figures.work])
+        unit = self._figures.unit_cost * Fraction(2) ** (shift + self._watt_bits)
+        more = max(0, (greatest // (unit * (1 << PRICE))).bit_length())
+        shift, unit = shift + more, unit * (1 << more)
+        self._work = _wholes([work >> shift for work in self._figures.work])  # down
         top, bottom = unit.numerator, unit.denominator
-        self._pays = _wholes([-(-pay * bottom // top) for pay in pays])
-        return -(-threshold * bottom // top)
+        self._pays = _wholes([-(-pay * bottom // top) for pay in pays])  # up
+        limit = -(-threshold * bottom // top)  # up
+        assert int(self._work.max()) < 1 << WORK
+        assert max(int(abs(self._pays).max()), abs(limit)) <= 1 << PRICE
+        return limit
 
     def _singles(self) -> Part:
         at = np.arange(len(self._busy), dtype=np.int32)[:, None]
@@ -186,7 +200,7 @@ class Sieve:
         lower = np.maximum(part.watts - (calm >> self._shift) + (sag >> self._shift) + 2, 0)
         return np.asarray(part.above - self._work[last] * lower)
 
-    def _larger(self, part: Part, hopes: Hopes, limit: int) -> list[Part]:
+    def _larger(self, part: Part, hopes: Hopes, limit: int) -> Iterator[Part]:
         """Return the groups with one more job, of no more work than the others."""
         further = self._most - part.at.shape[1]
         left = self._left(part.busy, part.least, part.at.shape[1])
@@ -199,14 +213,15 @@ class Sieve:
         counts, order, starts = hopes.candidates(part.at[:, -1], room, need)
         ends = np.cumsum(counts)
         edges = np.searchsorted(ends, np.arange(ROWS, ends[-1] if len(ends) else 0, ROWS))
-        found = []
         for rows in np.split(np.arange(len(ends)), edges):
             inside = np.repeat(rows, counts[rows])
+            self._effort.spend(len(inside) // ROWS_PER_TERM)
             offset = np.arange(len(inside)) - np.repeat(
                 np.cumsum(counts[rows]) - counts[rows], counts[rows]
             )
-            found.append(self._joined(part, inside, order[starts[inside] + offset]))
-        return [part for part in found if len(part.at)]
+            larger = self._joined(part, inside, order[starts[inside] + offset])
+            if len(larger.at):
+                yield larger
 
     def _joined(self, part: Part, rows: Wholes, more: NDArray[np.int32]) -> Part:
         """Return groups with one more job each, if all bear it."""

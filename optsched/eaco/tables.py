@@ -26,9 +26,9 @@ def frame(instance: EacoInstance, plan: EacoPlan) -> pd.DataFrame:
     pandas.DataFrame
         Columns: job, type, gpus (its gang size), group (number in the plan), nodes, node (the first
         one), gpu (type), level (of power; None for full power), location, shares_with (ids),
-        slowdown, run_h (hours until it ends), moved, deadline ("met", "late" or "" if it has none),
-        energy_kwh (of the group, in proportion to what each job takes alone). Of a job that waits,
-        group is -1, and there are neither places nor figures.
+        slowdown, run_h (hours until it ends), moved, deadline ("met", "late" if it cannot be, "" if
+        it has none), energy_kwh (of the group, in proportion to what each job takes alone). Of a
+        job that waits, group is -1, and there are neither places nor figures.
     """
     import pandas as pd
 

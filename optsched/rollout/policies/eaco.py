@@ -178,6 +178,8 @@ class Exact(Sharing):
             if plan is not None:
                 search.offer(plan)
         floor = search.objective
+        if floor is None:  # jobs that run have no place: some may wait, by the simple rule
+            return super().plan(self._waiting_allowed(present))
         try:
             certificate = exact(present.instance, search)
         except Infeasible:  # a gang that is kept has no room elsewhere; the floor is always there
@@ -185,7 +187,6 @@ class Exact(Sharing):
         self._left = search.state
         assert isinstance(search.plan, EacoPlan)
         assert search.objective is not None
-        assert floor is not None
         bound = getattr(certificate, "bound", None)
         record = SolveRecord(
             status="feasible" if search.stopped else "optimal",
@@ -196,6 +197,13 @@ class Exact(Sharing):
             is_warm=search.programs == self.programs,
         )
         return search.plan, [record]
+
+    def _waiting_allowed(self, present: Present) -> Present:
+        """Let running jobs wait, too."""
+        free = {"waiting_penalty_kwh": self.waiting_kwh}
+        jobs = tuple(job.model_copy(update=free) for job in present.instance.jobs)
+        update = {"jobs": jobs, "objective": "run-to-completion"}
+        return present._replace(instance=present.instance.model_copy(update=update))
 
     def _admitted(self, present: Present) -> Present:
         """Leave out the jobs that EaCO's rule lets wait: equation (1) has no term for them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,6 +32,12 @@ UNKNOWN_S = 3600.0
 EPOCH_S = 3600.0
 """A training epoch of any job, alone, for equation (1) of the paper: scenarios know none."""
 LEAST_S = 1e-3
+
+
+def _at_least(value: Fraction) -> float:
+    """Return the least float that is not below a value."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 class Present(NamedTuple):
@@ -111,8 +119,32 @@ class Frame:
             )
             for name, gpus in places.items()
         )
+        late = {} if all(row.deadline_s is None for row in rows) else self._kept(rows, running)
+        rows = tuple(late.get(row.id, row) for row in rows)
         instance = self.template.model_copy(update={"jobs": rows, "running": running})
         return Present(instance, places)
+
+    def _kept(self, rows: Iterable[Job], running: Iterable[Running]) -> dict[str, Job]:
+        """Return running jobs whose groups end too late for them, due when these end.
+
+        A job that shares GPUs and cannot be in time would be due at its earliest end alone, and its
+        partners would have to go: where there is no room for them, nothing could be decided at all.
+        So running groups always may stay. Where rates are not known, each may be moved.
+        """
+        jobs, found = {job.id: job for job in rows}, {}
+        for place in running if self.template.max_jobs_per_gpu > 1 else ():
+            inside = [jobs[name] for name in place.jobs]
+            rates = self.template.rates[GPU].of([job.type for job in inside])
+            for job in inside if len(inside) > 1 else ():
+                if job.deadline_s is None:
+                    continue
+                if rates.fits and rates.is_known:
+                    end = Fraction(job.work_s) / rates.by_type[job.type]
+                else:
+                    end = Fraction(job.work_s) + Fraction(job.migration_s)
+                if end > Fraction(job.deadline_s):
+                    found[job.id] = job.model_copy(update={"deadline_s": _at_least(end)})
+        return found
 
     def _job(self, view: View, job: int, work_s: float, waiting_kwh: float | None) -> Job:
         gpus, width = view.demand(job), self.cluster.largest
