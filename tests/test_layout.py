@@ -81,6 +81,7 @@ ROOM_LAYERS = [
         "energy",
         "totals",
         "figures",
+        "doubts",
     },
     {
         "arrays",
@@ -115,6 +116,7 @@ ROOM_LAYERS = [
         "capping",
         "greedy",
         "local_search",
+        "due",
         "multisets",
         "groups",
         "members",
@@ -135,6 +137,7 @@ ROOM_LAYERS = [
         "blossoms",
         "firm",
         "fluid_bound",
+        "fluid_prices",
         "kinds_nodes",
         "kinds_arrays",
         "kinds_bound",
