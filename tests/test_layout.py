@@ -84,6 +84,7 @@ ROOM_LAYERS = [
         "energy",
         "totals",
         "figures",
+        "doubts",
     },
     {
         "arrays",
@@ -118,6 +119,7 @@ ROOM_LAYERS = [
         "capping",
         "greedy",
         "local_search",
+        "due",
         "multisets",
         "groups",
         "members",
@@ -138,6 +140,7 @@ ROOM_LAYERS = [
         "blossoms",
         "firm",
         "fluid_bound",
+        "fluid_prices",
         "kinds_nodes",
         "kinds_arrays",
         "kinds_bound",
