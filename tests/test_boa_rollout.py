@@ -20,7 +20,7 @@ from optsched.rollout.policies.boa_program import Ahead, Block, Program
 from optsched.rollout.policies.pollux import Row, best_widths
 from optsched.rollout.read import read_scenario
 from optsched.rollout.registry import make
-from optsched.rollout.scenario import Scenario
+from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.traces.trace import US, trace_of
 from tests.strategies import law
 
@@ -507,3 +507,24 @@ def test_options_are_checked(policy, words):
 def test_names_are_checked(policy):
     with pytest.raises(UnknownNameError):
         make(policy, stream(jobs=5))
+
+
+# --- the trace that is run ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["boa", "boa-budgeted", "one-width-per-class"])
+def test_a_trace_object_is_planned_for_as_its_source_is(policy, tmp_path):
+    """The scenario's own trace has other rates; a policy that read it broke its budget."""
+    world = stream(jobs=60, nodes=40, epoch_s=0.5, budget_gpus=6.0)
+    source = TraceSource(generator="boa", jobs=80, options={"instance": FIGURE_1, "rate": 0.3})
+    given = {"source": source, "object": jobs_of(world, source)}
+    for kind, trace in given.items():
+        rollout(world, policy, trace=trace, output=tmp_path / kind)
+    for name in ("jobs.csv", "epochs.csv"):
+        told, same = ((tmp_path / kind / name).read_bytes() for kind in given)
+        assert told == same
+    own = rollout(world, policy).record
+    other = rollout(world, policy, trace=given["object"]).record
+    assert [e.solves[0].objective for e in own.epochs[:1]] != [
+        e.solves[0].objective for e in other.epochs[:1]
+    ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.curves import Curve
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
+    from optsched.traces.trace import Trace
 
 
 class Boa(Elastic):
@@ -30,7 +31,7 @@ class Boa(Elastic):
     method
         A method of the room: its exact one by default; greedy ones are stationary rules, too.
     rates
-        Where arrival rates and mean works are from: "trace", all jobs of the scenario's trace, as
+        Where arrival rates and mean works are from: "trace", all jobs of the rollout's trace, as
         the authors take them; "history", the jobs that came so far; else a BOA instance.
     widths
         "integer", or "mixed": one class may have two widths, drawn job by job.
@@ -69,6 +70,11 @@ class Boa(Elastic):
         self._sums = known.Sums(self.curves)
         self._solves: list[SolveRecord] = []
 
+    def prepare(self, trace: Trace) -> None:
+        """Take the streams from the trace of the rollout, where they are to be from there."""
+        if self._rates == "trace":
+            self.streams = known.of_trace(trace, self.curves)
+
     def width(self, view: View, job: int) -> int:
         """Return the width that the table has for a job in its phase."""
         phases = self.sequence(view, job)
@@ -103,13 +109,9 @@ class Boa(Elastic):
             self.next_us = now_us + self.every_us
         else:
             self.next_us = 1 << 62
-            self.streams = self._given()
+            if self._rates != "trace":
+                self.streams = known.of_instance(self._rates, self.curves)
         self._solve()
-
-    def _given(self) -> dict[known.Key, known.Stream]:
-        if self._rates == "trace":
-            return known.of_trace(self.scenario, self.seed, self.curves)
-        return known.of_instance(self._rates, self.curves)
 
     def _solve(self) -> None:
         from optsched.boa.plan import BoaPlan
