@@ -10,7 +10,7 @@ import numpy as np
 
 from optsched.cluster import binning
 from optsched.pal import packing, variability
-from optsched.pal.rounds import place, place_with_preemption
+from optsched.pal.rounds import place
 from optsched.problems import UnknownNameError
 from optsched.rollout.policies.batch import Placed
 
@@ -140,7 +140,12 @@ class NonSticky:
 
 @dataclass
 class Sticky:
-    """Running jobs keep their GPUs unless a waiting one before them needs them."""
+    """Running jobs keep their GPUs unless an admitted one needs them.
+
+    Admitted jobs fit together, so only others are preempted: from the end of the order, until a
+    waiting job fits. Those of them beside which it fits as well go on, the earliest first. A
+    preempted job waits for the next round, so it overtakes nobody.
+    """
 
     rules: Rules
     settled: bool = field(default=True, init=False)
@@ -149,8 +154,39 @@ class Sticky:
     def place(self, batch: Batch) -> Placed:
         """Return GPUs for the jobs of a batch."""
         state = batch.state()
-        running = {n: np.array(held) for n, held in enumerate(batch.held) if held}
-        for gpus in running.values():
+        placed = {n: np.array(held) for n, held in enumerate(batch.held) if held}
+        for gpus in placed.values():
             state.take(gpus)
         rule = self.rules.rule(batch, state)
-        return Placed(place_with_preemption(batch.gangs, state, rule, running))
+        for n, job in enumerate(batch.gangs):
+            if n in placed or n in batch.lent:
+                continue
+            lent = {m: len(placed[m]) for m in sorted(batch.lent) if m in placed}
+            for m in preempted(job.gpus - state.room(), lent):
+                state.release(placed.pop(m))
+            gpus = rule(state, job)
+            assert gpus is not None, "no rule of these wants more than room"
+            state.take(gpus)
+            placed[n] = gpus
+        return Placed(placed)
+
+
+def preempted(missing: int, lent: dict[int, int]) -> list[int]:
+    """Return the jobs that make room for so many GPUs.
+
+    Parameters
+    ----------
+    lent
+        By job the GPUs that it holds, in the order of jobs; together at least as many.
+    """
+    found = []
+    for job in reversed(lent):
+        if missing <= 0:
+            break
+        found.append(job)
+        missing -= lent[job]
+    for job in found[::-1]:  # the earliest first
+        if missing + lent[job] <= 0:
+            found.remove(job)
+            missing += lent[job]
+    return found

@@ -1,7 +1,10 @@
 """Policies that place jobs in rounds: an order, who is admitted, and a placement.
 
 Source: the rounds of Blox and of its fork for PAL, hal-uw/blox-pal, branch artifact: the longest
-prefix of the order whose gangs fit together is placed, and nothing is placed behind it.
+prefix of the order whose gangs fit together is placed, and nothing is placed behind it. Where
+placements are sticky, running jobs behind it go on as long as nobody before them needs their GPUs;
+one that is preempted waits for the next round. The released code preempts from the end of the order
+until a job fits; those of the preempted that it fits beside go on here.
 """
 
 from __future__ import annotations
@@ -63,14 +66,16 @@ class Rounds:
         running = view.running.tolist()
         active = self.order.sort(view, [*running, *view.pending.tolist()])
         quotas = dict(view.scenario.quotas)
-        chosen = self._admitted(view, active, quotas)
+        chosen = admitted = self._admitted(view, active, quotas)
         if self.placement.sticky:
-            chosen = _with_running(view, active, chosen, quotas)
+            chosen = _with_running(view, active, admitted, quotas)
+        first = set(admitted)
+        lent = frozenset(n for n, job in enumerate(chosen) if job not in first)
         held = [view.gpus_of(job) for job in chosen]
         last, self._last = self._last, (chosen, list(view.ready))
         if self.placement.settled and last == self._last and all(held):
             return NOTHING
-        batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready))
+        batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready), lent)
         return _difference(batch, self.placement.place(batch), running)
 
     def _admitted(self, view: View, active: list[int], quotas: dict[str, int]) -> list[int]:
