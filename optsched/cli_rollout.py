@@ -50,7 +50,8 @@ Changes = Annotated[
 def rollout(
     scenario: ScenarioName,
     policy: Annotated[
-        str, typer.Option(help="With options, e.g. fifo:backfill=true; see `optsched policies`.")
+        str,
+        typer.Option(help="With options, e.g. fifo:backfill=yes; see `optsched policies NAME`."),
     ] = "fifo",
     trace: TraceFile = None,
     trace_format: TraceFormat = None,
@@ -149,14 +150,21 @@ def compare(
     terminal.show(*comparison(found), pipe_width=120)
 
 
-def policies() -> None:
-    """List the policies.
+def policies(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Of a policy: list its options.")
+    ] = None,
+) -> None:
+    """List the policies, or the options of one.
 
     Example: optsched policies
+
+    Example: optsched policies philly
     """
     from optsched.rollout.tables import policies as table
+    from optsched.rollout.tables import policy_options
 
-    terminal.show(table())
+    terminal.show(table() if name is None else policy_options(name))
 
 
 def scenarios() -> None:

@@ -11,15 +11,18 @@ import numpy as np
 from optsched.cluster import binning
 from optsched.pal import packing, variability
 from optsched.pal.rounds import place
-from optsched.problems import UnknownNameError
 from optsched.rollout.policies.batch import Placed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from optsched.cluster.binning import Binned
     from optsched.pal.cluster_state import FreeGpus
     from optsched.pal.rounds import Rule
     from optsched.rollout.policies.batch import Batch
+    from optsched.rollout.policies.round_options import Bins
 
-BINNINGS = {
+BINNINGS: dict[Bins, Callable[[variability.Floats], Binned]] = {
     "released": binning.kmeans_as_released,
     "silhouette": binning.kmeans_by_silhouette,
     "exact": binning.exact,
@@ -84,11 +87,7 @@ class Uniform(Consolidate):
 class ByClass:
     """Rules by slowdowns: jobs choose in the order of their classes."""
 
-    bins: str = "released"
-
-    def __post_init__(self) -> None:
-        if self.bins not in BINNINGS:
-            raise UnknownNameError("binning", self.bins, list(BINNINGS))
+    bins: Bins = "released"
 
     def scores(self, batch: Batch) -> dict[str, variability.Floats]:
         """Return the values of bins by class."""
