@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from optsched.rollout.decision import SolveRecord
 from optsched.rollout.options import Count, Gap, Positive, takes
 from optsched.rollout.policies import streams as known
 from optsched.rollout.policies.elastic import Elastic, ElasticOptions
+from optsched.rollout.policies.proven import Solved, recorded
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
+    from optsched.rollout.decision import SolveRecord
     from optsched.rollout.policies.curves import Curve
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
@@ -131,21 +132,15 @@ class Boa(Elastic):
         instance = known.instance_of(
             self.scenario, self.curves, self.streams, self.budget, self.widths
         )
-        result = solve(instance, self.method, gap=self.gap, time_limit_s=self.time_limit_s)
+        result = solve(
+            instance, self.method, gap=self.gap, time_limit_s=self.time_limit_s, verify=False
+        )
         plan = result.plan
         self.table = known.least_use(self.streams, self.curves)
         if isinstance(plan, BoaPlan):
             self.table = known.widths_of(self.streams, plan)
-        value = float("nan")
-        self._solves.append(
-            SolveRecord(
-                status=str(result.status.value),
-                objective=value if result.objective is None else result.objective,
-                bound=value if result.bound is None else result.bound,
-                seconds=time.perf_counter() - started,
-                fallback=plan is None,
-            )
-        )
+        solved = Solved(result.objective, self.gap, started)
+        self._solves.append(recorded(instance, result.certificate, solved))
 
 
 class FixedOptions(ElasticOptions):

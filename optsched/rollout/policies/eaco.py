@@ -6,16 +6,16 @@ into groups. Rules that are not EaCO's own are those of `optsched.eaco.published
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from optsched.eaco import greedy, published
 from optsched.eaco.estimates import Estimates
-from optsched.rollout.decision import NOTHING, Decision, SolveRecord
+from optsched.rollout.decision import NOTHING, Decision
 from optsched.rollout.options import Count, Gap, Options, Positive, Share, takes
 from optsched.rollout.policies.eaco_frame import Frame
+from optsched.rollout.policies.proven import Solved, recorded
 from optsched.solve import Infeasible, Search
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from optsched.eaco.carried import Carried
     from optsched.eaco.grouping import Grouping
     from optsched.eaco.plan import EacoPlan
+    from optsched.rollout.decision import SolveRecord
     from optsched.rollout.policies.eaco_frame import Present
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
@@ -177,15 +178,16 @@ class Exact(Sharing):
         assert isinstance(search.plan, EacoPlan)
         assert search.objective is not None
         assert floor is not None
-        bound = getattr(certificate, "bound", None)
-        record = SolveRecord(
-            status="feasible" if search.stopped else "optimal",
-            objective=search.objective,
-            bound=float("-inf") if bound is None else bound,
-            seconds=time.perf_counter() - search.started,
-            fallback=bool(search.stopped) and search.objective >= floor,
+        solved = Solved(
+            search.objective,
+            self.gap,
+            search.started,
+            is_greedy=search.objective >= floor,
             is_warm=search.programs == self.programs,
         )
+        record = recorded(present.instance, certificate, solved)
+        if record.verified is False:
+            self._left = None  # the next call does not begin with what led there
         return search.plan, [record]
 
     def _admitted(self, present: Present) -> Present:

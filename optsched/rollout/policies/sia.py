@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from optsched.choice import Choice, Round, sia_cost
-from optsched.rollout.decision import NOTHING, Decision, SolveRecord
+from optsched.check import LIMIT, Violation
+from optsched.choice import Choice, Round, sia_cost, verify
+from optsched.rollout.decision import NOT_STATED, NOTHING, Decision, SolveRecord
 from optsched.rollout.options import Gap, Positive, takes
 from optsched.rollout.policies.shared_out import SharedOptions, SharedOut
 from optsched.traces.trace import US
@@ -76,7 +77,7 @@ class Sia(SharedOut):
         widths = [self._widths(view, job) for job in jobs]
         found = self._round(view, jobs, widths, gpus)
         chosen = self.choice.decide(found)
-        self.solves.append(_record(chosen, time.perf_counter() - started))
+        self.solves.append(_record(found, chosen, started))
         if chosen.plan is None:  # HiGHS failed
             return {job: self.held.width(job) for job in jobs}
         shares = {
@@ -132,11 +133,35 @@ class Sia(SharedOut):
         return max(age - lost, 0.0) / (age + self.restart_s)
 
 
-def _record(chosen: Chosen, seconds: float) -> SolveRecord:
-    objective = np.inf if chosen.objective is None else chosen.objective
-    bound = -np.inf if chosen.bound is None else chosen.bound
-    is_failed = chosen.plan is None
-    return SolveRecord(str(chosen.status), objective, bound, seconds, fallback=is_failed)
+def _record(found: Round, chosen: Chosen, started: float) -> SolveRecord:
+    begun = time.perf_counter()
+    verified = _confirmed(found, chosen)
+    status = str(chosen.status)
+    if status == "optimal" and not verified:
+        status = "unverified" if verified is None else "feasible"
+    is_stated = verified is not False and chosen.bound is not None
+    now = time.perf_counter()
+    return SolveRecord(
+        status=status,
+        objective=NOT_STATED if chosen.objective is None else chosen.objective,
+        bound=chosen.bound if is_stated and chosen.bound is not None else NOT_STATED,
+        seconds=now - started,
+        fallback=chosen.plan is None,
+        verified=verified,
+        verification_s=now - begun,
+        scale=found.scale,
+    )
+
+
+def _confirmed(found: Round, chosen: Chosen) -> bool | None:
+    """Tell whether the verifier proves a choice; None if that takes too many terms."""
+    if found.use.size * len(chosen.certificate.nodes) > LIMIT:
+        return None
+    try:
+        verify(found, chosen)
+    except Violation:
+        return False
+    return True
 
 
 @takes(SiaOptions)
