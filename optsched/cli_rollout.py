@@ -120,6 +120,14 @@ def compare(
     seeds: Annotated[
         int, typer.Option(metavar="N", help="Runs of each policy, with seeds 0 to N - 1.")
     ] = 1,
+    resample: Annotated[
+        int | None,
+        typer.Option(
+            metavar="JOBS",
+            help="Draw the trace of each seed from one, such as a file's, in blocks of so many "
+            "jobs. Without it, a seed changes nothing there but what policies draw.",
+        ),
+    ] = None,
     jobs: Annotated[
         int, typer.Option("--processes", metavar="N", help="Rollouts that run at the same time.")
     ] = 1,
@@ -132,6 +140,8 @@ def compare(
     """Run policies over the same traces, and show ratios to the first.
 
     Example: optsched compare philly-small --policies fifo,srtf,las --seeds 5
+
+    Example: optsched compare philly-small --trace jobs.json --seeds 20 --resample 50
     """
     from optsched.jsonfile import write_text
     from optsched.rollout.comparison import compare as run
@@ -144,7 +154,10 @@ def compare(
         terminal.workers(jobs) as executor,
         terminal.progress_bar(f"comparing on {where.name}") as progress,
     ):
-        found = run(where, names, trace=source, seeds=seeds, executor=executor, progress=progress)
+        found = run(
+            where, names, trace=source, seeds=seeds, resample=resample, executor=executor,
+            progress=progress,
+        )  # fmt: skip
     if output is not None:
         write_text(output, found.frame().to_csv(lineterminator="\n"))
     terminal.show(*comparison(found), pipe_width=120)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from optsched.rollout.comparison import Comparison
+    from optsched.rollout.compared import Comparison
     from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
 
@@ -63,10 +63,7 @@ def comparison(found: Comparison) -> list[Table | str]:
         values.add_row(str(name), *(_value(row, key) for key in keys))
         ratios.add_row(str(name), *(_ratio(row, key) for key in keys))
     parts: list[Table | str] = [values, "", ratios]
-    if found.seeds > 1:
-        means = f"Means over {found.seeds} seeds; ratios: geometric means,"
-        parts += ["", f"{means} with 95 % bootstrap intervals."]
-    return parts
+    return [*parts, "", found.basis] if found.basis else parts
 
 
 def policies() -> Table:
