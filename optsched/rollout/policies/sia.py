@@ -149,7 +149,7 @@ def _record(found: Round, chosen: Chosen, started: float) -> SolveRecord:
         fallback=chosen.plan is None,
         verified=verified,
         verification_s=now - begun,
-        scale=found.scale,
+        scale=0.0 if chosen.plan is None else found.gap_scale(chosen.plan.tolist()),
     )
 
 
