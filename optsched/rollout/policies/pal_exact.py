@@ -214,6 +214,7 @@ def _result(instance: PalInstance, search: Search, certificate: PalCertificate |
     return Result.model_construct(
         problem=instance.problem,
         instance=instance.name,
+        instance_sha256="",
         method="exact",
         status=Status.FEASIBLE,
         objective=search.objective,

@@ -153,9 +153,9 @@ class Sticky:
     def place(self, batch: Batch) -> Placed:
         """Return GPUs for the jobs of a batch."""
         state = batch.state()
-        placed = {n: np.array(held) for n, held in enumerate(batch.held) if held}
-        for gpus in placed.values():
-            state.take(gpus)
+        placed = {n: np.array(gpus) for n, gpus in enumerate(batch.held) if gpus}
+        for held in placed.values():
+            state.take(held)
         rule = self.rules.rule(batch, state)
         for n, job in enumerate(batch.gangs):
             if n in placed or n in batch.lent:
