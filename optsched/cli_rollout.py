@@ -50,7 +50,8 @@ Changes = Annotated[
 def rollout(
     scenario: ScenarioName,
     policy: Annotated[
-        str, typer.Option(help="With options, e.g. fifo:backfill=true; see `optsched policies`.")
+        str,
+        typer.Option(help="With options, e.g. fifo:backfill=yes; see `optsched policies NAME`."),
     ] = "fifo",
     trace: TraceFile = None,
     trace_format: TraceFormat = None,
@@ -119,6 +120,14 @@ def compare(
     seeds: Annotated[
         int, typer.Option(metavar="N", help="Runs of each policy, with seeds 0 to N - 1.")
     ] = 1,
+    resample: Annotated[
+        int | None,
+        typer.Option(
+            metavar="JOBS",
+            help="Draw the trace of each seed from one, such as a file's, in blocks of so many "
+            "jobs. Without it, a seed changes nothing there but what policies draw.",
+        ),
+    ] = None,
     jobs: Annotated[
         int, typer.Option("--processes", metavar="N", help="Rollouts that run at the same time.")
     ] = 1,
@@ -131,6 +140,8 @@ def compare(
     """Run policies over the same traces, and show ratios to the first.
 
     Example: optsched compare philly-small --policies fifo,srtf,las --seeds 5
+
+    Example: optsched compare philly-small --trace jobs.json --seeds 20 --resample 50
     """
     from optsched.jsonfile import write_text
     from optsched.rollout.comparison import compare as run
@@ -143,20 +154,30 @@ def compare(
         terminal.workers(jobs) as executor,
         terminal.progress_bar(f"comparing on {where.name}") as progress,
     ):
-        found = run(where, names, trace=source, seeds=seeds, executor=executor, progress=progress)
+        found = run(
+            where, names, trace=source, seeds=seeds, resample=resample, executor=executor,
+            progress=progress,
+        )  # fmt: skip
     if output is not None:
         write_text(output, found.frame().to_csv(lineterminator="\n"))
     terminal.show(*comparison(found), pipe_width=120)
 
 
-def policies() -> None:
-    """List the policies.
+def policies(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Of a policy: list its options.")
+    ] = None,
+) -> None:
+    """List the policies, or the options of one.
 
     Example: optsched policies
+
+    Example: optsched policies philly
     """
     from optsched.rollout.tables import policies as table
+    from optsched.rollout.tables import policy_options
 
-    terminal.show(table())
+    terminal.show(table() if name is None else policy_options(name))
 
 
 def scenarios() -> None:

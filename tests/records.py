@@ -38,7 +38,7 @@ JOBS = {
     "rescales": [0, 1, 0, 0],
     "failures": [0, 1, 0, 0],
 }
-SOLVE = SolveRecord("optimal", 10.0, 9.9, 0.25)
+SOLVE = SolveRecord("optimal", 10.0, 9.9, 0.25, verified=True, verification_s=0.05)
 LATE = SolveRecord("error", 4.0, 3.0, 0.5, fallback=True)
 # now, pending, running, busy GPUs, rented nodes, changes, solves, busy GPU-s so far
 DECISIONS = (

@@ -12,6 +12,7 @@ import optsched
 import records
 from optsched.rollout import registry
 from optsched.rollout.decision import Decision, SolveRecord
+from optsched.rollout.options import NonNegative, Options, takes
 from optsched.traces.trace import Failure, trace_of
 
 POWER = {
@@ -62,11 +63,17 @@ class Greedy:
         return Decision(place=dict.fromkeys(view.pending.tolist(), (0,)))
 
 
-def make_first(scenario, seed, pause_s=0.0):
-    return FirstFit(seed, pause_s)
+class FirstOptions(Options):
+    pause_s: NonNegative = 0.0
 
 
-def make_other(scenario, seed):
+@takes(FirstOptions, draws=True)
+def make_first(scenario, seed, options):
+    return FirstFit(seed, options.pause_s)
+
+
+@takes(Options, draws=True)
+def make_other(scenario, seed, options):
     return FirstFit(seed + 1000)
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.boa.instance import BoaInstance
-from optsched.problems import UnknownNameError
 from optsched.rollout import rollout
 from optsched.rollout.engine import Engine
 from optsched.rollout.jobs import jobs_of
@@ -20,7 +19,7 @@ from optsched.rollout.policies.boa_program import Ahead, Block, Program
 from optsched.rollout.policies.pollux import Row, best_widths
 from optsched.rollout.read import read_scenario
 from optsched.rollout.registry import make
-from optsched.rollout.scenario import Scenario
+from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.traces.trace import US, trace_of
 from tests.strategies import law
 
@@ -481,19 +480,25 @@ def test_the_bundled_cloud():
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ("boa:budget=-1", "budget must be above 0, not -1"),
-        ("fixed-width:k=0", "k must be a whole number"),
-        ("efficiency-threshold:theta=2", "theta must be above 0"),
-        ("equi:gpus=0", "gpus must be from 1 to 400"),
-        ("srpt-k:knee=-1", "knee must be at least 0"),
-        ("pollux:low=0.9", "expected 0 < low < high"),
-        ("sia:power=0.5", "power must be below 0, not 0.5"),
-        ("sia:wait=0", "wait must be above 0, not 0"),
-        ("sia:restart_s=-1", "restart_s must be above 0, not -1"),
-        ("sia:gap=2", r"the gap must be in \[0, 1\), not 2"),
-        ("boa-budgeted:budget=2,eta=2", "eta must be from 0 to 1"),
-        ("boa-budgeted:budget=2,sizes=all", "sizes must be 'mean' or 'estimates'"),
-        ("boa:bugdet=3", "there is no option 'bugdet'"),
+        ("boa:budget=-1", "option 'budget': expected greater than 0, found -1"),
+        ("boa:method=same", "option 'method': expected exact, "),
+        ("boa:widths=real", "option 'widths': expected 'integer' or 'mixed', found \"real\""),
+        ("fixed-width:k=0", "option 'k': must be at least 1, found 0"),
+        ("fixed-width:k=2.5", "option 'k': expected a whole number, found 2.5"),
+        ("fixed-width:placement=left", "option 'placement': expected 'lowest', 'best-fit' or"),
+        ("efficiency-threshold:theta=2", "option 'theta': must be at most 1, found 2"),
+        ("equi:gpus=0", "option 'gpus': must be at least 1, found 0"),
+        ("equi:gpus=401", "option 'gpus': must be at most 400, found 401"),
+        ("srpt-k:knee=-1", "option 'knee': must be at least 0, found -1"),
+        ("pollux-autoscaling:low=0.9", "expected 0 < low < high, found 0.9 and 0.65$"),
+        ("pollux:low=0.2", "there is no option 'low'; known: gpus, placement"),
+        ("sia:power=0.5", "option 'power': expected less than 0, found 0.5"),
+        ("sia:wait=0", "option 'wait': expected greater than 0, found 0"),
+        ("sia:restart_s=-1", "option 'restart_s': expected greater than 0, found -1"),
+        ("sia:gap=2", "option 'gap': expected less than 1, found 2"),
+        ("boa-budgeted:budget=2,eta=2", "option 'eta': must be at most 1, found 2"),
+        ("boa-budgeted:budget=2,sizes=all", "option 'sizes': expected 'mean' or 'estimates'"),
+        ("boa:bugdet=3", "there is no option 'bugdet'; did you mean 'budget'\\? known: placement,"),
         ("boa:budget=3,rates=pal/tiny", "is no instance of BOA"),
         ("boa:budget=3,rates=boa/hand", "phases there, not as many in the scenario"),
     ],
@@ -503,7 +508,22 @@ def test_options_are_checked(policy, words):
         rollout(stream(jobs=5), policy)
 
 
-@pytest.mark.parametrize("policy", ["boa:budget=2,widths=real", "fixed-width:placement=left"])
-def test_names_are_checked(policy):
-    with pytest.raises(UnknownNameError):
-        make(policy, stream(jobs=5))
+# --- the trace that is run ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["boa", "boa-budgeted", "one-width-per-class"])
+def test_a_trace_object_is_planned_for_as_its_source_is(policy, tmp_path):
+    """The scenario's own trace has other rates; a policy that read it broke its budget."""
+    world = stream(jobs=60, nodes=40, epoch_s=0.5, budget_gpus=6.0)
+    source = TraceSource(generator="boa", jobs=80, options={"instance": FIGURE_1, "rate": 0.3})
+    given = {"source": source, "object": jobs_of(world, source)}
+    for kind, trace in given.items():
+        rollout(world, policy, trace=trace, output=tmp_path / kind)
+    for name in ("jobs.csv", "epochs.csv"):
+        told, same = ((tmp_path / kind / name).read_bytes() for kind in given)
+        assert told == same
+    own = rollout(world, policy).record
+    other = rollout(world, policy, trace=given["object"]).record
+    assert [e.solves[0].objective for e in own.epochs[:1]] != [
+        e.solves[0].objective for e in other.epochs[:1]
+    ]

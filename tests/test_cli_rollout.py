@@ -209,7 +209,10 @@ def test_compare_with_seeds_and_options(scenario):
     assert [n for n in names if n in ("first", "first:pause_s=0", "other")] == 2 * [
         "other", "first:pause_s=0", "first",
     ]  # fmt: skip
-    assert "Means over 2 seeds" in shown
+    assert "One trace, and seeds change nothing: figures of one rollout each" in shown
+    assert "Means over" not in shown
+    drawn = run("compare", scenario, *policies, "--seeds", 3, "--resample", 2).stdout
+    assert "Means over 3 traces, drawn from one in blocks of 2 jobs" in drawn
 
 
 @pytest.mark.parametrize(
@@ -219,6 +222,8 @@ def test_compare_with_seeds_and_options(scenario):
         (["--policies", "first,othr"], "there is no policy 'othr'; did you mean 'other'?"),
         (["--policies", "first,a=1"], "option 'a=1' follows no policy"),
         (["--seeds", "0"], "seeds: must be at least 1, found 0"),
+        (["--seeds", "2", "--resample", "9"], "resample: blocks must be of 1 to 3 jobs"),
+        (["--resample", "2"], "resample: it draws a trace for each seed from one; give several"),
         (["--processes", "0"], "--processes: must be at least 1, found 0"),
     ],
 )

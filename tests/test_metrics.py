@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -293,6 +294,8 @@ def test_files_hold_every_figure_exactly(tmp_path):
     assert jobs.end_s.isna().tolist() == [False, False, False, True]
     epochs = pd.read_csv(tmp_path / "epochs.csv")
     assert list(epochs.status.fillna("")) == ["optimal", "", "optimal error", "", "", "end"]
+    assert epochs.verified.tolist()[0]
+    assert epochs.verified.isna().tolist() == [False, True, True, True, True, True]
     assert epochs.gap.max() == 0.25
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "epochs.csv", "intervals.csv", "jobs.csv", "summary.json", "timing.json",
@@ -305,7 +308,7 @@ def test_seconds_of_solvers_stand_in_timing_only(tmp_path):
     quick, slow = records.record(), records.record()
     for epoch in slow.epochs:
         object.__setattr__(epoch, "solves", tuple(
-            type(call)(call.status, call.objective, call.bound, 9 * call.seconds, call.fallback)
+            replace(call, seconds=9 * call.seconds, verification_s=9 * call.verification_s)
             for call in epoch.solves))  # fmt: skip
     for name, made in (("quick", quick), ("slow", slow)):
         (tmp_path / name).mkdir()
@@ -316,6 +319,7 @@ def test_seconds_of_solvers_stand_in_timing_only(tmp_path):
     assert timing(quick, 1.5) == {
         "wall_s": 1.5, "solver_s": 1.0, "solver_calls": 3, "solver_p50_s": 0.25,
         "solver_p95_s": pytest.approx(0.475), "solver_max_s": 0.5,
+        "verification_s": pytest.approx(0.1), "verification_share": pytest.approx(0.1 / 1.5),
     }  # fmt: skip
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from optsched.cluster.topology import Topology
 from optsched.rollout.cluster import Cluster
 from optsched.rollout.engine import Engine
-from optsched.rollout.policies.gangs import Gangs, fifo
+from optsched.rollout.policies.gangs import fifo
 from optsched.rollout.policies.nodes import FreeNodes, members
-from optsched.rollout.policies.philly import USER_ERRORS, Philly
+from optsched.rollout.policies.philly import USER_ERRORS, philly
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
 from optsched.traces.generators import generate
@@ -175,14 +175,14 @@ def test_user_errors_are_not_tried_again_if_so_wished():
     assert {reason.name for reason in REASONS} >= USER_ERRORS
     view = StubView(scenario())
     for wished in (False, True):
-        policy = Philly(view.scenario, stop_retrying=wished)
+        policy = philly(view.scenario, 0, stop_retrying=wished)
         assert policy.retries(view, 0, "Syntax error") is not wished
         assert policy.retries(view, 0, "MPI error")
 
 
 def test_dedicated_gangs_share_no_server_until_they_have_waited():
     view = StubView(scenario(nodes=2, width=4))
-    policy = Philly(view.scenario, relax_s=60, dedicated=True)
+    policy = philly(view.scenario, 0, relax_s=60, dedicated=True)
     for size in (2, 2, 2, 1):
         view.submit(size)
     assert view.step(policy).place == {0: (0, 1), 1: (4, 5), 3: (2,)}
@@ -195,7 +195,7 @@ def test_dedicated_gangs_share_no_server_until_they_have_waited():
 
 def test_defragmenting_moves_small_jobs_off_a_node():
     view = StubView(scenario(nodes=2, width=4))
-    policy = Philly(view.scenario, relax_s=600, defragment=True)
+    policy = philly(view.scenario, 0, relax_s=600, defragment=True)
     for size in (3, 1, 1, 1, 3):
         view.submit(size)
     assert view.step(policy).place.keys() == {0, 1, 2, 3}
@@ -209,7 +209,7 @@ def test_defragmenting_moves_small_jobs_off_a_node():
 
 def test_nothing_is_moved_in_vain():
     view = StubView(scenario(nodes=2, width=4))
-    policy = Philly(view.scenario, relax_s=600, defragment=True)
+    policy = philly(view.scenario, 0, relax_s=600, defragment=True)
     for size in (3, 3, 2):
         view.submit(size)
     assert view.step(policy).place.keys() == {0, 1}
@@ -218,7 +218,7 @@ def test_nothing_is_moved_in_vain():
 
 def test_gangs_are_tried_on_one_gpu_first():
     view = StubView(scenario(nodes=2, width=4))
-    policy = Philly(view.scenario, pre_run=True, pre_run_s=100, pool=1)
+    policy = philly(view.scenario, 0, pre_run=True, pre_run_s=100, pool=1)
     for size in (4, 1, 2):
         view.submit(size)
     first = view.step(policy)
@@ -238,7 +238,7 @@ def test_gangs_are_tried_on_one_gpu_first():
 
 def test_a_passed_trial_is_followed_by_the_gang():
     view = StubView(scenario(nodes=1, width=4))
-    policy = Philly(view.scenario, pre_run=True)
+    policy = philly(view.scenario, 0, pre_run=True)
     view.submit(4)
     assert view.step(policy).pre_run == {0: (0,)}
     view.held[0] = ()
@@ -249,11 +249,11 @@ def test_a_passed_trial_is_followed_by_the_gang():
 # --- laws ---------------------------------------------------------------------------------------
 
 POLICIES = {
-    "fifo": lambda world: Gangs("fifo", world),
-    "backfill": lambda world: Gangs("fifo", world, backfill=True),
-    "relaxing": lambda world: Gangs("fifo", world, relax_s=30, backfill=True),
-    "philly": lambda world: Philly(
-        world, relax_s=30, dedicated=True, defragment=True, pre_run=True, pool=2
+    "fifo": lambda world: fifo(world, 0),
+    "backfill": lambda world: fifo(world, 0, backfill=True),
+    "relaxing": lambda world: fifo(world, 0, relax_s=30, backfill=True),
+    "philly": lambda world: philly(
+        world, 0, relax_s=30, dedicated=True, defragment=True, pre_run=True, pool=2
     ),
 }
 

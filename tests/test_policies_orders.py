@@ -85,5 +85,13 @@ def test_names_and_options():
         orders.order("fifo", one_dimensional=True)
     policy = registry.make("packed-sticky:order=las,one_dimensional=true", scenario())
     assert policy.order == Las(one_dimensional=True)
-    with pytest.raises(ValueError, match="policy 'pal-greedy:beans=3'"):
-        registry.make("pal-greedy:beans=3", scenario())
+    for text, words in (
+        ("beans=3", "policy 'pal-greedy:beans=3': there is no option 'beans'; did you mean 'bins'"),
+        ("order=srft", "expected 'fifo', 'las', 'srtf' or 'tiresias', found \"srft\""),
+        ("promote=2", "expected options of the order fifo, not 'promote'$"),
+        ("order=tiresias,thresholds_gpu_s=3/x", "expected numbers above 0, parted by /, found"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            registry.make(f"pal-greedy:{text}", scenario())
+    several = registry.make("tiresias:thresholds_gpu_s=3250/36000,promote=2", scenario())
+    assert several.order == Tiresias("3250/36000", 2.0)

@@ -1,5 +1,5 @@
 from .cluster import Cluster as Cluster
-from .comparison import Comparison as Comparison
+from .compared import Comparison as Comparison
 from .comparison import compare as compare
 from .decision import NOTHING as NOTHING
 from .decision import Decision as Decision

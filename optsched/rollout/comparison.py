@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from optsched.instance import html_rows
+from optsched.rollout.compared import Comparison
 from optsched.rollout.jobs import jobs_of, scenario_of, with_trace
-from optsched.rollout.metrics import METRICS
-from optsched.rollout.registry import make
-from optsched.rollout.run import Rollout, rollout
+from optsched.rollout.registry import draws, make
+from optsched.rollout.resampling import resampled
+from optsched.rollout.run import rollout
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -19,124 +16,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
-    import numpy as np
-    import pandas as pd
-    from matplotlib.figure import Figure
-    from numpy.typing import NDArray
-
     from optsched.rollout.jobs import TraceLike
+    from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
 
-    Floats = NDArray[np.float64]
     Progress = Callable[[float], None] | None
     Task = tuple[str, int]
-
-RATIOS = (
-    "jct_mean_s",
-    "jct_median_s",
-    "jct_p95_s",
-    "jct_p99_s",
-    "jct_geomean_s",
-    "makespan_s",
-    "queueing_delay_mean_s",
-    "utilization",
-    "gpu_hours",
-    "rented_gpu_hours",
-    "cost_usd",
-    "energy_kwh",
-)
-"""Metrics of which `Comparison.frame` gives ratios and intervals."""
-
-CONFIDENCE, RESAMPLES = 0.95, 9999
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Rollouts of several policies, each with the same seeds and so the same traces.
-
-    Attributes
-    ----------
-    rollouts
-        By policy, in the order asked for, one for each seed.
-    """
-
-    rollouts: dict[str, tuple[Rollout, ...]]
-
-    def frame(self) -> pd.DataFrame:
-        """Return one row per policy: the metrics, and ratios to the first policy.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Each metric is the mean over the seeds. For those in `RATIOS`, `<metric>_ratio` is the
-            geometric mean over the seeds of the ratio to the first policy. With several seeds
-            `..._low` and `..._high` beside both are 95 % bootstrap intervals (percentiles; seeds
-            are resampled).
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self._rows, index=pd.Index(list(self.rollouts), name="policy"))
-
-    @cached_property
-    def _rows(self) -> list[dict[str, float | None]]:
-        first = next(iter(self.rollouts))
-        return [self._row(name, first) for name in self.rollouts]
-
-    @property
-    def seeds(self) -> int:
-        """How many seeds each policy was run with."""
-        return len(next(iter(self.rollouts.values())))
-
-    def plot(self) -> Figure:
-        """Draw JCTs, utilisation, cost and power of the first seed, a line for each policy."""
-        from optsched.rollout.plot import overview
-
-        return overview({name: runs[0].record for name, runs in self.rollouts.items()})
-
-    def __repr__(self) -> str:
-        name = next(iter(self.rollouts.values()))[0].record.scenario.name
-        return f"<Comparison on {name}: {', '.join(self.rollouts)}; seeds: {self.seeds}>"
-
-    def __str__(self) -> str:
-        return str(self._short().to_string())
-
-    def _repr_html_(self) -> str:
-        first = next(iter(self.rollouts.values()))[0].record
-        rows = {"scenario": first.scenario.name, "jobs": f"{len(first.trace):,}"}
-        rows |= {"seeds": str(self.seeds), "ratios": f"to {next(iter(self.rollouts))}"}
-        html: str = self._short().to_html()
-        return html_rows(rows) + html
-
-    def _short(self) -> pd.DataFrame:
-        keys = ("jct_mean_s", "jct_p99_s", "makespan_s", "utilization", "cost_usd", "energy_kwh")
-        frame = self.frame()
-        columns = [name for key in keys for name in (key, f"{key}_ratio") if name in frame]
-        return frame[columns].dropna(axis="columns", how="all")
-
-    @cached_property
-    def _values(self) -> dict[str, dict[str, Floats]]:
-        """By policy and metric the values of the seeds, NaN where there is none."""
-        import numpy as np
-
-        table = {}
-        for name, runs in self.rollouts.items():
-            told = [run.metrics for run in runs]
-            table[name] = {key: np.array([t[key] for t in told], dtype=float) for key in METRICS}
-        return table
-
-    def _row(self, name: str, first: str) -> dict[str, float | None]:
-        row: dict[str, float | None] = {}
-        for key in METRICS:
-            values = self._values[name][key]
-            row[key] = float(values.mean())
-            if key not in RATIOS:
-                continue
-            row |= _interval(key, values)
-            ratios = _ratios(values, self._values[first][key])
-            row[f"{key}_ratio"] = math.exp(ratios.mean()) if len(ratios) else None
-            row |= {k: v if v is None else math.exp(v)
-                    for k, v in _interval(f"{key}_ratio", ratios, len(values)).items()}  # fmt: skip
-        return row
 
 
 def compare(
@@ -145,6 +30,7 @@ def compare(
     *,
     trace: TraceLike | None = None,
     seeds: int = 1,
+    resample: int | None = None,
     executor: Executor | None = None,
     progress: Progress = None,
 ) -> Comparison:
@@ -158,7 +44,11 @@ def compare(
         Names with options; ratios are to the first. By default those that the scenario names.
     seeds
         How many seeds, 0, 1, ...: each draws a trace of its own where it is generated, and is the
-        same for every policy.
+        same for every policy. Of one trace, such as a file's, a policy for which the seed draws
+        nothing is run once, and has no intervals.
+    resample
+        Draw the trace of each seed from that one trace, in blocks of so many jobs; see
+        `optsched.rollout.resampling.resampled`. The same traces for every policy.
     executor
         Runs the rollouts, for example a `concurrent.futures.ProcessPoolExecutor`; by default they
         run one after the other.
@@ -168,7 +58,8 @@ def compare(
     Raises
     ------
     ValueError
-        If there is no seed, no policy or one twice; and whatever `optsched.rollout` raises.
+        If there is no seed, no policy or one twice, or nothing to resample; and whatever
+        `optsched.rollout` raises.
 
     Examples
     --------
@@ -185,13 +76,35 @@ def compare(
         raise ValueError(f"policies: expected some, each once, found {', '.join(names) or 'none'}")
     for name in names:  # a misspelt one must not be found after hours
         make(name, where, 0)
-    is_drawn = where.trace.generator is not None and not isinstance(trace, Trace)
-    drawn = [jobs_of(where, trace, seed) for seed in range(seeds if is_drawn else 1)]
-    traces = drawn if is_drawn else drawn * seeds
-    tasks = [(name, seed) for name in names for seed in range(seeds)]
+    traces = _traces(where, trace, seeds, resample)
+    is_one = len(traces) == 1
+    runs = {name: seeds if not is_one or _draws(where, name) else 1 for name in names}
+    tasks = [(name, seed) for name in names for seed in range(runs[name])]
     run = _in_turn if executor is None else _on(executor)
-    done = dict(zip(tasks, run(where, traces, tasks, progress), strict=True))
-    return Comparison({name: tuple(done[name, s] for s in range(seeds)) for name in names})
+    done = dict(zip(tasks, run(where, traces * seeds, tasks, progress), strict=True))
+    found = {name: tuple(done[name, seed % runs[name]] for seed in range(seeds)) for name in names}
+    return Comparison(found, is_one and seeds > 1, resample)
+
+
+def _traces(
+    scenario: Scenario, trace: TraceLike | None, seeds: int, resample: int | None
+) -> list[Trace]:
+    """Return a trace for each seed, or the only one that there is."""
+    is_drawn = scenario.trace.generator is not None and not isinstance(trace, Trace)
+    if resample is not None and (is_drawn or seeds < 2):
+        reason = "each seed draws a trace of its own" if is_drawn else "give several seeds"
+        raise ValueError(f"resample: it draws a trace for each seed from one; {reason}")
+    if is_drawn:
+        return [jobs_of(scenario, trace, seed) for seed in range(seeds)]
+    one = jobs_of(scenario, trace)
+    if resample is None:
+        return [one]
+    return [resampled(one, resample, seed) for seed in range(seeds)]
+
+
+def _draws(scenario: Scenario, policy: str) -> bool:
+    """Tell whether rollouts of the same jobs may differ between seeds."""
+    return scenario.events is not None or scenario.estimates.kind == "noisy" or draws(policy)
 
 
 def _in_turn(
@@ -223,32 +136,3 @@ def _on(executor: Executor) -> Callable[..., Iterator[Rollout]]:
                 progress(number / len(tasks))
 
     return run
-
-
-def _ratios(values: Floats, base: Floats) -> Floats:
-    """Return the logarithms of the ratios that can be told."""
-    import numpy as np
-
-    told = (values > 0) & (base > 0)
-    logs: Floats = np.log(values[told] / base[told])
-    return logs
-
-
-def _interval(key: str, values: Floats, seeds: int | None = None) -> dict[str, float | None]:
-    """Return a bootstrap interval of the mean; nothing if there is but one seed."""
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    if (len(values) if seeds is None else seeds) < 2:
-        return {}
-    low: float | None = None
-    high: float | None = None
-    if len(values) and not np.isnan(values).any():
-        low = high = float(values.mean())
-    if low is not None and len(values) > 1 and np.ptp(values) > 0:
-        found = bootstrap(
-            (values,), np.mean, confidence_level=CONFIDENCE, n_resamples=RESAMPLES,
-            method="percentile", rng=np.random.default_rng(0),
-        ).confidence_interval  # fmt: skip
-        low, high = float(found.low), float(found.high)
-    return {f"{key}_low": low, f"{key}_high": high}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from optsched.check import relative_gap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -11,12 +14,31 @@ if TYPE_CHECKING:
     from optsched.rollout.view import View
 
 
+NOT_STATED = math.nan
+"""An objective without a plan, or a bound that nothing proves."""
+
+
 @dataclass(frozen=True)
 class SolveRecord:
-    """One call of a solver inside a decision; `seconds` never influences anything.
+    """One call of a solver inside a decision; seconds never influence anything.
 
-    `fallback`: nothing better than the greedy plan was found, nor was that one proven. `is_warm`:
-    what the last call left was enough, and no program was solved.
+    Attributes
+    ----------
+    status
+        As of `optsched.Result`. Optimal and infeasible count as unverified where `verified` is not
+        True.
+    objective, bound
+        `NOT_STATED` if there is none.
+    fallback
+        Nothing better than the greedy plan was found, nor was that one proven.
+    is_warm
+        What the last call left was enough, and no program was solved.
+    verified
+        Whether the verifier confirmed what the certificate states; None if it was not asked.
+    seconds, verification_s
+        How long the call took, and how much of that was the verifier's.
+    scale
+        Least denominator of the gap, as in `optsched.check.relative_gap`.
     """
 
     status: str
@@ -25,12 +47,23 @@ class SolveRecord:
     seconds: float
     fallback: bool = False
     is_warm: bool = False
+    verified: bool | None = None
+    verification_s: float = 0.0
+    scale: float = 0.0
 
     @property
     def gap(self) -> float:
-        """Relative gap, as in results."""
-        scale = abs(self.objective)
-        return abs(self.objective - self.bound) / scale if scale else 0.0
+        """Relative gap, as in results; `NOT_STATED` without a plan or a bound."""
+        if not (math.isfinite(self.objective) and math.isfinite(self.bound)):
+            return NOT_STATED
+        gap = relative_gap(self.objective, self.bound, self.scale)
+        return NOT_STATED if gap is None else gap
+
+    @property
+    def told(self) -> str:
+        """The status, without words of proof that nobody verified."""
+        unproven = {"optimal": "unverified", "infeasible": "error"}
+        return self.status if self.verified else unproven.get(self.status, self.status)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,10 @@ class Engine:
         Where, and what comes.
     policy
         Who decides. It may have `every_epoch` (True: it is called at every epoch while there are
-        jobs, not only after something happened) and `retries(view, job, reason) -> bool` (asked
-        when a job fails and would be retried; False: the job ends as failed).
+        jobs, not only after something happened), `retries(view, job, reason) -> bool` (asked when
+        a job fails and would be retried; False: the job ends as failed) and `prepare(trace)`
+        (called once, before the first moment, with all jobs that are to come: for a policy that
+        is given to know the workload).
     seed
         Of everything that is drawn.
     keep_intervals
@@ -66,6 +68,9 @@ class Engine:
         self.last_epoch = -1
         self.idle_epochs = 0
         self.is_over = False
+        prepare = getattr(policy, "prepare", None)
+        if prepare is not None:
+            prepare(trace)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Record:
         """Go on to the end; `progress` is called now and then with the share of jobs ended."""

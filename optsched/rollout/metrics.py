@@ -66,7 +66,7 @@ METRICS = {
     "decisions": "calls of the policy",
     "solver_calls": "calls of solvers in decisions",
     "solver_fallbacks": "of these, the greedy plan, unproven",
-    "solver_gap_max": "greatest relative gap of a call",
+    "solver_gap_max": "greatest relative gap that is stated",
 }
 """What each metric is; units stand at the end of the names."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from itertools import chain
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,10 +22,12 @@ from optsched.rollout.record import ACTIVE
 from optsched.traces.trace import STATUSES, US
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pandas as pd
 
+    from optsched.rollout.decision import SolveRecord
     from optsched.rollout.record import Record
     from optsched.traces.trace import Trace
 
@@ -65,15 +68,21 @@ def summary(record: Record) -> dict[str, Any]:
 
 
 def timing(record: Record, wall_s: float) -> dict[str, Any]:
-    """Return the seconds that a rollout took, and its calls of solvers, as in timing.json."""
-    seconds = [call.seconds for call in all_solves(record)]
+    """Return the seconds that a rollout took, and its calls of solvers, as in timing.json.
+
+    Seconds of solvers hold those of the verifier, `verification_s`.
+    """
+    calls = all_solves(record)
+    seconds = [call.seconds for call in calls]
     quantiles = {"p50": 50, "p95": 95, "max": 100}
     solver = {
         f"solver_{name}_s": float(np.percentile(seconds, share)) if seconds else None
         for name, share in quantiles.items()
     }
     total = {"wall_s": wall_s, "solver_s": float(sum(seconds)), "solver_calls": len(seconds)}
-    return total | solver
+    verification_s = float(sum(call.verification_s for call in calls))
+    share = verification_s / wall_s if wall_s else None
+    return total | solver | {"verification_s": verification_s, "verification_share": share}
 
 
 def jobs_frame(record: Record) -> pd.DataFrame:
@@ -119,7 +128,8 @@ def epochs_frame(record: Record) -> pd.DataFrame:
     """Return one row per decision: the cluster just after it; and one for the end.
 
     GPU-seconds and joules are the sums from the start until then. `gap` is the greatest of the
-    decision's solves; objective and bound are those of the last.
+    decision's solves; objective and bound are those of the last. `verified` is whether the verifier
+    confirmed what they state: all of them, or not; empty if it was not asked about some.
     """
     import pandas as pd
 
@@ -135,14 +145,21 @@ def epochs_frame(record: Record) -> pd.DataFrame:
     columns |= {key: np.zeros(rows, np.int64) for key in ("solves", "fallbacks")}
     columns |= {key: np.full(rows, np.nan) for key in ("gap", "objective", "bound")}
     columns["status"] = [""] * (rows - 1) + [END]
+    columns["verified"] = [""] * rows
     for row, calls in epoch_solves(record).items():
         columns["solves"][row] = len(calls)
         columns["fallbacks"][row] = sum(call.fallback for call in calls)
-        columns["gap"][row] = max(call.gap for call in calls)
+        columns["gap"][row] = max((c.gap for c in calls if isfinite(c.gap)), default=np.nan)
         columns["objective"][row] = calls[-1].objective
         columns["bound"][row] = calls[-1].bound
-        columns["status"][row] = " ".join(call.status for call in calls)
+        columns["status"][row] = " ".join(call.told for call in calls)
+        columns["verified"][row] = _all_verified(calls)
     return pd.DataFrame(columns)
+
+
+def _all_verified(calls: Sequence[SolveRecord]) -> str:
+    verdicts = {call.verified for call in calls}
+    return "false" if False in verdicts else "" if None in verdicts else "true"
 
 
 def intervals_frame(record: Record) -> pd.DataFrame:

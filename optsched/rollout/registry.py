@@ -6,17 +6,14 @@ Nothing heavy is imported here; a policy's module is imported when it is first a
 from __future__ import annotations
 
 import importlib
-import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from optsched.problems import UnknownNameError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from optsched.rollout.decision import Policy
+    from optsched.rollout.options import Maker
     from optsched.rollout.scenario import Scenario
 
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 class Entry:
     """A named policy.
 
-    `make` is "module:function"; the function takes the scenario, a seed and the options as
+    `make` is "module:name" of a `Maker`, which takes the scenario, a seed and the options as
     keywords, and returns a policy.
     """
 
@@ -32,6 +29,12 @@ class Entry:
     summary: str
     source: str
     make: str
+
+    def maker(self) -> Maker[Any, Policy]:
+        """Import the maker; its `options` are what the policy takes."""
+        module, name = self.make.split(":")
+        found: Maker[Any, Policy] = getattr(importlib.import_module(module), name)
+        return found
 
 
 _POLICIES = "optsched.rollout.policies."
@@ -266,33 +269,26 @@ def make(text: str, scenario: Scenario, seed: int = 0) -> Policy:
     Parameters
     ----------
     text
-        A name; after a colon options as ``key=value``, separated by commas. Values are JSON
-        (numbers, true, false, null) or else words.
+        A name; after a colon options as ``key=value``, separated by commas: numbers, words, and
+        true or false (yes, no, on, off, 1, 0); null where nothing is meant.
 
     Raises
     ------
     UnknownNameError
         If there is no such policy.
     ValueError
-        If an option is not one of the policy's, or malformed.
+        If an option is not one of the policy's, or not of its type or range.
     """
+    from optsched.rollout.options import OptionError, read
+
     name, _, rest = text.partition(":")
-    module, function = entry(name).make.split(":")
-    maker: Callable[..., Policy] = getattr(importlib.import_module(module), function)
-    options = dict(_option(part) for part in rest.split(",") if part)
+    maker = entry(name).maker()
     try:
-        return maker(scenario, seed, **options)
-    except TypeError as error:
-        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-        told = f"there is no option '{unknown[1]}'" if unknown else str(error)
-        raise ValueError(f"policy '{text}': {told}") from error
+        return maker(scenario, seed, **read(maker.options, rest))
+    except OptionError as error:
+        raise OptionError(f"policy '{text}': {error}") from None
 
 
-def _option(part: str) -> tuple[str, Any]:
-    key, equals, value = part.partition("=")
-    if not equals:
-        raise ValueError(f"option '{part}': expected key=value")
-    try:
-        return key.strip(), json.loads(value)
-    except ValueError:
-        return key.strip(), value.strip()
+def draws(text: str) -> bool:
+    """Tell whether rollouts of a policy may differ between seeds on the same trace."""
+    return entry(text.partition(":")[0]).maker().draws

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from optsched.rollout.comparison import Comparison
+    from optsched.rollout.compared import Comparison
     from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
 
@@ -62,10 +63,7 @@ def comparison(found: Comparison) -> list[Table | str]:
         values.add_row(str(name), *(_value(row, key) for key in keys))
         ratios.add_row(str(name), *(_ratio(row, key) for key in keys))
     parts: list[Table | str] = [values, "", ratios]
-    if found.seeds > 1:
-        means = f"Means over {found.seeds} seeds; ratios: geometric means,"
-        parts += ["", f"{means} with 95 % bootstrap intervals."]
-    return parts
+    return [*parts, "", found.basis] if found.basis else parts
 
 
 def policies() -> Table:
@@ -75,6 +73,28 @@ def policies() -> Table:
         table.add_column(heading, overflow="fold", no_wrap=heading == "policy")
     for entry in registry.ENTRIES:
         table.add_row(entry.name, entry.summary, entry.source)
+    return table
+
+
+def policy_options(name: str) -> Table:
+    """Return a table of the options of a policy: types, defaults, and what they mean.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such policy.
+    """
+    from optsched.rollout.options import described
+
+    entry = registry.entry(name)
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold",
+        title=f"{entry.name}: {entry.summary}", title_justify="left", title_style="",
+    )  # fmt: skip
+    for heading in ("option", "type", "default", "what it is"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "option")
+    for row in described(entry.maker().options):
+        table.add_row(*map(escape, row))
     return table
 
 

@@ -100,6 +100,9 @@ class Batch:
         The GPUs that each holds now; none if it waits.
     usable
         Shape (GPUs,): whether each may be used.
+    lent
+        Places in the batch of running jobs that were not admitted: they go on as long as no
+        admitted job needs their GPUs.
     """
 
     view: View
@@ -107,6 +110,7 @@ class Batch:
     jobs: list[int]
     held: list[tuple[int, ...]]
     usable: NDArray[np.bool_]
+    lent: frozenset[int] = frozenset()
 
     @cached_property
     def gangs(self) -> list[GangJob]:

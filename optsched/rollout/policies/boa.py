@@ -7,67 +7,86 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from optsched.rollout.decision import SolveRecord
+from pydantic import AfterValidator, Field
+
+from optsched.rollout.options import Count, Gap, Positive, takes
 from optsched.rollout.policies import streams as known
-from optsched.rollout.policies.elastic import Elastic
+from optsched.rollout.policies.elastic import Elastic, ElasticOptions
+from optsched.rollout.policies.proven import Solved, recorded
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
+    from optsched.rollout.decision import SolveRecord
     from optsched.rollout.policies.curves import Curve
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
+    from optsched.traces.trace import Trace
+
+
+def _is_method(name: str) -> str:
+    from optsched.problems import problem
+
+    names = [method.name for method in problem("boa").methods]
+    if name not in names:
+        raise ValueError(", ".join(names))
+    return name
+
+
+class BoaOptions(ElasticOptions):
+    """What BOA's widths are solved for, and how."""
+
+    budget: Positive | None = Field(
+        default=None, description="Time-average GPUs; null: the scenario's, else all its GPUs."
+    )
+    method: Annotated[str, AfterValidator(_is_method)] | None = Field(
+        default=None,
+        description="A method of BOA: the exact one if null; greedy ones are stationary rules too.",
+    )
+    rates: Annotated[str, Field(min_length=1)] = Field(
+        default="trace",
+        description="Where arrival rates and mean works are from: trace, all jobs of the "
+        "rollout's trace, as the authors take them; history, the jobs so far; else a BOA instance.",
+    )
+    widths: Literal["integer", "mixed"] = Field(
+        default="integer", description="mixed: a class may have two widths, drawn job by job."
+    )
+    every_s: Positive = Field(
+        default=300.0,
+        description="history: seconds between two solutions, which hold from a job's next phase.",
+    )
+    gap: Gap = Field(default=1e-3, description="Relative gap at which a search ends.")
+    time_limit_s: Positive = Field(default=60.0, description="Of each search.")
 
 
 class Boa(Elastic):
     """The stationary widths that the room BOA gives for the stream of jobs (B0 of its theory).
 
-    Parameters
-    ----------
-    budget
-        Time-average GPUs; if not given, the scenario's, or all GPUs of the cluster.
-    method
-        A method of the room: its exact one by default; greedy ones are stationary rules, too.
-    rates
-        Where arrival rates and mean works are from: "trace", all jobs of the scenario's trace, as
-        the authors take them; "history", the jobs that came so far; else a BOA instance.
-    widths
-        "integer", or "mixed": one class may have two widths, drawn job by job.
-    every_s
-        history: seconds between two solutions; new widths hold from a job's next phase on.
-
     If not even the least use of GPUs keeps within the budget, jobs get the widths of least use.
     """
 
-    def __init__(
-        self,
-        name: str,
-        scenario: Scenario,
-        seed: int,
-        *,
-        budget: float | None = None,
-        method: str | None = None,
-        rates: str = "trace",
-        widths: str = "integer",
-        every_s: float = 300.0,
-        gap: float = 1e-3,
-        time_limit_s: float = 60.0,
-        **options: Any,
-    ) -> None:
-        super().__init__(name, scenario, **options)
+    def __init__(self, name: str, scenario: Scenario, seed: int, options: BoaOptions) -> None:
+        super().__init__(name, scenario, options)
         self.seed = seed
-        self.budget = _budget(name, scenario, budget)
-        self.method, self.widths = method, _one_of("widths", widths, ("integer", "mixed"))
-        self.gap, self.time_limit_s = gap, time_limit_s
-        self.every_us = round(every_s * US)
+        self.budget = options.budget or scenario.budget_gpus or float(scenario.gpus)
+        self.method, self.widths = options.method, options.widths
+        self.gap, self.time_limit_s = options.gap, options.time_limit_s
+        self.every_us = round(options.every_s * US)
         self.next_us = 0
         self.table: known.Widths = {}
         self.streams: dict[known.Key, known.Stream] = {}
-        self.history = known.History(self.curves) if rates == "history" else None
-        self._rates = rates
+        self.history = known.History(self.curves) if options.rates == "history" else None
+        self._rates = options.rates
+        if options.rates not in ("trace", "history"):
+            self.streams = known.of_instance(options.rates, self.curves)
         self._sums = known.Sums(self.curves)
         self._solves: list[SolveRecord] = []
+
+    def prepare(self, trace: Trace) -> None:
+        """Take the streams from the trace of the rollout, where they are to be from there."""
+        if self._rates == "trace":
+            self.streams = known.of_trace(trace, self.curves)
 
     def width(self, view: View, job: int) -> int:
         """Return the width that the table has for a job in its phase."""
@@ -103,13 +122,7 @@ class Boa(Elastic):
             self.next_us = now_us + self.every_us
         else:
             self.next_us = 1 << 62
-            self.streams = self._given()
         self._solve()
-
-    def _given(self) -> dict[known.Key, known.Stream]:
-        if self._rates == "trace":
-            return known.of_trace(self.scenario, self.seed, self.curves)
-        return known.of_instance(self._rates, self.curves)
 
     def _solve(self) -> None:
         from optsched.boa.plan import BoaPlan
@@ -119,21 +132,21 @@ class Boa(Elastic):
         instance = known.instance_of(
             self.scenario, self.curves, self.streams, self.budget, self.widths
         )
-        result = solve(instance, self.method, gap=self.gap, time_limit_s=self.time_limit_s)
+        result = solve(
+            instance, self.method, gap=self.gap, time_limit_s=self.time_limit_s, verify=False
+        )
         plan = result.plan
         self.table = known.least_use(self.streams, self.curves)
         if isinstance(plan, BoaPlan):
             self.table = known.widths_of(self.streams, plan)
-        value = float("nan")
-        self._solves.append(
-            SolveRecord(
-                status=str(result.status.value),
-                objective=value if result.objective is None else result.objective,
-                bound=value if result.bound is None else result.bound,
-                seconds=time.perf_counter() - started,
-                fallback=plan is None,
-            )
-        )
+        solved = Solved(result.objective, self.gap, started)
+        self._solves.append(recorded(instance, result.certificate, solved))
+
+
+class FixedOptions(ElasticOptions):
+    """One width."""
+
+    k: Count = Field(default=4, description="GPUs of every job.")
 
 
 class FixedWidth(Elastic):
@@ -142,11 +155,9 @@ class FixedWidth(Elastic):
     Source: the fixed-width policy "dummy" of the BOA authors' code, Li-Zhouzi/artifacts.
     """
 
-    def __init__(self, name: str, scenario: Scenario, *, k: int = 4, **options: Any) -> None:
-        super().__init__(name, scenario, **options)
-        if not (isinstance(k, int) and k >= 1):
-            raise ValueError(f"k must be a whole number of at least 1, not {k!r}")
-        self.k = k
+    def __init__(self, name: str, scenario: Scenario, options: FixedOptions) -> None:
+        super().__init__(name, scenario, options)
+        self.k = options.k
 
     def width(self, view: View, job: int) -> int:
         """Return the width of a job."""
@@ -154,16 +165,20 @@ class FixedWidth(Elastic):
         return curve.at_most(self.k) or curve.least
 
 
+class EfficiencyOptions(ElasticOptions):
+    """One efficiency."""
+
+    theta: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.5, description="Least speedup per GPU, as a share of the best width's."
+    )
+
+
 class Efficiency(Elastic):
     """The largest width at which a GPU does at least theta of what it does at the best width."""
 
-    def __init__(
-        self, name: str, scenario: Scenario, *, theta: float = 0.5, **options: Any
-    ) -> None:
-        super().__init__(name, scenario, **options)
-        if not 0 < theta <= 1:
-            raise ValueError(f"theta must be above 0 and at most 1, not {theta!r}")
-        self.theta = theta
+    def __init__(self, name: str, scenario: Scenario, options: EfficiencyOptions) -> None:
+        super().__init__(name, scenario, options)
+        self.theta = options.theta
         self._found: dict[Curve, int] = {}
 
     def width(self, view: View, job: int) -> int:
@@ -177,40 +192,36 @@ class Efficiency(Elastic):
         return self._found[curve]
 
 
-def _budget(name: str, scenario: Scenario, budget: float | None) -> float:
-    told = scenario.budget_gpus if budget is None else budget
-    found = float(scenario.gpus) if told is None else told
-    if not found > 0:
-        raise ValueError(f"policy '{name}': budget must be above 0, not {budget!r}")
-    return found
-
-
-def _one_of(option: str, value: str, names: tuple[str, ...]) -> str:
-    from optsched.problems import UnknownNameError
-
-    if value not in names:
-        raise UnknownNameError(option, value, list(names))
-    return value
-
-
 # --- policies ---------------------------------------------------------------------------------
 
 
-def boa(scenario: Scenario, seed: int, **options: Any) -> Boa:
+class OneWidthOptions(BoaOptions):
+    """As `BoaOptions`, by another method."""
+
+    method: Annotated[str, AfterValidator(_is_method)] | None = Field(
+        default="class-width", description="A method of BOA; null: the exact one."
+    )
+
+
+@takes(BoaOptions, draws=True)
+def boa(scenario: Scenario, seed: int, options: BoaOptions) -> Boa:
     """Give jobs the stationary widths of least mean JCT within the budget."""
-    return Boa("boa", scenario, seed, **options)
+    return Boa("boa", scenario, seed, options)
 
 
-def one_width_per_class(scenario: Scenario, seed: int, **options: Any) -> Boa:
+@takes(OneWidthOptions, draws=True)
+def one_width_per_class(scenario: Scenario, seed: int, options: OneWidthOptions) -> Boa:
     """Give all jobs of a class one width for life, the best within the budget."""
-    return Boa("one-width-per-class", scenario, seed, **{"method": "class-width", **options})
+    return Boa("one-width-per-class", scenario, seed, options)
 
 
-def fixed_width(scenario: Scenario, seed: int, **options: Any) -> FixedWidth:
+@takes(FixedOptions)
+def fixed_width(scenario: Scenario, seed: int, options: FixedOptions) -> FixedWidth:
     """Give every job k GPUs."""
-    return FixedWidth("fixed-width", scenario, **options)
+    return FixedWidth("fixed-width", scenario, options)
 
 
-def efficiency_threshold(scenario: Scenario, seed: int, **options: Any) -> Efficiency:
+@takes(EfficiencyOptions)
+def efficiency_threshold(scenario: Scenario, seed: int, options: EfficiencyOptions) -> Efficiency:
     """Give every job the largest width of a given efficiency."""
-    return Efficiency("efficiency-threshold", scenario, **options)
+    return Efficiency("efficiency-threshold", scenario, options)

@@ -8,10 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
+from optsched.rollout.options import Count, Gap, Share, takes
 from optsched.rollout.policies import streams as known
-from optsched.rollout.policies.boa import Boa
+from optsched.rollout.policies.boa import Boa, BoaOptions
 from optsched.rollout.policies.boa_program import Ahead, Block, Program
 from optsched.traces.trace import US
 
@@ -23,6 +26,21 @@ if TYPE_CHECKING:
     from optsched.rollout.view import View
 
 
+class BudgetedOptions(BoaOptions):
+    """The allowance, and the integer program; its node limit keeps plans off the clock."""
+
+    eta: Share = Field(
+        default=0.0, description="How much of what was saved or overspent is given back at once."
+    )
+    sizes: Literal["mean", "estimates"] = Field(
+        default="mean",
+        description="What a job has left in a phase: the mean work of the phase, or as the oracle "
+        "tells.",
+    )
+    most_nodes: Count = Field(default=1000, description="Of the integer program.")
+    program_gap: Gap = Field(default=1e-3, description="Of the integer program.")
+
+
 class Budgeted(Boa):
     """At every epoch: least total time of the jobs at hand within an allowance of GPU-seconds.
 
@@ -31,39 +49,14 @@ class Budgeted(Boa):
     and while the cluster has room, the stationary widths are optimal. Jobs that arrive between
     epochs start with their stationary width, and each job keeps to the plan of the last epoch.
     Consecutive phases with the same stationary width get one width here, too.
-
-    Parameters
-    ----------
-    eta
-        How much of what was saved or overspent is given back at once, 0 to 1.
-    sizes
-        "mean": what a job has left in a phase is the mean work of the phase; "estimates": as the
-        oracle tells.
-    most_nodes, time_limit_s
-        Of the integer program; the first keeps the plan independent of the clock.
     """
 
     every_epoch = True
 
-    def __init__(
-        self,
-        name: str,
-        scenario: Scenario,
-        seed: int,
-        *,
-        eta: float = 0.0,
-        sizes: str = "mean",
-        most_nodes: int = 1000,
-        program_gap: float = 1e-3,
-        **options: Any,
-    ) -> None:
-        super().__init__(name, scenario, seed, **options)
-        if not 0 <= eta <= 1:
-            raise ValueError(f"eta must be from 0 to 1, not {eta!r}")
-        if sizes not in ("mean", "estimates"):
-            raise ValueError(f"sizes must be 'mean' or 'estimates', not '{sizes}'")
-        self.eta, self.sizes = eta, sizes
-        self.most_nodes, self.program_gap = most_nodes, program_gap
+    def __init__(self, name: str, scenario: Scenario, seed: int, options: BudgetedOptions) -> None:
+        super().__init__(name, scenario, seed, options)
+        self.eta, self.sizes = options.eta, options.sizes
+        self.most_nodes, self.program_gap = options.most_nodes, options.program_gap
         self.planned: dict[int, list[tuple[int, int]]] = {}
         self.runs_s: dict[int, float] = {}
         self._is_stale = False
@@ -187,6 +180,7 @@ class Budgeted(Boa):
         return max(least, stationary + self.eta * saved)
 
 
-def boa_budgeted(scenario: Scenario, seed: int, **options: Any) -> Budgeted:
+@takes(BudgetedOptions, draws=True)
+def boa_budgeted(scenario: Scenario, seed: int, options: BudgetedOptions) -> Budgeted:
     """Plan the widths of the jobs at hand within an allowance."""
-    return Budgeted("boa-budgeted", scenario, seed, **options)
+    return Budgeted("boa-budgeted", scenario, seed, options)

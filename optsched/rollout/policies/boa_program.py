@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.rollout.decision import SolveRecord
+from optsched.rollout.decision import NOT_STATED, SolveRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,8 +147,9 @@ class Program:
         value = sum(a.totals(w)[0] for a, w in zip(self.ahead, widths, strict=True))
 
         def record(seconds: float) -> SolveRecord:
-            status, bound = outcome.status, outcome.bound
-            return SolveRecord(status, value, bound, seconds, fallback=outcome.x is None)
+            # HiGHS' bound and status are floats without a certificate, so neither is stated.
+            fallback = outcome.x is None
+            return SolveRecord("feasible", value, NOT_STATED, seconds, fallback=fallback)
 
         return widths, record
 

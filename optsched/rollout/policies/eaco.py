@@ -6,14 +6,16 @@ into groups. Rules that are not EaCO's own are those of `optsched.eaco.published
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from optsched.eaco import greedy, published
 from optsched.eaco.estimates import Estimates
-from optsched.problems import UnknownNameError
-from optsched.rollout.decision import NOTHING, Decision, SolveRecord
+from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.options import Count, Gap, Options, Positive, Share, takes
 from optsched.rollout.policies.eaco_frame import Frame
+from optsched.rollout.policies.proven import Solved, recorded
 from optsched.solve import Infeasible, Search
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from optsched.eaco.carried import Carried
     from optsched.eaco.grouping import Grouping
     from optsched.eaco.plan import EacoPlan
+    from optsched.rollout.decision import SolveRecord
     from optsched.rollout.policies.eaco_frame import Present
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
@@ -29,33 +32,27 @@ if TYPE_CHECKING:
     Rule = Callable[[Estimates, int], Grouping]
 
 
-class Sharing:
-    """At every change the jobs are parted into groups by a rule.
+class SharingOptions(Options):
+    """Which jobs are looked at, and what waiting costs them."""
 
-    Parameters
-    ----------
-    waiting_kwh
-        What waiting costs a job, besides the energy that its work takes.
-    window
-        How many of the waiting jobs are looked at, the earliest first; all by default.
-    """
+    waiting_kwh: Positive = Field(
+        default=1.0, description="Cost of a job's waiting, besides the energy that its work takes."
+    )
+    window: Count | None = Field(
+        default=None, description="How many waiting jobs are looked at, the earliest; null: all."
+    )
+
+
+class Sharing:
+    """At every change the jobs are parted into groups by a rule."""
 
     def __init__(
-        self,
-        name: str,
-        scenario: Scenario,
-        seed: int,
-        rule: str,
-        *,
-        waiting_kwh: float = 1.0,
-        window: int | None = None,
+        self, name: str, scenario: Scenario, seed: int, rule: str, options: SharingOptions
     ) -> None:
         if scenario.rented is not None:
             raise ValueError(f"policy '{name}': it does not rent nodes")
-        if not waiting_kwh > 0:
-            raise ValueError(f"waiting_kwh must be above 0, not {waiting_kwh!r}")
         self.name, self.seed, self.rule = name, seed, rule
-        self.waiting_kwh, self.window = waiting_kwh, window
+        self.waiting_kwh, self.window = options.waiting_kwh, options.window
         self.calls = 0
         self._frame: Frame | None = None
 
@@ -108,6 +105,25 @@ class PatientSearch(Search):
         return super().seconds_left()
 
 
+class ExactOptions(SharingOptions):
+    """What is minimised, and when a search ends."""
+
+    window: Count | None = Field(
+        default=20, description="How many waiting jobs are looked at, the earliest; null: all."
+    )
+    objective: Literal["run-to-completion", "epoch", "eaco"] = Field(
+        default="run-to-completion",
+        description="run-to-completion (O1); epoch (O2), over the scenario's epoch or horizon_s; "
+        "eaco, equation (1) of the paper: a training epoch takes an hour alone, and jobs that "
+        "EaCO's rule lets wait are left out.",
+    )
+    energy_weight: Share = Field(default=0.5, description="eaco: the weight of energy.")
+    horizon_s: Positive | None = Field(default=None, description="epoch: null: scenario's epoch.")
+    gap: Gap = Field(default=1e-2, description="Relative gap at which a search ends.")
+    programs: Count = Field(default=50, description="Linear programs after which a search ends.")
+    time_limit_s: Positive = Field(default=60.0, description="Of each search.")
+
+
 class Exact(Sharing):
     """At every change the groups of least cost, by the room's exact method.
 
@@ -115,41 +131,17 @@ class Exact(Sharing):
     "best-delta-energy" and "longest-first" is where the search begins, and what is taken if it
     finds nothing better. Prices and cuts of the call before come first: where they prove that plan,
     no program is solved.
-
-    Parameters
-    ----------
-    objective
-        "run-to-completion" (O1), "epoch" (O2, over the scenario's epoch or `horizon_s`) or "eaco",
-        equation (1) of the paper with weight `energy_weight`: a training epoch takes an hour alone,
-        and jobs that EaCO's rule lets wait are left out.
-    gap, programs, time_limit_s
-        When a search ends: relative gap, linear programs, seconds.
     """
 
-    def __init__(
-        self,
-        name: str,
-        scenario: Scenario,
-        seed: int,
-        *,
-        objective: str = "run-to-completion",
-        energy_weight: float = 0.5,
-        horizon_s: float | None = None,
-        gap: float = 1e-2,
-        programs: int = 50,
-        time_limit_s: float = 60.0,
-        window: int | None = 20,
-        **options: Any,
-    ) -> None:
-        super().__init__(name, scenario, seed, "eaco-greedy", window=window, **options)
-        if objective not in OBJECTIVES:
-            raise UnknownNameError("objective", objective, list(OBJECTIVES))
-        self._objective: dict[str, object] = {"objective": objective}
-        if objective == "epoch":
-            self._objective["epoch_s"] = horizon_s or scenario.epoch_s
-        if objective == "eaco":
-            self._objective["energy_weight"] = energy_weight
-        self.gap, self.programs, self.time_limit_s = gap, programs, time_limit_s
+    def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
+        super().__init__(name, scenario, seed, "eaco-greedy", options)
+        self._objective: dict[str, object] = {"objective": options.objective}
+        if options.objective == "epoch":
+            self._objective["epoch_s"] = options.horizon_s or scenario.epoch_s
+        if options.objective == "eaco":
+            self._objective["energy_weight"] = options.energy_weight
+        self.gap, self.programs = options.gap, options.programs
+        self.time_limit_s = options.time_limit_s
         self._left: Carried | None = None
 
     def objective(self, view: View) -> dict[str, object]:
@@ -187,15 +179,16 @@ class Exact(Sharing):
         self._left = search.state
         assert isinstance(search.plan, EacoPlan)
         assert search.objective is not None
-        bound = getattr(certificate, "bound", None)
-        record = SolveRecord(
-            status="feasible" if search.stopped else "optimal",
-            objective=search.objective,
-            bound=float("-inf") if bound is None else bound,
-            seconds=time.perf_counter() - search.started,
-            fallback=bool(search.stopped) and search.objective >= floor,
+        solved = Solved(
+            search.objective,
+            self.gap,
+            search.started,
+            is_greedy=search.objective >= floor,
             is_warm=search.programs == self.programs,
         )
+        record = recorded(present.instance, certificate, solved)
+        if record.verified is False:
+            self._left = None  # the next call does not begin with what led there
         return search.plan, [record]
 
     def _waiting_allowed(self, present: Present) -> Present:
@@ -230,58 +223,67 @@ RULES: dict[str, Rule] = {
 }
 """Each parts the jobs of an instance into groups; the second argument is a seed."""
 
-OBJECTIVES = ("run-to-completion", "epoch", "eaco")
 FLOOR = ("eaco-greedy", "best-delta-energy", "longest-first")
 
 
 # --- policies ---------------------------------------------------------------------------------
 
 
-def eaco(scenario: Scenario, seed: int, **options: Any) -> Exact:
+@takes(ExactOptions, draws=True)
+def eaco(scenario: Scenario, seed: int, options: ExactOptions) -> Exact:
     """Part the jobs into groups at least cost."""
-    return Exact("eaco", scenario, seed, **options)
+    return Exact("eaco", scenario, seed, options)
 
 
-def eaco_greedy(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def eaco_greedy(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Share the busiest GPUs that are allowed; see `published.eaco`."""
-    return Sharing("eaco-greedy", scenario, seed, "eaco-greedy", **options)
+    return Sharing("eaco-greedy", scenario, seed, "eaco-greedy", options)
 
 
-def fifo_exclusive(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def fifo_exclusive(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Never share; see `published.fifo`."""
-    return Sharing("fifo-exclusive", scenario, seed, "fifo-exclusive", **options)
+    return Sharing("fifo-exclusive", scenario, seed, "fifo-exclusive", options)
 
 
-def fifo_packed(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def fifo_packed(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Share in pairs when GPUs run out; see `published.fifo_packed`."""
-    return Sharing("fifo-packed", scenario, seed, "fifo-packed", **options)
+    return Sharing("fifo-packed", scenario, seed, "fifo-packed", options)
 
 
-def gandiva(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions, draws=True)
+def gandiva(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Share in random pairs when GPUs run out; see `published.gandiva_gavel`."""
-    return Sharing("gandiva", scenario, seed, "gandiva", **options)
+    return Sharing("gandiva", scenario, seed, "gandiva", options)
 
 
-def gandiva_paper(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def gandiva_paper(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Pack by utilisation when GPUs run out; see `published.gandiva`."""
-    return Sharing("gandiva-paper", scenario, seed, "gandiva-paper", **options)
+    return Sharing("gandiva-paper", scenario, seed, "gandiva-paper", options)
 
 
-def best_fit_memory(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def best_fit_memory(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Share where least memory is left; see `greedy.best_fit`."""
-    return Sharing("best-fit-memory", scenario, seed, "best-fit-memory", **options)
+    return Sharing("best-fit-memory", scenario, seed, "best-fit-memory", options)
 
 
-def best_delta_energy(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def best_delta_energy(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Share where the energy rises least; see `greedy.best_delta_energy`."""
-    return Sharing("best-delta-energy", scenario, seed, "best-delta-energy", **options)
+    return Sharing("best-delta-energy", scenario, seed, "best-delta-energy", options)
 
 
-def lucid(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def lucid(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Share in pairs of calm jobs; see `published.lucid`."""
-    return Sharing("lucid", scenario, seed, "lucid", **options)
+    return Sharing("lucid", scenario, seed, "lucid", options)
 
 
-def longest_first(scenario: Scenario, seed: int, **options: Any) -> Sharing:
+@takes(SharingOptions)
+def longest_first(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
     """Share among jobs that end together; see `greedy.longest_first`."""
-    return Sharing("longest-first", scenario, seed, "longest-first", **options)
+    return Sharing("longest-first", scenario, seed, "longest-first", options)

@@ -6,15 +6,27 @@ from abc import ABC, abstractmethod
 from bisect import insort
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.options import Options
 from optsched.rollout.policies.curves import Curves
-from optsched.rollout.policies.holdings import Holdings, placing
+from optsched.rollout.policies.holdings import PLACEMENT, Holdings, Placement, placing
 
 if TYPE_CHECKING:
     from optsched.rollout.decision import SolveRecord
     from optsched.rollout.policies.curves import Curve
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
+
+
+class ElasticOptions(Options):
+    """How widths become GPUs."""
+
+    placement: Placement = Field(default="lowest", description=PLACEMENT)
+    partial: bool = Field(
+        default=True, description="Whether jobs start with fewer GPUs than they want."
+    )
 
 
 class Elastic(ABC):
@@ -26,27 +38,18 @@ class Elastic(ABC):
     wanted widths; the engine keeps those with jobs. Nothing but the jobs that something happened
     to is looked at, so a call takes as long as its changes.
 
-    Parameters
-    ----------
-    placement
-        "lowest" nodes, "best-fit" or "pal".
-    partial
-        Whether jobs start with fewer GPUs than they want.
-
     Source: the allocator of the BOA authors' code, Li-Zhouzi/adaptdl, policy/fixed_width.py. There
     all jobs take what is free at every round; that running ones wait until they get all that they
     want is ours: it takes one change of width instead of many.
     """
 
-    def __init__(
-        self, name: str, scenario: Scenario, *, placement: str = "lowest", partial: bool = True
-    ) -> None:
+    def __init__(self, name: str, scenario: Scenario, options: ElasticOptions) -> None:
         self.name = name
         self.scenario = scenario
         self.curves = Curves(scenario)
         self.held = Holdings(scenario)
-        self.placing = placing(placement)
-        self.partial = partial
+        self.placing = placing(options.placement)
+        self.partial = options.partial
         self.wanted: dict[int, int] = {}
         self.waiting: list[int] = []
         self.growing: list[int] = []

@@ -7,8 +7,11 @@ from collections import deque
 from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from optsched.rollout.cluster import Cluster
 from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.options import NonNegative, Options, takes
 from optsched.rollout.policies.nodes import ALL, FreeNodes
 from optsched.traces.trace import US
 
@@ -22,29 +25,34 @@ if TYPE_CHECKING:
 MOST_STAGES = 20  # a gang over 2 ** 20 nodes is as good as anywhere
 
 
+class GangOptions(Options):
+    """What gangs do while they wait."""
+
+    relax_s: NonNegative = Field(
+        default=0.0,
+        description="Seconds of waiting after which a gang accepts a worse place, again and again; "
+        "0: any place at once.",
+    )
+    backfill: bool = Field(
+        default=False, description="Whether gangs of another size may overtake one that waits."
+    )
+
+
 class Gangs:
     """Waiting gangs in the order of submission, each by best fit; running ones stay.
 
     A gang that does not fit holds up those behind it: all of them, or with `backfill` those of its
     size. One that its queue has no quota for holds up its queue, or with `backfill` its size.
 
-    Parameters
-    ----------
-    relax_s
-        Seconds of waiting after which a gang accepts a worse place, again and again: at first it
-        wants as few nodes as hold it, in a domain of the lowest level that is large enough; then
-        twice as many nodes and one level more, and so on. 0: any place will do at once.
+    With `relax_s` a gang at first wants as few nodes as hold it, in a domain of the lowest level
+    that is large enough; then twice as many nodes and one level more, and so on.
     """
 
-    def __init__(
-        self, name: str, scenario: Scenario, *, relax_s: float = 0.0, backfill: bool = False
-    ) -> None:
-        if not relax_s >= 0:
-            raise ValueError(f"relax_s must be at least 0, not {relax_s!r}")
+    def __init__(self, name: str, scenario: Scenario, options: GangOptions) -> None:
         self.name = name
-        self.relax_us = round(relax_s * US)
+        self.relax_us = round(options.relax_s * US)
         self.every_epoch = self.relax_us > 0
-        self.backfill = backfill
+        self.backfill = options.backfill
         self.quotas = dict(scenario.quotas)
         self.is_rented = scenario.rented is not None
         self.nodes = FreeNodes(Cluster(scenario))
@@ -171,6 +179,7 @@ class Gangs:
         return self.nodes.gang(size, nodes & self._usable, most, stage)
 
 
-def fifo(scenario: Scenario, seed: int, *, relax_s: float = 0.0, backfill: bool = False) -> Gangs:
+@takes(GangOptions)
+def fifo(scenario: Scenario, seed: int, options: GangOptions) -> Gangs:
     """First in, first out with best fit."""
-    return Gangs("fifo", scenario, relax_s=relax_s, backfill=backfill)
+    return Gangs("fifo", scenario, options)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from optsched.problems import UnknownNameError
 from optsched.rollout.cluster import Cluster
 from optsched.rollout.policies.nodes import ALL, FreeNodes, members
 
@@ -196,21 +195,15 @@ def _indices(gpus: Gpus) -> Any:
     return np.array(gpus, dtype=np.intp)
 
 
-PLACINGS: dict[str, Callable[[], Placing]] = {
+Placement = Literal["lowest", "best-fit", "pal"]
+PLACEMENT = "Where GPUs are taken: on the lowest nodes, by best fit, or by PAL's greedy rule."
+PLACINGS: dict[Placement, Callable[[], Placing]] = {
     "lowest": Lowest,
     "best-fit": BestFit,
     "pal": PalGreedy,
 }
 
 
-def placing(name: str) -> Placing:
-    """Return a placing by its name.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
-    """
-    if name not in PLACINGS:
-        raise UnknownNameError("placement", name, list(PLACINGS))
+def placing(name: Placement) -> Placing:
+    """Return a placing by its name."""
     return PLACINGS[name]()

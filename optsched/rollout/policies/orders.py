@@ -119,6 +119,29 @@ ORDERS: dict[str, Callable[..., Order]] = {
     "srtf": Srtf,
     "tiresias": Tiresias,
 }
+OPTIONS = {
+    "fifo": (),
+    "las": ("one_dimensional",),
+    "srtf": ("times_gpus",),
+    "tiresias": ("thresholds_gpu_s", "promote"),
+}
+
+
+def thresholds(told: float | str) -> float | str:
+    """Return thresholds as they are told, if they are numbers above 0.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    try:
+        numbers = [float(part) for part in str(told).split("/")]
+    except ValueError:
+        numbers = [0.0]
+    if not all(0 < number < 1e12 for number in numbers):
+        raise ValueError("numbers above 0, parted by /")
+    return told
 
 
 def order(name: str, **options: object) -> Order:

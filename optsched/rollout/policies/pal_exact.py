@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.check import closed, relative_gap
 from optsched.cluster import binning
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Domain, Topology
@@ -19,8 +18,8 @@ from optsched.pal.plan import PalPlan
 from optsched.pal.prover import Prover
 from optsched.pal.warm import Left
 from optsched.result import Result, Status
-from optsched.rollout.decision import SolveRecord
 from optsched.rollout.policies.batch import Placed
+from optsched.rollout.policies.proven import Solved, recorded
 from optsched.solve import Search
 
 if TYPE_CHECKING:
@@ -80,16 +79,10 @@ class Exact:
             is_greedy = is_greedy and search.objective == greedy
         assert isinstance(search.plan, PalPlan)
         assert search.objective is not None
-        bound = _bound(certificate)
-        is_closed = closed(relative_gap(search.objective, bound), self.gap)
-        record = SolveRecord(
-            status="optimal" if is_closed else "feasible",
-            objective=search.objective,
-            bound=bound,
-            seconds=time.perf_counter() - started,
-            fallback=is_greedy and not is_closed,
-            is_warm=not prover.trees,
-        )
+        solved = Solved(search.objective, self.gap, started, is_greedy, is_warm=not prover.trees)
+        record = recorded(instance, certificate, solved)
+        if record.verified is False:
+            certificate = None  # the next round does not begin with it
         left = Left(prover.problem.gpus)
         self._last = _result(instance, search, certificate), instance, left
         gpus = _unswapped(batch, lengths, self._frame.numbers(search.plan))
@@ -100,7 +93,7 @@ class Exact:
         if self._last is None:
             return None
         result, instance, left = self._last
-        return result.of(instance, left)
+        return result.attached(instance, left)
 
     def _offer_greedy(self, batch: Batch, instance: PalInstance, search: Search) -> bool:
         """Offer PAL's greedy plan and the quick ones; tell whether one of them is now the best."""
@@ -221,6 +214,7 @@ def _result(instance: PalInstance, search: Search, certificate: PalCertificate |
     return Result.model_construct(
         problem=instance.problem,
         instance=instance.name,
+        instance_sha256="",
         method="exact",
         status=Status.FEASIBLE,
         objective=search.objective,
@@ -230,9 +224,3 @@ def _result(instance: PalInstance, search: Search, certificate: PalCertificate |
         certificate=certificate,
         versions={},
     )
-
-
-def _bound(certificate: PalCertificate | None) -> float:
-    if certificate is None or certificate.bound is None:
-        return 0.0
-    return certificate.bound

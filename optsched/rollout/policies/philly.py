@@ -8,10 +8,13 @@ overtaking others; and its guidelines on locality, interference and failures.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import Field
 
 from optsched.rollout.decision import NOTHING, Decision
-from optsched.rollout.policies.gangs import Gangs
+from optsched.rollout.options import Count, NonNegative, Positive, takes
+from optsched.rollout.policies.gangs import GangOptions, Gangs
 from optsched.rollout.policies.nodes import ALL, members
 from optsched.traces.trace import US
 
@@ -39,45 +42,49 @@ USER_ERRORS = frozenset(
 """Reasons of table 7 that users cause, alone or with one other: a retry meets them again."""
 
 
+class PhillyOptions(GangOptions):
+    """Philly's settings, and the guidelines as switches."""
+
+    relax_s: NonNegative = Field(
+        default=180.0,
+        description="Seconds of waiting after which a gang accepts a worse place, again and again; "
+        "0: any place at once.",
+    )
+    backfill: bool = Field(
+        default=True, description="Whether gangs of another size may overtake one that waits."
+    )
+    stop_retrying: bool = Field(
+        default=False, description="Whether a job that fails by a user's error is not tried again."
+    )
+    dedicated: bool = Field(
+        default=False,
+        description="Whether a gang of two GPUs or more avoids nodes where another one has GPUs; "
+        "it shares a node if it has relaxed its wishes and there is no other place.",
+    )
+    defragment: bool = Field(
+        default=False,
+        description="Whether smaller jobs are moved off one node at an epoch, where a gang of at "
+        "most one node waits though enough GPUs are free.",
+    )
+    pre_run: bool = Field(
+        default=False,
+        description="Whether gangs of two GPUs or more are first tried on one GPU, again after "
+        "each failure until a trial is passed.",
+    )
+    pre_run_s: Positive = Field(default=120.0, description="Seconds of a trial.")
+    pool: Count = Field(default=8, description="Most trials at once.")
+
+
 class Philly(Gangs):
-    """Gangs with relaxed locality, and the guidelines.
+    """Gangs with relaxed locality, and the guidelines; users' errors are `USER_ERRORS`."""
 
-    Parameters
-    ----------
-    relax_s, backfill
-        See `Gangs`.
-    stop_retrying
-        A job that fails by one of `USER_ERRORS` is not tried again.
-    dedicated
-        A gang of two GPUs or more avoids nodes where another such gang has GPUs; it shares one if
-        it has relaxed its wishes and there is no other place.
-    defragment
-        At an epoch, where a gang of at most one node waits though enough GPUs are free, smaller
-        jobs are moved off one node to make room; one gang at each epoch.
-    pre_run
-        Gangs of two GPUs or more are first tried on one GPU for `pre_run_s`, again after each
-        failure until a trial is passed; at most `pool` of them at once.
-    """
-
-    def __init__(
-        self,
-        scenario: Scenario,
-        *,
-        relax_s: float = 180.0,
-        backfill: bool = True,
-        stop_retrying: bool = False,
-        dedicated: bool = False,
-        defragment: bool = False,
-        pre_run: bool = False,
-        pre_run_s: float = 120.0,
-        pool: int = 8,
-    ) -> None:
-        super().__init__("philly", scenario, relax_s=relax_s, backfill=backfill)
-        self.stop_retrying = stop_retrying
-        self.dedicated = dedicated
-        self.defragment = defragment
-        self.pre_run_us = round(pre_run_s * US) if pre_run else 0
-        self.pool = pool
+    def __init__(self, scenario: Scenario, options: PhillyOptions) -> None:
+        super().__init__("philly", scenario, options)
+        self.stop_retrying = options.stop_retrying
+        self.dedicated = options.dedicated
+        self.defragment = options.defragment
+        self.pre_run_us = round(options.pre_run_s * US) if options.pre_run else 0
+        self.pool = options.pool
         self.trials: set[int] = set()
         self.untried: deque[int] = deque()
         self._passed: set[int] = set()
@@ -237,6 +244,7 @@ class Philly(Gangs):
         return places
 
 
-def philly(scenario: Scenario, seed: int, **options: Any) -> Philly:
+@takes(PhillyOptions)
+def philly(scenario: Scenario, seed: int, options: PhillyOptions) -> Philly:
     """Philly's scheduler with some of its guidelines."""
-    return Philly(scenario, **options)
+    return Philly(scenario, options)

@@ -10,16 +10,19 @@ import numpy as np
 
 from optsched.cluster import binning
 from optsched.pal import packing, variability
-from optsched.pal.rounds import place, place_with_preemption
-from optsched.problems import UnknownNameError
+from optsched.pal.rounds import place
 from optsched.rollout.policies.batch import Placed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from optsched.cluster.binning import Binned
     from optsched.pal.cluster_state import FreeGpus
     from optsched.pal.rounds import Rule
     from optsched.rollout.policies.batch import Batch
+    from optsched.rollout.policies.round_options import Bins
 
-BINNINGS = {
+BINNINGS: dict[Bins, Callable[[variability.Floats], Binned]] = {
     "released": binning.kmeans_as_released,
     "silhouette": binning.kmeans_by_silhouette,
     "exact": binning.exact,
@@ -84,11 +87,7 @@ class Uniform(Consolidate):
 class ByClass:
     """Rules by slowdowns: jobs choose in the order of their classes."""
 
-    bins: str = "released"
-
-    def __post_init__(self) -> None:
-        if self.bins not in BINNINGS:
-            raise UnknownNameError("binning", self.bins, list(BINNINGS))
+    bins: Bins = "released"
 
     def scores(self, batch: Batch) -> dict[str, variability.Floats]:
         """Return the values of bins by class."""
@@ -140,7 +139,12 @@ class NonSticky:
 
 @dataclass
 class Sticky:
-    """Running jobs keep their GPUs unless a waiting one before them needs them."""
+    """Running jobs keep their GPUs unless an admitted one needs them.
+
+    Admitted jobs fit together, so only others are preempted: from the end of the order, until a
+    waiting job fits. Those of them beside which it fits as well go on, the earliest first. A
+    preempted job waits for the next round, so it overtakes nobody.
+    """
 
     rules: Rules
     settled: bool = field(default=True, init=False)
@@ -149,8 +153,39 @@ class Sticky:
     def place(self, batch: Batch) -> Placed:
         """Return GPUs for the jobs of a batch."""
         state = batch.state()
-        running = {n: np.array(held) for n, held in enumerate(batch.held) if held}
-        for gpus in running.values():
-            state.take(gpus)
+        placed = {n: np.array(gpus) for n, gpus in enumerate(batch.held) if gpus}
+        for held in placed.values():
+            state.take(held)
         rule = self.rules.rule(batch, state)
-        return Placed(place_with_preemption(batch.gangs, state, rule, running))
+        for n, job in enumerate(batch.gangs):
+            if n in placed or n in batch.lent:
+                continue
+            lent = {m: len(placed[m]) for m in sorted(batch.lent) if m in placed}
+            for m in preempted(job.gpus - state.room(), lent):
+                state.release(placed.pop(m))
+            gpus = rule(state, job)
+            assert gpus is not None, "no rule of these wants more than room"
+            state.take(gpus)
+            placed[n] = gpus
+        return Placed(placed)
+
+
+def preempted(missing: int, lent: dict[int, int]) -> list[int]:
+    """Return the jobs that make room for so many GPUs.
+
+    Parameters
+    ----------
+    lent
+        By job the GPUs that it holds, in the order of jobs; together at least as many.
+    """
+    found = []
+    for job in reversed(lent):
+        if missing <= 0:
+            break
+        found.append(job)
+        missing -= lent[job]
+    for job in found[::-1]:  # the earliest first
+        if missing + lent[job] <= 0:
+            found.remove(job)
+            missing += lent[job]
+    return found

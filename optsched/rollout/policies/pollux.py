@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from optsched.rollout.decision import NOTHING, Decision
-from optsched.rollout.policies.shared_out import SharedOut
+from optsched.rollout.options import Count, Options, Share, takes
+from optsched.rollout.policies.holdings import PLACEMENT, Placement
+from optsched.rollout.policies.shared_out import SharedOptions, SharedOut
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -68,6 +71,22 @@ def best_widths(rows: Sequence[Row], gpus: int) -> Best:
     return Best(value, choice, rows)
 
 
+class AutoscalingOptions(Options):
+    """The band of utility that the number of nodes is kept in."""
+
+    placement: Placement = Field(default="lowest", description=PLACEMENT)
+    low: Share = Field(default=0.35, description="Lower end of the band, above 0.")
+    high: Share = Field(default=0.65, description="Upper end of the band, above the lower one.")
+    rounds: Count = Field(default=15, description="Epochs over which utility is averaged.")
+    min_nodes: Count = Field(default=1, description="Nodes that are always there.")
+
+    @model_validator(mode="after")
+    def _is_a_band(self) -> Self:
+        if not 0 < self.low < self.high:
+            raise ValueError(f"0 < low < high, found {self.low!r} and {self.high!r}")
+        return self
+
+
 class Pollux(SharedOut):
     """Maximise the power mean, p = -1, of the jobs' speedups within C GPUs, once in an epoch.
 
@@ -75,7 +94,7 @@ class Pollux(SharedOut):
     width changes, times max(age - 30 s x its changes, 0) / (age + 30 s); at least 0.01. The sum is
     separable, so it is minimised exactly (`best_widths`), where Pollux has a genetic search.
 
-    With `autoscale` C follows the load: U = sum of speedups / C, the average over the last `rounds`
+    With autoscaling C follows the load: U = sum of speedups / C, the average over the last `rounds`
     epochs. If it leaves the band from `low` to `high`, the number of nodes becomes the one whose U
     would be nearest to the middle. Where nodes are not rented, the others stand idle.
 
@@ -85,27 +104,19 @@ class Pollux(SharedOut):
     every_epoch = True
 
     def __init__(
-        self,
-        name: str,
-        scenario: Scenario,
-        *,
-        autoscale: bool = False,
-        low: float = 0.35,
-        high: float = 0.65,
-        rounds: int = 15,
-        min_nodes: int = 1,
-        **options: Any,
+        self, name: str, scenario: Scenario, options: SharedOptions | AutoscalingOptions
     ) -> None:
-        super().__init__(name, scenario, **options)
-        if not 0 < low < high <= 1:
-            raise ValueError(f"expected 0 < low < high <= 1, found {low!r} and {high!r}")
-        self.autoscale, self.band = autoscale, (low, high)
-        self.min_nodes = max(1, min_nodes)
-        self.most = scenario.gpus if autoscale else self.gpus
-        self.seen: deque[float] = deque(maxlen=rounds)
+        self.autoscale = isinstance(options, AutoscalingOptions)
+        band = options if isinstance(options, AutoscalingOptions) else AutoscalingOptions()
+        gpus = options.gpus if isinstance(options, SharedOptions) else scenario.gpus
+        super().__init__(name, scenario, SharedOptions(gpus=gpus, placement=options.placement))
+        self.band = (band.low, band.high)
+        self.min_nodes = band.min_nodes
+        self.most = self.gpus
+        self.seen: deque[float] = deque(maxlen=band.rounds)
         self.changes: dict[int, int] = {}
         self._upto = np.cumsum([0, *self.held.cluster.size])
-        if autoscale:
+        if self.autoscale:
             self.gpus = int(self._upto[min(self.min_nodes, self.held.cluster.nodes)])
 
     def decide(self, view: View) -> Decision:
@@ -172,11 +183,13 @@ def _utility(curves: Sequence[Curve], widths: Sequence[int], gpus: int) -> float
     return sum(curve.speed_at(width) / curve.speed[0] for curve, width in pairs) / gpus
 
 
-def pollux(scenario: Scenario, seed: int, **options: Any) -> Pollux:
+@takes(SharedOptions)
+def pollux(scenario: Scenario, seed: int, options: SharedOptions) -> Pollux:
     """Maximise the power mean of speedups."""
-    return Pollux("pollux", scenario, **options)
+    return Pollux("pollux", scenario, options)
 
 
-def pollux_autoscaling(scenario: Scenario, seed: int, **options: Any) -> Pollux:
+@takes(AutoscalingOptions)
+def pollux_autoscaling(scenario: Scenario, seed: int, options: AutoscalingOptions) -> Pollux:
     """Maximise the power mean of speedups, on as many nodes as are used well."""
-    return Pollux("pollux-autoscaling", scenario, autoscale=True, **options)
+    return Pollux("pollux-autoscaling", scenario, options)

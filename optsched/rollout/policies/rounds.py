@@ -1,14 +1,18 @@
 """Policies that place jobs in rounds: an order, who is admitted, and a placement.
 
 Source: the rounds of Blox and of its fork for PAL, hal-uw/blox-pal, branch artifact: the longest
-prefix of the order whose gangs fit together is placed, and nothing is placed behind it.
+prefix of the order whose gangs fit together is placed, and nothing is placed behind it. Where
+placements are sticky, running jobs behind it go on as long as nobody before them needs their GPUs;
+one that is preempted waits for the next round. The released code preempts from the end of the order
+until a job fits; those of the preempted that it fits beside go on here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.options import takes
 from optsched.rollout.policies import orders
 from optsched.rollout.policies.batch import Batch, World
 from optsched.rollout.policies.placements import (
@@ -19,6 +23,16 @@ from optsched.rollout.policies.placements import (
     PmFirst,
     Sticky,
     Uniform,
+)
+from optsched.rollout.policies.round_options import (
+    BinnedOptions,
+    LasOptions,
+    MultilevelOptions,
+    OrderedOptions,
+    PalOptions,
+    RoundOptions,
+    SrtfOptions,
+    TiresiasOptions,
 )
 
 if TYPE_CHECKING:
@@ -63,14 +77,16 @@ class Rounds:
         running = view.running.tolist()
         active = self.order.sort(view, [*running, *view.pending.tolist()])
         quotas = dict(view.scenario.quotas)
-        chosen = self._admitted(view, active, quotas)
+        chosen = admitted = self._admitted(view, active, quotas)
         if self.placement.sticky:
-            chosen = _with_running(view, active, chosen, quotas)
+            chosen = _with_running(view, active, admitted, quotas)
+        first = set(admitted)
+        lent = frozenset(n for n, job in enumerate(chosen) if job not in first)
         held = [view.gpus_of(job) for job in chosen]
         last, self._last = self._last, (chosen, list(view.ready))
         if self.placement.settled and last == self._last and all(held):
             return NOTHING
-        batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready))
+        batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready), lent)
         return _difference(batch, self.placement.place(batch), running)
 
     def _admitted(self, view: View, active: list[int], quotas: dict[str, int]) -> list[int]:
@@ -129,80 +145,90 @@ def _difference(batch: Batch, placed: Placed, running: list[int]) -> Decision:
 # --- policies ---------------------------------------------------------------------------------
 
 
-def packed_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+@takes(OrderedOptions)
+def packed_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
     """Consolidate waiting jobs; running ones keep their GPUs."""
-    return _rounds("packed-sticky", Sticky(Consolidate()), **options)
+    return _rounds("packed-sticky", Sticky(Consolidate()), options)
 
 
-def packed_non_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+@takes(OrderedOptions)
+def packed_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
     """Consolidate all jobs anew in every round."""
-    return _rounds("packed-non-sticky", NonSticky(Consolidate()), **options)
+    return _rounds("packed-non-sticky", NonSticky(Consolidate()), options)
 
 
-def random_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+@takes(OrderedOptions, draws=True)
+def random_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
     """Draw the GPUs of waiting jobs; running ones keep theirs."""
-    return _rounds("random-sticky", Sticky(Uniform(seed)), **options)
+    return _rounds("random-sticky", Sticky(Uniform(seed)), options)
 
 
-def random_non_sticky(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+@takes(OrderedOptions, draws=True)
+def random_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
     """Draw the GPUs of all jobs anew in every round, also if nothing has changed."""
-    policy = _rounds("random-non-sticky", NonSticky(Uniform(seed), settled=False), **options)
+    policy = _rounds("random-non-sticky", NonSticky(Uniform(seed), settled=False), options)
     policy.every_epoch = True
     return policy
 
 
-def pm_first(scenario: Scenario, seed: int, *, bins: str = "released", **options: Any) -> Rounds:
+@takes(BinnedOptions)
+def pm_first(scenario: Scenario, seed: int, options: BinnedOptions) -> Rounds:
     """Give jobs the fastest GPUs, class by class."""
-    return _rounds("pm-first", NonSticky(PmFirst(bins)), **options)
+    return _rounds("pm-first", NonSticky(PmFirst(options.bins)), options)
 
 
-def pal_greedy(scenario: Scenario, seed: int, *, bins: str = "released", **options: Any) -> Rounds:
+@takes(BinnedOptions)
+def pal_greedy(scenario: Scenario, seed: int, options: BinnedOptions) -> Rounds:
     """Trade speed for locality, class by class."""
-    return _rounds("pal-greedy", NonSticky(Pal(bins)), **options)
+    return _rounds("pal-greedy", NonSticky(Pal(options.bins)), options)
 
 
-def pal_multilevel(scenario: Scenario, seed: int, *, bins: str = "exact", **options: Any) -> Rounds:
+@takes(MultilevelOptions)
+def pal_multilevel(scenario: Scenario, seed: int, options: MultilevelOptions) -> Rounds:
     """Trade speed for locality at all levels of the topology."""
-    return _rounds("pal-multilevel", NonSticky(PalMultilevel(bins)), **options)
+    return _rounds("pal-multilevel", NonSticky(PalMultilevel(options.bins)), options)
 
 
-def pal(
-    scenario: Scenario,
-    seed: int,
-    *,
-    weights: str = "equal",
-    gap: float = 1e-3,
-    work: int = 0,
-    time_limit_s: float = 60.0,
-    **options: Any,
-) -> Rounds:
+@takes(PalOptions, draws=True)
+def pal(scenario: Scenario, seed: int, options: PalOptions) -> Rounds:
     """Place the admitted jobs at least total cost; see `pal_exact.Exact`."""
     from optsched.rollout.policies.pal_exact import Exact
 
-    placement = Exact(weights, gap=gap, work=work, time_limit_s=time_limit_s, seed=seed)
-    return _rounds("pal", placement, **options)
+    placement = Exact(
+        options.weights,
+        gap=options.gap,
+        work=options.work,
+        time_limit_s=options.time_limit_s,
+        seed=seed,
+    )
+    return _rounds("pal", placement, options)
 
 
-def las(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+@takes(LasOptions)
+def las(scenario: Scenario, seed: int, options: LasOptions) -> Rounds:
     """Least attained service first; running jobs keep their GPUs or are stopped."""
-    return _rounds("las", Sticky(Consolidate()), order="las", **options)
+    return _preemptive("las", orders.Las(options.one_dimensional), options)
 
 
-def srtf(scenario: Scenario, seed: int, **options: Any) -> Rounds:
+@takes(SrtfOptions)
+def srtf(scenario: Scenario, seed: int, options: SrtfOptions) -> Rounds:
     """Shortest remaining time first; running jobs keep their GPUs or are stopped."""
-    return _rounds("srtf", Sticky(Consolidate()), order="srtf", **options)
+    return _preemptive("srtf", orders.Srtf(options.times_gpus), options)
 
 
-def tiresias(scenario: Scenario, seed: int, *, backfill: bool = True, **options: Any) -> Rounds:
+@takes(TiresiasOptions)
+def tiresias(scenario: Scenario, seed: int, options: TiresiasOptions) -> Rounds:
     """Tiresias' discretised 2D-LAS, by default with jobs that fit overtaking others."""
+    order = orders.Tiresias(options.thresholds_gpu_s, options.promote)
+    return _preemptive("tiresias", order, options)
+
+
+def _rounds(name: str, placement: Placement, options: OrderedOptions) -> Rounds:
+    chosen = orders.order(options.order, **options.of_order())
+    changing = options.order != "fifo"
+    return Rounds(name, chosen, placement, backfill=options.backfill, every_epoch=changing)
+
+
+def _preemptive(name: str, order: orders.Order, options: RoundOptions) -> Rounds:
     placement = Sticky(Consolidate())
-    return _rounds("tiresias", placement, order="tiresias", backfill=backfill, **options)
-
-
-def _rounds(
-    name: str, placement: Placement, *, order: str = "fifo", backfill: bool = False, **options: Any
-) -> Rounds:
-    """Return a policy; further options are those of the order."""
-    chosen = orders.order(order, **options)
-    changing = order != "fifo"
-    return Rounds(name, chosen, placement, backfill=backfill, every_epoch=changing)
+    return Rounds(name, order, placement, backfill=options.backfill, every_epoch=True)

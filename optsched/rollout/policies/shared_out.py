@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import Field
 
 from optsched.rollout.decision import NOTHING, Decision
+from optsched.rollout.options import Count, NonNegative, OptionError, Options, takes
 from optsched.rollout.policies.curves import Curves
-from optsched.rollout.policies.holdings import Holdings, placing
+from optsched.rollout.policies.holdings import PLACEMENT, Holdings, Placement, placing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,27 +21,28 @@ if TYPE_CHECKING:
     from optsched.rollout.view import View
 
 
+class SharedOptions(Options):
+    """How many GPUs are shared out, and which."""
+
+    gpus: Count | None = Field(
+        default=None,
+        description="GPUs in all; null: the scenario's budget without its fraction, else all.",
+    )
+    placement: Placement = Field(default="lowest", description=PLACEMENT)
+
+
 class SharedOut(ABC):
     """At every call each active job is given a width, 0 to wait; the sum is at most C.
-
-    Parameters
-    ----------
-    gpus
-        C; by default the scenario's budget without its fraction, else the whole cluster.
-    placement
-        "lowest" nodes, "best-fit" or "pal".
 
     Source: boa.md 5, "capped ones use C = floor(b) GPUs rented permanently".
     """
 
-    def __init__(
-        self, name: str, scenario: Scenario, *, gpus: int | None = None, placement: str = "lowest"
-    ) -> None:
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         self.name = name
         self.curves = Curves(scenario)
         self.held = Holdings(scenario)
-        self.placing = placing(placement)
-        self.gpus = _capacity(scenario, gpus)
+        self.placing = placing(options.placement)
+        self.gpus = _capacity(scenario, options.gpus)
         self.active: dict[int, None] = {}
 
     @abstractmethod
@@ -108,8 +111,8 @@ def _capacity(scenario: Scenario, gpus: int | None) -> int:
     if gpus is None:
         budget = scenario.budget_gpus
         return scenario.gpus if budget is None else max(1, min(scenario.gpus, int(budget)))
-    if not (isinstance(gpus, int) and 1 <= gpus <= scenario.gpus):
-        raise ValueError(f"gpus must be from 1 to {scenario.gpus}, not {gpus!r}")
+    if gpus > scenario.gpus:
+        raise OptionError(f"option 'gpus': must be at most {scenario.gpus}, found {gpus}")
     return gpus
 
 
@@ -154,20 +157,21 @@ class Requested(SharedOut):
         return found
 
 
+class SrptOptions(SharedOptions):
+    """What a job can use."""
+
+    knee: NonNegative = Field(
+        default=0.0,
+        description="A job uses no width at which a further GPU adds less to its speedup.",
+    )
+
+
 class Srpt(SharedOut):
-    """The job with the least work left gets all that it can use, then the next.
+    """The job with the least work left gets all that it can use, then the next."""
 
-    Parameters
-    ----------
-    knee
-        A job uses no width at which a further GPU adds less than this to its speedup.
-    """
-
-    def __init__(self, name: str, scenario: Scenario, *, knee: float = 0.0, **options: Any) -> None:
-        super().__init__(name, scenario, **options)
-        if not knee >= 0:
-            raise ValueError(f"knee must be at least 0, not {knee!r}")
-        self.knee = knee
+    def __init__(self, name: str, scenario: Scenario, options: SrptOptions) -> None:
+        super().__init__(name, scenario, options)
+        self.knee = options.knee
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
@@ -235,21 +239,25 @@ def _gain(curve: Curve, seconds: float, step: int) -> float:
 # --- policies ---------------------------------------------------------------------------------
 
 
-def equi(scenario: Scenario, seed: int, **options: Any) -> Equi:
+@takes(SharedOptions)
+def equi(scenario: Scenario, seed: int, options: SharedOptions) -> Equi:
     """Share the GPUs out equally."""
-    return Equi("equi", scenario, **options)
+    return Equi("equi", scenario, options)
 
 
-def fifo_requested(scenario: Scenario, seed: int, **options: Any) -> Requested:
+@takes(SharedOptions)
+def fifo_requested(scenario: Scenario, seed: int, options: SharedOptions) -> Requested:
     """Give jobs what they ask for, first in, first out."""
-    return Requested("fifo-requested", scenario, **options)
+    return Requested("fifo-requested", scenario, options)
 
 
-def srpt_k(scenario: Scenario, seed: int, **options: Any) -> Srpt:
+@takes(SrptOptions)
+def srpt_k(scenario: Scenario, seed: int, options: SrptOptions) -> Srpt:
     """Give the job with the least work left all that it can use."""
-    return Srpt("srpt-k", scenario, **options)
+    return Srpt("srpt-k", scenario, options)
 
 
-def marginal_greedy(scenario: Scenario, seed: int, **options: Any) -> Marginal:
+@takes(SharedOptions)
+def marginal_greedy(scenario: Scenario, seed: int, options: SharedOptions) -> Marginal:
     """Give GPUs to the largest drop of a job's remaining time."""
-    return Marginal("marginal-greedy", scenario, **options)
+    return Marginal("marginal-greedy", scenario, options)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import Field
 
-from optsched.choice import Choice, Round, sia_cost
-from optsched.rollout.decision import NOTHING, Decision, SolveRecord
-from optsched.rollout.policies.shared_out import SharedOut
+from optsched.check import LIMIT, Violation
+from optsched.choice import Choice, Round, sia_cost, verify
+from optsched.rollout.decision import NOT_STATED, NOTHING, Decision, SolveRecord
+from optsched.rollout.options import Gap, Positive, takes
+from optsched.rollout.policies.shared_out import SharedOptions, SharedOut
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -19,6 +22,17 @@ if TYPE_CHECKING:
     from optsched.choice import Chosen
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
+
+
+class SiaOptions(SharedOptions):
+    """The costs of Sia's round."""
+
+    power: Annotated[float, Field(lt=0, ge=-100)] = Field(
+        default=-0.5, description="The further below 0, the less a job that is slow counts."
+    )
+    wait: Positive = Field(default=1.1, description="The cost of waiting; least speedups cost 1.")
+    restart_s: Positive = Field(default=30.0, description="What a restart is taken to cost.")
+    gap: Gap = Field(default=1e-4, description="Relative gap to which the choice is proven.")
 
 
 class Sia(SharedOut):
@@ -31,42 +45,15 @@ class Sia(SharedOut):
     from what the last round left (`optsched.choice`). All GPUs are of one type: scenarios know no
     others. Left out: that a job which is being restarted keeps its configuration.
 
-    Parameters
-    ----------
-    power
-        Below 0: the more, the less a job that is slow counts.
-    wait
-        The cost of waiting; the least speedup costs 1.
-    restart_s
-        What a restart is taken to cost.
-    gap
-        Relative gap to which the choice is proven.
-
     Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
     """
 
     every_epoch = True
 
-    def __init__(
-        self,
-        name: str,
-        scenario: Scenario,
-        *,
-        power: float = -0.5,
-        wait: float = 1.1,
-        restart_s: float = 30.0,
-        gap: float = 1e-4,
-        **options: Any,
-    ) -> None:
-        super().__init__(name, scenario, **options)
-        if not power < 0:
-            raise ValueError(f"power must be below 0, not {power!r}")
-        if not wait > 0:
-            raise ValueError(f"wait must be above 0, not {wait!r}")
-        if not restart_s > 0:
-            raise ValueError(f"restart_s must be above 0, not {restart_s!r}")
-        self.power, self.wait, self.restart_s = power, wait, restart_s
-        self.choice = Choice(gap=gap)
+    def __init__(self, name: str, scenario: Scenario, options: SiaOptions) -> None:
+        super().__init__(name, scenario, options)
+        self.power, self.wait, self.restart_s = options.power, options.wait, options.restart_s
+        self.choice = Choice(gap=options.gap)
         self.restarts: dict[int, int] = {}
         self.solves: list[SolveRecord] = []
         self._node = max(self.held.cluster.size)
@@ -90,7 +77,7 @@ class Sia(SharedOut):
         widths = [self._widths(view, job) for job in jobs]
         found = self._round(view, jobs, widths, gpus)
         chosen = self.choice.decide(found)
-        self.solves.append(_record(chosen, time.perf_counter() - started))
+        self.solves.append(_record(found, chosen, started))
         if chosen.plan is None:  # HiGHS failed
             return {job: self.held.width(job) for job in jobs}
         shares = {
@@ -146,13 +133,38 @@ class Sia(SharedOut):
         return max(age - lost, 0.0) / (age + self.restart_s)
 
 
-def _record(chosen: Chosen, seconds: float) -> SolveRecord:
-    objective = np.inf if chosen.objective is None else chosen.objective
-    bound = -np.inf if chosen.bound is None else chosen.bound
-    is_failed = chosen.plan is None
-    return SolveRecord(str(chosen.status), objective, bound, seconds, fallback=is_failed)
+def _record(found: Round, chosen: Chosen, started: float) -> SolveRecord:
+    begun = time.perf_counter()
+    verified = _confirmed(found, chosen)
+    status = str(chosen.status)
+    if status == "optimal" and not verified:
+        status = "unverified" if verified is None else "feasible"
+    is_stated = verified is not False and chosen.bound is not None
+    now = time.perf_counter()
+    return SolveRecord(
+        status=status,
+        objective=NOT_STATED if chosen.objective is None else chosen.objective,
+        bound=chosen.bound if is_stated and chosen.bound is not None else NOT_STATED,
+        seconds=now - started,
+        fallback=chosen.plan is None,
+        verified=verified,
+        verification_s=now - begun,
+        scale=0.0 if chosen.plan is None else found.gap_scale(chosen.plan.tolist()),
+    )
 
 
-def sia(scenario: Scenario, seed: int, **options: Any) -> Sia:
+def _confirmed(found: Round, chosen: Chosen) -> bool | None:
+    """Tell whether the verifier proves a choice; None if that takes too many terms."""
+    if found.use.size * len(chosen.certificate.nodes) > LIMIT:
+        return None
+    try:
+        verify(found, chosen)
+    except Violation:
+        return False
+    return True
+
+
+@takes(SiaOptions)
+def sia(scenario: Scenario, seed: int, options: SiaOptions) -> Sia:
     """Choose configurations at the best power mean of speedups, and restart few jobs."""
-    return Sia("sia", scenario, **options)
+    return Sia("sia", scenario, options)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.curves import Curves
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.view import View
+    from optsched.traces.trace import Trace
 
 Key = tuple[str, int]
 LEAST_WORK_S = 1e-6
@@ -67,14 +68,12 @@ class Sums:
         }
 
 
-def of_trace(scenario: Scenario, seed: int, curves: Curves) -> dict[Key, Stream]:
-    """Return the streams of the scenario's own trace: jobs over the time of the last arrival.
+def of_trace(trace: Trace, curves: Curves) -> dict[Key, Stream]:
+    """Return the streams of a trace: jobs over the time of the last arrival.
 
     Source: arrival rates of the BOA authors' code, Li-Zhouzi/adaptdl, _configs.py.
     """
-    from optsched.rollout.jobs import jobs_of
-
-    trace, sums = jobs_of(scenario, None, seed), Sums(curves)
+    sums = Sums(curves)
     for model, demand, run_us in zip(
         trace.model, trace.gpus.tolist(), trace.run_us.tolist(), strict=True
     ):

@@ -1,0 +1,103 @@
+"""Options of the policies that place jobs in rounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from optsched.rollout.options import Gap, NonNegative, Options, Positive
+from optsched.rollout.policies import orders
+
+Bins = Literal["released", "silhouette", "exact"]
+Thresholds = Annotated[float | str, AfterValidator(orders.thresholds)]
+
+
+class RoundOptions(Options):
+    """What rounds of every order have."""
+
+    backfill: bool = Field(
+        default=False, description="Whether jobs that fit may overtake a gang that does not."
+    )
+
+
+class LasOptions(RoundOptions):
+    """Least attained service."""
+
+    one_dimensional: bool = Field(
+        default=False, description="Whether service is time, without regard to GPUs."
+    )
+
+
+class SrtfOptions(RoundOptions):
+    """Shortest remaining time first."""
+
+    times_gpus: bool = Field(
+        default=False, description="Whether remaining times count for each GPU of the gang."
+    )
+
+
+class TiresiasOptions(RoundOptions):
+    """Discretised least attained service."""
+
+    backfill: bool = Field(
+        default=True, description="Whether jobs that fit may overtake a gang that does not."
+    )
+    thresholds_gpu_s: Thresholds = Field(
+        default=3250.0, description="GPU-seconds that part the queues, as 3250/36000 if several."
+    )
+    promote: NonNegative = Field(
+        default=0.0,
+        description="A job that waits so many times as long as it ran goes back to the first "
+        "queue; 0: never.",
+    )
+
+
+class OrderedOptions(RoundOptions):
+    """Rounds in an order that can be chosen; the options of an order are None for its defaults."""
+
+    order: Literal["fifo", "las", "srtf", "tiresias"] = Field(
+        default="fifo", description="Who comes first: see the policies las, srtf and tiresias."
+    )
+    one_dimensional: bool | None = Field(default=None, description="Of the order las.")
+    times_gpus: bool | None = Field(default=None, description="Of the order srtf.")
+    thresholds_gpu_s: Thresholds | None = Field(default=None, description="Of the order tiresias.")
+    promote: NonNegative | None = Field(default=None, description="Of the order tiresias.")
+
+    @model_validator(mode="after")
+    def _are_of_the_order(self) -> Self:
+        for name in self.of_order():
+            if name not in orders.OPTIONS[self.order]:
+                raise ValueError(f"options of the order {self.order}, not '{name}'")
+        return self
+
+    def of_order(self) -> dict[str, Any]:
+        """Return the options of the order that are given."""
+        names = [name for options in orders.OPTIONS.values() for name in options]
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+class BinnedOptions(OrderedOptions):
+    """Rounds that look at the GPUs' slowdowns, in bins."""
+
+    bins: Bins = Field(default="released", description="How slowdowns are put into bins.")
+
+
+class MultilevelOptions(BinnedOptions):
+    """As `BinnedOptions`, by default without bins."""
+
+    bins: Bins = Field(default="exact", description="How slowdowns are put into bins.")
+
+
+class PalOptions(OrderedOptions):
+    """The exact placement; see `pal_exact.Exact`."""
+
+    weights: Literal["equal", "remaining"] = Field(
+        default="equal", description="What a job's slowdown counts: one, or its remaining time."
+    )
+    gap: Gap = Field(default=1e-3, description="Relative gap at which a search ends.")
+    work: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Cases x placements that a search may look at beyond the least."
+    )
+    time_limit_s: Positive = Field(default=60.0, description="Of each search.")
