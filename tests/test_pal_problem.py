@@ -394,5 +394,7 @@ def test_results_plot_their_plan(placed):
 def test_no_picture_is_an_error_in_words(placed):
     with pytest.raises(ValueError, match="no plan: infeasible"):
         result_of(placed[0], None, status="infeasible").plot()
+    unattached = result_of(*placed).model_copy()
+    unattached._instance = None
     with pytest.raises(ValueError, match="attach the instance"):
-        result_of(*placed).model_copy().of(None).plot()
+        unattached.plot()
