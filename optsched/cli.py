@@ -166,7 +166,7 @@ def check(source: Source, result_file: ResultFile, changes: Changes = None) -> N
 
     instance, result = _solved(source, changes, result_file)
     if result.plan is None:
-        terminal.fail(f"{result_file}: no plan to check, it is {result.status}", terminal.FAILED)
+        terminal.fail(f"{result_file}: holds no plan to check", terminal.FAILED)
     with terminal.judging():
         check_plan(instance, result.plan)
     typer.echo(f"feasible: the plan keeps every rule of {_named(instance)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationError
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SCHEMA_ID, OLD_SCHEMA_ID = "optsched/frontier/2", "optsched/frontier/1"
+SCHEMA_ID: Final = "optsched/frontier/2"
+OLD_SCHEMA_ID: Final = "optsched/frontier/1"
 UNITS = {
     "_usd_per_h": "USD/h",
     "_gpu_hours": "GPU-h",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr, SerializeAsAny, ValidationError
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from optsched.faults import Fault
     from optsched.reasons import Explanation
 
-SCHEMA_ID, OLD_SCHEMA_ID = "optsched/result/2", "optsched/result/1"
+SCHEMA_ID: Final = "optsched/result/2"
+OLD_SCHEMA_ID: Final = "optsched/result/1"
 UNPROVEN = {"optimal": "unverified", "infeasible": "error"}  # what version 1 states without proof
 PACKAGES = ("optsched", "highspy", "numpy", "pyomo", "scipy")
 

@@ -17,6 +17,7 @@ from eaco_strategies import eaco_instances, small_instance
 from optsched import problems, tables
 from optsched.cli import app
 from optsched.eaco import EacoPlan, Group, check, heuristics
+from optsched.eaco.doubts import doubts
 from optsched.eaco.plot import COLOURS, HATCHES, LABELLED, NAMED, plot
 from optsched.eaco.plot import SHOWN as DRAWN
 from optsched.eaco.problem import (
@@ -50,6 +51,7 @@ def result_of(instance, plan, **fields):
     given = {
         "problem": "eaco",
         "instance": instance.name,
+        "instance_sha256": instance.sha256,
         "method": "by hand",
         "status": "feasible",
         "objective": check.objective(instance, plan) if plan else None,
@@ -96,6 +98,9 @@ def running():
         Group(jobs=("j1",), nodes="x", node=0),
     )
     return instance, EacoPlan(groups=groups)
+
+
+KILOWATTS = {"bare_w": 0.05, "context_w": 0.08, "peak_w": 0.4}
 
 
 # --- frames -----------------------------------------------------------------------------------
@@ -422,3 +427,29 @@ def test_golden_value_of_two_copies_from_the_shell(tmp_path):
     found = CliRunner(env={"COLUMNS": "100"}).invoke(app, arguments)
     assert found.exit_code == 0
     assert "222.69" in found.output
+
+
+# --- figures that are allowed, but probably not meant -------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"energy_weight": 0.5}, "energy_weight is given in vain: the objective is 'run-to-"),
+        ({"epoch_s": 60.0}, "epoch_s is given in vain"),
+        ({"power_cap_w": 0.5}, "the power cap of 0.5 W is below 1 % of one node's peak"),
+        ({"max_jobs_per_gpu": 1, "measured": {"a a": [1, 1]}}, "measured in vain, since at most 1"),
+        ({"jobs": [{"max_slowdown": 20.0}]}, "job 'j0' bears a slowdown of 20"),
+        ({"gpus": {"X": {"power": KILOWATTS}}}, "'X' draws 0.4 W at its peak: are these kW?"),
+    ],
+)
+def test_summary_warns_of_figures_that_were_probably_not_meant(fields, told):
+    instance = small_instance(**fields)
+    assert [text for text in doubts(instance) if told in text]
+    plan = EacoPlan(groups=(Group(jobs=("j0",), nodes="x"),))
+    assert told in summary(instance, result_of(instance, plan))["warning"]
+
+
+def test_nothing_is_doubtful_about_the_bundled_instances():
+    for name in optsched.instance.names("eaco"):
+        assert not list(doubts(optsched.read(name)))

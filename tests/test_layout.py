@@ -83,6 +83,7 @@ ROOM_LAYERS = [
         "energy",
         "totals",
         "figures",
+        "doubts",
     },
     {
         "arrays",
@@ -117,6 +118,7 @@ ROOM_LAYERS = [
         "capping",
         "greedy",
         "local_search",
+        "due",
         "multisets",
         "groups",
         "members",
@@ -137,6 +139,7 @@ ROOM_LAYERS = [
         "blossoms",
         "firm",
         "fluid_bound",
+        "fluid_prices",
         "kinds_nodes",
         "kinds_arrays",
         "kinds_bound",

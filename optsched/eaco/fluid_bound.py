@@ -215,5 +215,5 @@ def _parts_known(levels: list[Level]) -> list[Bools]:
     known = [np.ones(len(levels[0].codes), dtype=bool)]
     for at in levels[1:]:
         whole = known[-1][at.children].all(axis=1)
-        known.append(whole & ~np.isnan(at.rates).any(axis=1))
+        known.append(np.asarray(whole & ~np.isnan(at.rates).any(axis=1)))
     return known

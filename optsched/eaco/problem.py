@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from optsched.eaco import check, proof
+from optsched.eaco.doubts import doubts
 from optsched.eaco.figures import performance
 from optsched.eaco.instance import EacoInstance
 from optsched.eaco.memory import memory
@@ -88,6 +89,9 @@ def _data_notes(instance: EacoInstance, runs: Figures) -> dict[str, str]:
     if repairs:
         more = f", and {len(repairs) - 1} more" if len(repairs) > 1 else ""
         notes["repairs"] = f"{repairs[0]}{more}"
+    found = list(doubts(instance))
+    if found:
+        notes["warning"] = "; ".join(found)
     return notes
 
 
