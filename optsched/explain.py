@@ -63,10 +63,10 @@ def instance_of(result: Result, given: Iterable[Instance] = ()) -> Instance | No
     """Return the instance that a result is of: one of those given, or the bundled one of its name.
 
     The changes that the result names are made to an instance without changes of its own; None if
-    nothing has the data that the result is of. A result of version 1 does not say which: an
-    instance whose rules it keeps is taken.
+    nothing has the data that the result is of. A result of version 1 does not say which: one of
+    those given whose rules it keeps is taken, and no bundled one.
     """
-    near = (*given, *_bundled(result.instance))
+    near = (*given, *(_bundled(result.instance) if result.instance_sha256 else ()))
     return next((made for each in near if (made := as_solved(each, result))), None)
 
 

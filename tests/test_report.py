@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched.cli import app
+from optsched.explain import instance_of
 from optsched.faults import InstanceError
 from optsched.report import report
 from optsched.report_rollouts import MOST_MOMENTS, timeline
@@ -295,6 +296,21 @@ def test_the_budget_that_a_result_was_solved_with_is_the_one_on_its_page(tmp_pat
     assert "budget_gpus=22" in page
     assert "24 GPUs" not in page
     assert "the budget of 22 GPUs" in run("explain", tmp_path / "r22.json").stdout
+
+
+def test_a_result_of_version_1_is_not_taken_for_one_of_the_bundled_instance(tmp_path):
+    """At 22 GPUs it was explained as if the budget of the bundled instance, 24, did bind."""
+    changed = optsched.read("boa/cbd-85").changed({"budget_gpus": 22})
+    document = json.loads(optsched.solve(changed).to_json()) | {"schema": "optsched/result/1"}
+    for key in ("instance_sha256", "changes", "verification_s"):
+        del document[key]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(document))
+    assert instance_of(optsched.read_result(path)) is None
+    assert run("explain", path).exit_code == 2
+    page = report([path])
+    assert "nothing of it was verified" in page
+    assert "24 GPUs" not in page
 
 
 def test_a_frontier_that_nothing_proves_has_no_bounds_on_its_page(tmp_path):
