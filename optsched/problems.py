@@ -43,7 +43,7 @@ class Method:
 
     `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to
     the search as it finds them, and may return a certificate of the bound that it reached.
-    `effort` is the relative cost among the greedy methods: cheap ones are tried first.
+    `effort` is the relative cost among the greedy methods, by CPU time: cheap ones come first.
     """
 
     name: str
@@ -107,6 +107,8 @@ class Problem:
         Texts for tables: the figures of a result, what an instance asks for, a plan in short.
     gap_scale
         Size of terms that may cancel in the objective, by instance: the least denominator of gaps.
+    greedy_s
+        (instance) -> about how many CPU seconds a greedy method of effort 1 takes, by sizes.
     plot
         (instance, plan, axes or None) -> the axes with a picture of the plan; None if the problem
         has no picture.
@@ -139,6 +141,7 @@ class Problem:
     decisions: Callable[[Any, Any], list[dict[str, str]]]
     gap_scale: Callable[[Any], float] = _no_scale
     proof_terms: Callable[[Any, Any], int] = _few
+    greedy_s: Callable[[Any], float] = _no_scale
     plot: Callable[[Any, Any, Axes | None], Axes] | None = None
     memory: Callable[[Any, str], int | None] = _unknown
     at_once: Callable[

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NEW_OBJECTS = 50_000
 """After how many new objects the garbage collector looks at them during a solve."""
-LEAST_GREEDY_S, GREEDY_SHARE = 1.0, 0.5
+LEAST_GREEDY_S, GREEDY_SHARE = 2.0, 0.5
 """CPU seconds for greedy plans after an exact method: at least; and as a share of its own."""
 
 
@@ -336,25 +336,24 @@ def _try_greedy(
     Parameters
     ----------
     worked_s
-        CPU seconds of the method. Without a time limit, the rules get half of it.
+        CPU seconds of the method. Without a time limit, the rules get half of it; what they take
+        is estimated from sizes, so that small instances have the same results wherever they run.
     """
     bound, scale = getattr(certificate, "bound", None), room.gap_scale(search.instance)
-    begun, effort = time.process_time(), 0
+    unit, expected = room.greedy_s(search.instance), 0.0
     rules = sorted((m for m in room.methods if m.kind == "greedy"), key=lambda m: m.effort)
     for number, rule in enumerate(rules):
         if closed(relative_gap(search.objective, bound, scale), search.gap):
             return
-        spent = time.process_time() - begun
-        expected = spent / effort * rule.effort if effort else 0.0
+        expected += unit * rule.effort
         if search.deadline is None:
-            is_over = spent + expected > max(LEAST_GREEDY_S, GREEDY_SHARE * worked_s)
+            is_over = expected > max(LEAST_GREEDY_S, GREEDY_SHARE * worked_s)
         else:
-            is_over = search.out_of_time() or expected > (search.seconds_left() or 0.0)
+            is_over = search.out_of_time() or unit * rule.effort > (search.seconds_left() or 0.0)
         if is_over:
             search.skipped = tuple(rule.name for rule in rules[number:])
             return
         rule(search.instance, search)
-        effort += rule.effort
 
 
 def _check_options(

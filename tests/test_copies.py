@@ -9,7 +9,7 @@ from functools import cached_property
 import pytest
 
 import optsched
-from optsched.instance import Document, find, names
+from optsched.instance import Document, Instance, NamedDocument, find, names
 from optsched.problems import ROOMS, problem
 from optsched.rollout.read import read_scenario
 
@@ -58,7 +58,8 @@ def examples():
 
 
 def test_every_document_that_keeps_what_it_derives_is_tried():
-    assert {cls for cls in all_documents() if derived(cls)} == set(examples())
+    bases = {NamedDocument, Instance}  # of which there are no documents
+    assert {cls for cls in all_documents() if derived(cls)} - bases == set(examples())
 
 
 @pytest.mark.parametrize("cls", list(examples()), ids=lambda cls: cls.__name__)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import optsched
 from eaco_strategies import eaco_instances
 from optsched.eaco import EacoInstance
-from optsched.pal import PalInstance, anew, kinds, pods
+from optsched.pal import PalInstance, anew, pods
 from pal_strategies import pal_instances
 from strategies import among, as_document, law
 from test_eaco_columns import plain
@@ -42,7 +42,6 @@ def in_small_parts():
         patch.setattr(pods, "POD_GPUS", 12)
         patch.setattr(pods, "FEW_OPTIONS", 0)
         patch.setattr(pods, "GANGS", 1)
-        patch.setattr(kinds, "LARGE", 0)
         yield
 
 

@@ -31,7 +31,7 @@ SCALE = 1 << SCALE_BITS
 
 def violations(instance: BoaInstance, plan: BoaPlan) -> list[BrokenRule]:
     """Return every rule that the plan breaks; an empty list means that it is feasible."""
-    broken = [*figure_faults(instance), *_structure(instance, plan)]
+    broken = list(figure_faults(instance)) or list(_structure(instance, plan))
     return broken or list(_limits(instance, plan))
 
 

@@ -11,6 +11,8 @@ from math import comb
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from optsched.eaco.due import due_s
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -26,8 +28,9 @@ PRICED = 400  # of a pair of classes, by "columns"
 MOST_PRICED = 4096 * MIB  # its searches drop what is too much
 MOST_JOBS, MOST_CLASSES = 2_000, 75  # beyond, "exact" goes by columns; see `large`
 MOST_GROUPS = 5_000_000  # beyond, too; more are refused while they are listed
-FEW = 50_000  # groups that need not be looked at
+FEW = 4_000  # groups that need not be looked at
 DRAWN = 100
+NEARLY = 1 - 1e-9  # rates that are borne but for rounding
 
 TYPE = attrgetter("type", "gpus", "work_s", "max_slowdown", "deadline_s", "waiting_penalty_kwh")
 
@@ -101,19 +104,29 @@ def _share(instance: EacoInstance, jobs: list[Job], gpu: GpuType, size: int) -> 
     if size == 1:
         return 1.0
     rng, types = random.Random(size), {kind.id: kind for kind in instance.types}
+    least = {job.id: _least_rate(instance, job, gpu) for job in jobs}
     room = gpu.memory_gb * (1 - instance.memory_headroom)
     allowed = 0
     for _ in range(DRAWN):
         group = rng.sample(jobs, size)
         if sum(types[job.type].memory_gb for job in group) <= room:
-            allowed += _bear(instance, group, gpu)
+            allowed += _bear(instance, group, gpu, least)
     return max(allowed, 1) / DRAWN
 
 
-def _bear(instance: EacoInstance, group: list[Job], gpu: GpuType) -> bool:
+def _least_rate(instance: EacoInstance, job: Job, gpu: GpuType) -> float:
+    """Return the least rate that a job bears on GPUs of a type, wherever it runs now."""
+    least = 0.0 if job.max_slowdown is None else 1 / job.max_slowdown
+    due = due_s(instance, job)
+    if due is None:
+        return least
+    kind = next(kind for kind in instance.types if kind.id == job.type)
+    return max(least, job.work_s / kind.speeds.get(gpu.id, 1.0) / float(due))
+
+
+def _bear(instance: EacoInstance, group: list[Job], gpu: GpuType, least: dict[str, float]) -> bool:
     """Tell whether jobs bear each other's company."""
     rates = instance.rates[gpu.id].of([job.type for job in group])
     if not rates.fits or not rates.is_known:
         return False
-    tolerated = ((job, float(rates.by_type[job.type])) for job in group)
-    return all(job.max_slowdown is None or rate * job.max_slowdown >= 1 for job, rate in tolerated)
+    return all(float(rates.by_type[job.type]) >= least[job.id] * NEARLY for job in group)

@@ -196,6 +196,12 @@ GREEDY = (
 
 METHODS = tuple(_methods())
 
+
+def greedy_s(instance: EacoInstance) -> float:
+    """Return about how many CPU seconds fifo takes."""
+    return 9e-7 * len(instance.jobs) ** 2
+
+
 PROBLEM = Problem(
     name="eaco",
     title="EaCO: which jobs share GPUs",
@@ -212,6 +218,7 @@ PROBLEM = Problem(
     certify=certify,
     prove=proof.prove,
     proof_terms=proof.terms,
+    greedy_s=greedy_s,
     frame=frame,
     summary=summary,
     headline=headline,

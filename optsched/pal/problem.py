@@ -95,6 +95,12 @@ GREEDY = (
 )
 METHODS = tuple(_methods())
 
+
+def greedy_s(instance: PalInstance) -> float:
+    """Return about how many CPU seconds packed-sticky takes."""
+    return 1.6e-7 * len(instance.free_gpus) * len(instance.jobs)
+
+
 PROBLEM = Problem(
     name="pal",
     title="PAL: which GPUs for each job",
@@ -111,6 +117,7 @@ PROBLEM = Problem(
     certify=certify,
     prove=proof.prove,
     proof_terms=proof.terms,
+    greedy_s=greedy_s,
     frame=frame,
     summary=summary,
     headline=headline,
