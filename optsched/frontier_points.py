@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, ValidationError
 
 from optsched.faults import InstanceError, lines, nearest, shown, validation_faults
 from optsched.instance import Document, find, html_rows
 from optsched.jsonfile import dumps, load
-from optsched.result import figure
+from optsched.result import Verifiable, figure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     import pandas as pd
@@ -72,7 +71,7 @@ class Point(Document):
     certificate: dict[str, Any] | None = Field(default=None, repr=False)
 
 
-class Frontier(Document):
+class Frontier(Verifiable):
     """Results over a swept parameter.
 
     What a file says of bounds is believed only after `optsched.verify`: until then, texts, frames
@@ -110,33 +109,10 @@ class Frontier(Document):
     versions: dict[str, str]
     points: tuple[Point, ...]
 
-    _is_verified: bool = PrivateAttr(default=False)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frontier) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def to_json(self) -> str:
         """Return the JSON text; of changes, those to None too."""
         document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         return dumps(document | {"changes": self.changes})
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether its points were verified in this process, as far as they state anything."""
-        return self._is_verified
-
-    def confirmed(self) -> Self:
-        """Note that the verifier confirmed its points; for those who asked it only."""
-        self._is_verified = True
-        return self
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy; one with other data is not verified."""
-        copied = super().model_copy(update=update, deep=deep)
-        copied._is_verified = self._is_verified and not update
-        return copied
 
     @property
     def told(self) -> tuple[Point, ...]:

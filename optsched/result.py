@@ -49,7 +49,34 @@ class Status(StrEnum):
     ERROR = "error"
 
 
-class Result(Document):
+class Verifiable(Document):
+    """Base of documents that state bounds, which are believed after the verifier confirmed them."""
+
+    _is_verified: bool = PrivateAttr(default=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the verifier confirmed it in this process, or in one that it started."""
+        return self._is_verified
+
+    def confirmed(self) -> Self:
+        """Note that the verifier confirmed it; for those who asked the verifier only."""
+        self._is_verified = True
+        return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; one with other data is not verified."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._is_verified = self._is_verified and not update
+        return copied
+
+
+class Result(Verifiable):
     """The outcome of a solve; `plan` is None exactly when the status is infeasible or error.
 
     What a file says of bounds is believed only after `optsched.verify`: until then, texts call it
@@ -97,13 +124,7 @@ class Result(Document):
 
     _instance: Any = PrivateAttr(default=None)
     _state: Any = PrivateAttr(default=None)
-    _is_verified: bool = PrivateAttr(default=False)
     _is_solved_here: bool = PrivateAttr(default=False)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Result) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
 
     def of(self, instance: Instance, state: Any = None) -> Self:
         """Attach the instance that the result belongs to; `frame` needs it.
@@ -137,19 +158,9 @@ class Result(Document):
         return dumps(document | {"changes": self.changes})
 
     @property
-    def is_verified(self) -> bool:
-        """Whether the verifier confirmed the result in this process, or in one that it started."""
-        return self._is_verified
-
-    @property
     def is_solved_here(self) -> bool:
         """Whether it comes from a solve of this process and its workers, not from a file."""
         return self._is_solved_here
-
-    def confirmed(self) -> Self:
-        """Note that the verifier confirmed the result; for the verifier only."""
-        self._is_verified = True
-        return self
 
     def solved(self) -> Self:
         """Note that it comes from a solve; for solvers only."""
@@ -157,9 +168,8 @@ class Result(Document):
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy; one with other data is not verified."""
+        """Return a copy; one with other data is neither verified nor from a solve."""
         copied = super().model_copy(update=update, deep=deep)
-        copied._is_verified = self._is_verified and not update
         copied._is_solved_here = self._is_solved_here and not update
         return copied
 
