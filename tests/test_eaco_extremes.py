@@ -5,6 +5,7 @@ import pytest
 import optsched
 from benchmarks.generators import sharing
 from eaco_strategies import small_instance
+from optsched.problems import problem
 from optsched.solve import Search
 
 
@@ -87,3 +88,17 @@ def test_a_tree_of_few_cases_says_so(monkeypatch):
     optsched.problems.problem("eaco").method("exact")(instance, search)
     assert search.certificate.bound < search.objective * (1 - 1e-6)
     assert search.gave_up == "the tree of cases has 3 cases, as many as it may have"
+
+
+def test_a_group_without_watts_made_the_rules_divide_by_zero_under_a_cap():
+    """GPUs that draw nothing, on nodes that are too much for the cap: all jobs have to wait."""
+    instance = small_instance(
+        [{"type": "a", "waiting_penalty_kwh": 1.0}, {"type": "a", "waiting_penalty_kwh": 1.0}],
+        types={"a": {"utilisation": 0.0}},
+        gpus={"X": {"power": {"bare_w": 0.0, "context_w": 0.0, "peak_w": 1.0}}},
+        nodes={"x": {"gpus": 1, "count": 2, "power": {"base_w": 100.0, "sleep_w": 0.0}}},
+        power_cap_w=150.0,
+    )
+    for method in problem("eaco").methods:
+        result = optsched.solve(instance, method.name)
+        assert len(result.plan.groups) <= 1, method.name

@@ -93,8 +93,9 @@ def _best_to_wait(grouping: Grouping) -> tuple[Draft, Draft | None] | None:
         if any(estimates.jobs[n].waiting_penalty_kwh is None for n in draft.jobs):
             continue
         extra = sum(estimates.waiting_cost(n) for n in draft.jobs) - estimates.cost(draft)
-        price = extra / (estimates.gang(draft) * estimates.peak_w(draft))
-        if price < least:
+        drawn = estimates.gang(draft) * estimates.peak_w(draft)
+        price = extra / drawn if drawn else float("inf")  # its node may draw something yet
+        if best is None or price < least:
             best, least = (draft, None), price
     return best
 
