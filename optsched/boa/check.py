@@ -190,8 +190,13 @@ def objective(instance: BoaInstance, plan: BoaPlan) -> float:
     """Return mean JCT in seconds, or mean GPUs where the JCT is the target."""
     if instance.budget is None:
         return performance(instance, plan).mean_gpus
-    jobs = sum(_middle(least, most) for _, least, most in _terms(instance, plan))
-    return float(Fraction(jobs, SCALE) / instance.arrival_rate_per_s)
+    middles = [_middle(least, most) for _, least, most in _terms(instance, plan)]
+    ends = (sum(middles), sum(middles) + len(middles))  # each was rounded down by less than a unit
+    low, high = (float(Fraction(jobs, SCALE) / instance.arrival_rate_per_s) for jobs in ends)
+    if low == high:
+        return low
+    halves = (Fraction(*least) + Fraction(*most) for _, least, most in _terms(instance, plan))
+    return float(sum(halves, Fraction(0)) / 2 / instance.arrival_rate_per_s)  # as at a tie
 
 
 def _middle(least: Ratio, most: Ratio) -> int:
