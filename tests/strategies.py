@@ -16,9 +16,9 @@ from optsched.result import read_result
 from oracles import extreme_uses
 
 
-def law(ci_examples: int) -> settings:
-    """Few examples by default, `ci_examples` in the ci profile, which then has the full count."""
-    return settings(max_examples=min(ci_examples, settings().max_examples))
+def law(examples: int) -> settings:
+    """As many examples as a law is to have, unless the profile has fewer."""
+    return settings(max_examples=min(examples, settings().max_examples))
 
 
 @lru_cache(maxsize=10_000, typed=True)

@@ -66,7 +66,7 @@ def test_each_field_changed_by_itself_is_refused_or_true(name):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_fields_changed_in_pairs_and_so_that_they_fit_are_refused_or_true(name):
     for seed in SEEDS[name] if MANY else SEEDS[name][1:2]:
-        found, count = case(name, seed), 2000 if MANY else 50
+        found, count = case(name, seed), settings().max_examples if MANY else 50
         judged(found, found.forger.pairs(count))
         judged(found, found.forger.coherent(2 * count))
 
