@@ -117,6 +117,18 @@ def test_infeasible_exactly_if_there_is_no_plan(instance):
         assert result.objective == pytest.approx(expected, rel=2e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("peak_w", [300.0, 1e12])
+def test_that_no_plan_exists_is_proven_whatever_a_gpu_draws(peak_w):
+    instance = small_instance(
+        [{"gpus": 2, "work_s": 1e-9}, {"gpus": 1, "work_s": 1e12}],
+        nodes={"x": {"gpus": 1, "count": 2}},
+        gpus={"G": {"power": {"bare_w": 0, "context_w": 0, "peak_w": peak_w}}},
+        objective="epoch",
+        epoch_s=1e12,
+    )
+    assert solved(instance, gap=0.0).status == "infeasible"
+
+
 @law(300)
 @given(eaco_instances(max_jobs=4, gangs=(1, 2, 3, 5, 6), max_nodes=2))
 def test_gangs_that_do_not_pack(instance):

@@ -276,7 +276,9 @@ class Proving:
         """Offer a plan that places all jobs, or prove that there is none."""
         nothing = np.zeros(len(self.frame.gpus))
         waiting = np.where(self.frame.must, 1.0, 0.0)
-        bare = self.frame._replace(waiting=waiting, node_cost=nothing, wake_cost=nothing)
+        bare = self.frame._replace(  # jobs left out are counted: no joule, and none to round by
+            waiting=waiting, node_cost=nothing, wake_cost=nothing, gross=0.0
+        )
         free = self.columns._replace(cost=np.zeros(len(self.columns.cost)))
         tree = Tree(bare, free, 1.0, self.search.seed)
 
