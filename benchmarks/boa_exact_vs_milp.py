@@ -15,7 +15,7 @@ import statistics
 import time
 
 import optsched
-from optsched import highs
+from optsched.mip import highs
 
 BUDGETS = (20.5, 21, 22, 24, 26, 28, 30, 35, 40, 48, 60, 80)
 

@@ -22,7 +22,7 @@ import highspy
 import numpy as np
 from generators import WIDTHS, curves
 
-from optsched.boa.hull import frontier_of_arrays, hull_steps
+from optsched.boa.exact.budget_frontier import frontier_of_arrays, hull_steps
 
 
 def timed(function, *arguments):

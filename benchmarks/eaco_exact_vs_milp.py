@@ -24,8 +24,8 @@ import numpy as np
 from generators import sharing as instance_of
 
 import optsched
-from optsched.eaco.columns import columns
-from optsched.eaco.groups import job_classes
+from optsched.eaco.groups.columns import columns
+from optsched.eaco.groups.enumeration import job_classes
 
 SIZES = (
     (60, 4, 0.25, 1e-6),

@@ -13,7 +13,7 @@ import argparse
 
 import optsched
 from optsched.instance import names
-from optsched.problems import problem
+from optsched.registry import problem
 
 
 def rules():

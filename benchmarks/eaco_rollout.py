@@ -16,13 +16,13 @@ import numpy as np
 
 from optsched.eaco import fluid
 from optsched.rollout import rollout
-from optsched.rollout.cluster import Cluster
-from optsched.rollout.policies.eaco_frame import Frame
-from optsched.rollout.read import read_scenario
+from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.policies.eaco_adapter import Frame
+from optsched.rollout.scenario_files import read_scenario
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from optsched.rollout.record import Record
+    from optsched.rollout.results.record import Record
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 

@@ -18,11 +18,11 @@ import time
 from generators import sharing, sharing_next_epoch
 
 import optsched
-from optsched.rollout.engine import Engine
-from optsched.rollout.jobs import jobs_of
-from optsched.rollout.policies.pal_exact import Exact
-from optsched.rollout.read import read_scenario
+from optsched.rollout.engine.engine import Engine
+from optsched.rollout.policies.pal_adapter import Exact
 from optsched.rollout.registry import make
+from optsched.rollout.scenario_files import read_scenario
+from optsched.rollout.trace_source import jobs_of
 
 PLACING, PARTING = ("pal-64", "pal-64-persistent"), ("eaco-28",)
 GAP = 1e-3

@@ -21,7 +21,7 @@ from generators import WIDTHS, classes, curves, sharing, sharing_in_types, tree
 
 import optsched
 from optsched.boa import BoaInstance
-from optsched.problems import problem
+from optsched.registry import problem
 
 MIB = 2**20
 

@@ -23,8 +23,8 @@ from generators import ACROSS, base_columns, batch
 import optsched
 from optsched.cluster import binning
 from optsched.pal import PalInstance
-from optsched.pal.arrays import arrays
-from optsched.pal.relaxation import labels, relaxation
+from optsched.pal.exact.arrays import arrays
+from optsched.pal.exact.relaxation import labels, relaxation
 
 MILP_LIMIT_S = 120
 

@@ -18,10 +18,10 @@ import dataclasses
 import math
 import time
 
-from optsched.rollout.engine import Engine
-from optsched.rollout.read import read_scenario
+from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
-from optsched.traces.importers import import_trace
+from optsched.rollout.scenario_files import read_scenario
+from optsched.traces.importers.registry import import_trace
 from optsched.traces.trace import US
 
 POLICIES = (

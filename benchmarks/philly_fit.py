@@ -1,4 +1,4 @@
-"""Fit what no table gives of the Philly generator; prints the constants of traces/philly_fit.py.
+"""Fit what no table gives of the Philly generator; prints traces/generators/philly_constants.py.
 
     python benchmarks/philly_fit.py            # about a minute of CPU
 
@@ -25,13 +25,13 @@ import numpy as np
 from scipy.optimize import brentq, least_squares
 from scipy.special import ndtri
 
-from optsched.traces import philly_figures as figures
-from optsched.traces import philly_fit as fit
-from optsched.traces import synthetic, trials, worlds
-from optsched.traces.acceptance import seen_us
-from optsched.traces.draws import log_quantiles, stratified, streams
-from optsched.traces.synthetic import ClusterOptions
-from optsched.traces.worlds import NO_REASON, class_of
+from optsched.traces.generators import failed_attempts, synthetic, workload_models
+from optsched.traces.generators import philly_constants as fit
+from optsched.traces.generators import philly_statistics as figures
+from optsched.traces.generators.acceptance import seen_us
+from optsched.traces.generators.random_draws import log_quantiles, stratified, streams
+from optsched.traces.generators.synthetic import ClusterOptions
+from optsched.traces.generators.workload_models import NO_REASON, class_of
 
 TRIAL_MINUTES = 13.5e6
 TRIAL_GPU_MINUTES = 49_486_648.0
@@ -71,11 +71,13 @@ def tilt(row, longest, count=400_000):
     score = ndtri(stratified(rng, class_of(gpus)))
     table = [(row.p50 / 10, row.p50, row.p90, row.p95, longest)]
     place = (np.arange(len(gpus)) + 0.5) / len(gpus)
-    minutes = log_quantiles(place, trials.LEVELS, table, np.zeros(len(gpus), dtype=int))
+    minutes = log_quantiles(place, failed_attempts.LEVELS, table, np.zeros(len(gpus), dtype=int))
     wanted = row.gpu_time_share / 100 * TRIAL_GPU_MINUTES / row.trials
 
     def excess(value):
-        order = np.argsort(score + value * np.log2(np.minimum(gpus, trials.LARGEST_TILTED)))
+        order = np.argsort(
+            score + value * np.log2(np.minimum(gpus, failed_attempts.LARGEST_TILTED))
+        )
         return gpus[order] @ minutes / len(gpus) - wanted
 
     return brentq(excess, -1, 5, xtol=0.002) if excess(5) > 0 > excess(-1) else 5.0
@@ -85,9 +87,9 @@ def failing(world):
     """Many jobs' sizes, reasons, trials and endings, as the generator draws them."""
     rng = streams(0, synthetic.STREAMS)
     gpus = synthetic.draw_sizes(rng["sizes"], world, JOBS, None)
-    reason = trials.draw_reasons(rng["reasons"], world, gpus, 1.0, 1.0)
-    drawn = trials.draw_trials(rng["trials"], world, gpus, reason)
-    failed = trials.draw_failed(rng["endings"], reason)
+    reason = failed_attempts.draw_reasons(rng["reasons"], world, gpus, 1.0, 1.0)
+    drawn = failed_attempts.draw_trials(rng["trials"], world, gpus, reason)
+    failed = failed_attempts.draw_failed(rng["endings"], reason)
     return gpus, reason, drawn, failed
 
 
@@ -171,8 +173,8 @@ def killed_shares(slope, own, wanted, extra, work, not_failed):
 
 def exponent(mean_gpus):
     """Return the exponent of sizes that gives mean GPUs."""
-    sizes = np.array(worlds.POWERS_OF_TWO)
-    return brentq(lambda e: np.average(sizes, weights=worlds.powers(e)) - mean_gpus, -4, 1)
+    sizes = np.array(workload_models.POWERS_OF_TWO)
+    return brentq(lambda e: np.average(sizes, weights=workload_models.powers(e)) - mean_gpus, -4, 1)
 
 
 def stretch(world, mean_s, median_s, jobs=200_000):
@@ -194,10 +196,10 @@ def presets():
     """Print the constants of Helios and of Acme's Seren."""
     figures_of = {"HELIOS": (3.72, 6_652, 206), "ACME": (5.68, 1_414, 122)}
     for make, (name, (gpus, mean_s, median_s)) in zip(
-        (worlds.helios, worlds.acme), figures_of.items(), strict=True
+        (workload_models.helios, workload_models.acme), figures_of.items(), strict=True
     ):
         power = exponent(gpus)
-        world = dataclasses.replace(make(), size_shares=worlds.powers(power))
+        world = dataclasses.replace(make(), size_shares=workload_models.powers(power))
         print(f"{name}_EXPONENT =", round(power, 4))
         print(f"{name}_STRETCH =", tuple(round(x, 4) for x in stretch(world, mean_s, median_s)))
 
@@ -209,7 +211,7 @@ def main():
     tilts = [tilt(row, most) for row, most in zip(figures.REASONS, longest, strict=True)]
     print("TILT =", tuple(round(float(value), 3) for value in tilts))
     fit.LONGEST_TRIAL, fit.TILT = tuple(longest), tuple(tilts)
-    world = worlds.philly()
+    world = workload_models.philly()
     drawn = failing(world)
 
     def failed_excess(longest_run, rounds=2):

@@ -15,9 +15,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 import optsched
-from optsched.eaco.plot import plot as plot_eaco
-from optsched.pal.plot import plot as plot_pal
-from optsched.rollout.plot import jct_distribution, utilization_over_time
+from optsched.eaco.view.plot import plot as plot_eaco
+from optsched.pal.view.plot import plot as plot_pal
+from optsched.rollout.results.plot import jct_distribution, utilization_over_time
 
 FOLDER = Path(__file__).parents[1] / "pictures"
 DPI = 110

@@ -17,7 +17,7 @@ import resource
 import time
 from importlib.util import find_spec
 
-from optsched.rollout.engine import Engine
+from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import US, trace_of

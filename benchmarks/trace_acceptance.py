@@ -14,7 +14,7 @@ import time
 from collections import Counter
 
 from optsched.traces import generate, philly_acceptance
-from optsched.traces.philly_figures import JOBS
+from optsched.traces.generators.philly_statistics import JOBS
 
 
 def measured(seed):

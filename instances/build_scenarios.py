@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.cluster.power import GPU_POWER
+from optsched.documents.json_files import dumps, load, write_text
 from optsched.instances import parts
 from optsched.instances.eaco_parts import EACO
 from optsched.instances.pal_parts import ACROSS, BLOX
-from optsched.jsonfile import dumps, load, write_text
 from optsched.rollout.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.jsonfile import dumps, load, write_text
+from optsched.documents.json_files import dumps, load, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -58,8 +58,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyomo.environ as pyo
 
-from optsched.boa.curves import curve
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
+from optsched.boa.speedup_curves import curve
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance, Phase

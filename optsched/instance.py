@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from optsched.changes import assign, parts
-from optsched.faults import Fault as Fault
-from optsched.faults import InstanceError as InstanceError
-from optsched.faults import lines, nearest, place, shown, validation_faults
-from optsched.faults import path_text as path_text
-from optsched.jsonfile import dumps as dumps
-from optsched.jsonfile import encoded, write_text
-from optsched.jsonfile import load as load
-from optsched.problems import ROOMS, UnknownNameError, problem
+from optsched.documents.changes import assign, parts
+from optsched.documents.faults import Fault as Fault
+from optsched.documents.faults import InstanceError as InstanceError
+from optsched.documents.faults import lines, nearest, place, shown, validation_faults
+from optsched.documents.faults import path_text as path_text
+from optsched.documents.json_files import dumps as dumps
+from optsched.documents.json_files import encoded, write_text
+from optsched.documents.json_files import load as load
+from optsched.registry import ROOMS, UnknownNameError, problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

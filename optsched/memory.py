@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.problems import problem
+from optsched.registry import problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from optsched.instance import Instance
-    from optsched.problems import Method
+    from optsched.registry import Method
 
 GIB = 2**30
 CGROUPS = (  # limit and use of a control group, version 2 and 1, and what its use consists of

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched.boa import BoaInstance
-from optsched.cli import app
+from optsched.cli.main import app
 from optsched.instance import InstanceError, find
-from optsched.result import read_result
+from optsched.results.result import read_result
 
 HAND = json.loads(find("boa/hand").read_text())
 TABLE = ("classes", 0, "phases", 0, "speedup")

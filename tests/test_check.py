@@ -9,9 +9,9 @@ import pytest
 
 import optsched
 from optsched.boa import BoaPlan, ClassPlan, WidthSequence
-from optsched.boa.proof import prove
-from optsched.check import BrokenRule, Violation, relative_gap
-from optsched.result import Result, read_result
+from optsched.boa.verify.certificate import prove
+from optsched.results.result import Result, read_result
+from optsched.verification import BrokenRule, Violation, relative_gap
 
 # --- rules of a plan --------------------------------------------------------------------------
 

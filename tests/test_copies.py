@@ -10,8 +10,8 @@ import pytest
 
 import optsched
 from optsched.instance import Document, Instance, NamedDocument, find, names
-from optsched.problems import ROOMS, problem
-from optsched.rollout.read import read_scenario
+from optsched.registry import ROOMS, problem
+from optsched.rollout.scenario_files import read_scenario
 
 
 def all_documents():

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 import optsched
-from optsched.check import LIMIT, Violation, is_proven
-from optsched.cli import app
-from optsched.problems import ROOMS, problem
-from optsched.result import Status
+from optsched.cli.main import app
+from optsched.registry import ROOMS, problem
+from optsched.results.result import Status
+from optsched.verification import LIMIT, Violation, is_proven
 
 NAMES = ("boa/hand", "pal/tiny", "eaco/paper-four")
 
@@ -118,7 +118,7 @@ def test_a_verifier_that_cannot_evaluate_refuses(fault, solved, monkeypatch):
 
 def test_a_method_whose_proof_is_refused_states_no_bound(monkeypatch):
     """`solve` returned `optimal` with certificates that `verify` refused."""
-    from optsched.boa import exact
+    from optsched.boa.exact import solver as exact
 
     certificate = exact.certificate
 

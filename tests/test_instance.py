@@ -9,9 +9,9 @@ import pytest
 
 import optsched
 from optsched.boa import BoaInstance
+from optsched.documents.json_files import write_text
 from optsched.instance import dumps, find
-from optsched.jsonfile import write_text
-from optsched.problems import ROOMS, problem
+from optsched.registry import ROOMS, problem
 
 NAMES = optsched.names()
 SCHEMA = Path(optsched.instance.__file__).parent / "instances" / "schema"

@@ -9,17 +9,22 @@ import pytest
 from typer.testing import CliRunner
 
 import optsched
-from eaco_strategies import small_instance as small_eaco
 from optsched import memory
-from optsched.cli import app
-from optsched.eaco import groups, large
-from optsched.eaco import memory as eaco_memory
-from optsched.eaco.columns import columns
-from optsched.pal import hurry, kinds, kinds_packing, pods, prover
-from optsched.pal import memory as pal_memory
-from optsched.problems import problem
-from optsched.solve import Search
-from pal_strategies import small_instance
+from optsched.cli.main import app
+from optsched.eaco.exact import large_scale
+from optsched.eaco.exact import memory as eaco_memory
+from optsched.eaco.groups import enumeration
+from optsched.eaco.groups.columns import columns
+from optsched.pal.decomposition import solver as pods
+from optsched.pal.exact import bounding
+from optsched.pal.exact import memory as pal_memory
+from optsched.pal.greedy import fast_fallback
+from optsched.pal.node_classes import pattern_pricing
+from optsched.pal.node_classes import solver as kinds
+from optsched.registry import problem
+from optsched.solving import Search
+from tests.support.strategies.eaco import small_instance as small_eaco
+from tests.support.strategies.pal import small_instance
 
 MIB = 2**20
 EVERY = [(name, m.name) for name in optsched.names() for m in problem(name.split("/")[0]).methods]
@@ -66,27 +71,27 @@ def test_more_widths_and_rescaling_need_more():
 @pytest.mark.parametrize("name", optsched.names("eaco"))
 def test_groups_are_counted_without_listing_them(name):
     instance = optsched.read(name)
-    listed = len(columns(instance, groups.job_classes(instance)).cost)
+    listed = len(columns(instance, enumeration.job_classes(instance)).cost)
     counted = eaco_memory.groups(instance)
     assert 0.9 * listed <= counted <= 1.3 * max(listed, 4_000)  # few need not be looked at
 
 
 def test_jobs_that_are_equal_count_once_unless_the_formulation_tells_them_apart():
     alike = small_eaco(["a"] * 60, max_jobs_per_gpu=3)
-    assert eaco_memory.classes(alike.jobs) == len(groups.job_classes(alike)) == 1
+    assert eaco_memory.classes(alike.jobs) == len(enumeration.job_classes(alike)) == 1
     assert eaco_memory.groups(alike) == 3
     assert eaco_memory.groups(alike, len) > 30_000
 
 
 def test_estimates_go_the_ways_that_methods_go():
-    assert pal_memory.LARGE == pods.LARGE == hurry.LARGE == prover.LARGE
+    assert pal_memory.LARGE == pods.LARGE == fast_fallback.LARGE == bounding.LARGE
     for name in ("MOST_KINDS", "MOST_SHARE", "MOST_TYPES", "MOST_WIDE"):
         assert getattr(pal_memory, name) == getattr(kinds, name)
     assert (pal_memory.POD_GPUS, pal_memory.POD_GANGS) == (pods.POD_GPUS, pods.GANGS)
-    assert pal_memory.MOST_IN_NODE == kinds_packing.MOST_GPUS
-    assert eaco_memory.MOST_JOBS == large.MOST_LISTED
-    assert eaco_memory.MOST_GROUPS == groups.MOST_GROUPS
-    assert eaco_memory.MOST_CLASSES == large.MOST_CLASSES
+    assert pal_memory.MOST_IN_NODE == pattern_pricing.MOST_GPUS
+    assert eaco_memory.MOST_JOBS == large_scale.MOST_LISTED
+    assert eaco_memory.MOST_GROUPS == enumeration.MOST_GROUPS
+    assert eaco_memory.MOST_CLASSES == large_scale.MOST_CLASSES
     nodes = pal_memory.LARGE // 8
     for distinct, method in ((True, "pods"), (False, "kinds")):
         instance = cluster(nodes + 1, distinct)
@@ -205,7 +210,8 @@ for method in ("exact", "milp"):
         continue
     raise AssertionError(method)
 room = {name.split("/")[0]!r}
-built = {{"highspy", "pyomo", *(f"optsched.{{room}}.{{m}}" for m in ("exact", "milp", "arrays"))}}
+built = {{f"optsched.{{room}}.{{m}}" for m in ("exact.solver", "exact.arrays", "milp", "arrays")}}
+built |= {{"highspy", "pyomo"}}
 assert not built & set(sys.modules), built & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched.boa import BoaInstance
-from optsched.cli import app
+from optsched.cli.main import app
 
 README = Path(__file__).parent.parent / "README.md"
 # Seconds, and gaps that are only rounding.

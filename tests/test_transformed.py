@@ -5,13 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from eaco_strategies import eaco_instances
 from optsched.eaco import EacoInstance
-from optsched.pal import PalInstance, anew, pods
-from pal_strategies import pal_instances
-from strategies import among, as_document, law
-from test_eaco_columns import plain
-from test_pal_properties import relabelled
+from optsched.pal import PalInstance
+from optsched.pal.decomposition import solver as pods
+from optsched.pal.exact import reoptimisation
+from tests.eaco.test_eaco_columns import plain
+from tests.pal.test_pal_properties import relabelled
+from tests.support.strategies.common import among, as_document, law
+from tests.support.strategies.eaco import eaco_instances
+from tests.support.strategies.pal import pal_instances
 
 TINY = 1e-9
 
@@ -38,7 +40,7 @@ def agree(results, factors):
 def in_small_parts():
     """Let pods be small, and no greedy rule make up for what `kinds` lacks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(anew, "MANY_JOBS", 8)
+        patch.setattr(reoptimisation, "MANY_JOBS", 8)
         patch.setattr(pods, "POD_GPUS", 12)
         patch.setattr(pods, "FEW_OPTIONS", 0)
         patch.setattr(pods, "GANGS", 1)

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from benchmarks.suite.sia_rounds import sia_rounds
-from optsched import highs
 from optsched.choice import Choice, Round, verify
-from optsched.program import Program
+from optsched.mip import highs
+from optsched.mip.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ import optsched
 from benchmarks.generators import WIDTHS, curves
 from benchmarks.suite.measure import Outcome, judged, measured
 from optsched.boa import BoaInstance
-from optsched.boa.hull import frontier_of_arrays, hull_steps
+from optsched.boa.exact.budget_frontier import frontier_of_arrays, hull_steps
 from optsched.boa.instance import JobClass, Phase, Table
 
 BUDGET = 30  # GPUs, for cbd-85

@@ -127,8 +127,8 @@ def judged(outcome: Outcome, instance: Any, result: Any) -> Outcome:
 def checked(outcome: Outcome, instance: Any, plan: Any, gap: float, bound: float | None) -> Outcome:
     """Judge the plan of a peer: check it, and recompute its objective and gap."""
     import optsched
-    from optsched.check import relative_gap
-    from optsched.problems import problem
+    from optsched.registry import problem
+    from optsched.verification import relative_gap
 
     outcome.gap_asked = gap
     if plan is None:

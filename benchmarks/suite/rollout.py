@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.suite.measure import Outcome, measured
-from optsched.rollout.engine import Engine
-from optsched.rollout.jobs import jobs_of
+from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
-from optsched.traces.jsontrace import write_trace
+from optsched.rollout.trace_source import jobs_of
+from optsched.traces.json_traces import write_trace
 from optsched.traces.trace import US, trace_of
 
 JOBS = 82_247  # as in the file of Pollux' artifact

@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.suite.measure import Clock, Outcome, measured, peak_mib
 from benchmarks.suite.sia_rounds import WAITING, SiaRound, sia_rounds
-from optsched.check import relative_gap
 from optsched.choice import Choice, verify
-from optsched.choice.proof import violations
+from optsched.choice.verification.certificate import violations
+from optsched.verification import relative_gap
 
 ROUNDS = 6
 

@@ -1,7 +1,5 @@
-from .check import Performance as Performance
-from .check import performance as performance
-from .hull import Frontier as Frontier
-from .hull import frontier as frontier
+from .exact.budget_frontier import Frontier as Frontier
+from .exact.budget_frontier import frontier as frontier
 from .instance import Amdahl as Amdahl
 from .instance import BoaInstance as BoaInstance
 from .instance import JobClass as JobClass
@@ -12,4 +10,6 @@ from .plan import BoaCertificate as BoaCertificate
 from .plan import BoaPlan as BoaPlan
 from .plan import ClassPlan as ClassPlan
 from .plan import WidthSequence as WidthSequence
-from .plot import plot_speedups as plot_speedups
+from .verify.feasibility import Performance as Performance
+from .verify.feasibility import performance as performance
+from .view.plot import plot_speedups as plot_speedups

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.check import SCALE_BITS, limit
-from optsched.boa.curves import curves
-from optsched.boa.enclosures import speedup_ratios
+from optsched.boa.exact.phase_graphs import Chain, Path, Stack, priced, stacks, value_and_use
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
-from optsched.boa.stacks import Chain, Path, Stack, priced, stacks, value_and_use
+from optsched.boa.speedup_curves import curves
+from optsched.boa.verify.feasibility import SCALE_BITS, limit
+from optsched.boa.verify.speedup_bounds import speedup_ratios
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -206,7 +206,7 @@ def priced_total(instance: BoaInstance, problem: Arrays, price: Fraction) -> int
     """Return the judge's least priced total of the classes without rescaling.
 
     A multiple of 2**-192 / price.denominator; only widths that floats cannot rule out are looked
-    at, so it is what `proof.priced_total` finds.
+    at, so it is what `certificate.priced_total` finds.
     """
     weights = price.denominator, price.numerator
     of_jobs, of_gpus = weights if instance.budget is not None else weights[::-1]

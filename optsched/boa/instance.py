@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from optsched.faults import shown
+from optsched.documents.faults import shown
 from optsched.instance import Document, Fault, Instance, NonNegative, Positive
 
 Gpus = Annotated[int, Field(ge=1, le=100_000)]

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched import highs
-from optsched.boa import check, exact, proof
-from optsched.boa.heuristics import class_width, same_k
+from optsched.boa.exact import solver as exact
+from optsched.boa.greedy.methods import class_width, same_k
 from optsched.boa.plan import BoaPlan
+from optsched.boa.verify import certificate as proof
+from optsched.boa.verify import feasibility
+from optsched.mip import highs
 from optsched.models import boa
-from optsched.solve import SolverDisagreement
+from optsched.solving import SolverDisagreement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaCertificate
-    from optsched.solve import Search
+    from optsched.solving import Search
 
 # HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
 GAP_SHARE = 0.9
@@ -52,7 +54,7 @@ def milp(instance: BoaInstance, search: Search) -> BoaCertificate | None:
     if not search.out_of_time():
         bound, objective = _solve(instance, search, model)
     if search.plan is None:
-        return None  # `exact.certify` brings a plan, or proves that there is none
+        return None  # `solver.certify` brings a plan, or proves that there is none
     certificate = exact.prove_integer(instance, search, bound)
     if certificate.bound is not None and certificate.bound > objective * (1 + exact.DISAGREEMENT):
         raise SolverDisagreement(
@@ -125,9 +127,9 @@ def _claimed(instance: BoaInstance, search: Search, outcome: highs.Outcome) -> f
 
 
 def _confirm_infeasible(instance: BoaInstance) -> None:
-    least, limit = proof.least_use(instance), check.limit(instance)
+    least, limit = proof.least_use(instance), feasibility.limit(instance)
     if least * (1 + Fraction(exact.DISAGREEMENT)) < limit:
-        unit = check.limit_divisor(instance)
+        unit = feasibility.limit_divisor(instance)
         raise SolverDisagreement(
             f"{instance.name}: HiGHS finds no plan, but one needs only {float(least / unit)!r} "
             f"of the limit {float(limit / unit)!r}"
@@ -136,9 +138,9 @@ def _confirm_infeasible(instance: BoaInstance) -> None:
 
 def _excess(instance: BoaInstance, plan: BoaPlan) -> float:
     """Return how far to draw in the limit, in GPUs or seconds, so that HiGHS drops this plan."""
-    figures = check.performance(instance, plan)
+    figures = feasibility.performance(instance, plan)
     used = figures.mean_gpus if instance.target_mean_jct_s is None else figures.mean_jct_s
-    limit = float(check.limit(instance) / check.limit_divisor(instance))
+    limit = float(feasibility.limit(instance) / feasibility.limit_divisor(instance))
     if instance.widths == "integer":  # the plan cannot move, so all of the tolerance is needed
         return max(used - limit, TOLERANCE * limit)
     return 1.001 * max(used - limit, float(np.spacing(limit)))

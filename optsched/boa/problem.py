@@ -7,15 +7,16 @@ from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from optsched.boa import check, proof
-from optsched.boa.enclosures import speedup_enclosure
+from optsched.boa.exact.memory import memory
 from optsched.boa.instance import BoaInstance
-from optsched.boa.memory import memory
 from optsched.boa.plan import BoaCertificate, BoaPlan
-from optsched.faults import InstanceError
-from optsched.problems import Method, Problem
-from optsched.result import figure
-from optsched.solve import Search
+from optsched.boa.verify import certificate as proof
+from optsched.boa.verify import feasibility
+from optsched.boa.verify.speedup_bounds import speedup_enclosure
+from optsched.documents.faults import InstanceError
+from optsched.registry import Method, Problem
+from optsched.results.result import figure
+from optsched.solving import Search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from optsched.result import Result
+    from optsched.results.result import Result
 
 AT_ONCE = 200_000  # phases times budgets, a few seconds
 EPEW = "EPEW'24, arXiv 2406.15560"
@@ -60,7 +61,7 @@ def summary(instance: BoaInstance, result: Result) -> dict[str, str]:
     """Return the figures that go with a plan, as text."""
     plan = result.plan
     assert isinstance(plan, BoaPlan)
-    figures = check.performance(instance, plan)
+    figures = feasibility.performance(instance, plan)
     rows = {}
     if instance.budget is not None:
         rows["budget"] = f"{float(instance.budget):,.6g} GPUs"
@@ -129,7 +130,7 @@ def objective_name(instance: BoaInstance) -> str:
 
 def certify(instance: BoaInstance, search: Search) -> BoaCertificate:
     """Certify the price's bound for any plan."""
-    from optsched.boa import exact
+    from optsched.boa.exact import solver as exact
 
     return exact.certify(instance, search)
 
@@ -144,8 +145,8 @@ def at_once(
     processes. None stands also for a single budget that the price does not settle: at or below the
     least possible.
     """
-    from optsched.boa import exact
     from optsched.boa.arrays import arrays
+    from optsched.boa.exact import solver as exact
 
     rescaled = any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes)
     if path != "budget_gpus" or instance.widths != "mixed" or rescaled:
@@ -166,8 +167,8 @@ def at_once(
 
 
 def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
-    """Draw the widths; see `optsched.boa.plot.plot`."""
-    from optsched.boa.plot import plot as draw
+    """Draw the widths; see `optsched.boa.view.plot.plot`."""
+    from optsched.boa.view.plot import plot as draw
 
     return draw(instance, plan, ax)
 
@@ -180,7 +181,9 @@ def greedy_s(instance: BoaInstance) -> float:
 
 def _greedy(name: str, summary: str, source: str, effort: int = 1) -> Method:
     function = name.replace("-", "_")
-    return Method(name, "greedy", summary, source, f"optsched.boa.heuristics:{function}", effort)
+    return Method(
+        name, "greedy", summary, source, f"optsched.boa.greedy.methods:{function}", effort
+    )
 
 
 METHODS = (
@@ -189,7 +192,7 @@ METHODS = (
         "exact",
         "price of a GPU, closed forms, and labels for integer widths",
         EPEW,
-        "optsched.boa.exact:exact",
+        "optsched.boa.exact.solver:exact",
     ),
     Method(
         "milp",
@@ -221,11 +224,11 @@ PROBLEM = Problem(
     certificate=BoaCertificate,
     methods=METHODS,
     specification="optsched.models.boa",
-    reasons="optsched.boa.explain",
+    reasons="optsched.boa.view.explain",
     objective_unit=objective_unit,
     objective_name=objective_name,
-    violations=check.violations,
-    objective=check.objective,
+    violations=feasibility.violations,
+    objective=feasibility.objective,
     certify=certify,
     prove=proof.prove,
     proof_terms=proof.terms,

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.choice.check import Chosen, confirmed, verify
-from optsched.choice.proof import ChoiceCertificate, Prices
+from optsched.choice.result_check import Chosen, confirmed, verify
 from optsched.choice.round import Round
 from optsched.choice.search import Search, Start
 from optsched.choice.solver import solve_round
+from optsched.choice.verification.certificate import ChoiceCertificate, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from optsched.choice.round import Floats, Indices
-    from optsched.linear import Bools
+    from optsched.mip.incremental_lp import Bools
 
 __all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from optsched.highs import Program
-from optsched.linear import LinearProgram
+from optsched.mip.highs import Program
+from optsched.mip.incremental_lp import LinearProgram
 
 if TYPE_CHECKING:
     from optsched.choice.round import Floats, Indices, Round
-    from optsched.linear import Bools
+    from optsched.mip.incremental_lp import Bools
 
 TOLERANCE = 1e-7
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.casetree import Split
-from optsched.check import ROUNDING
+from optsched.certificates.bound_tree import Split
 from optsched.choice.master import TOLERANCE, Master
 from optsched.choice.priced import Pricing
-from optsched.choice.proof import ChoiceCertificate, Prices, violations
+from optsched.choice.verification.certificate import ChoiceCertificate, Prices, violations
+from optsched.verification import ROUNDING
 
 if TYPE_CHECKING:
     from optsched.choice.master import Point
     from optsched.choice.round import Floats, Indices, Round
-    from optsched.linear import Bools
+    from optsched.mip.incremental_lp import Bools
 
 FEW, PER_JOB = 1000, 3  # options to begin with: so many, or more for more jobs
 SHARP = 0.02  # of the gap asked for: how near the prices come to the best ones

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.choice.closing import Rows, close_gap, prove_none
-from optsched.choice.proof import ChoiceCertificate, Enumeration, Prices
 from optsched.choice.search import Search, Start
+from optsched.choice.verification.certificate import ChoiceCertificate, Enumeration, Prices
 
 if TYPE_CHECKING:
     from optsched.choice.closing import Closed

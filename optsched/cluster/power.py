@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import Field
 
-from optsched.faults import shown
+from optsched.documents.faults import shown
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
-from optsched.problems import UnknownNameError
+from optsched.registry import UnknownNameError
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 

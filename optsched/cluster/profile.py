@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
-from optsched.faults import InstanceError, shown
+from optsched.documents.faults import InstanceError, shown
 from optsched.instance import CheckedDocument, Fault, Positive
-from optsched.problems import UnknownNameError
+from optsched.registry import UnknownNameError
 
 if TYPE_CHECKING:
     import numpy as np

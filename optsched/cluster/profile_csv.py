@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from optsched.cluster.profile import Kind, Profile
-from optsched.faults import InstanceError, nearest, shown
+from optsched.documents.faults import InstanceError, nearest, shown
 from optsched.instance import Positive
 
 if TYPE_CHECKING:

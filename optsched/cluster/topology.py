@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from optsched.cluster.treefaults import some, tree_faults
-from optsched.faults import InstanceError
+from optsched.cluster.topology_faults import some, tree_faults
+from optsched.documents.faults import InstanceError
 from optsched.instance import CheckedDocument, Document, Fault, dumps, load
-from optsched.problems import UnknownNameError
+from optsched.registry import UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

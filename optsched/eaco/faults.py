@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from optsched.cluster.treefaults import some
+from optsched.cluster.topology_faults import some
+from optsched.documents.faults import Fault, nearest, shown
 from optsched.eaco.interference import is_number
-from optsched.faults import Fault, nearest, shown
 
 _MOST = 100_000
 Entry = tuple[int, Mapping[str, Any]]

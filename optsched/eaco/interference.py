@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
 
-from optsched.faults import shown
+from optsched.documents.faults import shown
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
 
 SMALLEST_RATE = 0.001

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.eaco import exact, heuristics
+from optsched.eaco.exact import solver as exact
+from optsched.eaco.greedy import methods
 from optsched.eaco.plan import EacoPlan
+from optsched.mip.pyomo_model import claimed_bound, must_agree, run_model
 from optsched.models import eaco
 from optsched.models.eaco_nodes import parts_of
-from optsched.specification import claimed_bound, must_agree, run_model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched import highs
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate
-    from optsched.solve import Search
+    from optsched.mip import highs
+    from optsched.solving import Search
 
 
 def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -39,7 +40,7 @@ def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     SolverDisagreement
         If HiGHS contradicts what can be proven without it.
     """
-    greedy = heuristics.quick_start(instance)
+    greedy = methods.quick_start(instance)
     if greedy is not None:
         search.offer(greedy)
     claimed, stated = -math.inf, math.inf

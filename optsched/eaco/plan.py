@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from optsched.casetree import Cut as Cut
-from optsched.casetree import Price
-from optsched.casetree import Split as Split
+from optsched.certificates.bound_tree import Cut as Cut
+from optsched.certificates.bound_tree import Price
+from optsched.certificates.bound_tree import Split as Split
 from optsched.instance import Document
 
 Real = Annotated[float, Field(allow_inf_nan=False)]

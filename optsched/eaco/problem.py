@@ -6,24 +6,25 @@ from collections import Counter
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from optsched.eaco import check, proof
-from optsched.eaco.doubts import doubts
-from optsched.eaco.figures import performance
+from optsched.eaco.exact.memory import memory
 from optsched.eaco.instance import EacoInstance
-from optsched.eaco.memory import memory
 from optsched.eaco.plan import EacoCertificate, EacoPlan
-from optsched.eaco.tables import decisions, frame
-from optsched.problems import Method, Problem
-from optsched.result import figure
+from optsched.eaco.plausibility import doubts
+from optsched.eaco.verify import certificate as proof
+from optsched.eaco.verify import feasibility
+from optsched.eaco.view.figures import performance
+from optsched.eaco.view.tables import decisions, frame
+from optsched.registry import Method, Problem
+from optsched.results.result import figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
 
-    from optsched.eaco.figures import Figures
-    from optsched.result import Result
-    from optsched.solve import Search
+    from optsched.eaco.view.figures import Figures
+    from optsched.results.result import Result
+    from optsched.solving import Search
 
 EACO = "EaCO, arXiv 2412.08294"
 GAVEL = "Gavel's policies, stanford-futuredata/gavel @c4fa4009"
@@ -41,7 +42,7 @@ def summary(instance: EacoInstance, result: Result) -> dict[str, str]:
     plan = result.plan
     assert isinstance(plan, EacoPlan)
     runs = performance(instance, plan)
-    value = check.objective(instance, plan)
+    value = feasibility.objective(instance, plan)
     rows = {objective_name(instance): f"{figure(value)} {objective_unit(instance)}"}
     if instance.objective != "run-to-completion" or instance.unit != "kWh":
         rows["energy"] = f"{figure(runs.energy_kwh)} kWh until all jobs end"
@@ -141,14 +142,14 @@ def gap_scale(instance: EacoInstance) -> float:
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Certify a bound for any plan, or that there is none; None if time does not suffice."""
-    from optsched.eaco import exact
+    from optsched.eaco.exact import solver as exact
 
     return exact.certify(instance, search)
 
 
 def plot(instance: EacoInstance, plan: EacoPlan, ax: Axes | None = None) -> Axes:
-    """Draw the groups over time; see `optsched.eaco.plot.plot`."""
-    from optsched.eaco.plot import plot as draw
+    """Draw the groups over time; see `optsched.eaco.view.plot.plot`."""
+    from optsched.eaco.view.plot import plot as draw
 
     return draw(instance, plan, ax)
 
@@ -159,14 +160,14 @@ def _methods() -> Iterator[Method]:
         "exact",
         "all groups, set partitioning with fixing by reduced costs",
         EACO,
-        "optsched.eaco.exact:exact",
+        "optsched.eaco.exact.solver:exact",
     )
     yield Method(
         "columns",
         "exact",
         "groups found as prices ask for them, by column generation",
         EACO,
-        "optsched.eaco.large:columns",
+        "optsched.eaco.exact.large_scale:columns",
     )
     yield Method(
         "milp",
@@ -176,7 +177,7 @@ def _methods() -> Iterator[Method]:
         "optsched.eaco.milp:milp",
     )
     for name, text, source, effort in GREEDY:
-        entry = f"optsched.eaco.heuristics:{name.replace('-', '_')}"
+        entry = f"optsched.eaco.greedy.methods:{name.replace('-', '_')}"
         yield Method(name, "greedy", text, source, entry, effort)
 
 
@@ -210,11 +211,11 @@ PROBLEM = Problem(
     certificate=EacoCertificate,
     methods=METHODS,
     specification="optsched.models.eaco",
-    reasons="optsched.eaco.explain",
+    reasons="optsched.eaco.view.explain",
     objective_unit=objective_unit,
     objective_name=objective_name,
-    violations=check.violations,
-    objective=check.objective,
+    violations=feasibility.violations,
+    objective=feasibility.objective,
     certify=certify,
     prove=proof.prove,
     proof_terms=proof.terms,

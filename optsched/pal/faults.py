@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from optsched.cluster.treefaults import some
-from optsched.faults import Fault, nearest, shown
+from optsched.cluster.topology_faults import some
+from optsched.documents.faults import Fault, nearest, shown
 
 ONE_FOR_ALL = "give remaining_s for every job, or for none"
 

@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.mip.pyomo_model import claimed_bound, must_agree, run_model
 from optsched.models import pal
-from optsched.pal import exact, heuristics
+from optsched.pal.exact import solver as exact
+from optsched.pal.greedy import methods
 from optsched.pal.plan import PalPlan
-from optsched.specification import claimed_bound, must_agree, run_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from optsched import highs
+    from optsched.mip import highs
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
-    from optsched.solve import Search
+    from optsched.solving import Search
 
 
 def milp(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -39,7 +40,7 @@ def milp(instance: PalInstance, search: Search) -> PalCertificate | None:
     SolverDisagreement
         If HiGHS contradicts what can be proven without it.
     """
-    greedy = heuristics.quick_start(instance)
+    greedy = methods.quick_start(instance)
     if greedy is not None:
         search.offer(greedy)
     claimed, stated = 0.0, math.inf

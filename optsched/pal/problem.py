@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.pal import check, proof
+from optsched.pal.exact.memory import memory
 from optsched.pal.instance import PalInstance
-from optsched.pal.memory import memory
 from optsched.pal.plan import PalCertificate, PalPlan
-from optsched.pal.tables import (
+from optsched.pal.verify import certificate as proof
+from optsched.pal.verify import feasibility
+from optsched.pal.view.tables import (
     decisions,
     frame,
     headline,
@@ -16,14 +17,14 @@ from optsched.pal.tables import (
     objective_unit,
     summary,
 )
-from optsched.problems import Method, Problem
+from optsched.registry import Method, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
 
-    from optsched.solve import Search
+    from optsched.solving import Search
 
 SC24 = "PAL, SC'24, arXiv 2408.11919"
 RELEASED = "PAL's released code, hal-uw/blox-pal 8a59070"
@@ -31,16 +32,17 @@ RELEASED = "PAL's released code, hal-uw/blox-pal 8a59070"
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Certify a bound for any plan, or that there is none; of large clusters without prices."""
-    from optsched.pal import exact, hurry
+    from optsched.pal.exact import solver as exact
+    from optsched.pal.greedy import fast_fallback
 
-    is_large = len(instance.free_gpus) > hurry.LARGE
-    certificate = hurry.certify(instance, search) if is_large else None
+    is_large = len(instance.free_gpus) > fast_fallback.LARGE
+    certificate = fast_fallback.certify(instance, search) if is_large else None
     return certificate or exact.certify(instance, search)
 
 
 def plot(instance: PalInstance, plan: PalPlan, ax: Axes | None = None) -> Axes:
-    """Draw the topology with the jobs on it; see `optsched.pal.plot.plot`."""
-    from optsched.pal.plot import plot as draw
+    """Draw the topology with the jobs on it; see `optsched.pal.view.plot.plot`."""
+    from optsched.pal.view.plot import plot as draw
 
     return draw(instance, plan, ax)
 
@@ -51,7 +53,7 @@ def _methods() -> Iterator[Method]:
         "exact",
         "type chains by HiGHS, rounding, a tree of cases with prices",
         SC24,
-        "optsched.pal.pods:by_size",
+        "optsched.pal.decomposition.solver:by_size",
     )
     yield Method(
         "milp",
@@ -65,18 +67,20 @@ def _methods() -> Iterator[Method]:
         "exact",
         "large clusters: parts by themselves, a bound by prices for the whole",
         "optsched; parts as in POP, SOSP'21",
-        "optsched.pal.pods:pods",
+        "optsched.pal.decomposition.solver:pods",
     )
     yield Method(
         "kinds",
         "exact",
         "many nodes of few kinds: patterns of a node, a bound by merged nodes",
         "optsched; patterns as in cutting stock, Gilmore and Gomory 1961",
-        "optsched.pal.kinds:kinds",
+        "optsched.pal.node_classes.solver:kinds",
     )
     for name, effort, text, source in GREEDY:
         function = name.replace("-", "_")
-        yield Method(name, "greedy", text, source, f"optsched.pal.heuristics:{function}", effort)
+        yield Method(
+            name, "greedy", text, source, f"optsched.pal.greedy.methods:{function}", effort
+        )
 
 
 # The second figure is the effort: CPU time relative to packed-sticky, with 1,024 to 8,192 GPUs.
@@ -109,11 +113,11 @@ PROBLEM = Problem(
     certificate=PalCertificate,
     methods=METHODS,
     specification="optsched.models.pal",
-    reasons="optsched.pal.explain",
+    reasons="optsched.pal.view.explain",
     objective_unit=objective_unit,
     objective_name=objective_name,
-    violations=check.violations,
-    objective=check.objective,
+    violations=feasibility.violations,
+    objective=feasibility.objective,
     certify=certify,
     prove=proof.prove,
     proof_terms=proof.terms,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.rollout.compared import Comparison
-from optsched.rollout.jobs import jobs_of, scenario_of, with_trace
 from optsched.rollout.registry import draws, make
 from optsched.rollout.resampling import resampled
+from optsched.rollout.results.policy_comparison import Comparison
 from optsched.rollout.run import rollout
+from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
-    from optsched.rollout.jobs import TraceLike
     from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
+    from optsched.rollout.trace_source import TraceLike
 
     Progress = Callable[[float], None] | None
     Task = tuple[str, int]

@@ -7,9 +7,9 @@ from typing import Any
 
 from optsched.boa.instance import phase_faults
 from optsched.cluster.topology import Topology
-from optsched.cluster.treefaults import some
+from optsched.cluster.topology_faults import some
+from optsched.documents.faults import Fault, InstanceError, nearest, shown
 from optsched.eaco.interference import is_number
-from optsched.faults import Fault, InstanceError, nearest, shown
 
 UNIFORM_LEVELS = ("node", "cluster")
 
@@ -210,7 +210,7 @@ def _retry_faults(document: Mapping[str, Any], trace: Mapping[str, Any]) -> Iter
     limits = _mapping(_mapping(document.get("retries")).get("limits"))
     if not limits or not isinstance(trace.get("generator"), str):
         return
-    from optsched.traces.philly_figures import REASONS
+    from optsched.traces.generators.philly_statistics import REASONS
 
     known = [reason.name for reason in REASONS]
     for name in limits:

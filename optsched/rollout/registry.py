@@ -9,11 +9,11 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from optsched.problems import UnknownNameError
+from optsched.registry import UnknownNameError
 
 if TYPE_CHECKING:
-    from optsched.rollout.decision import Policy
-    from optsched.rollout.options import Maker
+    from optsched.rollout.engine.decision import Policy
+    from optsched.rollout.policy_options import Maker
     from optsched.rollout.scenario import Scenario
 
 
@@ -50,7 +50,7 @@ ENTRIES: tuple[Entry, ...] = (
         "fifo",
         "first in, first out, best fit; called at events it is fast",
         "",
-        _POLICIES + "gangs:fifo",
+        _POLICIES + "fifo:fifo",
     ),
     Entry(
         "philly",
@@ -62,116 +62,118 @@ ENTRIES: tuple[Entry, ...] = (
         "las",
         "least attained service, consolidated, preemptive",
         "Gu et al., Tiresias, NSDI 2019; Blox",
-        _POLICIES + "rounds:las",
+        _POLICIES + "round_based:las",
     ),
     Entry(
         "srtf",
         "shortest remaining time first, consolidated, preemptive",
         "Blox, hal-uw/blox-pal, schedulers/",
-        _POLICIES + "rounds:srtf",
+        _POLICIES + "round_based:srtf",
     ),
     Entry(
         "tiresias",
         "discretised least attained service, consolidated, preemptive",
         "Gu et al., Tiresias, NSDI 2019",
-        _POLICIES + "rounds:tiresias",
+        _POLICIES + "round_based:tiresias",
     ),
     Entry(
         "packed-sticky",
         "in rounds: few nodes; running jobs stay",
         _BLOX + "packing_sticky.py",
-        _POLICIES + "rounds:packed_sticky",
+        _POLICIES + "round_based:packed_sticky",
     ),
     Entry(
         "packed-non-sticky",
         "in rounds: few nodes, all jobs anew",
         _BLOX + "packing_nonsticky.py",
-        _POLICIES + "rounds:packed_non_sticky",
+        _POLICIES + "round_based:packed_non_sticky",
     ),
     Entry(
         "random-sticky",
         "in rounds: any GPUs; running jobs stay",
         _BLOX + "random_sticky.py",
-        _POLICIES + "rounds:random_sticky",
+        _POLICIES + "round_based:random_sticky",
     ),
     Entry(
         "random-non-sticky",
         "in rounds: any GPUs, all jobs anew",
         _BLOX + "random_nonsticky.py",
-        _POLICIES + "rounds:random_non_sticky",
+        _POLICIES + "round_based:random_non_sticky",
     ),
     Entry(
         "pm-first",
         "in rounds: the fastest GPUs, class by class",
         _PAL,
-        _POLICIES + "rounds:pm_first",
+        _POLICIES + "round_based:pm_first",
     ),
     Entry(
         "pal-greedy",
         "in rounds: PAL as published, class by class",
         _PAL,
-        _POLICIES + "rounds:pal_greedy",
+        _POLICIES + "round_based:pal_greedy",
     ),
     Entry(
         "pal-multilevel",
         "in rounds: PAL over all levels of the topology",
         "",
-        _POLICIES + "rounds:pal_multilevel",
+        _POLICIES + "round_based:pal_multilevel",
     ),
     Entry(
         "pal",
         "in rounds: least total slowdown of all jobs at once, by the exact method",
         _PAL,
-        _POLICIES + "rounds:pal",
+        _POLICIES + "round_based:pal",
     ),
     Entry(
         "boa",
         "the stationary widths of least mean JCT within a budget; nodes are rented for them",
         _EPEW,
-        _POLICIES + "boa:boa",
+        _POLICIES + "budgets.boa:boa",
     ),
     Entry(
         "boa-budgeted",
         "at epochs: the widths of the jobs at hand within an allowance, by an integer program",
         _EPEW,
-        _POLICIES + "boa_budgeted:boa_budgeted",
+        _POLICIES + "budgets.boa_budgeted:boa_budgeted",
     ),
     Entry(
         "one-width-per-class",
         "one width for all jobs of a class, the best within the budget",
         _EPEW,
-        _POLICIES + "boa:one_width_per_class",
+        _POLICIES + "budgets.boa:one_width_per_class",
     ),
     Entry(
         "fixed-width",
         "k GPUs for every job; nodes are rented for them",
         "Li-Zhouzi/artifacts, policy dummy",
-        _POLICIES + "boa:fixed_width",
+        _POLICIES + "budgets.boa:fixed_width",
     ),
     Entry(
         "efficiency-threshold",
         "the largest width of a given efficiency; nodes are rented for them",
         "common practice",
-        _POLICIES + "boa:efficiency_threshold",
+        _POLICIES + "budgets.boa:efficiency_threshold",
     ),
-    Entry("equi", "so many GPUs, an equal share for every job", "", _POLICIES + "shared_out:equi"),
+    Entry(
+        "equi", "so many GPUs, an equal share for every job", "", _POLICIES + "fixed_capacity:equi"
+    ),
     Entry(
         "fifo-requested",
         "so many GPUs, what each job asks for, first in, first out",
         "",
-        _POLICIES + "shared_out:fifo_requested",
+        _POLICIES + "fixed_capacity:fifo_requested",
     ),
     Entry(
         "srpt-k",
         "so many GPUs, all it can use to the job with the least work left",
         "",
-        _POLICIES + "shared_out:srpt_k",
+        _POLICIES + "fixed_capacity:srpt_k",
     ),
     Entry(
         "marginal-greedy",
         "so many GPUs, step by step to the largest drop of a remaining time",
         "Optimus, EuroSys 2018",
-        _POLICIES + "shared_out:marginal_greedy",
+        _POLICIES + "fixed_capacity:marginal_greedy",
     ),
     Entry(
         "pollux",
@@ -279,7 +281,7 @@ def make(text: str, scenario: Scenario, seed: int = 0) -> Policy:
     ValueError
         If an option is not one of the policy's, or not of its type or range.
     """
-    from optsched.rollout.options import OptionError, read
+    from optsched.rollout.policy_options import OptionError, read
 
     name, _, rest = text.partition(":")
     maker = entry(name).maker()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.rollout.streams import stream
+from optsched.rollout.engine.random_streams import stream
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.instance import html_rows
-from optsched.rollout.checkpoint import key_of, run_in_folder
-from optsched.rollout.jobs import jobs_of, scenario_of, with_trace
-from optsched.rollout.metrics import METRICS, metrics, metrics_by
-from optsched.rollout.outputs import epochs_frame, intervals_frame, jobs_frame, timing
+from optsched.rollout.engine.checkpoint import key_of, run_in_folder
 from optsched.rollout.registry import make
+from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
+from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame, timing
+from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from optsched.rollout.decision import Policy
-    from optsched.rollout.engine import Engine
-    from optsched.rollout.jobs import TraceLike
-    from optsched.rollout.record import Record
+    from optsched.rollout.engine.decision import Policy
+    from optsched.rollout.engine.engine import Engine
+    from optsched.rollout.results.record import Record
     from optsched.rollout.scenario import Scenario
+    from optsched.rollout.trace_source import TraceLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,8 @@ class Rollout:
         return timing(self.record, self.wall_s)
 
     def plot(self) -> Figure:
-        """Draw JCTs, utilisation, cost and power; see `optsched.rollout.plot` for each of them."""
-        from optsched.rollout.plot import overview
+        """Draw JCTs, utilisation, cost and power; see `optsched.rollout.results.plot`."""
+        from optsched.rollout.results.plot import overview
 
         return overview({self.record.policy: self.record})
 
@@ -158,7 +158,7 @@ def rollout(
     >>> result.metrics["jobs"]
     400
     """
-    from optsched.rollout.engine import Engine
+    from optsched.rollout.engine.engine import Engine
 
     where = with_trace(scenario_of(scenario), trace)
     made = make(policy, where, seed) if isinstance(policy, str) else deepcopy(policy)

@@ -9,8 +9,8 @@ import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from optsched.faults import InstanceError
-from optsched.problems import UnknownNameError
+from optsched.documents.faults import InstanceError
+from optsched.registry import UnknownNameError
 
 _ENDINGS = (".gz", ".tgz", ".tar", ".csv", ".json", ".trace", ".txt")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optsched.cluster.importers.text import ImportNote as ImportNote
-from optsched.problems import UnknownNameError
+from optsched.registry import UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ import networkx as nx
 from optsched.cluster.bottleneck import bottleneck_bandwidths, bottleneck_topology
 from optsched.cluster.importers.text import gpu_ids, read_text
 from optsched.cluster.topology import Topology
-from optsched.faults import InstanceError
-from optsched.jsonfile import load
+from optsched.documents.faults import InstanceError
+from optsched.documents.json_files import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from optsched.cluster.importers.nested import Row, nested_topology
 from optsched.cluster.importers.text import gpu_ids, read_text
-from optsched.faults import InstanceError
+from optsched.documents.faults import InstanceError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import networkx as nx
 
 from optsched.cluster.bottleneck import bottleneck_bandwidths, bottleneck_topology
 from optsched.cluster.importers.text import located, read_text
-from optsched.faults import InstanceError
+from optsched.documents.faults import InstanceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from optsched.cluster.importers.nested import Row, nested_topology
 from optsched.cluster.importers.slurm_conf import parse_conf
 from optsched.cluster.importers.switches import switch_topology
 from optsched.cluster.importers.text import gpu_ids, note, read_text
-from optsched.cluster.treefaults import some
-from optsched.faults import InstanceError, nearest
+from optsched.cluster.topology_faults import some
+from optsched.documents.faults import InstanceError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from optsched.cluster.importers.text import line_and_column, located
 from optsched.cluster.importers.wiring import Field, Switch, Wiring
-from optsched.faults import InstanceError, nearest
+from optsched.documents.faults import InstanceError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import yaml
 
 from optsched.cluster.importers.text import note
 from optsched.cluster.importers.wiring import Field, Switch, Wiring
-from optsched.faults import InstanceError, nearest, shown
+from optsched.documents.faults import InstanceError, nearest, shown
 
 
 class _Text(str):

@@ -8,7 +8,7 @@ import networkx as nx
 from networkx.utils import UnionFind
 
 from optsched.cluster.topology import Topology
-from optsched.faults import InstanceError
+from optsched.documents.faults import InstanceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

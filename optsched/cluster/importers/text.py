@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from optsched.faults import InstanceError
+from optsched.documents.faults import InstanceError
 
 if TYPE_CHECKING:
     from pathlib import Path

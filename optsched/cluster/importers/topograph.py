@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from optsched.cluster.importers.switches import switch_topology
 from optsched.cluster.importers.text import gpu_ids, note
-from optsched.faults import InstanceError, lines, validation_faults
-from optsched.jsonfile import encoded, load
+from optsched.documents.faults import InstanceError, lines, validation_faults
+from optsched.documents.json_files import encoded, load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,7 +1,8 @@
 """Policies that share GPUs to save energy: EaCO's problem at every change, exactly or by a rule.
 
 Each call makes an instance of the room EaCO of the jobs that wait and run, and its rules part them
-into groups. Rules that are not EaCO's own are those of `optsched.eaco.published` and `.greedy`.
+into groups. Rules that are not EaCO's own are those of `optsched.eaco.greedy.published_rules` and
+`.simple_rules`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from optsched.eaco import greedy, published
-from optsched.eaco.estimates import Estimates
-from optsched.rollout.decision import NOTHING, Decision
-from optsched.rollout.options import Count, Gap, Options, Positive, Share, takes
-from optsched.rollout.policies.eaco_frame import Frame
-from optsched.rollout.policies.proven import Solved, recorded
-from optsched.solve import Infeasible, Search
+from optsched.eaco.greedy import published_rules, simple_rules
+from optsched.eaco.greedy.group_costs import Estimates
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.eaco_adapter import Frame
+from optsched.rollout.policies.verified_claims import Solved, recorded
+from optsched.rollout.policy_options import Count, Gap, Options, Positive, Share, takes
+from optsched.solving import Infeasible, Search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.eaco.carried import Carried
-    from optsched.eaco.grouping import Grouping
+    from optsched.eaco.exact.warm_start_duals import Carried
+    from optsched.eaco.greedy.grouping import Grouping
     from optsched.eaco.plan import EacoPlan
-    from optsched.rollout.decision import SolveRecord
-    from optsched.rollout.policies.eaco_frame import Present
+    from optsched.rollout.engine.decision import SolveRecord
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.eaco_adapter import Present
     from optsched.rollout.scenario import Scenario
-    from optsched.rollout.view import View
 
     Rule = Callable[[Estimates, int], Grouping]
 
@@ -84,7 +85,7 @@ class Sharing:
         estimates = Estimates(present.instance)
         plan = RULES[self.rule](estimates, self.seed + self.calls).plan()
         if plan is None:
-            plan = published.fifo(Estimates(present.instance)).plan()
+            plan = published_rules.fifo(Estimates(present.instance)).plan()
         assert plan is not None
         return plan, []
 
@@ -154,7 +155,7 @@ class Exact(Sharing):
 
     def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
         """Return the best plan that was found."""
-        from optsched.eaco.exact import exact
+        from optsched.eaco.exact.solver import exact
         from optsched.eaco.plan import EacoPlan
 
         if self._objective["objective"] == "eaco":
@@ -211,15 +212,15 @@ class Exact(Sharing):
 
 
 RULES: dict[str, Rule] = {
-    "eaco-greedy": lambda estimates, seed: published.eaco(estimates),
-    "fifo-exclusive": lambda estimates, seed: published.fifo(estimates),
-    "fifo-packed": lambda estimates, seed: published.fifo_packed(estimates),
-    "gandiva": published.gandiva_gavel,
-    "gandiva-paper": lambda estimates, seed: published.gandiva(estimates),
-    "best-fit-memory": lambda estimates, seed: greedy.best_fit(estimates),
-    "best-delta-energy": lambda estimates, seed: greedy.best_delta_energy(estimates),
-    "lucid": lambda estimates, seed: published.lucid(estimates),
-    "longest-first": lambda estimates, seed: greedy.longest_first(estimates),
+    "eaco-greedy": lambda estimates, seed: published_rules.eaco(estimates),
+    "fifo-exclusive": lambda estimates, seed: published_rules.fifo(estimates),
+    "fifo-packed": lambda estimates, seed: published_rules.fifo_packed(estimates),
+    "gandiva": published_rules.gandiva_gavel,
+    "gandiva-paper": lambda estimates, seed: published_rules.gandiva(estimates),
+    "best-fit-memory": lambda estimates, seed: simple_rules.best_fit(estimates),
+    "best-delta-energy": lambda estimates, seed: simple_rules.best_delta_energy(estimates),
+    "lucid": lambda estimates, seed: published_rules.lucid(estimates),
+    "longest-first": lambda estimates, seed: simple_rules.longest_first(estimates),
 }
 """Each parts the jobs of an instance into groups; the second argument is a seed."""
 
@@ -237,53 +238,53 @@ def eaco(scenario: Scenario, seed: int, options: ExactOptions) -> Exact:
 
 @takes(SharingOptions)
 def eaco_greedy(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Share the busiest GPUs that are allowed; see `published.eaco`."""
+    """Share the busiest GPUs that are allowed; see `published_rules.eaco`."""
     return Sharing("eaco-greedy", scenario, seed, "eaco-greedy", options)
 
 
 @takes(SharingOptions)
 def fifo_exclusive(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Never share; see `published.fifo`."""
+    """Never share; see `published_rules.fifo`."""
     return Sharing("fifo-exclusive", scenario, seed, "fifo-exclusive", options)
 
 
 @takes(SharingOptions)
 def fifo_packed(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Share in pairs when GPUs run out; see `published.fifo_packed`."""
+    """Share in pairs when GPUs run out; see `published_rules.fifo_packed`."""
     return Sharing("fifo-packed", scenario, seed, "fifo-packed", options)
 
 
 @takes(SharingOptions, draws=True)
 def gandiva(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Share in random pairs when GPUs run out; see `published.gandiva_gavel`."""
+    """Share in random pairs when GPUs run out; see `published_rules.gandiva_gavel`."""
     return Sharing("gandiva", scenario, seed, "gandiva", options)
 
 
 @takes(SharingOptions)
 def gandiva_paper(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Pack by utilisation when GPUs run out; see `published.gandiva`."""
+    """Pack by utilisation when GPUs run out; see `published_rules.gandiva`."""
     return Sharing("gandiva-paper", scenario, seed, "gandiva-paper", options)
 
 
 @takes(SharingOptions)
 def best_fit_memory(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Share where least memory is left; see `greedy.best_fit`."""
+    """Share where least memory is left; see `simple_rules.best_fit`."""
     return Sharing("best-fit-memory", scenario, seed, "best-fit-memory", options)
 
 
 @takes(SharingOptions)
 def best_delta_energy(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Share where the energy rises least; see `greedy.best_delta_energy`."""
+    """Share where the energy rises least; see `simple_rules.best_delta_energy`."""
     return Sharing("best-delta-energy", scenario, seed, "best-delta-energy", options)
 
 
 @takes(SharingOptions)
 def lucid(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Share in pairs of calm jobs; see `published.lucid`."""
+    """Share in pairs of calm jobs; see `published_rules.lucid`."""
     return Sharing("lucid", scenario, seed, "lucid", options)
 
 
 @takes(SharingOptions)
 def longest_first(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
-    """Share among jobs that end together; see `greedy.longest_first`."""
+    """Share among jobs that end together; see `simple_rules.longest_first`."""
     return Sharing("longest-first", scenario, seed, "longest-first", options)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from optsched.rollout.decision import NOTHING, Decision
-from optsched.rollout.options import Options
-from optsched.rollout.policies.curves import Curves
-from optsched.rollout.policies.holdings import PLACEMENT, Holdings, Placement, placing
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
+from optsched.rollout.policies.width_curves import Curves
+from optsched.rollout.policy_options import Options
 
 if TYPE_CHECKING:
-    from optsched.rollout.decision import SolveRecord
-    from optsched.rollout.policies.curves import Curve
+    from optsched.rollout.engine.decision import SolveRecord
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
-    from optsched.rollout.view import View
 
 
 class ElasticOptions(Options):

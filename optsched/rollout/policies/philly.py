@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from optsched.rollout.decision import NOTHING, Decision
-from optsched.rollout.options import Count, NonNegative, Positive, takes
-from optsched.rollout.policies.gangs import GangOptions, Gangs
-from optsched.rollout.policies.nodes import ALL, members
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.fifo import GangOptions, Gangs
+from optsched.rollout.policies.free_nodes import ALL, members
+from optsched.rollout.policy_options import Count, NonNegative, Positive, takes
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.rollout.policies.gangs import Gpus
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.fifo import Gpus
     from optsched.rollout.scenario import Scenario
-    from optsched.rollout.view import View
 
 USER_ERRORS = frozenset(
     {

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from optsched.rollout.decision import NOTHING, Decision
-from optsched.rollout.options import Count, Options, Share, takes
-from optsched.rollout.policies.holdings import PLACEMENT, Placement
-from optsched.rollout.policies.shared_out import SharedOptions, SharedOut
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
+from optsched.rollout.policies.held_gpus import PLACEMENT, Placement
+from optsched.rollout.policy_options import Count, Options, Share, takes
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.rollout.policies.curves import Curve
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
-    from optsched.rollout.view import View
 
 RESTART_S = 30.0
 LEAST_SPEEDUP = 0.01  # of a job without GPUs, whose mean would else be 0

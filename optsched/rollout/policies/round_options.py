@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from optsched.rollout.options import Gap, NonNegative, Options, Positive
-from optsched.rollout.policies import orders
+from optsched.rollout.policies import job_orders
+from optsched.rollout.policy_options import Gap, NonNegative, Options, Positive
 
 Bins = Literal["released", "silhouette", "exact"]
-Thresholds = Annotated[float | str, AfterValidator(orders.thresholds)]
+Thresholds = Annotated[float | str, AfterValidator(job_orders.thresholds)]
 
 
 class RoundOptions(Options):
@@ -67,13 +67,13 @@ class OrderedOptions(RoundOptions):
     @model_validator(mode="after")
     def _are_of_the_order(self) -> Self:
         for name in self.of_order():
-            if name not in orders.OPTIONS[self.order]:
+            if name not in job_orders.OPTIONS[self.order]:
                 raise ValueError(f"options of the order {self.order}, not '{name}'")
         return self
 
     def of_order(self) -> dict[str, Any]:
         """Return the options of the order that are given."""
-        names = [name for options in orders.OPTIONS.values() for name in options]
+        names = [name for options in job_orders.OPTIONS.values() for name in options]
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -91,7 +91,7 @@ class MultilevelOptions(BinnedOptions):
 
 
 class PalOptions(OrderedOptions):
-    """The exact placement; see `pal_exact.Exact`."""
+    """The exact placement; see `pal_adapter.Exact`."""
 
     weights: Literal["equal", "remaining"] = Field(
         default="equal", description="What a job's slowdown counts: one, or its remaining time."

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from optsched.check import LIMIT, Violation
 from optsched.choice import Choice, Round, sia_cost, verify
-from optsched.rollout.decision import NOT_STATED, NOTHING, Decision, SolveRecord
-from optsched.rollout.options import Gap, Positive, takes
-from optsched.rollout.policies.shared_out import SharedOptions, SharedOut
+from optsched.rollout.engine.decision import NOT_STATED, NOTHING, Decision, SolveRecord
+from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
+from optsched.rollout.policy_options import Gap, Positive, takes
 from optsched.traces.trace import US
+from optsched.verification import LIMIT, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.choice import Chosen
+    from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
-    from optsched.rollout.view import View
 
 
 class SiaOptions(SharedOptions):

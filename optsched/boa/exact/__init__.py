@@ -1,0 +1,1 @@
+"""Exact methods of BOA: Lagrangian dual, label setting, frontier."""

@@ -1,0 +1,284 @@
+"""The whole cost-JCT frontier of mixed widths without rescaling, in one sort.
+
+Every phase's points (cost, time) = (rho k / s, rho / s) have a lower-left hull; a step from one
+vertex to the next buys time at the exchange rate of its slope. Taking the steps of all phases by
+falling rate gives the optimum of the linear programme for every budget at once (boa.md 1.4 items 3,
+5 and 7): after each step the budget spent, the mean jobs in the system (lambda times mean JCT), and
+the rate, which is the price mu of a GPU there.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.boa.arrays import arrival_rates
+from optsched.boa.speedup_curves import curves
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from optsched.boa.instance import BoaInstance
+
+BLOCK = 8192  # phases whose columns stay in the cache together
+PIECE = 65_536  # steps that are sorted together
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Least mean jobs in the system for every budget.
+
+    Attributes
+    ----------
+    gpus
+        Shape (steps + 1,): time-average GPUs rented, ascending; the first is the least possible.
+    jobs
+        Shape (steps + 1,): mean jobs in the system, lambda times mean JCT, descending.
+    price
+        Shape (steps,): -d jobs / d gpus on each step, descending: mu.
+    arrival_rate_per_s
+        lambda, which turns jobs into mean JCT.
+    """
+
+    gpus: NDArray[np.float64]
+    jobs: NDArray[np.float64]
+    price: NDArray[np.float64]
+    arrival_rate_per_s: float = 1.0
+
+    def jobs_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+        """Return the least mean jobs in the system at each budget; NaN below the least budget."""
+        budgets = np.asarray(budget_gpus, float)
+        return np.asarray(np.interp(budgets, self.gpus, self.jobs, left=np.nan))
+
+    def mean_jct_s(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+        """Return the least mean JCT in seconds at each budget; NaN below the least budget."""
+        jobs = self.jobs_at(budget_gpus)
+        jobs /= self.arrival_rate_per_s
+        return jobs
+
+    def price_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+        """Return the price mu, in jobs per GPU, at each budget; NaN below the least budget."""
+        budgets = np.asarray(budget_gpus, float)
+        steps = np.searchsorted(self.gpus, budgets, side="left") - 1
+        prices = np.append(self.price, 0.0)[np.maximum(steps, 0)]
+        return np.where(budgets < self.gpus[0], np.nan, prices)
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per corner: budget_gpus, mean_jct_s, price (towards the next corner)."""
+        import pandas as pd
+
+        jct = self.jobs / self.arrival_rate_per_s
+        price = np.append(self.price, 0.0)
+        return pd.DataFrame({"budget_gpus": self.gpus, "mean_jct_s": jct, "price": price})
+
+
+class Steps(NamedTuple):
+    """Steps along hulls: what each buys and costs; and what the beginnings of hulls add up to."""
+
+    jobs: NDArray[np.float64]
+    gpus: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    first_jobs: float
+    first_gpus: float
+
+
+def frontier(instance: BoaInstance) -> Frontier:
+    """Return the whole frontier of an instance for mixed widths, in floats: it proves nothing.
+
+    Of integer widths it is the mixed frontier, which lies below theirs.
+
+    Raises
+    ------
+    ValueError
+        If rescaling takes time (the frontier then has to be swept) or widths are continuous.
+    """
+    if instance.widths == "continuous":
+        raise ValueError(
+            f"{instance.name}: the frontier in one sort needs widths that can be counted; "
+            "set widths='mixed', or solve budget by budget"
+        )
+    if any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes):
+        raise ValueError(
+            f"{instance.name}: the frontier in one sort needs free rescaling; "
+            "set classes.*.rescale_s=0, or solve budget by budget"
+        )
+    rates = arrival_rates(instance)
+    pairs = zip(instance.classes, rates, strict=True)
+    load = np.array([rate * phase.work_gpu_s for c, rate in pairs for phase in c.phases])
+    speedups = (phase.speedup for job_class in instance.classes for phase in job_class.phases)
+    parts = [
+        part
+        for rows, widths, speedup in curves(speedups)
+        for part in hull_steps(load[rows], widths, speedup)
+    ]
+    return _merged(parts, float(instance.arrival_rate_per_s))
+
+
+def frontier_of_arrays(load: ArrayLike, widths: ArrayLike, speedup: ArrayLike) -> Frontier:
+    """Return the whole frontier of phases that share their widths.
+
+    Parameters
+    ----------
+    load
+        Shape (phases,): rho, the mean GPUs that a phase keeps busy at speedup 1.
+    widths
+        Shape (widths,), ascending, positive.
+    speedup
+        Shape (phases, widths), positive; neither concave nor monotone in general.
+    """
+    load, widths = np.asarray(load, float), np.asarray(widths, float)
+    return _merged(hull_steps(load, widths, np.asarray(speedup, float)), 1.0)
+
+
+def hull_steps(
+    load: NDArray[np.float64], widths: NDArray[np.float64], speedup: NDArray[np.float64]
+) -> list[Steps]:
+    """Return the steps along the hulls, block by block; `frontier_of_arrays` tells the shapes."""
+    starts = range(0, len(load), BLOCK)
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(
+            pool.map(lambda a: _block(load[a : a + BLOCK], widths, speedup[a : a + BLOCK]), starts)
+        )
+
+
+def hull_vertices(widths: NDArray[np.float64], speedup: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the vertices of the upper concave hull between argmax s/k and argmax s.
+
+    A point is one where every slope from the left, the origin included, exceeds every slope to the
+    right, the horizontal included. All pairs of columns are compared: for the few widths of a curve
+    that beats any stack, since all rows go at once.
+
+    Parameters
+    ----------
+    widths
+        Shape (widths,), ascending.
+    speedup
+        Shape (widths, phases).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (widths, phases).
+    """
+    left = speedup / widths[:, None]
+    right = np.zeros_like(speedup)
+    slope = np.empty_like(speedup[0])
+    for j in range(1, len(widths)):
+        for i in range(j):
+            np.subtract(speedup[j], speedup[i], out=slope)
+            slope *= 1 / (widths[j] - widths[i])
+            np.minimum(left[j], slope, out=left[j])
+            np.maximum(right[i], slope, out=right[i])
+    return left > right
+
+
+def _block(
+    load: NDArray[np.float64], widths: NDArray[np.float64], speedup: NDArray[np.float64]
+) -> Steps:
+    vertices = hull_vertices(widths, np.ascontiguousarray(speedup.T))
+    at = np.flatnonzero(vertices.T)  # row by row, so neighbours are vertices of one hull
+    row, column = np.divmod(at.astype(np.uint32), np.uint32(len(widths)))
+    jobs = load[row] / speedup.ravel()[at]
+    gpus = jobs * widths[column]
+    first = np.r_[True, row[1:] != row[:-1]]
+    step = np.flatnonzero(~first)
+    bought, cost = jobs[step - 1] - jobs[step], gpus[step] - gpus[step - 1]
+    firsts = np.array([jobs[first].sum(), gpus[first].sum()])
+    if not (cost > 0).all():
+        free = _free(row[step], cost)
+        firsts += -bought[free].sum(), cost[free].sum()
+        bought, cost = bought[~free], cost[~free]
+    return Steps(bought, cost, bought / cost, *firsts.tolist())
+
+
+def _free(row: NDArray[np.uint32], cost: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the steps that belong to the beginning of their hull: what they buy costs nothing.
+
+    Such are all steps up to the last one of a row that costs nothing or, by rounding, less: where a
+    speedup grows in proportion to the width, and where a phase has no load.
+    """
+    last = np.full(int(row[-1]) + 1, -1)
+    np.maximum.at(last, row[cost <= 0], np.flatnonzero(cost <= 0))
+    return np.arange(len(cost)) <= last[row]
+
+
+def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
+    """Take all steps by falling rate: first into pieces that fit the cache, then piece by piece."""
+    count = sum(len(part.rate) for part in parts)
+    gpus, jobs, rate = np.empty(count + 1), np.empty(count + 1), np.empty(count)
+    gpus[0] = sum(part.first_gpus for part in parts)
+    jobs[0] = sum(part.first_jobs for part in parts)
+    with ThreadPoolExecutor(THREADS) as pool:
+        pieces = _pieces(parts, count, pool)
+        ends = np.cumsum([sum(map(len, piece)) for piece in pieces]).tolist()
+
+        def take(piece: list[NDArray[np.intp]], end: int) -> None:
+            rates = np.concatenate([p.rate[i] for p, i in zip(parts, piece, strict=True)])
+            order = _falling(rates)
+            out, after = slice(end - len(rates), end), slice(end - len(rates) + 1, end + 1)
+            rate[out] = rates[order]
+            gpus[after] = np.concatenate([p.gpus[i] for p, i in zip(parts, piece, strict=True)])[
+                order
+            ]
+            jobs[after] = np.concatenate([p.jobs[i] for p, i in zip(parts, piece, strict=True)])[
+                order
+            ]
+
+        list(pool.map(take, pieces, ends))
+    np.cumsum(gpus, out=gpus)
+    np.negative(jobs[1:], out=jobs[1:])
+    np.cumsum(jobs, out=jobs)
+    return Frontier(gpus, jobs, rate, arrival_rate_per_s)
+
+
+# The bits of positive floats order as the floats do, and numpy sorts 16-bit integers by radix, many
+# times faster than floats. So rates are sorted by 16 of their bits at a time.
+
+
+def _pieces(
+    parts: list[Steps], count: int, pool: ThreadPoolExecutor
+) -> list[list[NDArray[np.intp]]]:
+    """Return pieces of about equal size, by falling rate: for each part the steps in it."""
+    if not count:
+        return []
+    bits = [part.rate.view(np.uint64) for part in parts if len(part.rate)]
+    highest = max(part.max() for part in bits)
+    spread = int(highest - min(part.min() for part in bits))
+    shift = np.uint64(max(0, spread.bit_length() - 16))
+
+    def sort(part: Steps) -> tuple[NDArray[np.uint16], NDArray[np.intp]]:
+        keys = ((highest - part.rate.view(np.uint64)) >> shift).astype(np.uint16)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    coarse = list(pool.map(sort, parts))
+    sample = np.sort(np.concatenate([keys[::97] for keys, _ in coarse]))
+    inner = np.linspace(0, len(sample), count // PIECE + 1, endpoint=False, dtype=int)[1:]
+    limits = np.unique(sample[inner])
+    cuts = [[0, *np.searchsorted(keys, limits).tolist(), len(keys)] for keys, _ in coarse]
+    return [
+        [order[cut[n] : cut[n + 1]] for (_, order), cut in zip(coarse, cuts, strict=True)]
+        for n in range(len(limits) + 1)
+    ]
+
+
+def _falling(rate: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the order of falling rates, equal ones in the order of their index.
+
+    The 32 bits that tell the rates apart best are sorted in two passes; a stable sort then puts
+    right what the bits below decide, quickly, since hardly any do.
+    """
+    if not len(rate):
+        return np.empty(0, np.intp)
+    bits = rate.view(np.uint64)
+    down = bits.max() - bits
+    down >>= np.uint64(max(0, int(down.max()).bit_length() - 32))
+    order = np.argsort(down.astype(np.uint16), kind="stable")
+    down >>= np.uint64(16)
+    order = order[np.argsort(down.astype(np.uint16)[order], kind="stable")]
+    return order[np.argsort(-rate[order], kind="stable")]

@@ -1,0 +1,170 @@
+"""Classes with several phases and rescaling between them, as arrays; like ones stand in stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.boa.speedup_curves import curves
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.boa.instance import BoaInstance
+    from optsched.boa.speedup_curves import Curves
+
+    Floats = NDArray[np.float64]
+
+
+class Path(NamedTuple):
+    """One column per phase of a chain, and what the columns add up to."""
+
+    columns: NDArray[np.intp]
+    value: float
+    use: float
+
+
+class _Rescaled:
+    """What chains and stacks of them have."""
+
+    value: Floats
+    use: Floats
+    rescale_value: Floats
+    rescale_use: Floats
+
+    def priced(self, price: float) -> tuple[Floats, Floats]:
+        """Return value + price * use of the nodes and of the rescalings."""
+        rescaling = priced(self.rescale_value, self.rescale_use, price)
+        return priced(self.value, self.use, price), rescaling
+
+
+@dataclass(frozen=True)
+class Chain(_Rescaled):
+    """A class with several phases and rescaling between them.
+
+    Attributes
+    ----------
+    owner
+        Number of the class.
+    gpus
+        Shape (columns,): every width that some phase allows.
+    value, use
+        Shape (phases, columns); value is infinite where a phase does not allow the width.
+    rescale_value, rescale_use
+        Shape (columns,): added in the first phase, and wherever the column changes.
+    """
+
+    owner: int
+    gpus: Floats
+    value: Floats
+    use: Floats
+    rescale_value: Floats
+    rescale_use: Floats
+
+    def path(self, columns: NDArray[np.intp]) -> Path:
+        """Add up a way through the chain."""
+        phases = np.arange(len(columns))
+        started = np.r_[True, columns[1:] != columns[:-1]]
+        value = self.value[phases, columns] + started * self.rescale_value[columns]
+        use = self.use[phases, columns] + started * self.rescale_use[columns]
+        return Path(columns, float(value.sum()), float(use.sum()))
+
+
+@dataclass(frozen=True)
+class Stack(_Rescaled):
+    """Chains with the same widths in each phase, one above the other.
+
+    Attributes
+    ----------
+    owners
+        Numbers of the classes.
+    gpus
+        Shape (columns,).
+    value, use, rescale_value, rescale_use
+        As those of a chain, with an axis for the chains in front.
+    """
+
+    owners: list[int]
+    gpus: Floats
+    value: Floats
+    use: Floats
+    rescale_value: Floats
+    rescale_use: Floats
+
+    def chains(self) -> list[Chain]:
+        """Return the chains, as views."""
+        arrays = self.value, self.use, self.rescale_value, self.rescale_use
+        rows = zip(self.owners, *arrays, strict=True)
+        return [Chain(owner, self.gpus, *of_chain) for owner, *of_chain in rows]
+
+    def paths(self, columns: NDArray[np.intp]) -> list[Path]:
+        """Add up a way through each chain; `columns` has the shape (chains, phases)."""
+        nodes, started = columns[:, :, None], np.ones(columns.shape, bool)
+        started[:, 1:] = columns[:, 1:] != columns[:, :-1]
+        totals = [
+            np.take_along_axis(of_node, nodes, 2)[:, :, 0]
+            + started * np.take_along_axis(of_rescaling, columns, 1)
+            for of_node, of_rescaling in (
+                (self.value, self.rescale_value),
+                (self.use, self.rescale_use),
+            )
+        ]
+        value, use = (total.sum(axis=1).tolist() for total in totals)
+        return list(map(Path, columns, value, use))
+
+
+def priced(value: Floats, use: Floats, price: float) -> Floats:
+    """Return value + price * use; for an infinite price the use, where the value is finite."""
+    if np.isposinf(price):
+        return np.where(np.isfinite(value), use, np.inf)
+    return value + price * use
+
+
+def stacks(
+    instance: BoaInstance, owners: list[int], rates_per_s: list[float], flipped: bool
+) -> list[Stack]:
+    """Stack the classes of the given numbers; a rate is given for every class."""
+    phases = [phase for i in owners for phase in instance.classes[i].phases]
+    parts = curves(phase.speedup for phase in phases)
+    part, row = np.empty(len(phases), np.intp), np.empty(len(phases), np.intp)
+    for p, (rows, _, _) in enumerate(parts):
+        part[rows], row[rows] = p, range(len(rows))
+    work = np.array([phase.work_gpu_s for phase in phases])
+    first = accumulate((len(instance.classes[i].phases) for i in owners), initial=0)
+    alike: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for i, start in zip(owners, first, strict=False):
+        key = tuple(part[start : start + len(instance.classes[i].phases)].tolist())
+        alike.setdefault(key, []).append((i, start))
+    found = []
+    for key, members in alike.items():
+        numbers, starts = (list(column) for column in zip(*members, strict=True))
+        at = np.array(starts)[:, None] + np.arange(len(key))
+        rates = np.array([rates_per_s[i] for i in numbers])
+        lost = rates * np.array([instance.classes[i].rescale_s for i in numbers])
+        gpus, jobs = _nodes([parts[p] for p in key], row[at], rates[:, None] * work[at])
+        rescaling = np.repeat(lost[:, None], len(gpus), axis=1)
+        both = *value_and_use(jobs, gpus, flipped), *value_and_use(rescaling, gpus, flipped)
+        found.append(Stack(numbers, gpus, *both))
+    return found
+
+
+def _nodes(parts: list[Curves], rows: NDArray[np.intp], load: Floats) -> tuple[Floats, Floats]:
+    """Return all widths, and the mean jobs of each chain, phase and width, infinite for some."""
+    gpus = np.unique(np.concatenate([part.gpus for part in parts]))
+    jobs = np.full((*load.shape, len(gpus)), np.inf)
+    for e, (_, widths, speedup) in enumerate(parts):
+        jobs[:, e, np.searchsorted(gpus, widths)] = load[:, e, None] / speedup[rows[:, e]]
+    return gpus, jobs
+
+
+def value_and_use(jobs: Floats, gpus: Floats, flipped: bool) -> tuple[Floats, Floats]:
+    """Return value and use of mean jobs at each width, infinite and 0 where there are none."""
+    possible = np.isfinite(jobs)
+    finite = np.where(possible, jobs, 0.0)
+    held = finite * gpus
+    if flipped:
+        return np.where(possible, held, np.inf), finite
+    return jobs, held

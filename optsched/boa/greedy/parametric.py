@@ -1,0 +1,236 @@
+"""One-parameter families of plans, all members evaluated at once.
+
+As the parameter of a greedy rule grows, each phase climbs from its least width to wider ones: its
+ladder. A step changes the terms of one phase, its own rescaling and that of the phase behind it, so
+what all members add up to are running sums over the steps. Members are plans of one width per
+(class, phase); whether one keeps within the limit is decided exactly, by `Search.offer`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.boa.arrays import arrival_rates, to_plan
+from optsched.boa.speedup_curves import curve
+from optsched.boa.verify import feasibility
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from optsched.boa.instance import BoaInstance
+    from optsched.boa.plan import BoaPlan
+    from optsched.solving import Search
+
+# Members that floats see beyond the limit by less than this, relatively, are judged exactly too.
+SLACK = 1e-9
+
+
+class Block(NamedTuple):
+    """Consecutive phases of a class that share one width; mostly a single phase.
+
+    Attributes
+    ----------
+    owner
+        Number of the class.
+    phases
+        How many phases the block has.
+    opens
+        Whether it is the first of its class.
+    rate_per_s, rescale_s
+        Of the class.
+    gpus, seconds
+        Shape (widths,): the widths that all its phases allow, ascending, and the mean time of one
+        job in the block at each, without rescaling.
+    """
+
+    owner: int
+    phases: int
+    opens: bool
+    rate_per_s: float
+    rescale_s: float
+    gpus: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
+class Ladder(NamedTuple):
+    """The widths that a block takes as the family's parameter grows.
+
+    Attributes
+    ----------
+    columns
+        Index of each width among the block's.
+    starts
+        The parameter from which on each is taken, strictly ascending from minus infinity.
+    """
+
+    columns: NDArray[np.intp]
+    starts: NDArray[np.float64]
+
+    def at(self, parameter: float) -> int:
+        """Return the column that is taken at a parameter."""
+        return int(self.columns[np.searchsorted(self.starts, parameter, "right") - 1])
+
+
+class Family(NamedTuple):
+    """A ladder for every block, and what each member's plan adds up to.
+
+    Attributes
+    ----------
+    starts
+        Shape (members,): the parameters at which some width changes; the first is minus infinity.
+    working, rescaling
+        Shape (2, members): value and use of the phases, and of the rescalings between them.
+    """
+
+    blocks: list[Block]
+    ladders: list[Ladder]
+    starts: NDArray[np.float64]
+    working: NDArray[np.float64]
+    rescaling: NDArray[np.float64]
+
+    def plan(self, instance: BoaInstance, member: int) -> BoaPlan:
+        """Write the plan of a member."""
+        columns = [ladder.at(self.starts[member]) for ladder in self.ladders]
+        return plan(instance, self.blocks, columns)
+
+
+def blocks(instance: BoaInstance) -> list[Block]:
+    """Return one block for every (class, phase), with the instance's whole widths."""
+    rows = []
+    for i, rate in enumerate(arrival_rates(instance)):
+        job_class = instance.classes[i]
+        for e, phase in enumerate(job_class.phases):
+            gpus, speedup = curve(phase.speedup)
+            seconds = phase.work_gpu_s / speedup
+            rows.append(Block(i, 1, e == 0, rate, job_class.rescale_s, gpus, seconds))
+    return rows
+
+
+def plan(instance: BoaInstance, rows: Sequence[Block], columns: Sequence[int]) -> BoaPlan:
+    """Write the plan that takes the given column in each block."""
+    widths: list[list[float]] = [[] for _ in instance.classes]
+    for block, column in zip(rows, columns, strict=True):
+        widths[block.owner] += [float(block.gpus[column])] * block.phases
+    return to_plan(instance, [(1.0, widths)])
+
+
+# --- ladders ----------------------------------------------------------------------------------
+
+
+def every_width(block: Block) -> Ladder:
+    """Take the largest width that the parameter allows, and at least the least."""
+    starts = block.gpus.copy()
+    starts[0] = -math.inf
+    return Ladder(np.arange(len(starts)), starts)
+
+
+def steepest(x: NDArray[np.float64], y: NDArray[np.float64]) -> Ladder:
+    """Climb the lower hull of (x, y) from its first point down to its lowest.
+
+    The parameter is minus the price of x: at price p the point of least y + p x is taken, at equal
+    cost the one of largest x.
+    """
+    xs, ys = x.tolist(), y.tolist()
+    points, slopes = [0], [-math.inf]
+    for point in range(1, len(xs)):
+        slope = (ys[point] - ys[points[-1]]) / (xs[point] - xs[points[-1]])
+        while slope <= slopes[-1]:
+            points.pop()
+            slopes.pop()
+            slope = (ys[point] - ys[points[-1]]) / (xs[point] - xs[points[-1]])
+        points.append(point)
+        slopes.append(slope)
+    count = int(np.searchsorted(slopes, 0.0))
+    return Ladder(np.array(points[:count], np.intp), np.array(slopes[:count]))
+
+
+def one_by_one(columns: list[NDArray[np.intp]], gains: list[NDArray[np.float64]]) -> list[Ladder]:
+    """Climb one step at a time, always the next step of largest gain; the parameter counts steps.
+
+    A step comes into reach only after the ones below it on its ladder, so it waits for the least
+    gain among them. Equal gains go to the block named first.
+
+    Parameters
+    ----------
+    columns
+        For each block its columns from the bottom up.
+    gains
+        For each block the gain of every step, so one entry less.
+    """
+    reach = [np.minimum.accumulate(row) for row in gains]
+    order = np.argsort(-np.concatenate(reach), kind="stable")
+    turns = np.empty(len(order))
+    turns[order] = np.arange(1.0, len(order) + 1)
+    ends = np.cumsum([len(row) for row in gains])
+    return [
+        Ladder(row, np.r_[-math.inf, turns[end - len(row) + 1 : end]])
+        for row, end in zip(columns, ends.tolist(), strict=True)
+    ]
+
+
+# --- families ---------------------------------------------------------------------------------
+
+
+def family(instance: BoaInstance, rows: list[Block], ladders: list[Ladder]) -> Family:
+    """Evaluate every member of a family: mean jobs in the system, and mean GPUs that they hold.
+
+    Source: EPEW'24 lemmas 2 and 3; a rescaling holds the new GPUs (boa.md 1.3).
+    """
+    starts = np.unique(np.concatenate([ladder.starts for ladder in ladders]))
+    jumps = np.zeros((2, 2, len(starts)))
+    nothing = behind = np.zeros(1, np.intp), np.zeros(1)
+    for block, ladder in zip(rows, ladders, strict=True):
+        steps = np.searchsorted(starts, ladder.starts)
+        gpus = block.gpus[ladder.columns]
+        jobs = block.rate_per_s * block.seconds[ladder.columns]
+        _add(jumps[0], steps, jobs, gpus)
+        if block.rescale_s:
+            _add_rescaling(jumps[1], block, nothing if block.opens else behind, (steps, gpus))
+        behind = steps, gpus
+    totals = jumps.cumsum(axis=2)
+    if instance.budget is None:
+        totals = totals[:, ::-1]
+    return Family(rows, ladders, starts, totals[0], totals[1])
+
+
+def offer_best(
+    instance: BoaInstance, search: Search, rows: list[Block], ladders: list[Ladder]
+) -> None:
+    """Offer the members of a family, the best first, until one is within the limit."""
+    members = family(instance, rows, ladders)
+    value, use = members.working + members.rescaling
+    within = np.flatnonzero(use <= float(feasibility.limit(instance)) * (1 + SLACK))
+    for member in within[np.lexsort((use[within], value[within]))]:
+        if search.offer(members.plan(instance, int(member))) or search.out_of_time():
+            return
+
+
+Climb = tuple["NDArray[np.intp]", "NDArray[np.float64]"]  # members at which the GPUs held change
+
+
+def _add(
+    jumps: NDArray[np.float64],
+    steps: NDArray[np.intp],
+    jobs: NDArray[np.float64],
+    gpus: NDArray[np.float64],
+) -> None:
+    terms = np.array([jobs, jobs * gpus])
+    terms[:, 1:] -= terms[:, :-1]
+    jumps[:, steps] += terms
+
+
+def _add_rescaling(jumps: NDArray[np.float64], block: Block, before: Climb, now: Climb) -> None:
+    steps = np.union1d(before[0], now[0])
+    gpus, old = _held(now, steps), _held(before, steps)
+    jobs = np.where(gpus != old, block.rate_per_s * block.rescale_s, 0.0)
+    _add(jumps, steps, jobs, gpus)
+
+
+def _held(climb: Climb, steps: NDArray[np.intp]) -> NDArray[np.float64]:
+    held: NDArray[np.float64] = climb[1][np.searchsorted(climb[0], steps, "right") - 1]
+    return held

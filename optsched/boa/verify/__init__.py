@@ -1,0 +1,1 @@
+"""The verifier of BOA: it shares no code with the methods."""

@@ -1,0 +1,207 @@
+"""What the judge of BOA knows of a class: a chain of phases, the nodes of each by width.
+
+A node is one (phase, width): its lower bounds on the objective's total ("value") and on the use
+of the limited resource, as multiples of 2**-192. Where GPUs are limited, value is mean jobs in
+the system and use is mean GPUs; where the JCT is the target, the two change places.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import isqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.boa.instance import Power, Table
+from optsched.boa.verify.feasibility import SCALE_BITS
+from optsched.boa.verify.speedup_bounds import Ratio, speedup_ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from optsched.boa.instance import Amdahl, BoaInstance, JobClass, Phase, Speedup
+
+COARSE_BITS = 64  # for a speedup of 2**40 at most
+
+
+class Weights(NamedTuple):
+    """What a unit of value and a unit of use count; a price m/d of the use is (d, m)."""
+
+    value: int
+    use: int
+
+
+class Node(NamedTuple):
+    """Value and use of one phase at one width, or of one rescaling; rounded down."""
+
+    value: int
+    use: int
+
+    def weighed(self, weights: Weights) -> int:
+        """Return the weighted sum of value and use, as a multiple of 2**-192: exact."""
+        return self.value * weights.value + self.use * weights.use
+
+
+NOTHING = Node(0, 0)
+
+
+class Chain(NamedTuple):
+    """A class: for every phase its nodes by width, and the rescaling node of every width."""
+
+    phases: list[dict[int, Node]]
+    rescaling: dict[int, Node]
+
+
+def least_total(instance: BoaInstance, weights: Weights) -> int:
+    """Return the least weight of all plans together, as a multiple of 2**-192, rounded down."""
+    if instance.budget is None:  # value and use have changed places
+        weights = Weights(weights.use, weights.value)
+    return sum(_least_of_class(job_class, weights) for job_class in instance.classes)
+
+
+def _least_of_class(job_class: JobClass, weights: Weights) -> int:
+    """Return the least weight of a class; here jobs are the value, and GPUs the use."""
+    rate = _rate(job_class)
+    lost = _lost(job_class, rate)
+    if not lost[0]:
+        return sum(_least_of_phase(phase, rate, weights) for phase in job_class.phases)
+    rescaling = cache(lambda k: _weight(lost, k, (1, 1), weights))
+    stay: dict[int, int] = {}
+    switch = 0  # from here to the end, with another width than before
+    for phase in reversed(job_class.phases):
+        jobs, ratios = _jobs(phase, rate), _speedups(phase.speedup)
+        nodes = [(k, _weight(jobs, k, ratio, weights)) for k, ratio in ratios]
+        stay = {k: weight + min(switch, stay.get(k, switch)) for k, weight in nodes}
+        switch = min(weight + rescaling(k) for k, weight in stay.items())
+    return switch
+
+
+def _rate(job_class: JobClass) -> Ratio:
+    """Return jobs per second."""
+    arriving, hour = job_class.arrival_rate_per_h.as_integer_ratio()
+    return arriving, 3600 * hour
+
+
+def _lost(job_class: JobClass, rate: Ratio) -> Ratio:
+    """Return the mean jobs in a rescaling that all of them go through."""
+    lost, second = job_class.rescale_s.as_integer_ratio()
+    return rate[0] * lost, rate[1] * second
+
+
+def _least_of_phase(phase: Phase, rate: Ratio, weights: Weights) -> int:
+    jobs = _jobs(phase, rate)
+    return min(_weight(jobs, k, ratio, weights) for k, ratio in lightest(phase.speedup, weights))
+
+
+def _jobs(phase: Phase, rate: Ratio) -> Ratio:
+    """Return the mean jobs in a phase at speedup 1."""
+    work, unit = phase.work_gpu_s.as_integer_ratio()
+    return rate[0] * work, rate[1] * unit
+
+
+def _weight(jobs: Ratio, k: int, speedup: Ratio, weights: Weights) -> int:
+    """Return the weight of a node, without making it."""
+    scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
+    weight = weights.value * (scaled // unit)
+    return weight + weights.use * (k * scaled // unit) if weights.use else weight
+
+
+def lightest(speedup: Speedup, weights: Weights) -> list[tuple[int, Ratio]]:
+    """Return the widths that have the least weight per work, or nearly so, as `_speedups` does.
+
+    Of two that differ by a few parts in 2**40 both are returned: their nodes are rounded down.
+    """
+    of_jobs, of_gpus = weights
+    if not isinstance(speedup, Table):
+        widths = _beside_best(speedup, of_jobs, of_gpus)
+        return [(k, speedup_ratios(speedup, k)[1]) for k in widths]
+    ratios = [value.as_integer_ratio() for value in speedup.speedup]
+    pairs = list(zip(speedup.gpus, ratios, strict=True))
+    per_work = [
+        ((of_jobs + of_gpus * k) * bottom << COARSE_BITS) // top for k, (top, bottom) in pairs
+    ]
+    least = min(per_work)
+    most = least + (least >> 40) + 1
+    return [pair for pair, weight in zip(pairs, per_work, strict=True) if weight <= most]
+
+
+def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterable[int]:
+    """Return the whole widths beside the real one of least weight per work, (a + c k) / s(k).
+
+    To its left the weight falls, and to its right it grows: for Amdahl's law with parallel fraction
+    f it is sqrt(f a / ((1 - f) c)), for k ** f the same without the root.
+    """
+    power = isinstance(speedup, Power)
+    parallel = speedup.exponent if isinstance(speedup, Power) else speedup.parallel_fraction
+    part, whole = parallel.as_integer_ratio()
+    dearer = of_gpus * (whole - part)
+    if not dearer:
+        return (speedup.max_gpus if part else 1,)
+    ratio = part * of_jobs // dearer
+    below = ratio if power else isqrt(ratio)
+    return {min(max(k, 1), speedup.max_gpus) for k in (below, below + 1)}
+
+
+def chains(instance: BoaInstance, weights: Weights) -> Iterator[tuple[int, Chain]]:
+    """Yield a chain for every class, or for every phase where rescaling is free; one at a time.
+
+    With each comes its part of `least_total` at these weights.
+    """
+    flipped = instance.budget is None
+    turned = Weights(weights.use, weights.value) if flipped else weights
+    for job_class in instance.classes:
+        rate = _rate(job_class)
+        if _lost(job_class, rate)[0]:  # else nothing is lost by changing the width
+            yield _least_of_class(job_class, turned), _chain(job_class, flipped)
+            continue
+        for phase in job_class.phases:
+            nodes = _nodes(phase, rate, flipped)
+            yield (
+                _least_of_phase(phase, rate, turned),
+                Chain([nodes], dict.fromkeys(nodes, NOTHING)),
+            )
+
+
+def _chain(job_class: JobClass, flipped: bool) -> Chain:
+    rate = _rate(job_class)
+    phases = [_nodes(phase, rate, flipped) for phase in job_class.phases]
+    lost, widths = _lost(job_class, rate), {k for nodes in phases for k in nodes}
+    return Chain(phases, {k: _node(lost, k, (1, 1), flipped) for k in widths})
+
+
+def _nodes(phase: Phase, rate: Ratio, flipped: bool) -> dict[int, Node]:
+    jobs = _jobs(phase, rate)
+    return {k: _node(jobs, k, ratio, flipped) for k, ratio in _speedups(phase.speedup)}
+
+
+def nodes_at_a_time(job_class: JobClass) -> int:
+    """Return how many nodes the largest chain of a class has."""
+    counts = [len(phase.speedup.widths) for phase in job_class.phases]
+    return sum(counts) if job_class.rescale_s else max(counts)
+
+
+def _speedups(speedup: Speedup) -> Iterable[tuple[int, Ratio]]:
+    """Return each width, and a number that the speedup is at most, as a ratio."""
+    if isinstance(speedup, Table):
+        return [(k, value.as_integer_ratio()) for k, value in speedup.measured.items()]
+    return [(k, speedup_ratios(speedup, k)[1]) for k in speedup.widths]
+
+
+def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> Node:
+    """Return the mean jobs at a width, and the mean GPUs that they hold; both rounded down."""
+    scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
+    mean, held = scaled // unit, k * scaled // unit
+    return Node(held, mean) if flipped else Node(mean, held)
+
+
+def completions(chain: Chain, weights: Weights) -> tuple[int, list[dict[int, int]]]:
+    """Return the least weight of a way through a chain, and from after each node to its end."""
+    after: list[dict[int, int]] = [dict.fromkeys(chain.phases[-1], 0)]
+    for nodes, earlier in zip(chain.phases[:0:-1], chain.phases[-2::-1], strict=True):
+        stay = {k: node.weighed(weights) + after[0][k] for k, node in nodes.items()}
+        switch = min(cost + chain.rescaling[k].weighed(weights) for k, cost in stay.items())
+        after.insert(0, {k: min(switch, stay.get(k, switch)) for k in earlier})
+    first = chain.phases[0]
+    least = min(
+        first[k].weighed(weights) + chain.rescaling[k].weighed(weights) + after[0][k] for k in first
+    )
+    return least, after

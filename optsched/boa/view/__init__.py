@@ -1,0 +1,1 @@
+"""Pictures and explanations of BOA."""

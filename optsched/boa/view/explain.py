@@ -1,0 +1,123 @@
+"""Why a BOA instance has no plan, and what its limit costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.boa.plan import BoaCertificate, BoaPlan
+from optsched.boa.verify import feasibility
+from optsched.boa.verify.certificate import least_use
+from optsched.explanation.explanation import Lever, Price, Rule
+from optsched.results.result import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Set
+
+    from optsched.boa.instance import BoaInstance
+    from optsched.results.result import Result
+
+LIMIT = "limit"
+LOOSER = 1.01  # a target that is one per cent higher
+
+
+def rules(instance: BoaInstance) -> list[Rule]:
+    """Return the limit, and what each class asks for; classes that ask for least come first."""
+    named = [(_least(instance, c.id), c.id) for c in instance.classes if c.arrival_rate_per_h]
+    unit = "GPUs on average" if instance.target_mean_jct_s is None else "s of mean JCT"
+    rows = [
+        Rule(f"class:{name}", f"class '{name}' needs at least {figure(least)} {unit}")
+        for least, name in sorted(named)
+    ]
+    return [*rows, Rule(LIMIT, _limit_text(instance))]
+
+
+def without(instance: BoaInstance, dropped: Set[str]) -> BoaInstance | None:
+    """Return the instance without some rules; None if nothing arrives any more, or all may."""
+    if LIMIT in dropped:
+        return None
+    kept = [c for c in instance.classes if f"class:{c.id}" not in dropped]
+    if not any(c.arrival_rate_per_h for c in kept):
+        return None
+    return instance.model_copy(update={"classes": tuple(kept)})
+
+
+def binding(instance: BoaInstance, result: Result) -> Iterator[str]:
+    """Yield how much of the limit the plan uses."""
+    assert isinstance(result.plan, BoaPlan)
+    figures = feasibility.performance(instance, result.plan)
+    use = f"{figure(figures.mean_gpus)} GPUs on average"
+    if instance.target_mean_jct_s is not None:
+        use = f"a mean JCT of {figure(figures.mean_jct_s)} s"
+    certificate = result.certificate
+    if isinstance(certificate, BoaCertificate) and certificate.price == 0:
+        yield f"{_limit_text(instance)} does not bind: the plan takes {use}, more is of no use"
+    elif instance.widths == "integer":
+        yield f"{_limit_text(instance)} binds: the plan takes {use}, a better one takes more"
+    else:
+        yield f"{_limit_text(instance)} binds: the plan takes {use}"
+
+
+def prices(instance: BoaInstance, result: Result) -> Iterator[Price]:
+    """Yield what a little more of the limit saves: no plan can save more, whatever its widths are.
+
+    Source: the price mu of EPEW'24, arXiv 2406.15560, per job instead of all jobs in the system.
+    """
+    certificate = result.certificate
+    if not isinstance(certificate, BoaCertificate) or certificate.bound is None:
+        return
+    rate = float(instance.arrival_rate_per_s)
+    note = "for small changes, and at most"
+    for change, worth in _worths(instance, certificate.price, rate):
+        yield Price(change, worth, result.objective_unit, "certificate", note=note)
+
+
+def _worths(instance: BoaInstance, price: float, rate: float) -> Iterator[tuple[str, float]]:
+    if instance.target_mean_jct_s is not None:
+        yield "1 s more of mean JCT", price * rate
+        one_per_cent = (LOOSER - 1) * instance.target_mean_jct_s
+        yield "1 % more of mean JCT", price * rate * one_per_cent
+        return
+    yield "1 more GPU in the budget", price / rate
+    if instance.price_usd_per_gpu_h is not None:
+        yield "1 more USD/h in the budget", price / rate / instance.price_usd_per_gpu_h
+
+
+def levers(instance: BoaInstance, result: Result) -> Iterator[Lever]:
+    """Yield changes of the limit, and of what a plan may be."""
+    if instance.target_mean_jct_s is not None:
+        yield _lever("1 % more of mean JCT", instance, "target_mean_jct_s", LOOSER, 0.0)
+    elif instance.budget_usd_per_h is not None and instance.price_usd_per_gpu_h is not None:
+        price = instance.price_usd_per_gpu_h
+        yield _lever("1 more USD/h in the budget", instance, "budget_usd_per_h", 1.0, 1.0)
+        yield _lever("1 more GPU in the budget", instance, "budget_usd_per_h", 1.0, price)
+    else:
+        yield _lever("1 more GPU in the budget", instance, "budget_gpus", 1.0, 1.0)
+        yield _lever("1 % more of the budget", instance, "budget_gpus", LOOSER, 0.0)
+    if instance.widths == "integer":
+        mixed = instance.model_copy(update={"widths": "mixed"})
+        yield Lever("jobs of a class may differ in width", mixed)
+    if any(c.rescale_s for c in instance.classes):
+        free = tuple(c.model_copy(update={"rescale_s": 0.0}) for c in instance.classes)
+        quick = instance.model_copy(update={"classes": free})
+        yield Lever("changes of width that take no time", quick)
+
+
+def _lever(text: str, instance: BoaInstance, key: str, times: float, plus: float) -> Lever:
+    changed: dict[str, Any] = {key: times * getattr(instance, key) + plus}
+    return Lever(text, instance.changed(changed))
+
+
+def _limit_text(instance: BoaInstance) -> str:
+    if instance.target_mean_jct_s is not None:
+        return f"the target of {instance.target_mean_jct_s:,.6g} s mean JCT"
+    text = f"the budget of {float(feasibility.limit(instance)):,.6g} GPUs on average"
+    if instance.budget_usd_per_h is not None:
+        text += f" ({instance.budget_usd_per_h:,.6g} USD/h)"
+    return text
+
+
+def _least(instance: BoaInstance, name: str) -> float:
+    """Return the least use of a class alone, in the unit of the limit."""
+    alone = without(instance, {f"class:{c.id}" for c in instance.classes if c.id != name})
+    assert alone is not None
+    return float(least_use(alone) / feasibility.limit_divisor(alone))

@@ -1,0 +1,156 @@
+"""Pictures of BOA: the widths of a plan, phase by phase; and speedup curves with their hulls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched.boa.exact.budget_frontier import hull_vertices
+from optsched.boa.problem import objective_name, objective_unit
+from optsched.boa.speedup_curves import curve
+from optsched.boa.verify import feasibility
+from optsched.results.result import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from optsched.boa.instance import BoaInstance, JobClass, Speedup
+    from optsched.boa.plan import BoaPlan
+
+# Okabe and Ito's palette: distinct for colour-blind readers too. Dashes tell lines apart that
+# share a colour, and any two in print.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+MARKS = ("o", "s", "^")  # of a class's first, middle and last phase
+NAMED = 22  # lines in the legend
+FEW_WIDTHS, FEW_CORNERS = 8, 20
+LEAST_WIDTH = 1.0  # of lines, for the smallest share of a class's jobs
+NUDGE = 0.05  # by which lines are moved apart: GPUs, or doublings of them
+
+
+def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
+    """Draw how many GPUs each class rents as its work gets on.
+
+    Parameters
+    ----------
+    ax
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line for each class, over its work done; it steps at the ends of phases. Where the jobs of
+        a class are mixed, a line for each share of them, the thicker the more. Lines are moved a
+        little, so that none hides another.
+    """
+    ax = _axes(ax)
+    classes = {c.id: c for c in instance.classes}
+    lines = [(n, row.id, s) for n, row in enumerate(plan.classes) for s in row.sequences]
+    mixed = len(lines) > len(classes)
+    widest = max(max(sequence.gpus) for _, _, sequence in lines)
+    for line, (n, name, sequence) in enumerate(lines):
+        share = f", {100 * sequence.share:.3g} % of jobs" if mixed else ""
+        nudge = NUDGE * (line - (len(lines) - 1) / 2) / max(1.0, len(lines) / 6)
+        widths = np.array([*sequence.gpus, sequence.gpus[-1]])
+        widths = widths * 2**nudge if widest > FEW_WIDTHS else widths + nudge
+        ax.step(_work_done(classes[name]), widths, where="post", color=COLOURS[n % len(COLOURS)],
+                ls=DASHES[line % len(DASHES)], lw=LEAST_WIDTH + 1.4 * sequence.share,
+                label=f"{name}{share}")  # fmt: skip
+    _width_scale(ax, widest)
+    ax.set_xlim(0, 100)
+    ax.set_xlabel("work done (% of the job)")
+    ax.set_ylabel("width (GPUs of each job)")
+    value = f"{figure(feasibility.objective(instance, plan))} {objective_unit(instance)}"
+    ax.set_title(f"{instance.name}, {objective_name(instance)} {value}", fontsize=10)
+    return _finished(ax)
+
+
+def plot_speedups(instance: BoaInstance, ax: Axes | None = None) -> Axes:
+    """Draw the speedup curves of an instance, the vertices of their hulls marked.
+
+    Parameters
+    ----------
+    ax
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Lines with marks are the curves of a class's first, middle and last phase, in the colour of
+        the class. Rings are vertices of the upper concave hull, which the dashed line shows: no
+        other widths are worth renting where widths are mixed and rescaling is free. The dotted line
+        is a perfect speedup.
+    """
+    ax = _axes(ax)
+    widest = most = 1.0
+    for n, mark, name, speedup in _curves(instance):
+        colour = COLOURS[n % len(COLOURS)]
+        widths, values = curve(speedup)
+        ax.plot(widths, values, color=colour, marker=mark, ms=3, lw=1.3, label=name)
+        corners = hull_vertices(widths, values[:, None])[:, 0]
+        ring = 8 if corners.sum() <= FEW_CORNERS else 5
+        ax.plot(widths[corners], values[corners], color=colour, lw=0.8, ls="--",
+                marker="o", ms=ring, mfc="none", mew=0.9)  # fmt: skip
+        widest, most = max(widest, widths[-1]), max(most, values.max())
+    end = min(widest, 1.08 * most)
+    ax.plot([1, end], [1, end], color="0.5", lw=1, ls=":", label="perfect speedup")
+    style: dict[str, Any] = {"ls": "--", "lw": 0.8, "marker": "o", "ms": 8, "mfc": "none"}
+    ax.plot([], [], color="0.3", label="hull and its vertices", **style)
+    ax.set_xlim(0, 1.03 * widest)
+    ax.set_ylim(0, 1.08 * most)
+    ax.set_xlabel("width (GPUs)")
+    ax.set_ylabel("speedup (GPUs of speedup 1)")
+    ax.set_title(instance.name, fontsize=10)
+    return _finished(ax)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(7, 4.4), layout="constrained")[1] if ax is None else ax
+
+
+def _work_done(job_class: JobClass) -> NDArray[np.float64]:
+    """Return the per cent of a job's work that is done before each phase, and at the end."""
+    done = np.cumsum([0.0, *(phase.work_gpu_s for phase in job_class.phases)])
+    return np.asarray(100 * done / done[-1])
+
+
+def _curves(instance: BoaInstance) -> Iterator[tuple[int, str, str, Speedup]]:
+    """Yield class, mark, name and curve of what is drawn: some of each class, equal ones once."""
+    for i, job_class in enumerate(instance.classes):
+        last = len(job_class.phases) - 1
+        numbers = sorted({0, last // 2, last})
+        distinct = {job_class.phases[n].speedup.model_dump_json(): n for n in reversed(numbers)}
+        for mark, n in zip(MARKS, sorted(distinct.values()), strict=False):
+            phase = f", phase {n + 1} of {last + 1}" if len(distinct) > 1 else ""
+            yield i, mark, f"{job_class.id}{phase}", job_class.phases[n].speedup
+
+
+def _width_scale(ax: Axes, widest: float) -> None:
+    """Make the axis of widths logarithmic, with powers of two as ticks, if they spread."""
+    if widest <= FEW_WIDTHS:
+        ax.set_ylim(0, widest + 1)
+        return
+    ticks = [2**n for n in range(int(np.log2(widest)) + 2)]
+    ax.set_yscale("log")
+    ax.set_yticks(ticks, [str(tick) for tick in ticks])
+    ax.minorticks_off()
+    ax.set_ylim(0.85, 1.2 * widest)
+
+
+def _finished(ax: Axes) -> Axes:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="0.9", lw=0.6)
+    ax.set_axisbelow(True)
+    handles, labels = ax.get_legend_handles_labels()
+    if len(labels) > NAMED:
+        handles, labels = handles[:NAMED], [*labels[: NAMED - 1], "and more"]
+    outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    style: dict[str, Any] = {"fontsize": 7.5, "frameon": False}
+    ax.legend(handles, labels, **style, **(outside if len(labels) > 4 else {}))
+    return ax

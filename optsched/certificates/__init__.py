@@ -1,0 +1,1 @@
+"""Certificates: what those of several problems share."""

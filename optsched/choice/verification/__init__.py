@@ -1,0 +1,1 @@
+"""The verifier of rounds: it shares no code with the solver."""

@@ -1,0 +1,218 @@
+"""The verifier of the choice problem: whether a plan keeps the capacities, and prices prove.
+
+Integers and fractions only, and sums that are rounded once; no solver, no tolerance. What cannot be
+a job's cheapest option is left out beforehand, in whole numbers of 63 bits
+(`reduced_cost_filter.py`), and so are the partial plans of an enumeration looked at
+(`enumeration.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import fsum, isfinite
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pydantic import Field
+
+from optsched.certificates.bound_tree import Price, Split, tree_faults
+from optsched.choice.verification.enumeration import Row, unproven
+from optsched.choice.verification.reduced_cost_filter import Sieve
+from optsched.choice.verification.reduced_costs import Problem
+from optsched.instance import Document
+from optsched.verification import BrokenRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from optsched.choice.round import Round
+
+
+class Prices(Document):
+    """Prices of the capacities, and whether they are for costs, or for having no plan at all."""
+
+    kind: Literal["cost", "misfit"] = "cost"
+    prices: tuple[Price, ...]
+
+
+class Enumeration(Document):
+    """Vectors of prices that leave no partial plan below the bound to go on with."""
+
+    rows: tuple[Prices, ...]
+
+
+Leaf = Prices | Enumeration
+
+
+class ChoiceCertificate(Document):
+    """What proves a bound, or that there is no plan: cases, and prices in each of them.
+
+    Attributes
+    ----------
+    bound
+        Every plan costs at least this; None if there is none at all.
+    nodes
+        The tree of cases, its root first. A `Split` by rule n parts the plans that do not take
+        option n from those that do.
+    """
+
+    bound: float | None = None
+    nodes: tuple[Split | Prices | Enumeration, ...] = Field(min_length=1)
+
+
+def violations(found: Round, plan: Sequence[int]) -> list[BrokenRule]:
+    """Return every rule that a plan breaks: an option for every job, within the capacities."""
+    if len(plan) != len(found.jobs):
+        text = f"{len(plan)} options are chosen, but there are {len(found.jobs)} jobs"
+        return [BrokenRule("one-option", text)]
+    broken, counts, first = [], found.counts.tolist(), found.first.tolist()
+    for n, option in enumerate(plan):
+        if not 0 <= option < counts[n]:
+            text = f"job {found.jobs[n]!r} takes option {option}, but it has {counts[n]}"
+            broken.append(BrokenRule("one-option", text))
+    if broken:
+        return broken
+    chosen = [first[n] + int(option) for n, option in enumerate(plan)]
+    for kind, (room, use) in enumerate(zip(found.capacity.tolist(), found.use.T, strict=True)):
+        taken = use[chosen].tolist() if chosen else []
+        if _is_above(taken, room):
+            text = (
+                f"{_shown(sum(map(Fraction, taken)))} is taken of capacity {kind}, which is {room}"
+            )
+            broken.append(BrokenRule("capacity", text))
+    return broken
+
+
+def _is_above(terms: list[float], limit: float) -> bool:
+    """Tell exactly whether the sum of floats is above a limit."""
+    try:
+        return fsum([*terms, -limit]) > 0  # rounded once, so that its sign is exact
+    except OverflowError:
+        return sum(map(Fraction, terms)) > Fraction(limit)
+
+
+def prove(found: Round, certificate: ChoiceCertificate) -> list[BrokenRule]:
+    """Return every reason why a certificate does not prove what it states."""
+    broken = list(_faults(found, certificate))
+    if broken:
+        return broken
+    verifier = _Verifier(found, certificate.bound)
+    for n, taken, barred in _cases(certificate):
+        node = certificate.nodes[n]
+        assert not isinstance(node, Split)
+        broken += verifier.faults(n, node, taken, barred)
+    return broken
+
+
+def _shown(value: Fraction | int) -> str:
+    try:
+        return repr(float(value))
+    except OverflowError:  # beyond the greatest float
+        return "less than every float" if value < 0 else "more than every float"
+
+
+def _faults(found: Round, certificate: ChoiceCertificate) -> Iterator[BrokenRule]:
+    bound = certificate.bound
+    if bound is not None and not isfinite(bound):
+        yield BrokenRule("bound", f"{bound!r} is stated")
+    yield from tree_faults(certificate.nodes, len(found.cost))
+    for n, node in enumerate(certificate.nodes):
+        if isinstance(node, Split):
+            if node.at_most:
+                yield BrokenRule("tree", f"nodes[{n}] splits at {node.at_most}, not at 0")
+            continue
+        for row in (node,) if isinstance(node, Prices) else node.rows:
+            if len(row.prices) != len(found.capacity):
+                count = f"{len(row.prices)} prices for {len(found.capacity)} capacities"
+                yield BrokenRule("prices", f"nodes[{n}] has {count}")
+
+
+def _cases(certificate: ChoiceCertificate) -> Iterator[tuple[int, frozenset[int], frozenset[int]]]:
+    """Yield the leaves, with which options are taken there, and which are barred."""
+    stack: list[tuple[int, _Path | None]] = [(0, None)]
+    while stack:
+        n, path = stack.pop()
+        node = certificate.nodes[n]
+        if isinstance(node, Split):
+            stack.append((node.cases[0], _Path(node.rule, False, path)))
+            stack.append((node.cases[1], _Path(node.rule, True, path)))
+            continue
+        taken: set[int] = set()
+        barred: set[int] = set()
+        while path is not None:
+            (taken if path.is_taken else barred).add(path.option)
+            path = path.above
+        yield n, frozenset(taken), frozenset(barred)
+
+
+class _Path(NamedTuple):
+    """What was decided on the way to a case."""
+
+    option: int
+    is_taken: bool
+    above: _Path | None
+
+
+class _Verifier:
+    """Tells what the leaves of a certificate prove."""
+
+    def __init__(self, found: Round, bound: float | None) -> None:
+        self._round, self._problem, self._sieve = found, Problem(found), Sieve(found)
+        self._stated = bound
+        self._bound = None if bound is None else Fraction(bound)
+
+    def faults(
+        self, n: int, node: Leaf, taken: frozenset[int], barred: frozenset[int]
+    ) -> Iterator[BrokenRule]:
+        """Yield why a leaf does not prove the bound of the plans of its case."""
+        only = dict(zip(self._problem.job([*taken]), taken, strict=True))
+        out = Counter(self._problem.job([*barred]))
+        if len(only) < len(taken) or taken & barred:
+            return  # no plan takes two options of a job, or one that it does not take
+        if any(count == self._round.counts[job] for job, count in out.items()):
+            return
+        if isinstance(node, Enumeration):
+            yield from self._enumeration_faults(n, node, only, barred)
+            return
+        value = self._value(node, only, out, barred)
+        if node.kind == "misfit" and value > 0:
+            return  # there is no plan in this case
+        if node.kind == "misfit" or self._bound is None:
+            yield BrokenRule("misfit", f"nodes[{n}] does not prove that there is no plan")
+        elif value < self._bound:
+            text = f"nodes[{n}] proves {_shown(value)} only, {self._stated!r} is stated"
+            yield BrokenRule("bound", text)
+
+    def _enumeration_faults(
+        self, n: int, node: Enumeration, only: dict[int, int], barred: frozenset[int]
+    ) -> Iterator[BrokenRule]:
+        every = range(len(self._round.cost))
+        pairs = zip(every, self._problem.job(every), strict=True)
+        options = [
+            option
+            for option, job in pairs
+            if option not in barred and only.get(job, option) == option
+        ]
+        rows = [Row(row.kind == "misfit", row.prices) for row in node.rows]
+        reason = unproven(self._problem, options, rows, self._bound)
+        if reason is not None:
+            rule = "misfit" if self._bound is None else "bound"
+            what = "that there is no plan" if self._bound is None else f"{self._stated!r}"
+            yield BrokenRule(rule, f"nodes[{n}] does not prove {what}: {reason}")
+
+    def _value(
+        self, node: Prices, only: dict[int, int], out: Counter[int], barred: frozenset[int]
+    ) -> Fraction:
+        """Return the Lagrangian value of a case: no plan costs less."""
+        found, problem, misfit = self._round, self._problem, node.kind == "misfit"
+        near = self._sieve.near(node.prices, 0 * found.cost if misfit else found.cost)
+        for job in {*only, *out}:  # their cheapest option may be elsewhere
+            near[found.first[job] : found.first[job] + found.counts[job]] = True
+        options = near.nonzero()[0].tolist()
+        priced, unit = problem.priced(options, node.prices, misfit=misfit)
+        least: dict[int, int] = {}
+        for option, job, value in zip(options, problem.job(options), priced, strict=True):
+            if option not in barred and only.get(job, option) == option:
+                least[job] = min(value, least.get(job, value))
+        assert len(least) == problem.jobs
+        return Fraction(sum(least.values()), unit) - problem.rent(node.prices)

@@ -1,0 +1,163 @@
+"""What every command of the command line shares: exit codes, errors, progress, tables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from optsched.registry import UnknownNameError
+from optsched.solving import SolverDisagreement
+from optsched.verification import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
+
+    from rich.console import RenderableType
+
+FAILED, BAD_INPUT, INFEASIBLE, NO_PLAN, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
+PIPE_WIDTH = 1000  # of lists that are not shown on a terminal, so that each entry keeps its line
+
+
+class Commands(TyperGroup):
+    """Turns what can go wrong in a command into one message on stderr and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_stdout()
+            raise typer.Exit(BROKEN_PIPE) from None
+        except KeyboardInterrupt:
+            fail("interrupted", INTERRUPTED)
+        except SolverDisagreement as error:
+            fail(f"error: {error}", FAILED)
+        except OSError as error:
+            if error.strerror and error.filename is None:
+                _drop_stdout()
+            named = f"{error.filename or 'standard output'}: {error.strerror}"
+            fail(f"error: {named if error.strerror else error}", BAD_INPUT)
+        except (UnknownNameError, ValueError) as error:
+            fail(f"error: {error}", BAD_INPUT)
+
+
+def _drop_stdout() -> None:
+    """Send what is still buffered nowhere, so that it does not fail again when the process ends."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print a message on stderr and end the command."""
+    typer.echo(message, err=True)
+    raise typer.Exit(code) from None
+
+
+@contextlib.contextmanager
+def judging() -> Iterator[None]:
+    """Print broken rules as what they are: the outcome of the command."""
+    try:
+        yield
+    except Violation as violation:
+        typer.echo(str(violation))
+        raise typer.Exit(FAILED) from None
+
+
+@contextlib.contextmanager
+def spinner(text: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something goes on; yields what changes the text."""
+    from rich.console import Console
+
+    console = Console(stderr=True, markup=False)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    with console.status(text) as status:
+        yield status.update
+
+
+def changes(texts: list[str] | None) -> dict[str, Any]:
+    """Return the changes of fields that options PATH=VALUE ask for; values are JSON or words."""
+    return dict(_change(text) for text in texts or ())
+
+
+def _change(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set {text}: expected PATH=VALUE, for example budget_gpus=24")
+    try:
+        return path, json.loads(value)
+    except (ValueError, RecursionError):
+        return path, value
+
+
+@contextlib.contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on stderr, on a terminal only; yields what takes the share that is done."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True, markup=False)
+    if not console.is_terminal:
+        yield lambda share: None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
+               TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+@contextlib.contextmanager
+def workers(processes: int) -> Iterator[Executor | None]:
+    """Yield what runs tasks in so many processes; nothing for one."""
+    if processes < 1:
+        raise ValueError(f"--processes: must be at least 1, found {processes}")
+    if processes == 1:
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # Not forked: a thread draws the bar of progress. They are started once there is a task.
+    with ProcessPoolExecutor(processes, get_context("spawn"), _end_silently) as pool:
+        yield pool
+
+
+def _end_silently() -> None:
+    """Let Ctrl-C end a worker without a word, for its parent speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def show(*parts: RenderableType, pipe_width: int | None = None) -> None:
+    """Print tables on stdout, in colour on a terminal only, without blanks at the ends of lines.
+
+    Parameters
+    ----------
+    pipe_width
+        Columns where stdout is not a terminal; by default 80, or what COLUMNS says.
+    """
+    from rich.console import Console
+
+    # Names and ids come from files: they are not markup.
+    console = Console(markup=False, emoji=False, highlight=False)
+    if pipe_width is not None and not console.is_terminal:
+        console.width = pipe_width
+    with console.capture() as capture:
+        console.print(*parts, sep="\n")
+    typer.echo("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))

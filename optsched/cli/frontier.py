@@ -1,0 +1,197 @@
+"""The command `optsched frontier`."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optsched.cli import console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import TextIO
+
+    from rich.table import Table
+
+    from optsched.sweeps.points import Frontier
+
+SHOWN = 20  # rows of the table, evenly chosen
+
+
+def frontier(
+    source: Annotated[
+        str, typer.Argument(metavar="INSTANCE", help="A file or name; or that of a scenario.")
+    ],
+    parameter: Annotated[
+        str, typer.Option(metavar="PATH", help="Field to sweep, e.g. jobs.*.max_slowdown.")
+    ] = "budget_gpus",
+    first: Annotated[float | None, typer.Option("--from", help="Least value.")] = None,
+    last: Annotated[float | None, typer.Option("--to", help="Greatest value.")] = None,
+    points: Annotated[int, typer.Option(help="How many values, evenly spaced.")] = 25,
+    values: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Instead: these values, ascending.")
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Method or policy; may be given several times; the first is the curve."),
+    ] = None,
+    greedy: Annotated[bool, typer.Option("--greedy", help="The greedy methods too.")] = False,
+    metric: Annotated[str, typer.Option(help="Of scenarios: the objective.")] = "jct_mean_s",
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Of each solve.")
+    ] = None,
+    gap: Annotated[float | None, typer.Option(help="Relative gap at which solves stop.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    processes: Annotated[
+        int | None, typer.Option(metavar="N", help="By default all CPUs, if that saves time.")
+    ] = None,
+    cache: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Keep points there; a killed sweep resumes.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change a field beforehand."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write .json or .csv.")
+    ] = None,
+    picture: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the frontier as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Solve an instance, or run a scenario, at every value of a parameter.
+
+    Example: optsched frontier boa/cbd-85 --from 20 --to 80 --points 200 --cache points
+
+    Example: optsched frontier pal-64 --parameter epoch_s --values 60,300,900
+    """
+    from optsched.sweeps.frontier import frontier as run
+    from optsched.sweeps.frontier import subject_of
+
+    _check_ending(output, (".json", ".csv"), "--output")
+    _check_ending(picture, (".png", ".svg", ".pdf"), "--plot")
+    swept = chosen_values(first, last, points, values)
+    options: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
+    options = {name: value for name, value in options.items() if value is not None}
+    found, wanted = subject_of(source), console.changes(changes)
+    found = found.changed(wanted) if wanted else found
+    with _plain_warnings(), console.progress_bar(f"{parameter} of {found.name}") as progress:
+        curve = run(
+            found, parameter, swept, methods="all" if greedy else method, metric=metric,
+            executor=processes, cache=cache, progress=progress, **options,
+        )  # fmt: skip
+    if output is not None:
+        _write(curve, output)
+    if picture is not None:
+        _draw(curve, picture)
+    _print(curve, as_json)
+    raise typer.Exit(_exit_code(curve))
+
+
+COMMANDS = (frontier,)
+
+
+def chosen_values(
+    first: float | None, last: float | None, points: int, values: str | None
+) -> list[float]:
+    """Return the values that the options ask for; checks only what the options can get wrong."""
+    if values is not None:
+        if first is not None or last is not None:
+            raise ValueError("--values: stands for --from and --to; give the one or the others")
+        try:
+            return [float(text) for text in values.split(",")]
+        except ValueError:
+            raise ValueError(f"--values {values}: expected numbers, such as 20,24,30") from None
+    if first is None or last is None:
+        raise ValueError("--from and --to: give both, or --values")
+    if points < 2 or not first < last:
+        raise ValueError(
+            f"--from {first:g} --to {last:g} --points {points}: expected two points or more, "
+            "and --from below --to"
+        )
+    step = (last - first) / (points - 1)
+    return [*(first + n * step for n in range(points - 1)), last]
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print warnings on stderr as a line each, without places in the code."""
+
+    def tell(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        typer.echo(f"warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = tell
+        yield
+
+
+def _check_ending(path: str | None, endings: tuple[str, ...], option: str) -> None:
+    """Refuse a format before the sweep, not after."""
+    if path is not None and not path.endswith(endings):
+        raise ValueError(f"{option} {path}: expected a name that ends in {' or '.join(endings)}")
+
+
+def _write(curve: Frontier, path: str | Path) -> None:
+    from optsched.documents.json_files import write_text
+
+    is_csv = str(path).endswith(".csv")
+    text = curve.frame().to_csv(index=False, lineterminator="\n") if is_csv else curve.to_json()
+    write_text(path, text)
+
+
+def _draw(curve: Frontier, path: str) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.4), layout="constrained")
+    curve.plot(figure.subplots())
+    figure.savefig(path, dpi=150)
+
+
+def _print(curve: Frontier, as_json: bool) -> None:
+    from optsched.cli import tables
+
+    if as_json:
+        typer.echo(curve.to_json(), nl=False)
+        return
+    console.show(tables.rows(curve.summary()), "", _table(curve))
+
+
+def _table(curve: Frontier) -> Table:
+    """Return what the methods reached at some values: all, or as many as fit on a screen."""
+    from optsched.cli import tables
+    from optsched.results.result import figure
+
+    values = curve.values
+    count = min(len(values), SHOWN)
+    chosen = {values[round(n * (len(values) - 1) / max(count - 1, 1))] for n in range(count)}
+    rows: dict[float, list[str]] = {}
+    for point in curve.points:
+        if point.value in chosen:
+            reached = str(point.status)
+            if point.objective is not None:
+                reached = figure(point.objective)
+            rows.setdefault(point.value, []).append(reached)
+    entries = ([f"{value:,.6g}", *texts] for value, texts in rows.items())
+    return tables.grid([curve.parameter, *curve.methods], entries)
+
+
+def _exit_code(curve: Frontier) -> int:
+    if any(point.objective is not None for point in curve.points):
+        return 0
+    infeasible = any(point.status == "infeasible" for point in curve.points)
+    return console.INFEASIBLE if infeasible else console.NO_PLAN

@@ -1,0 +1,156 @@
+"""The commands `optsched trace ...`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optsched.cli import console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from optsched.traces import Trace
+
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="Where the trace goes, as JSON.")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="May be given several times."),
+]
+
+app = typer.Typer(
+    cls=console.Commands,
+    no_args_is_help=True,
+    help="Import, generate and show traces of jobs.",
+    rich_markup_mode=None,
+)
+
+
+@app.command("import")
+def import_file(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="Plain or compressed by gzip.")],
+    file_format: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="See `optsched trace formats`.")
+    ],
+    output: Output,
+    workload: Annotated[
+        str | None, typer.Option(metavar="N", help="Which one, where a file holds several.")
+    ] = None,
+    option: Options = None,
+) -> None:
+    """Read the jobs of a public trace, and say what was left out of it.
+
+    Example: optsched trace import cluster_job_log --format philly -o trace.json
+    """
+    from optsched.traces import import_trace, write_trace
+
+    trace = import_trace(source, file_format, workload, **keywords(option))
+    write_trace(trace, output)
+    console.show(*_shown(trace))
+
+
+@app.command()
+def show(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file of import or generate.")],
+) -> None:
+    """Show the jobs of a trace: sizes, statuses, run times.
+
+    Example: optsched trace show trace.json
+    """
+    from optsched.traces import read_trace
+
+    console.show(*_shown(read_trace(source)))
+
+
+@app.command()
+def formats() -> None:
+    """List the formats that can be imported.
+
+    Example: optsched trace formats
+    """
+    from optsched.traces import FORMATS
+    from optsched.traces.importers.registry import format_options
+
+    rows = []
+    for name, known in FORMATS.items():
+        options = " ".join(f"{key}={value}" for key, value in format_options(name).items())
+        rows.append({"format": name, "what it is": known.summary, "options": options})
+    console.show(_table(rows, left=3))
+
+
+@app.command()
+def generate(
+    name: Annotated[str, typer.Argument(help="See `optsched trace generators`.")],
+    output: Output,
+    jobs: Annotated[int, typer.Option(metavar="N", help="How many.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Another seed gives another trace.")] = 0,
+    option: Options = None,
+) -> None:
+    """Generate the jobs of a trace; the same arguments give the same bytes.
+
+    Example: optsched trace generate philly-atc19 --jobs 5000 --option max_gpus=32 -o trace.json
+    """
+    from optsched.traces import generate, write_trace
+
+    trace = generate(name, jobs, seed, **keywords(option))
+    write_trace(trace, output)
+    console.show(*_shown(trace))
+
+
+@app.command()
+def generators(
+    name: Annotated[str | None, typer.Argument(help="Show the options of this one.")] = None,
+) -> None:
+    """List the generators, or the options of one with their defaults.
+
+    Example: optsched trace generators philly-atc19
+    """
+    from optsched.cli import tables
+    from optsched.traces import GENERATORS, options_of
+
+    if name is not None:
+        console.show(tables.rows(options_of(name)))
+        return
+    texts = {key: f"{known.summary} ({known.source})" for key, known in GENERATORS.items()}
+    console.show(tables.rows(texts))
+
+
+def keywords(options: list[str] | None) -> dict[str, Any]:
+    """Return options given as KEY=VALUE; values are JSON, or else words."""
+    return dict(_keyword(text) for text in options or ())
+
+
+def _keyword(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--option {text}: expected KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except (ValueError, RecursionError):
+        return key, value
+
+
+def _shown(trace: Trace) -> list[Table | str]:
+    """Return what is said of a trace: its summary, and a row for each size and status."""
+    from optsched.cli import tables
+    from optsched.traces.summary import groups, headline
+
+    parts: list[Table | str] = [tables.rows(headline(trace)), "", _table(groups(trace))]
+    return [*parts, *(["", *trace.notes] if trace.notes else [])]
+
+
+def _table(rows: list[dict[str, str]], left: int = 1) -> Table:
+    """Return rows as a table; the first `left` columns hold words, the others figures."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for number, heading in enumerate(rows[0]):
+        table.add_column(heading, justify="left" if number < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row.values())
+    return table

@@ -1,0 +1,1 @@
+"""Documents: reading and writing JSON, faults by path, changes of fields."""

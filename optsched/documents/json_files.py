@@ -1,0 +1,146 @@
+"""JSON files: strict reading, writing that is easy to read and leaves no half-written file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.documents.faults import InstanceError, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from optsched.documents.faults import Fault
+
+
+def load(path: Path) -> Any:
+    """Parse a JSON file; whatever is wrong with it becomes an `InstanceError`."""
+    if path.is_dir():
+        raise InstanceError(str(path), ["is a folder, expected a JSON file"])
+    data = path.read_bytes()
+    try:
+        document = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_object)
+        twice = lines(_repeated_keys(document))
+    except UnicodeDecodeError as error:
+        text = f"byte {error.start} is not UTF-8 text; expected a JSON file"
+    except json.JSONDecodeError as error:
+        text = f"line {error.lineno}, column {error.colno}: {_syntax_text(error, data)}"
+    except RecursionError:
+        text = "nested too deeply"
+    except ValueError:  # Python refuses to convert them, to stay fast
+        text = "a whole number has thousands of digits"
+    else:
+        if not twice:
+            return document
+        raise InstanceError(str(path), twice)
+    raise InstanceError(str(path), [text])
+
+
+def dumps(document: Any, indent: str = "") -> str:
+    """Write JSON with one line for each list of scalars; nested levels are indented by two."""
+    inner = indent + "  "
+    if isinstance(document, dict) and document:
+        rows = [f"{json.dumps(str(k))}: {dumps(v, inner)}" for k, v in document.items()]
+        opening, closing = "{", "}"
+    elif isinstance(document, list) and any(isinstance(v, dict | list) for v in document):
+        rows = [dumps(v, inner) for v in document]
+        opening, closing = "[", "]"
+    else:
+        return json.dumps(document, ensure_ascii=False, allow_nan=False)
+    body = ",\n".join(f"{inner}{row}" for row in rows)
+    text = f"{opening}\n{body}\n{indent}{closing}"
+    return text if indent else text + "\n"
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; a file that was there before is still the same then.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file():  # a device, say: it must not be replaced
+            target.write_text(text, encoding="utf-8")
+        else:
+            _replace(target, text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def encoded(document: dict[str, Any], origin: str) -> str:
+    """Encode a document in one line; what JSON does not know becomes an `InstanceError`."""
+    try:
+        return json.dumps(document, default=_plain)
+    except RecursionError:
+        text = "nested too deeply"
+    except (TypeError, ValueError) as error:
+        text = str(error)
+    raise InstanceError(origin, [f"document: {text}"])
+
+
+def _plain(value: Any) -> Any:
+    """Turn numbers and arrays of numpy into what JSON knows."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"expected what JSON knows, found {type(value).__name__}")
+
+
+def _replace(target: Path, text: str) -> None:
+    """Write a file under another name in the same folder, then rename it."""
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, target)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+
+
+class _Repeating(dict[str, Any]):
+    """An object of a file in which some keys stand more than once."""
+
+    repeated: list[str]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) == len(pairs):
+        return document
+    marked = _Repeating(document)
+    counts = Counter(key for key, _ in pairs)
+    marked.repeated = [key for key, count in counts.items() if count > 1]
+    return marked
+
+
+def _repeated_keys(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[Fault]:
+    if isinstance(document, _Repeating):
+        for key in document.repeated:
+            yield (*path, key), "stands more than once in its object"
+    entries: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(document, dict):
+        entries = document.items()
+    elif isinstance(document, list):
+        entries = enumerate(document)
+    for part, inner in entries:
+        if isinstance(inner, dict | list):
+            yield from _repeated_keys(inner, (*path, part))
+
+
+def _syntax_text(error: json.JSONDecodeError, data: bytes) -> str:
+    if not data.strip():
+        return "the file is empty; expected JSON"
+    text = f"{error.msg}; expected JSON"
+    if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
+        text += " (the file ends too early: is it truncated?)"
+    return text

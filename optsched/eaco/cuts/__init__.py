@@ -1,0 +1,1 @@
+"""Cuts of EaCO's set partitioning, and what its tree branches on."""

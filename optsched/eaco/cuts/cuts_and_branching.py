@@ -1,0 +1,245 @@
+"""What splits and cuts count, over arrays of columns; and which ones a fractional point calls for.
+
+A group counts in `Together` if it holds some jobs, and may have to be on some nodes, at some power
+level or location. `Rounded` counts how many times q of a set of jobs a group holds, rounded down:
+all groups together at most as often as the whole set does (a Chvatal-Gomory cut; for q = 2 the odd
+set cuts of matching, and the subset rows of vehicle routing).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+
+from optsched.eaco.cuts.rank1 import weighted_sets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.exact.master import Frame
+    from optsched.eaco.groups.columns import Columns
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+FRACTION = 1e-6  # how far from a whole number a count must be
+VIOLATED = 1e-3
+MOST_TRIPLES = 400_000
+MOST_IN_CUT_TREE = 150  # jobs
+
+
+@dataclass(frozen=True, order=True)
+class Together:
+    """Counts groups that hold jobs of some classes; None stands for any pool, gang and so on."""
+
+    classes: tuple[int, ...] = ()
+    pool: int | None = None
+    gang: int | None = None
+    level: int | None = None
+    place: int | None = None
+
+    def counts(self, columns: Columns) -> Floats:
+        """Return how often each column is counted."""
+        counted = np.ones(len(columns.cost), dtype=bool)
+        for c, times in Counter(self.classes).items():
+            held = columns.members == c
+            counted &= held.any(axis=1) if times == 1 else held.sum(axis=1) >= times
+        for array, wanted in zip(columns[1:5], self._wanted(), strict=True):
+            if wanted is not None:
+                counted &= array == wanted
+        return counted.astype(float)
+
+    def _wanted(self) -> tuple[int | None, ...]:
+        return self.pool, self.level, self.place, self.gang
+
+
+@dataclass(frozen=True, order=True)
+class Rounded:
+    """Counts floor(jobs of some classes in a group / divisor); one named twice has weight two."""
+
+    classes: tuple[int, ...]
+    divisor: int
+
+    def counts(self, columns: Columns) -> Floats:
+        """Return how often each column is counted."""
+        size = max(columns.members.max(initial=0), *self.classes) + 1
+        weight = np.bincount(self.classes, minlength=size)
+        return np.asarray(weight[columns.members].sum(axis=1) // self.divisor, dtype=float)
+
+    def most(self, copies: Floats) -> float:
+        """Return the greatest count of any plan."""
+        return float(copies[list(self.classes)].sum() // self.divisor)
+
+
+@dataclass(frozen=True, order=True)
+class NodesUsed:
+    """Counts nodes of a pool in use; or those of them that are asleep now."""
+
+    pool: int
+    asleep: bool = False
+
+
+Rule = Together | Rounded | NodesUsed
+
+
+def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rounded]:
+    """Return cuts that a point violates, the most violated first.
+
+    Parameters
+    ----------
+    support
+        The columns that are not zero at the point, and `x` how much of each.
+    """
+    found: dict[Rounded, float] = {}
+    held = _held(support, len(frame.copies))
+    if held.sum(axis=1).max(initial=0) > 2:
+        weighted = weighted_sets(held, x, frame.copies)
+        if weighted:
+            found = {Rounded(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
+            return sorted(found, key=lambda rule: (-found[rule], rule))
+    for candidates, divisor in _candidates(held, x, frame.copies):
+        sizes = np.array([len(members) for members in candidates])
+        flat = np.concatenate([np.array(members) for members in candidates])
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        totals = np.add.reduceat(held.T[flat], starts, axis=0)
+        values = np.floor(totals / divisor) @ x
+        for members, value in zip(candidates, values, strict=True):
+            rule = Rounded(members, divisor)
+            excess = float(value) - rule.most(frame.copies)
+            if excess > VIOLATED:
+                found[rule] = excess / np.sqrt(len(members))
+    return sorted(found, key=lambda rule: (-found[rule], rule))
+
+
+def _held(support: Columns, classes: int) -> Floats:
+    """Return how many jobs of each class each column holds."""
+    held = np.zeros((len(support.cost), classes + 1))
+    rows = np.arange(len(support.cost))
+    for n in range(support.members.shape[1]):
+        np.add.at(held, (rows, support.members[:, n]), 1.0)
+    return held[:, :-1]
+
+
+def _candidates(
+    held: Floats, x: Floats, copies: Floats
+) -> Iterator[tuple[list[tuple[int, ...]], int]]:
+    """Yield sets of classes by divisor: few together, and odd ones that hang together."""
+    loose = np.abs(x - np.rint(x)) > FRACTION
+    touched = np.flatnonzero(held[loose].any(axis=0))
+    together = np.minimum(held[loose], 1).T @ np.minimum(held[loose], 1) > 0
+    sets: list[tuple[int, ...]] = [(int(c),) for c in touched if copies[c] > 1]
+    pairs = [(a, b) for a, b in itertools.combinations(touched.tolist(), 2) if together[a, b]]
+    sets += [pair for pair in pairs if (copies[list(pair)] > 1).any()]
+    triples = (
+        (a, b, int(c)) for a, b in pairs for c in np.flatnonzero(together[a] & together[b]) if c > b
+    )
+    sets += itertools.islice(triples, MOST_TRIPLES)
+    if held.sum(axis=1).max(initial=0) <= 2:
+        sets += _odd_sets(held, x, copies)
+    odd = [members for members in sets if copies[list(members)].sum() % 2 == 1]
+    if odd:
+        yield from ((odd[n : n + 20_000], 2) for n in range(0, len(odd), 20_000))
+    most = int(held.sum(axis=1).max(initial=0))
+    for divisor in range(3, most + 1):
+        short = [members for members in sets if copies[list(members)].sum() % divisor]
+        short = [members for members in short if copies[list(members)].sum() > divisor]
+        if short:
+            yield short, divisor
+
+
+def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
+    """Return sets of an odd number of single jobs that few pairs leave: the least odd cuts.
+
+    Exact where groups have two jobs at most (Padberg and Rao): every cut of the tree of Gomory and
+    Hu that is odd. Larger groups count as pairs of their jobs in parts.
+    """
+    single = (copies == 1) & ((held.T * np.abs(x - np.rint(x))).sum(axis=1) > FRACTION)
+    which = np.flatnonzero(single)
+    graph: nx.Graph[int] = nx.Graph()
+    inside = np.minimum(held[:, which], 1)
+    size = held.sum(axis=1)
+    share = np.where(size > 1, x / np.maximum(size - 1, 1), 0.0)
+    weights = (inside * share[:, None]).T @ inside
+    for a, b in np.argwhere(np.triu(weights, 1) > FRACTION).tolist():
+        graph.add_edge(a, b, capacity=float(weights[a, b]))
+    outside = 1.0 - (weights.sum(axis=1) - np.diag(weights))
+    found = []
+    for part in [sorted(part) for part in nx.connected_components(graph)]:
+        if len(part) % 2:
+            found.append(tuple(int(which[n]) for n in part))
+        inner = graph.subgraph(part).copy()
+        for n in part:
+            if outside[n] > FRACTION:
+                inner.add_edge(n, -1, capacity=float(outside[n]))
+        if 3 < len(inner) <= MOST_IN_CUT_TREE:
+            found += [tuple(int(which[n]) for n in side) for side in _odd_sides(inner)]
+    return found
+
+
+def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
+    """Yield the odd sides, without the node -1, of cuts below 1."""
+    tree = nx.gomory_hu_tree(graph)
+    for a, b in list(tree.edges):
+        weight = float(tree[a][b]["weight"])
+        if weight >= 1 - VIOLATED:
+            continue
+        tree.remove_edge(a, b)
+        side = nx.node_connected_component(tree, a)
+        tree.add_edge(a, b, weight=weight)
+        side = set(graph) - side if -1 in side else side
+        if len(side) % 2 and len(side) > 1:
+            yield sorted(side)
+
+
+def best_splits(
+    frame: Frame, support: Columns, x: Floats, nodes: Mapping[NodesUsed, float]
+) -> list[tuple[Rule, float]]:
+    """Return rules whose counts are not whole at a point, and the counts, the best ones first."""
+    found: dict[Rule, float] = {rule: count for rule, count in nodes.items()}
+    for candidates in _splits(support, len(frame.copies)):
+        for rule in candidates:
+            if rule not in found:
+                found[rule] = float(rule.counts(support) @ x)
+        loose = {r: v for r, v in found.items() if abs(v - round(v)) > FRACTION}
+        if loose:
+            return sorted(loose.items(), key=lambda entry: (-_merit(entry[1]), repr(entry[0])))
+    return []
+
+
+def _merit(count: float) -> float:
+    """Rate a fractional count: near to a half best, and rather more than less."""
+    part = count - np.floor(count)
+    return float(min(part, 1 - part) + 0.01 * part)
+
+
+def _splits(support: Columns, classes: int) -> Iterator[list[Together]]:
+    """Yield rules that count some of the columns, the coarse ones first."""
+    groups = [tuple(c for c in row if c < classes) for row in support.members.tolist()]
+    marks = list(zip(*(array.tolist() for array in support[1:5]), strict=True))
+    yield [Together()]
+    for size in range(2, support.members.shape[1] + 1):
+        yield [
+            Together(inner)
+            for group in groups
+            for inner in sorted(set(itertools.combinations(group, size)))
+        ]
+    for part in range(1, 5):
+        yield [_marked(group, mark, part) for group, mark in zip(groups, marks, strict=True)]
+
+
+def _marked(group: tuple[int, ...], mark: tuple[int, int, int, int], parts: int) -> Together:
+    pool, level, place, gang = mark
+    return Together(
+        group,
+        pool=pool,
+        gang=gang if parts > 3 else None,
+        level=level if parts > 2 else None,
+        place=place if parts > 1 else None,
+    )

@@ -1,0 +1,1 @@
+"""Exact methods of EaCO: column generation, branch and bound, bounds."""

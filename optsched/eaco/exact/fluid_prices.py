@@ -1,0 +1,131 @@
+"""Prices of the fluid bound, in fractions: lowered until no group is charged more than it draws."""
+
+from __future__ import annotations
+
+import heapq
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.eaco.groups.enumeration import NEAR
+from optsched.eaco.plan import Group
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.groups.enumeration import JobClass
+    from optsched.eaco.instance import Nodes
+    from optsched.eaco.verify.group_energy import Book
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Bools = NDArray[np.bool_]
+
+CALM = 1e-6  # of the greatest watts of a GPU: above, watts in floats are right
+
+
+class Patterns(NamedTuple):
+    """Groups of one size on GPUs of one type at one power level.
+
+    Attributes
+    ----------
+    members
+        Shape (count, k): classes of jobs.
+    pace
+        Shape (count, k): work per second of each, at the speeds stated.
+    watts
+        Shape (count,): of all GPUs, with their share of the node.
+    is_timed
+        Shape (count,): whether their seconds count for when jobs are due.
+    mix
+        Shape (count,): which of the `mixes` its types are.
+    mixes
+        Multisets of types, and whether the seconds of their patterns count.
+    near_w
+        Watts below which floats may be off by more than `NEAR`; infinite for measured curves.
+    among, nodes, level
+        All classes that may be members; nodes of the least share; id of the power level.
+    """
+
+    members: Indices
+    pace: Floats
+    watts: Floats
+    is_timed: Bools
+    mix: Indices
+    mixes: list[tuple[tuple[str, ...], bool]]
+    near_w: float
+    among: list[int]
+    nodes: Nodes
+    level: str | None
+
+
+class Prices(NamedTuple):
+    """By class: what a second of work pays, and what a second in a group is paid back; joules."""
+
+    work: list[Fraction]
+    time: list[Fraction]
+
+
+def lowered(book: Book, classes: list[JobClass], parts: list[Patterns], prices: Prices) -> Prices:
+    """Return prices at which no pattern pays more than it draws, as high as one factor allows.
+
+    Jobs that may run for nothing pay nothing.
+    """
+    for part in parts:
+        for n in np.unique(part.members[part.watts == 0]).tolist():
+            prices.work[n] = prices.time[n] = Fraction(0)
+    factor = Fraction(1)
+    for part in parts:
+        charge = _Charge(book, classes, part, prices)
+        for number in _to_look_at(part, prices):
+            most, watts = charge.of(*part.mixes[number])
+            if most > watts:
+                factor = min(factor, watts / most)
+    return Prices(*([factor * price for price in row] for row in prices))
+
+
+def _to_look_at(part: Patterns, prices: Prices) -> list[int]:
+    """Return the multisets of types that floats cannot tell to draw more than they are charged.
+
+    Their figures are right to about 1e-12 but for cliffs in measured curves, and watts next to 0.
+    """
+    work = np.array([float(price) for price in prices.work])
+    time = np.array([float(price) for price in prices.time])
+    paid = work[part.members] * part.pace
+    back = time[part.members] * part.is_timed[:, None]
+    most = (paid - back).sum(axis=1) + NEAR * (paid + back).sum(axis=1)
+    near = (most > part.watts * (1 - NEAR)) | (part.watts <= part.near_w)
+    return [int(number) for number in np.unique(part.mix[near])]
+
+
+class _Charge:
+    """What jobs pay for patterns of one size, in fractions."""
+
+    def __init__(self, book: Book, classes: list[JobClass], part: Patterns, prices: Prices) -> None:
+        self.book, self.nodes = book, part.nodes
+        self.of_type: dict[str, list[tuple[JobClass, Fraction, Fraction]]] = {}
+        for n in part.among:
+            c = classes[n]
+            pay = prices.work[n] * book.speed(c.job, part.nodes)
+            self.of_type.setdefault(c.job.type, []).append((c, pay, prices.time[n]))
+        self.group = Group(
+            jobs=classes[part.among[0]].jobs[:1], nodes=part.nodes.id, level=part.level
+        )
+
+    def of(self, types: tuple[str, ...], is_timed: bool) -> tuple[Fraction, Fraction]:
+        """Return what jobs of these types pay at most for a second together, and what they draw."""
+        some = [self.of_type[kind][0][0].jobs[0] for kind in types]
+        rates = self.book.rates(some, self.nodes).by_type
+        level = self.book.level(self.group)[0]
+        most = Fraction(0)
+        for kind in dict.fromkeys(types):
+            pays: list[Fraction] = []
+            for c, work, time in self.of_type[kind]:
+                cap = c.job.max_slowdown
+                if cap is None or rates[kind] * Fraction(cap) >= 1:
+                    pay = work * rates[kind] * level - (time if is_timed else 0)
+                    pays += [pay] * min(len(c.jobs), len(types))
+            most += sum(heapq.nlargest(types.count(kind), pays), Fraction(0))
+        watts = self.book.gpu_w(some, self.group) + self.book.node_share_w(self.nodes)
+        return most, self.book.gang(self.group) * watts

@@ -1,0 +1,248 @@
+"""The method "columns": for more jobs than all groups of which can be listed.
+
+Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2, by column generation.
+Where a gap stays open, all groups that a better plan can have are listed, for a tree of cases.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched.eaco.exact import solver as exact
+from optsched.eaco.exact.certificate_writer import Writer
+from optsched.eaco.exact.column_generation import MOST_NEAR, SHARES, Generation
+from optsched.eaco.exact.lp_solution import Proof, lagrangian
+from optsched.eaco.exact.master import Prices, frame
+from optsched.eaco.exact.warm_start import Kept, past
+from optsched.eaco.greedy import methods
+from optsched.eaco.groups.enumeration import MOST_GROUPS, job_classes
+from optsched.eaco.groups.pricing_scope import has_markets
+from optsched.eaco.primal.batch_greedy import filled
+from optsched.eaco.primal.diving import dive
+from optsched.eaco.primal.large_neighbourhood_search import repaired, total
+from optsched.eaco.primal.node_packing import groups_of, placed, plan_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.groups.columns import Columns
+    from optsched.eaco.instance import EacoInstance
+    from optsched.eaco.plan import EacoCertificate
+    from optsched.mip.incremental_lp import Solved
+    from optsched.solving import Search
+
+MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
+MOST_LISTED = 2_000  # jobs
+MOST_CLASSES = 75  # of which more than two share
+TIGHT = 1e-9
+TRIES = 20
+TRIALS = ((0.4, 0.2), (0.1, 0.05))
+"""Of rounds and a dive: how much of the gap asked for the bound may fall short of the relaxation,
+and which share of the groups that are left each step of the dive fixes."""
+KEPT, FEWEST_KEPT = 8, 2_000  # groups for the next epoch: for each class, and at least
+CLOSED = 0.9  # of the gap asked for is enough
+LOWERED = 0.9  # of the gap that is left over
+
+
+def is_large(instance: EacoInstance) -> bool:
+    """Tell whether an instance has too many jobs or groups to list them, and need not be listed.
+
+    From about eighty jobs on, more than two of which share, `columns` has better plans and bounds
+    in the same time. Where the tree over all groups comes to its end, as below, it takes less.
+    """
+    if not has_markets(instance):
+        return False
+    classes, most = len(job_classes(instance)), instance.max_jobs_per_gpu
+    is_wide = most > 2 and classes > MOST_CLASSES
+    groups = comb(classes + most - 1, most)
+    return is_wide or len(instance.jobs) > MOST_LISTED or groups > MOST_GROUPS
+
+
+def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Part the jobs into groups that are found as prices ask for them, and prove a bound.
+
+    Where rates are measured or limits tie groups together, as power caps do, all groups are listed,
+    as by `exact`.
+
+    Raises
+    ------
+    Infeasible
+        If the nodes or the tolerances leave no room for all jobs.
+    """
+    if not has_markets(instance):
+        return exact.over_all(instance, search)
+    return _Columns(instance, search).run()
+
+
+def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
+    """Certify what prices of groups prove, after as many rounds as the gap asks for."""
+    return _Columns(instance, search).relaxed()
+
+
+class _Columns:
+    def __init__(self, instance: EacoInstance, search: Search) -> None:
+        self.instance, self.search = instance, search
+        self.classes = job_classes(instance)
+        self.frame = frame(instance, self.classes)
+        self.generation = Generation(instance, self.classes, self.frame, search.seed)
+        self.first = self.generation.prices.jobs
+        self.dived: NDArray[np.float64] | None = None  # the best plan of a dive
+        self.past = past(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
+        self.is_warm = self.past is not None and self.past.jobs is not None
+
+    def relaxed(self) -> EacoCertificate:
+        """Return what the relaxation proves; offer the plans that dives from it find."""
+        search = self.search
+        self._begin()
+        for margin, step in TRIALS:
+            if self._is_closed() or search.out_of_time():
+                break
+            solved = self.generation.run(margin * search.gap, search.seconds_left)
+            search.certificate = self.certificate()
+            if solved is not None:
+                self._dive(solved, step)
+        if not self.is_warm:  # there, to begin anew takes less time
+            self._repair()
+        search.certificate = self.certificate()
+        search.state = self._kept()
+        return search.certificate
+
+    def _begin(self) -> None:
+        """Prove a first bound and offer a first plan, in little time."""
+        search, generation = self.search, self.generation
+        generation.hurry()  # whatever the time
+        for market in generation.markets:
+            market.stops = search.out_of_time
+        if self.past is not None:
+            generation.begin(self.past)
+        search.certificate = self.certificate()
+        found = filled(self.instance, self.classes, generation.markets, generation.prices.jobs)
+        generation.add(found)
+        self._offer(found, np.ones(len(found.cost)))
+        if not search.out_of_time():
+            generation.seed(SHARES[:1] if self.is_warm else SHARES)
+
+    def _dive(self, solved: Solved, step: float) -> None:
+        """Offer the plan of a dive."""
+        x = dive(self.generation, solved, step, self.search.seconds_left)
+        if x is None:
+            return
+        self._take(x)
+        if self.dived is None or total(self.generation, x) < total(self.generation, self.dived):
+            self.dived = x
+
+    def _repair(self) -> None:
+        """Offer what the best plan of a dive is repaired to."""
+        search, generation = self.search, self.generation
+        if self.dived is None or self._is_closed() or search.out_of_time():
+            return
+        goal = generation.value / (1 - CLOSED * search.gap)
+        self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_left))
+
+    def _kept(self) -> Kept:
+        """Return what the next epoch may begin with."""
+        generation = self.generation
+        which = generation.near_zero(max(FEWEST_KEPT, KEPT * len(self.classes)))
+        return Kept(
+            self.classes,
+            self.first,
+            generation.prices,
+            generation.pool.members[which],
+            generation.fresh,
+        )
+
+    def run(self) -> EacoCertificate | None:
+        """Solve the relaxation, find a plan, and close the gap between them."""
+        instance, search = self.instance, self.search
+        self.relaxed()
+        if self.is_warm and not self._is_closed() and not search.out_of_time():
+            search.start = None  # what the last epoch left is too little
+            return _Columns(instance, search).run()
+        if search.plan is None and len(instance.jobs) <= MOST_STARTED:
+            plan = methods.quick_start(instance)
+            if plan is not None:
+                search.offer(plan)
+        if self._is_closed() or search.out_of_time():
+            return self.certificate()
+        if search.plan is None:
+            return exact.over_all(instance, search)
+        self.generation.run(0.0, search.seconds_left)
+        if self._is_closed() or search.out_of_time():
+            return self.certificate()
+        found = self._through()
+        if found is None and not search.out_of_time():
+            search.gave_up = (
+                f"more than {MOST_NEAR:,} groups cost so little more than their jobs pay that a "
+                "better plan may have them, too many for a tree of cases"
+            )
+        return found or self.certificate()
+
+    def _through(self) -> EacoCertificate | None:
+        """Prove by cases over all groups that better plans may have; None if they are too many.
+
+        The prices of the root hold in all cases, so every group that pays at them must be there.
+        """
+        prices, value = self.generation.prices, self.generation.value
+        proving: exact.Proving | None = None
+        listed = 0
+        for _ in range(TRIES):
+            pool = self._near(prices, value)
+            if pool is None:
+                return None
+            if proving is not None and len(pool.cost) == listed:
+                proving.finish(exact.MOST_NODES)
+                return proving.certificate()
+            listed = len(pool.cost)
+            proving = exact.Proving(self.instance, self.search, pool)
+            if not proving.plant(np.inf):
+                return None
+            root = proving.tree.root
+            assert root is not None
+            prices, value = root.proof.prices, root.value
+        return None
+
+    def _near(self, prices: Prices, value: float) -> Columns | None:
+        """Put all groups into the program that pay at some prices; return it, None if too many."""
+        best = self.search.objective
+        assert best is not None
+        fresh = self.generation.near(prices, best - value + TIGHT * abs(best))
+        if fresh is None:
+            return None
+        self.generation.add(fresh)
+        return self.generation.pool
+
+    def _is_closed(self) -> bool:
+        best = self.search.objective
+        room = CLOSED * self.search.gap * abs(best or 0.0)
+        return best is not None and best - self.generation.value <= room
+
+    def certificate(self) -> EacoCertificate:
+        """Return what is proven so far."""
+        best = self.search.objective
+        prices, value = self.generation.prices, self.generation.value
+        most = np.inf if best is None else best
+        if self._is_closed():
+            prices, value = self._lowered(CLOSED * self.search.gap * most - (most - value))
+        return Writer(self.instance, self.classes).single(Proof(prices, (), {}), value, most)
+
+    def _lowered(self, room: float) -> tuple[Prices, float]:
+        """Return lower prices that prove less by most of the room: the judge looks at less then."""
+        generation = self.generation
+        share = 1 - LOWERED * room / (max(abs(generation.value), room) or 1.0)
+        parts: list[Any] = [share * part for part in generation.prices]
+        prices = Prices(*parts)
+        return prices, lagrangian(self.frame, {}, (), Proof(prices, (), {}), 0.0)
+
+    def _take(self, x: NDArray[np.float64]) -> None:
+        """Offer the plan that has each group of the program so often."""
+        self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
+
+    def _offer(self, chosen: Columns, x: NDArray[np.float64]) -> None:
+        times = np.rint(x).astype(int).tolist()
+        groups, waiting = groups_of(self.instance, self.classes, chosen, times)
+        found = placed(self.instance, groups, {})[0]
+        if found is not None:
+            self.search.offer(plan_of(found, waiting))

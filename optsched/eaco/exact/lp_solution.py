@@ -1,0 +1,156 @@
+"""Points of the relaxation: groups, and the prices that prove what no plan costs less than."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.eaco.cuts.cuts_and_branching import FRACTION, NodesUsed, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.exact.master import Frame, Prices
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+ROUNDING = 1e-15  # relative error of one term of a sum
+
+
+class Case(NamedTuple):
+    """A rule and a number: its count is at most that, or at least one more."""
+
+    rule: Rule
+    at_most: int
+    is_above: bool
+
+
+Path = tuple[Case, ...]
+
+
+class Proof(NamedTuple):
+    """Prices of the frame's rows, of the cases on a path, and of cuts."""
+
+    prices: Prices
+    split_prices: tuple[float, ...]
+    cuts: dict[Rule, float]
+
+    def charges(self, path: Path) -> dict[Rule, float]:
+        """Return what a group pays for being counted, by rule."""
+        charges = dict(self.cuts)
+        for case, price in zip(path, self.split_prices, strict=True):
+            charges[case.rule] = charges.get(case.rule, 0.0) + _signed(case, price)
+        return charges
+
+    def plus(self, other: Proof, times: float) -> Proof:
+        """Return the sum of both, the other one some times."""
+        prices, more = self.prices, other.prices
+        pairs = zip(self.split_prices, other.split_prices, strict=True)
+        cuts = dict(self.cuts)
+        for rule, price in other.cuts.items():
+            cuts[rule] = cuts.get(rule, 0.0) + times * price
+        added = prices._replace(
+            jobs=prices.jobs + times * more.jobs,
+            pools=prices.pools + times * more.pools,
+            places=prices.places + times * more.places,
+            watt=prices.watt + times * more.watt,
+        )
+        return Proof(added, tuple(mine + times * his for mine, his in pairs), cuts)
+
+
+@dataclass
+class Point:
+    """An optimum of the relaxation, and what its duals prove.
+
+    Attributes
+    ----------
+    value
+        Lagrangian value: no plan of the case costs less.
+    proof
+        Prices that prove it.
+    columns, x
+        Which of the columns are not zero, and how much of each.
+    nodes
+        Counts of nodes.
+    unplaced
+        Jobs that the point leaves out, against the rules.
+    missed
+        By how much in all it breaks what may be broken at a penalty only, jobs left out included.
+    """
+
+    value: float
+    proof: Proof
+    columns: Indices
+    x: Floats
+    nodes: dict[NodesUsed, float]
+    unplaced: float
+    missed: float
+
+    @property
+    def cuts(self) -> dict[Rule, float]:
+        """Prices of cuts."""
+        return self.proof.cuts
+
+    def used(self, pool: int, *, asleep: bool) -> float:
+        """Return how many nodes of a pool are in use, or woken; infinite if it does not matter."""
+        return self.nodes.get(NodesUsed(pool, asleep), np.inf)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether groups and nodes are whole."""
+        values = np.append(self.x, list(self.nodes.values()))
+        return bool((np.abs(values - np.rint(values)) <= FRACTION).all())
+
+
+def lagrangian(
+    frame: Frame,
+    capacity: Mapping[Rule, float],
+    path: Path,
+    proof: Proof,
+    least_reduced: float,
+) -> float:
+    """Return what prices prove in a case, less what rounding may have added.
+
+    Parameters
+    ----------
+    capacity
+        Greatest count of each rule that is a cut.
+    least_reduced
+        The least reduced cost of any group, not above 0.
+    """
+    prices, split_prices, cuts = proof
+    paid = frame.copies * prices.jobs
+    waiting = frame.copies * np.minimum(0.0, frame.waiting - prices.jobs)
+    terms = [paid, np.where(np.isfinite(waiting), waiting, 0.0), -prices.places]
+    terms.append(_least_nodes(frame, path, proof))
+    splits = zip(path, split_prices, strict=True)
+    terms.append(np.array([-_signed(c, price) * (c.at_most + c.is_above) for c, price in splits]))
+    terms.append(np.array([-price * capacity[rule] for rule, price in cuts.items()]))
+    watts = -prices.watt * frame.room_w if prices.watt else 0.0
+    terms.append(np.array([watts, frame.most_groups * min(0.0, least_reduced)]))
+    every = np.concatenate(terms)
+    return float(every.sum()) - ROUNDING * (8 + frame.most_groups) * float(np.abs(every).sum())
+
+
+def _least_nodes(frame: Frame, path: Path, proof: Proof) -> Floats:
+    """Return the least cost of each pool's nodes in use, less what groups pay for their GPUs."""
+    prices = proof.prices
+    on = frame.node_cost - prices.pools * frame.gpus
+    if prices.watt:
+        on = on + prices.watt * frame.node_w
+    wake = frame.wake_cost.copy()
+    for case, price in zip(path, proof.split_prices, strict=True):
+        if isinstance(case.rule, NodesUsed):
+            (wake if case.rule.asleep else on)[case.rule.pool] += _signed(case, price)
+    asleep = frame.number - frame.awake
+    corners = [0 * on, on * frame.awake, on * frame.number + wake * asleep, (on + wake) * asleep]
+    return np.asarray(np.min(corners, axis=0))
+
+
+def _signed(case: Case, price: float) -> float:
+    return -price if case.is_above else price

@@ -1,0 +1,263 @@
+"""The set partitioning over groups as a linear program, to which columns and rows are added.
+
+Rows: every class of jobs is placed or waits; the GPUs of a pool's nodes in use; nodes that are
+woken; locations that are kept; the power cap. Source: eaco.md 3.2 and 3.5.
+"""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, vstack
+
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book
+from optsched.mip import highs
+from optsched.mip.incremental_lp import LinearProgram
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.groups.columns import Columns
+    from optsched.eaco.groups.enumeration import JobClass
+    from optsched.eaco.instance import EacoInstance
+    from optsched.mip.incremental_lp import Solved
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+class Frame(NamedTuple):
+    """What an instance asks for besides its groups, in the unit of the objective.
+
+    Attributes
+    ----------
+    copies, waiting
+        Shape (classes,): jobs; cost of one that waits, infinite where none may.
+    must
+        Shape (classes,): whether no plan leaves the jobs out.
+    gpus, number, awake
+        Shape (pools,): GPUs of a node, nodes, nodes that are on.
+    node_cost, wake_cost, node_w
+        Shape (pools,): cost and watts of a node in use, with bare GPUs, and cost of waking one.
+    places
+        Shape (running,): 1 for each location, which one group may keep.
+    room_w
+        Watts that the power cap leaves above the idle floor; infinite without a cap.
+    most_groups
+        More groups cannot be: the number of jobs.
+    gross
+        What costs are differences of, where they are: all GPUs at their peak for an epoch.
+    """
+
+    copies: Floats
+    waiting: Floats
+    must: NDArray[np.bool_]
+    gpus: Floats
+    number: Floats
+    awake: Floats
+    node_cost: Floats
+    wake_cost: Floats
+    node_w: Floats
+    places: Floats
+    room_w: float
+    most_groups: int
+    gross: float
+
+    def matters(self, pool: int, *, asleep: bool) -> bool:
+        """Tell whether it matters how many nodes of a pool are used, or woken."""
+        if asleep:
+            return bool(self.wake_cost[pool] > 0)
+        capped = np.isfinite(self.room_w) and self.node_w[pool] > 0
+        return bool(self.node_cost[pool] > 0 or capped)
+
+
+def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
+    """Return the frame of an instance."""
+    book, nodes = Book(instance), instance.nodes
+    weight = {"eaco": instance.energy_weight or 0.0}.get(instance.objective, 1.0)
+    unit = weight * float(instance.per_kwh) / JOULES_PER_KWH
+    bare = [n.gpus * book.gpus[n.gpu].power.bare_w for n in nodes]
+    on_w = [n.power.base_w - n.power.sleep_w + b for n, b in zip(nodes, bare, strict=True)]
+    seconds = (instance.epoch_s or 0.0) if instance.objective == "epoch" else 0.0
+    peak_w = max(gpu.power.peak_w for gpu in instance.gpu_types)
+    cap = instance.power_cap_w
+    waiting = np.array([_waiting(book, c) for c in classes])
+    return Frame(
+        copies=np.array([float(len(c.jobs)) for c in classes]),
+        waiting=waiting,
+        must=np.isinf(waiting),
+        gpus=np.array([float(n.gpus) for n in nodes]),
+        number=np.array([float(n.count) for n in nodes]),
+        awake=np.array([float(n.awake) for n in nodes]),
+        node_cost=np.array(on_w) * seconds * unit,
+        wake_cost=np.array([float(book.wake_j(n)) for n in nodes]) * unit,
+        node_w=np.array(on_w),
+        places=np.ones(len(instance.running)),
+        room_w=np.inf if cap is None else cap - float(instance.idle_floor_w),
+        most_groups=len(instance.jobs),
+        gross=unit * seconds * peak_w * sum(job.gpus for job in instance.jobs),
+    )
+
+
+def _waiting(book: Book, jobs: JobClass) -> float:
+    penalty = jobs.job.waiting_penalty_kwh
+    if penalty is None:
+        return np.inf
+    later = 0.0
+    if book.instance.objective == "run-to-completion":
+        later = float(book.later_j(jobs.job) / JOULES_PER_KWH)
+    return (later + penalty) * float(book.instance.per_kwh)
+
+
+class Prices(NamedTuple):
+    """Duals of the rows of a frame: of jobs any, the others at least 0."""
+
+    jobs: Floats
+    pools: Floats
+    places: Floats
+    watt: float
+
+    def reduced(self, columns: Columns) -> Floats:
+        """Return the costs of columns, less what their jobs pay, with what they use up."""
+        padded = np.append(self.jobs, 0.0)
+        reduced = columns.cost - padded[columns.members].sum(axis=1)
+        reduced += self.pools[columns.pool] * columns.gang
+        if len(self.places):
+            reduced += np.append(self.places, 0.0)[columns.place]
+        return np.asarray(reduced + self.watt * columns.watts if self.watt else reduced)
+
+
+class Master(LinearProgram):
+    """The linear program of a frame, at first without any group.
+
+    Parameters
+    ----------
+    penalty
+        Cost of leaving a job out where it may not wait, and of missing a lower bound of a rule.
+    """
+
+    def __init__(self, frame: Frame, penalty: float, seed: int) -> None:
+        self.frame = frame
+        self.classes, self.pools = len(frame.copies), len(frame.gpus)
+        self.first_pool = self.classes
+        self.first_wake = self.classes + self.pools
+        self.first_place = self.classes + 2 * self.pools
+        self.cap_row = self.first_place + len(frame.places)
+        self._penalty = penalty
+        self._misses = np.flatnonzero(np.isinf(frame.waiting))
+        super().__init__(self._program(penalty), seed=seed)
+
+    def _program(self, penalty: float) -> highs.Program:
+        frame, pools, classes = self.frame, self.pools, self.classes
+        count = classes + 2 * pools
+        used, woken = classes + np.arange(pools), classes + pools + np.arange(pools)
+        n, p = np.arange(classes), np.arange(pools)
+        entries = [
+            (n, n, np.ones(classes)),
+            (self.first_pool + p, used, -frame.gpus),
+            (self.first_wake + p, used, np.ones(pools)),
+            (self.first_wake + p, woken, -np.ones(pools)),
+        ]
+        has_cap = np.isfinite(frame.room_w)
+        if has_cap:
+            entries.append((np.full(pools, self.cap_row), used, frame.node_w / self.watt_scale))
+        rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+        height = self.cap_row + int(has_cap)
+        upper = [frame.copies, 0 * p, frame.awake, frame.places]
+        lower = np.full(height, -np.inf)
+        lower[:classes] = frame.copies
+        if has_cap:
+            upper.append(np.array([frame.room_w / self.watt_scale]))
+        waiting = np.where(np.isfinite(frame.waiting), frame.waiting, penalty)
+        return highs.Program(
+            cost=np.concatenate([waiting, frame.node_cost, frame.wake_cost]),
+            offset=0.0,
+            lower=np.zeros(count),
+            upper=np.concatenate(
+                [np.full(classes, np.inf), frame.number, frame.number - frame.awake]
+            ),
+            integer=np.zeros(count, dtype=bool),
+            matrix=csr_array((values, (rows, columns)), shape=(height, count)),
+            row_lower=lower,
+            row_upper=np.concatenate(upper),
+        )
+
+    @property
+    def watt_scale(self) -> float:
+        """Watts by which the row of the power cap is divided."""
+        return max(self.frame.room_w, 1.0)
+
+    def add_groups(self, columns: Columns, rules: csr_array) -> None:
+        """Add columns of groups.
+
+        Parameters
+        ----------
+        rules
+            Shape (rows beyond the frame's, columns): how often each counts a group.
+        """
+        self.add_columns(columns.cost, vstack([self._frame_rows(columns), rules]).tocsc())
+
+    def _frame_rows(self, columns: Columns) -> csr_array:
+        """Return the coefficients of groups in the frame's rows."""
+        many, width = columns.members.shape
+        own = np.arange(many)
+        real = columns.members < self.classes
+        kept = np.flatnonzero(columns.place >= 0)
+        entries = [
+            (columns.members[real], np.repeat(own, width)[real.ravel()], np.ones(real.sum())),
+            (self.first_pool + columns.pool, own, columns.gang.astype(float)),
+            (self.first_place + columns.place[kept], kept, np.ones(len(kept))),
+        ]
+        height = self.cap_row
+        if np.isfinite(self.frame.room_w):
+            entries.append((np.full(many, height), own, columns.watts / self.watt_scale))
+            height += 1
+        rows, at, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+        matrix = csr_array((values, (rows, at)), shape=(height, many))
+        matrix.sum_duplicates()
+        return matrix
+
+    def whole(self, columns: Columns) -> highs.Program:
+        """Return the integer program of the frame and some groups."""
+        frame, base = self.frame, self._program(self._penalty)
+        many = len(columns.cost)
+        groups = self._frame_rows(columns)
+        most = np.full(many, float(frame.copies.max(initial=1.0)))
+        return replace(
+            base,
+            cost=np.append(base.cost, columns.cost),
+            lower=np.append(base.lower, np.zeros(many)),
+            upper=np.append(base.upper, most),
+            integer=np.ones(len(base.cost) + many, dtype=bool),
+            matrix=hstack([base.matrix, groups]).tocsr(),
+        )
+
+    def add_rule(self, where: Indices, counts: Floats) -> int:
+        """Add a row that counts columns of the program, bounds to come; return its number."""
+        self._misses = np.append(self._misses, self.columns)
+        return self.add_elastic_row(where, self._penalty, counts)
+
+    def missed(self, solved: Solved) -> float:
+        """Return by how much in all a point misses what it may only miss at the penalty."""
+        return float(solved.x[self._misses].sum())
+
+    def allow_misses(self, most: float) -> None:
+        """Bound each miss."""
+        self.bound_columns(self._misses, most)
+
+    def prices(self, solved: Solved) -> Prices:
+        """Return the duals of the frame's rows, with signs that the judge accepts."""
+        duals = solved.row_duals
+        watt = 0.0
+        if np.isfinite(self.frame.room_w):
+            watt = max(0.0, -float(duals[self.cap_row])) / self.watt_scale
+        return Prices(
+            jobs=duals[: self.classes],
+            pools=np.maximum(0, -duals[self.first_pool : self.first_wake]),
+            places=np.maximum(0, -duals[self.first_place : self.cap_row]),
+            watt=watt,
+        )

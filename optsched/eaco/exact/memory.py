@@ -1,0 +1,132 @@
+"""What the methods of EaCO take of the memory at their peak, from an instance's sizes.
+
+Bytes are fitted to `benchmarks/memory.py`. Groups are counted without listing them: of those that
+memory, rates and tolerances may forbid, a few are drawn and looked at.
+"""
+
+from __future__ import annotations
+
+import random
+from math import comb
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from optsched.eaco.due_times import due_s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from optsched.eaco.instance import EacoInstance, GpuType, Job
+
+    Count = Callable[[Sequence[Job]], int]
+
+MIB = 2**20
+LOADED, PYOMO = 30 * MIB, 100 * MIB  # scipy and HiGHS; the same with Pyomo
+LISTED = 165  # of a group and each job that it may have: in arrays, while they are made
+FORMULATED = 2_500  # of a group: in fractions, in Pyomo and in HiGHS
+PRICED = 400  # of a pair of classes, by "columns"
+MOST_PRICED = 4096 * MIB  # its searches drop what is too much
+MOST_JOBS, MOST_CLASSES = 2_000, 75  # beyond, "exact" goes by columns; see `large`
+MOST_GROUPS = 5_000_000  # beyond, too; more are refused while they are listed
+FEW = 4_000  # groups that need not be looked at
+DRAWN = 100
+NEARLY = 1 - 1e-9  # rates that are borne but for rounding
+
+TYPE = attrgetter("type", "gpus", "work_s", "max_slowdown", "deadline_s", "waiting_penalty_kwh")
+
+
+def memory(instance: EacoInstance, method: str) -> int | None:
+    """Return the bytes that a method takes at its peak; of a greedy one, its bound does."""
+    each = LISTED * instance.max_jobs_per_gpu
+    if method == "milp":
+        return PYOMO + (FORMULATED + each) * groups(instance, len)
+    by_columns = _has_markets(instance) and (method == "columns" or _is_large(instance))
+    if by_columns:
+        return LOADED + min(PRICED * classes(instance.jobs) ** 2, MOST_PRICED)
+    return LOADED + each * min(groups(instance), MOST_GROUPS)
+
+
+def _has_markets(instance: EacoInstance) -> bool:
+    from optsched.eaco.groups.pricing_scope import has_markets
+
+    return has_markets(instance)
+
+
+def _is_large(instance: EacoInstance) -> bool:
+    apart, most = classes(instance.jobs), instance.max_jobs_per_gpu
+    is_wide = most > 2 and apart > MOST_CLASSES
+    return is_wide or len(instance.jobs) > MOST_JOBS or _combinations(apart, most) > MOST_GROUPS
+
+
+def classes(jobs: Sequence[Job]) -> int:
+    """Return how many jobs differ by more than their ids."""
+    return len({TYPE(job) for job in jobs})
+
+
+def _combinations(apart: int, size: int) -> int:
+    return comb(apart + size - 1, size)
+
+
+def groups(instance: EacoInstance, count: Count = classes) -> int:
+    """Return about how many groups are possible, with nodes, power levels and locations.
+
+    Parameters
+    ----------
+    count
+        Of jobs, how many are told apart.
+    """
+    by_gang: dict[int, list[Job]] = {}
+    for job in instance.jobs:
+        by_gang.setdefault(job.gpus, []).append(job)
+    running = {name for place in instance.running for name in place.jobs}
+    found = 0.0
+    for gpu in instance.gpu_types:
+        pools = [nodes for nodes in instance.nodes if nodes.gpu == gpu.id]
+        for gang, jobs in by_gang.items():
+            fitting = sum(gang <= nodes.gpus or gang % nodes.gpus == 0 for nodes in pools)
+            stay = instance.max_jobs_per_gpu * sum(job.id in running for job in jobs) / len(jobs)
+            levels = 1 + len(gpu.levels or ())
+            found += _on(instance, jobs, gpu, count) * fitting * levels * (1 + stay)
+    return round(found)
+
+
+def _on(instance: EacoInstance, jobs: list[Job], gpu: GpuType, count: Count) -> float:
+    """Return about how many groups of jobs may share GPUs of a type."""
+    apart, sizes = count(jobs), range(1, min(instance.max_jobs_per_gpu, len(jobs)) + 1)
+    most = {k: min(comb(len(jobs), k), _combinations(apart, k)) for k in sizes}
+    if sum(most.values()) <= FEW:
+        return sum(most.values())
+    return sum(number * _share(instance, jobs, gpu, k) for k, number in most.items())
+
+
+def _share(instance: EacoInstance, jobs: list[Job], gpu: GpuType, size: int) -> float:
+    """Return the share of groups of a size that are allowed, among some that are drawn."""
+    if size == 1:
+        return 1.0
+    rng, types = random.Random(size), {kind.id: kind for kind in instance.types}
+    least = {job.id: _least_rate(instance, job, gpu) for job in jobs}
+    room = gpu.memory_gb * (1 - instance.memory_headroom)
+    allowed = 0
+    for _ in range(DRAWN):
+        group = rng.sample(jobs, size)
+        if sum(types[job.type].memory_gb for job in group) <= room:
+            allowed += _bear(instance, group, gpu, least)
+    return max(allowed, 1) / DRAWN
+
+
+def _least_rate(instance: EacoInstance, job: Job, gpu: GpuType) -> float:
+    """Return the least rate that a job bears on GPUs of a type, wherever it runs now."""
+    least = 0.0 if job.max_slowdown is None else 1 / job.max_slowdown
+    due = due_s(instance, job)
+    if due is None:
+        return least
+    kind = next(kind for kind in instance.types if kind.id == job.type)
+    return max(least, job.work_s / kind.speeds.get(gpu.id, 1.0) / float(due))
+
+
+def _bear(instance: EacoInstance, group: list[Job], gpu: GpuType, least: dict[str, float]) -> bool:
+    """Tell whether jobs bear each other's company."""
+    rates = instance.rates[gpu.id].of([job.type for job in group])
+    if not rates.fits or not rates.is_known:
+        return False
+    return all(float(rates.by_type[job.type]) >= least[job.id] * NEARLY for job in group)

@@ -1,0 +1,312 @@
+"""The linear relaxation over all groups: few are in the program, the others are priced in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from optsched.eaco.cuts.cuts_and_branching import NodesUsed, Rounded, Rule
+from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian
+from optsched.eaco.exact.master import Master, Prices
+from optsched.eaco.groups.column_index import Holding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.exact.master import Frame
+    from optsched.eaco.groups.columns import Columns
+    from optsched.mip.incremental_lp import Solved
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+FIRST = 2_000  # groups in the program at first
+PROBE_STEPS = 100  # of the simplex method
+ADDED = 600  # at most in one round
+DOUBT = 1e-14  # relative error of a column's cost and of what its jobs pay
+TOLERANCE = 1e-9  # of a reduced cost, relative to the dearest group
+
+
+class Relaxation:
+    """The relaxation over a pool of columns, with rules whose counts may be bounded.
+
+    Attributes
+    ----------
+    pool
+        All columns that are still possible.
+    capacity
+        Greatest count of each rule that is a cut.
+    first
+        Which columns the program begins with; by default those that save most.
+    """
+
+    def __init__(
+        self, frame: Frame, pool: Columns, penalty: float, seed: int, first: Indices | None = None
+    ) -> None:
+        self.frame, self.pool, self.penalty = frame, pool, penalty
+        self.master = Master(frame, penalty, seed)
+        self.capacity: dict[Rule, float] = {}
+        self._rows: dict[Rule, int] = {}
+        self._counts: dict[Rule, tuple[Indices, Floats]] = {}
+        self._frame_rows = self.master.rows
+        self._held = Holding(pool, self.master.classes)
+        self._bounded: list[Rule] = []
+        self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
+        self._at = np.zeros(0, dtype=np.intp)  # and as which ones
+        self._is_inside = np.zeros(len(pool.cost), dtype=bool)
+        self.first = first
+
+    # --- rules ---------------------------------------------------------------------------------
+
+    def _row(self, rule: Rule) -> int:
+        """Return the row of a rule; it gets one when it is first asked for."""
+        if rule in self._rows:
+            return self._rows[rule]
+        if isinstance(rule, NodesUsed):
+            column = self.master.classes + rule.asleep * self.master.pools + rule.pool
+            where, values = np.array([column]), np.ones(1)
+        else:
+            counts = np.zeros(len(self.pool.cost))
+            which, times = self._counted(rule)
+            counts[which] = times
+            inside = counts[self._inside]
+            where, values = self._at[inside > 0], inside[inside > 0]
+        is_cut = isinstance(rule, Rounded)
+        add = self.master.add_row if is_cut else self.master.add_rule
+        self._rows[rule] = add(where, values)
+        return self._rows[rule]
+
+    def _counted(self, rule: Rule) -> tuple[Indices, Floats]:
+        """Return the columns of the pool that a rule counts, and how often."""
+        if rule not in self._counts:
+            if isinstance(rule, NodesUsed):
+                found = np.zeros(0, dtype=np.intp), np.zeros(0)
+            elif isinstance(rule, Rounded):
+                found = self._held.counts(rule)
+            else:
+                counts = rule.counts(self.pool)
+                which = np.flatnonzero(counts)
+                found = which, counts[which]
+            self._counts[rule] = found
+        return self._counts[rule]
+
+    def add_cut(self, rule: Rounded) -> bool:
+        """Bound the count of a rule for good; return whether it was not bounded before."""
+        if rule in self._rows:
+            return False
+        self.capacity[rule] = rule.most(self.frame.copies)
+        self.master.bound_row(self._row(rule), -np.inf, self.capacity[rule])
+        return True
+
+    def drop_loose(self) -> None:
+        """Drop rules that do not bind at the last point, so that the next ones are found sooner."""
+        cuts = {row: rule for rule, row in self._rows.items() if rule not in self._bounded}
+        loose = self.master.drop_loose_rows(np.array(list(cuts), dtype=np.intp))
+        for row in loose.tolist():
+            del self._rows[cuts[row]]
+            self._counts.pop(cuts[row], None)
+        gone = np.sort(loose)
+        self._rows = {
+            rule: row - int(np.searchsorted(gone, row)) for rule, row in self._rows.items()
+        }
+
+    # --- solving -------------------------------------------------------------------------------
+
+    def solve(self, path: Path, seconds_left: Callable[[], float | None]) -> Point | None:
+        """Solve a case; return None if there is no optimum in time."""
+        if not len(self._inside):
+            self.add(self._cheap() if self.first is None else self.first)
+        tightest = self._bound_rows(path)
+        while True:
+            solved = self.master.solve(seconds_left())
+            if solved is None:
+                return None
+            prices = self.master.prices(solved)
+            charges = self._charges(solved)
+            reduced = self.reduced(prices, charges)
+            wanting = np.flatnonzero((reduced < -self._tolerance) & ~self._is_inside)
+            if not len(wanting):
+                return self._point(path, tightest, solved, prices)
+            self.add(self._chosen(wanting, reduced[wanting]))
+
+    def probed(
+        self, path: Path, splits: list[tuple[Rule, int]], seconds_left: Callable[[], float | None]
+    ) -> list[tuple[float, float]]:
+        """Return about how much the optimum of a case rises in the two cases of each split."""
+        for rule, _ in splits:
+            self._row(rule)
+        self._bound_rows(path)
+        solved = self.master.solve(seconds_left())
+        if solved is None:
+            return [(0.0, 0.0)] * len(splits)
+        basis = self.master.basis()
+        rises = []
+        for split in splits:
+            values = []
+            for is_above in (False, True):
+                self._bound_rows((*path, Case(*split, is_above)))
+                values.append(self.master.probe(basis, PROBE_STEPS) - solved.objective)
+            rises.append((values[0], values[1]))
+        self._bound_rows(path)
+        return rises
+
+    def reduced(self, prices: Prices, charges: dict[Rule, float]) -> Floats:
+        """Return the reduced cost of every column of the pool."""
+        reduced = prices.reduced(self.pool)
+        for rule, charge in charges.items():
+            which, counts = self._counted(rule)
+            reduced[which] += charge * counts
+        return reduced
+
+    @property
+    def _tolerance(self) -> float:
+        dearest = float(np.abs(self.pool.cost).max(initial=0.0))
+        return TOLERANCE * (dearest or self.penalty)
+
+    def _chosen(self, wanting: Indices, reduced: Floats) -> Indices:
+        """Return the columns with least reduced cost, in all and of each class."""
+        order = wanting[np.argsort(reduced, kind="stable")]
+        first = [np.unique(self.pool.members[order, n], return_index=True)[1] for n in (0, -1)]
+        chosen = np.unique(np.concatenate([np.arange(min(ADDED, len(order))), *first]))
+        return np.asarray(order[chosen])
+
+    def _cheap(self) -> Indices:
+        """Return the columns of single jobs, and those that cost least of what these cost."""
+        pool, classes = self.pool, self.master.classes
+        single = (pool.members < classes).sum(axis=1) == 1
+        alone = np.full(classes + 1, np.inf)
+        np.minimum.at(alone, pool.members[single].min(axis=1), pool.cost[single])
+        alone[-1] = 0.0
+        saved = pool.cost - alone[pool.members].sum(axis=1)
+        size = np.maximum(np.abs(alone[pool.members]).sum(axis=1), 1e-300)
+        known = np.isfinite(saved) & ~single
+        share = np.divide(saved, size, out=np.zeros(len(saved)), where=known)
+        rank = np.argsort(np.where(single, -np.inf, share), kind="stable")
+        return rank[: FIRST + int(single.sum())]
+
+    def add(self, which: Indices) -> None:
+        """Put columns of the pool into the program."""
+        which = which[~self._is_inside[which]]
+        inverse = np.full(len(self.pool.cost), -1)
+        inverse[which] = np.arange(len(which))
+        entries = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
+        for rule, row in self._rows.items():
+            counted, values = self._counted(rule)
+            hit = inverse[counted] >= 0
+            at = np.full(hit.sum(), row - self._frame_rows)
+            entries.append((at, inverse[counted[hit]], values[hit]))
+        rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+        shape = (self.master.rows - self._frame_rows, len(which))
+        first = self.master.columns
+        self.master.add_groups(
+            self.pool.take(which), csr_array((values, (rows, columns)), shape=shape)
+        )
+        self._inside = np.append(self._inside, which)
+        self._at = np.append(self._at, first + np.arange(len(which)))
+        self._is_inside[which] = True
+
+    # --- cases ---------------------------------------------------------------------------------
+
+    def _bound_rows(self, path: Path) -> set[int]:
+        """Bound the rows of a path's rules; return the indices of the cases that are tightest."""
+        for rule in self._bounded:
+            most = self.capacity.get(rule, np.inf)
+            self.master.bound_row(self._row(rule), -np.inf, most)
+        lower: dict[Rule, int] = {}
+        upper: dict[Rule, int] = {}
+        for n, case in enumerate(path):
+            side, sign = (lower, 1) if case.is_above else (upper, -1)
+            kept = side.setdefault(case.rule, n)
+            if sign * case.at_most > sign * path[kept].at_most:
+                side[case.rule] = n
+        for rule in {*lower, *upper}:
+            low = path[lower[rule]].at_most + 1 if rule in lower else -np.inf
+            high = path[upper[rule]].at_most if rule in upper else np.inf
+            high = min(high, self.capacity.get(rule, np.inf))
+            self.master.bound_row(self._row(rule), low, max(low, high))
+        self._bounded = list({*lower, *upper})
+        return {*lower.values(), *upper.values()}
+
+    def _charges(self, solved: Solved) -> dict[Rule, float]:
+        charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
+        return {rule: charge for rule, charge in charges.items() if charge}
+
+    def _point(self, path: Path, tightest: set[int], solved: Solved, prices: Prices) -> Point:
+        charges = self._charges(solved)
+        split_prices = [0.0] * len(path)
+        for n in tightest:
+            charge = charges.get(path[n].rule, 0.0)
+            split_prices[n] = max(0.0, -charge if path[n].is_above else charge)
+        cuts = {
+            rule: charge
+            for rule, charge in charges.items()
+            if rule in self.capacity and rule not in self._bounded and charge > 0
+        }
+        proof, value = self.proven(path, Proof(prices, tuple(split_prices), cuts))
+        x = solved.x[self._at]
+        used = x > 1e-9
+        first, pools = self.master.classes, self.master.pools
+        nodes = {
+            NodesUsed(p, asleep): float(solved.x[first + asleep * pools + p])
+            for asleep in (False, True)
+            for p in range(pools)
+            if self.frame.matters(p, asleep=asleep)
+        }
+        unplaced = float(solved.x[:first][self.frame.must].sum())
+        missed = self.master.missed(solved)
+        return Point(value, proof, self._inside[used], x[used], nodes, unplaced, missed)
+
+    def proven(self, path: Path, proof: Proof) -> tuple[Proof, float]:
+        """Lower prices of jobs until no group pays too much; return the value, too."""
+        prices, charges = proof.prices, proof.charges(path)
+        reduced = self.reduced(prices, charges)
+        low = np.flatnonzero(reduced < 0)
+        if len(low):
+            drop = np.zeros(self.master.classes)
+            np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
+            prices = prices._replace(jobs=prices.jobs - drop)
+            reduced = self.reduced(prices, charges)
+        least = float((reduced - self._doubt(prices, charges)).min(initial=0.0))
+        proof = proof._replace(prices=prices)
+        return proof, lagrangian(self.frame, self.capacity, path, proof, least)
+
+    def _doubt(self, prices: Prices, charges: dict[Rule, float]) -> Floats:
+        """Return by how much rounding may have raised the reduced cost of each column.
+
+        What is taken off the bound for it is that of columns that pay, not of the dearest ones.
+        """
+        sizes = Prices(*(np.abs(part) for part in prices))  # type: ignore[arg-type]
+        padded = np.append(sizes.jobs, 0.0)
+        doubt = np.abs(self.pool.cost) + padded[self.pool.members].sum(axis=1)
+        doubt += sizes.pools[self.pool.pool] * self.pool.gang
+        if len(sizes.places):
+            doubt += np.append(sizes.places, 0.0)[self.pool.place]
+        doubt += sizes.watt * np.abs(self.pool.watts)
+        for rule, charge in charges.items():
+            which, counts = self._counted(rule)
+            doubt[which] += abs(charge) * counts
+        return np.asarray(DOUBT * doubt)
+
+    def floor(self) -> Point:
+        """Return a point whose prices need no solver: each job pays its least share of a group."""
+        size = (self.pool.members < self.master.classes).sum(axis=1)
+        share = np.append(np.where(np.isfinite(self.frame.waiting), self.frame.waiting, np.inf), 0)
+        each = np.repeat((self.pool.cost / size)[:, None], self.pool.members.shape[1], axis=1)
+        np.minimum.at(share, self.pool.members.ravel(), each.ravel())
+        share[np.isinf(share)] = 0.0
+        prices = Prices(share[:-1], 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
+        return self.priced(*self.proven((), Proof(prices, (), {})))
+
+    @staticmethod
+    def priced(proof: Proof, value: float) -> Point:
+        """Return a point of which no more than its prices is known."""
+        none = np.zeros(0)
+        return Point(value, proof, none.astype(np.intp), none, {}, np.inf, np.inf)
+
+    def holding(self, c: int) -> tuple[Indices, Indices]:
+        """Return the columns of the pool that hold jobs of a class, and how many."""
+        return self._held.of(c)

@@ -1,0 +1,132 @@
+"""From one epoch to the next: prices and groups of the last one, as far as their jobs are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.eaco.plan import EacoPlan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.exact.master import Prices
+    from optsched.eaco.groups.enumeration import JobClass
+    from optsched.results.result import Result
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+LEAST_SHARE = 0.5  # of the classes that were there before; else the last epoch says little
+
+
+class Kept(NamedTuple):
+    """What an epoch leaves to the next one, in memory.
+
+    Attributes
+    ----------
+    classes
+        Of its jobs.
+    first, prices
+        The prices that it began with, and those that prove most.
+    members
+        Shape (groups, m): groups that cost little more than their jobs pay.
+    fresh
+        Groups that the epoch had to search for, beyond those that it got or began with.
+    """
+
+    classes: list[JobClass]
+    first: Floats
+    prices: Prices
+    members: Indices
+    fresh: int
+
+
+class Past(NamedTuple):
+    """The epoch before, by the classes of this one: prices, groups, and groups of its plan."""
+
+    jobs: Floats | None
+    pools: Floats | None
+    members: Indices
+    planned: Indices
+
+
+def past(start: Result | None, classes: list[JobClass], first: Floats, most: int) -> Past | None:
+    """Return what is left of an epoch before; None if that is too little to begin with.
+
+    Parameters
+    ----------
+    first
+        Shape (classes,): the prices that a search begins with if nothing is known.
+    most
+        Jobs of a group.
+    """
+    if start is None or not isinstance(start.plan, EacoPlan):
+        return None
+    planned = _planned(start.plan, classes, most)
+    kept = start.state
+    if not isinstance(kept, Kept):
+        return Past(None, None, planned[:0], planned) if len(planned) else None
+    here = _matched(kept.classes, classes)
+    if (here >= 0).sum() < LEAST_SHARE * max(len(classes), 1):
+        return None
+    members = np.append(here, len(classes))[kept.members]
+    complete = (members >= 0).all(axis=1)
+    return Past(
+        _prices(kept, here, first),
+        kept.prices.pools,
+        _fitted(members[complete], most, len(classes)),
+        planned,
+    )
+
+
+def _planned(plan: EacoPlan, classes: list[JobClass], most: int) -> Indices:
+    """Return the groups of a plan whose jobs are all there, by their classes."""
+    at = {name: n for n, c in enumerate(classes) for name in c.jobs}
+    rows = [[at.get(name, -1) for name in group.jobs] for group in plan.groups]
+    rows = [row for row in rows if len(row) <= most and min(row) >= 0]
+    found = np.full((len(rows), most), len(classes), dtype=np.intp)
+    for n, row in enumerate(rows):
+        found[n, : len(row)] = sorted(row)
+    return found
+
+
+def _matched(before: list[JobClass], now: list[JobClass]) -> Indices:
+    """Return for each class the one that has a job of its now, or equal ones; -1 if none."""
+    at = {name: n for n, c in enumerate(now) for name in c.jobs}
+    alike = {_content(c): n for n, c in enumerate(now)}
+    found = []
+    for c in before:
+        same = next((at[name] for name in c.jobs if name in at), None)
+        found.append(alike.get(_content(c), -1) if same is None else same)
+    return np.array(found, dtype=np.intp)
+
+
+def _content(jobs: JobClass) -> tuple[object, ...]:
+    job = jobs.job
+    return (
+        job.type, job.gpus, job.work_s, job.max_slowdown, job.deadline_s, job.waiting_penalty_kwh,
+    )  # fmt: skip
+
+
+def _prices(kept: Kept, here: Indices, first: Floats) -> Floats:
+    """Return prices of jobs: as much above the first ones as they were, or as most were."""
+    share = kept.prices.jobs / np.maximum(kept.first, 1e-300)
+    usual = float(np.median(share)) if len(share) else 1.0
+    now = np.full(len(first), usual)
+    now[here[here >= 0]] = share[here >= 0]
+    return np.asarray(now * first)
+
+
+def _fitted(members: Indices, most: int, classes: int) -> Indices:
+    """Return groups of as many jobs as may be now, in order; padded."""
+    width = members.shape[1]
+    members = np.sort(members, axis=1)
+    if width <= most:
+        pad = np.full((len(members), most - width), classes)
+        return np.hstack([members, pad])
+    members = members.copy()
+    members[:, most:][members[:, most:] < classes] = -1  # too many jobs: no market has them
+    members[(members < 0).any(axis=1)] = classes
+    return members[:, :most]

@@ -1,0 +1,1 @@
+"""Greedy rules of EaCO."""

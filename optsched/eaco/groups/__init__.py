@@ -1,0 +1,1 @@
+"""Groups of jobs as columns: enumeration, and pricing by bounded search."""

@@ -1,0 +1,209 @@
+"""All groups of jobs that an instance allows, enumerated with numpy; equal jobs count as one class.
+
+Source: eaco.md 3.2, set partitioning over groups: all that is not linear is in a group's figures.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.eaco.due_times import due_s
+from optsched.eaco.groups.type_multisets import Multisets
+from optsched.eaco.verify.group_energy import Book
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.instance import EacoInstance, GpuType, Job
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+MOST_GROUPS = 5_000_000
+ANY_RATE = 1e-100  # below all rates there are, and its inverse is finite
+NEAR = 1e-9  # relative; what is so near to a limit is decided by the judge's exact figures
+
+
+class TooManyGroupsError(ValueError):
+    """There are more groups than are enumerated."""
+
+
+class JobClass(NamedTuple):
+    """Jobs that are equal but for their ids.
+
+    Attributes
+    ----------
+    jobs
+        Ids.
+    job
+        One of them.
+    place
+        Index in `running` of where they run now, or -1.
+    due
+        Seconds within which they must end, as of `due_times.due_s`; None if any time will do.
+    """
+
+    jobs: tuple[str, ...]
+    job: Job
+    place: int
+    due: Fraction | None = None
+
+
+class Groups(NamedTuple):
+    """Groups of one size k, of jobs with equal gangs, on GPUs of one type at full power.
+
+    Attributes
+    ----------
+    members
+        Shape (count, k): indices of job classes, ascending in each row.
+    sets
+        Shape (count,): index of the multiset of their types, at level k.
+    is_near
+        Shape (count,): whether a figure is too near to a limit to be trusted.
+    """
+
+    members: Indices
+    sets: Indices
+    is_near: NDArray[np.bool_]
+
+
+def job_classes(instance: EacoInstance) -> list[JobClass]:
+    """Merge equal jobs; classes come in the order of their gangs and types."""
+    places = {job: n for n, place in enumerate(instance.running) for job in place.jobs}
+    found: dict[tuple[object, ...], list[Job]] = {}
+    for job in instance.jobs:
+        place = places.get(job.id, -1)
+        rest = job.model_dump(exclude={"id"} if place >= 0 else {"id", "migration_s"})
+        found.setdefault((place, *rest.values()), []).append(job)
+    merged = [
+        JobClass(
+            tuple(job.id for job in jobs),
+            jobs[0],
+            places.get(jobs[0].id, -1),
+            due_s(instance, jobs[0]),
+        )
+        for jobs in found.values()
+    ]
+    return sorted(merged, key=lambda c: (c.job.gpus, c.job.type))
+
+
+class Enumeration:
+    """Groups of jobs with equal gangs on GPUs of one type, by their size.
+
+    Parameters
+    ----------
+    classes
+        All classes of the instance.
+    among
+        Indices of those that have the gang size and fit on such GPUs alone.
+
+    Attributes
+    ----------
+    sizes
+        Groups of 1, 2, ... jobs.
+    sets
+        The multisets of their types.
+
+    Raises
+    ------
+    TooManyGroupsError
+        If there are more than `MOST_GROUPS`.
+    """
+
+    def __init__(
+        self, instance: EacoInstance, classes: list[JobClass], among: list[int], gpu: GpuType
+    ) -> None:
+        self._instance = instance
+        kinds = {kind.id: kind for kind in instance.types}
+        names = sorted({classes[c].job.type for c in among})
+        types = [kinds[classes[c].job.type] for c in among]
+        self._copies = np.array([len(classes[c].jobs) for c in among])
+        self._memory = np.array([kind.memory_gb for kind in types])
+        self._room = gpu.memory_gb * (1 - instance.memory_headroom)
+        self._type = np.array([names.index(kind.id) for kind in types])
+        self._among = np.array(among)
+        book = Book(instance)
+        least = [least_rate(book, classes[c], gpu.id) for c in among]
+        self._least_rate = np.array(least)
+        self.sets = Multisets(instance, gpu.id, names)
+        self.sizes: list[Groups] = []
+        self._grow()
+
+    def _grow(self) -> None:
+        """Enumerate by size: groups that break a limit are in no larger one."""
+        count = len(self._among)
+        members = np.arange(count)[:, None]
+        sets, near = self._type, np.zeros(count, dtype=bool)
+        self.sizes.append(Groups(self._among[members], sets, near))
+        total = count
+        for size in range(2, self._instance.max_jobs_per_gpu + 1):
+            rows, last = self._extended(members)
+            sets = self.sets.add(sets[rows], self._type[last])
+            kept = sets >= 0
+            rows, last, sets = rows[kept], last[kept], sets[kept]
+            members = np.hstack([members[rows], last[:, None]])
+            rates = self.sets.levels[size].rates[sets]
+            margin = (rates / self._least_rate[members]).min(axis=1) - 1
+            may_grow = ~(margin < -NEAR) & ~(rates == 0).any(axis=1)  # unknown rates may
+            members, sets, margin = members[may_grow], sets[may_grow], margin[may_grow]
+            near = np.abs(margin) <= NEAR
+            near |= self._memory[members].sum(axis=1) > self._room * (1 - NEAR)
+            fine = self._allowed(size, sets, near) & ~np.isnan(margin)
+            self.sizes.append(Groups(self._among[members[fine]], sets[fine], near[fine]))
+            total += int(fine.sum())
+            self._check_number(total)
+            if not len(members):
+                return
+
+    def _extended(self, members: Indices) -> tuple[Indices, Indices]:
+        """Return every group and job that may join it, in the order of classes, memory allowing."""
+        before = members[:, -1]
+        choices = len(self._among) - before
+        self._check_number(int(choices.sum()) // 8)
+        rows = np.repeat(np.arange(len(members)), choices)
+        first = np.repeat(np.cumsum(choices) - choices, choices)
+        last = np.arange(len(rows)) - first + before[rows]
+        copies = (members == before[:, None]).sum(axis=1)
+        fits = (last != before[rows]) | (copies < self._copies[before])[rows]
+        memory = self._memory[members].sum(axis=1)
+        fits &= memory[rows] + self._memory[last] <= self._room * (1 + NEAR)
+        return rows[fits], last[fits]
+
+    def _allowed(self, size: int, sets: Indices, near: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Tell which groups keep the utilisation limit, and mark those that are near to it."""
+        limit = self._instance.utilisation_limit
+        if limit is None:
+            return np.ones(len(sets), dtype=bool)
+        busy = self.sets.levels[size].utilisation[sets]
+        near |= np.abs(busy / limit - 1) <= NEAR
+        return np.asarray(busy <= limit * (1 + NEAR))
+
+    def _check_number(self, count: int) -> None:
+        if count > MOST_GROUPS:
+            raise TooManyGroupsError(
+                f"{self._instance.name}: more than {MOST_GROUPS:,} groups of up to "
+                f"{self._instance.max_jobs_per_gpu} jobs are possible; "
+                "a smaller max_jobs_per_gpu or max_slowdown leaves fewer"
+            )
+
+
+def least_rate(book: Book, jobs: JobClass, gpu: str) -> float:
+    """Return the least rate that jobs bear on a GPU type, if they are not moved."""
+    job = jobs.job
+    least = 0.0 if job.max_slowdown is None else 1 / job.max_slowdown
+    if jobs.due is not None:
+        speed = book.types[job.type].speeds.get(gpu, 1.0)
+        least = max(least, min(job.work_s / speed / float(jobs.due), 1e9))
+    return max(least, ANY_RATE)
+
+
+def memory_fits(book: Book, jobs: tuple[str, ...], gpu: str) -> bool:
+    """Tell exactly whether jobs fit together into the memory of a GPU."""
+    room = Fraction(book.gpus[gpu].memory_gb)
+    if len(jobs) > 1:
+        room *= 1 - Fraction(book.instance.memory_headroom)
+    need = (Fraction(book.types[book.jobs[name].type].memory_gb) for name in jobs)
+    return sum(need, Fraction(0)) <= room

@@ -1,0 +1,291 @@
+"""The best groups at prices of jobs, where rates come from utilisations: a bounded search.
+
+Jobs of a group end in the order of their work, so one with less work than all others changes its
+cost only while it runs. Groups grow from the job with most work on, and those that no further jobs
+can make pay are left behind: a job adds at most what it pays, less its least share of the watts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optsched.eaco.groups.enumeration import NEAR
+from optsched.eaco.groups.pricing_jobs import Goods
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.groups.completion_bounds import Gains
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+class Partial(NamedTuple):
+    """Groups that may grow by jobs at the same or later positions.
+
+    Attributes
+    ----------
+    at
+        Shape (groups, k): positions in the order of work, ascending.
+    busy, memory, least
+        Shape (groups,): sum of utilisations and of memory, and the least rate that all bear.
+    watts, reduced
+        Shape (groups,): cost of a second of work, and cost less what the jobs pay.
+    """
+
+    at: Indices
+    busy: Floats
+    memory: Floats
+    least: Floats
+    watts: Floats
+    reduced: Floats
+
+    def take(self, which: Indices | NDArray[np.bool_] | slice) -> Partial:
+        """Return some of the groups."""
+        taken: list[Any] = [array[which] for array in self]
+        return Partial(*taken)
+
+
+class Found(NamedTuple):
+    """Groups below a threshold, or the best of them if they are too many.
+
+    Attributes
+    ----------
+    at, cost, reduced
+        Positions, filled up with the number of jobs; costs; costs less what the jobs pay.
+    is_near
+        Whether a figure is too near to a limit to be trusted.
+    least
+        Shape (jobs,): no group at all costs less than this above what its jobs pay, by the position
+        of the one with most work; the threshold at most.
+    """
+
+    at: Indices
+    cost: Floats
+    reduced: Floats
+    is_near: NDArray[np.bool_]
+    least: Floats
+
+
+class _Quest(NamedTuple):
+    """What a search asks for: see `Market.below` and `Found.least`."""
+
+    pays: Floats
+    gains: Gains
+    limit: Floats
+    least: Floats
+    most: int
+
+
+class Market(Goods):
+    """Groups of one gang size on nodes of one pool.
+
+    Attributes
+    ----------
+    is_cut
+        Whether the last search left groups out, since they were too many or time ran out.
+    stops
+        Tells whether time has run out; then a search ends, and says nothing of what is left.
+    """
+
+    is_cut = False
+    stops: Callable[[], bool] = staticmethod(lambda: False)
+
+    def below(self, pays: Floats, charge: float, threshold: Floats | float, most: int) -> Found:
+        """Return groups that cost less than a threshold above what their jobs pay.
+
+        Parameters
+        ----------
+        pays
+            Shape (jobs,), by position; minus infinity for jobs that are left out.
+        charge
+            Of the group's GPUs.
+        threshold
+            Or thresholds, by the position of the job with most work.
+        most
+            Groups that grow further, at most, of each size; the most promising ones.
+        """
+        limit = np.broadcast_to(np.asarray(threshold, dtype=float), pays.shape)
+        self.is_cut = False
+        quest = _Quest(pays, self._gains(pays), limit, limit.copy(), most)
+        partial = self._alone(pays, charge)
+        found = [self._best(partial.take(partial.reduced < limit[partial.at[:, 0]]), quest)]
+        for further in range(self._most - 1, 0, -1):
+            partial = self._promising(partial, further, quest)
+            grown, below = [partial.take(slice(0, 0))], []
+            for rows, last in self._extended(partial, further - 1, quest):
+                both = self._grown(partial, rows, last, further - 1, quest)
+                grown.append(both[0])
+                below.append(self._best(both[1], quest))
+            partial = _joined(grown[1:] or grown)
+            found += [self._best(_joined(below), quest)] if below else []
+        return self._found(found, pays, charge, quest.least)
+
+    def _best(self, partial: Partial, quest: _Quest) -> Partial:
+        """Return groups, the best if they are too many; note the best of each leader."""
+        np.minimum.at(quest.least, partial.at[:, 0], partial.reduced)
+        most = quest.most
+        if len(partial.at) <= most:
+            return partial
+        self.is_cut = True
+        rank = partial.reduced / self.work[partial.at[:, 0]]
+        return partial.take(np.argpartition(rank, most)[:most])
+
+    def _found(self, found: list[Partial], pays: Floats, charge: float, least: Floats) -> Found:
+        padded = np.append(pays, 0.0)
+        parts = []
+        for partial in found:
+            size = partial.at.shape[1]
+            at = np.full((len(partial.at), self._most), len(pays))
+            at[:, :size] = partial.at
+            slowdown = self.slowdown(partial.busy, size)
+            near = np.abs(slowdown * partial.least - 1) <= NEAR
+            near |= partial.memory > self.room * (1 - NEAR)
+            near |= partial.busy >= self.limit * slowdown * (1 - NEAR)
+            cost = partial.reduced + padded[at].sum(axis=1) - charge
+            parts.append((at, cost, partial.reduced, near))
+        at, cost, reduced, near = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Found(at, cost, reduced, near, least)
+
+    def alone(self) -> Found:
+        """Return each job alone."""
+        nothing = np.zeros(len(self.work))
+        partial = self._alone(nothing, 0.0)
+        return self._found([partial], nothing, 0.0, partial.reduced)
+
+    def allowed(self, at: Indices) -> Found:
+        """Return those groups that are allowed, with their costs.
+
+        Parameters
+        ----------
+        at
+            Shape (groups, most): positions, ascending, filled up with the number of jobs.
+        """
+        nothing, many = np.zeros(len(self.work)), len(self.work)
+        copies = np.append(self.copies, self._most)
+        fits = np.ones(len(at), dtype=bool)
+        for n in range(self._most):
+            fits &= (at == at[:, n : n + 1]).sum(axis=1) <= copies[at[:, n]]
+        at, found = at[fits], []
+        sizes = (at < many).sum(axis=1)
+        for size in range(1, self._most + 1):
+            partial = self._alone(nothing, 0.0).take(at[sizes == size, 0])
+            for n in range(1, size):
+                more = at[sizes == size, n]
+                busy = partial.busy + self.busy[more]
+                slowdown = self.slowdown(busy, n + 1)
+                watts = self.watts(busy, slowdown)
+                partial = Partial(
+                    at[sizes == size, : n + 1],
+                    busy,
+                    partial.memory + self.memory[more],
+                    np.maximum(partial.least, self.least[more]),
+                    watts,
+                    partial.reduced + self.work[more] * (watts - partial.watts),
+                )
+            if size > 1:
+                slowdown = self.slowdown(partial.busy, size)
+                keeps = partial.memory <= self.room * (1 + NEAR)
+                keeps &= slowdown * partial.least <= 1 + NEAR
+                keeps &= partial.busy <= self.limit * slowdown * (1 + NEAR)
+                partial = partial.take(keeps)
+            found.append(partial)
+        return self._found(found, nothing, 0.0, nothing)
+
+    def _alone(self, pays: Floats, charge: float) -> Partial:
+        watts = self._context + self._span * np.minimum(1.0, self.busy)
+        at = np.flatnonzero(np.isfinite(pays))
+        reduced = (self.work * watts - pays + charge)[at]
+        return Partial(
+            at[:, None], self.busy[at], self.memory[at], self.least[at], watts[at], reduced
+        )
+
+    def _hopes(self, partial: Partial, gains: Gains, further: int) -> Floats:
+        """Return what groups cost at least above what jobs pay, however they grow."""
+        size, last = partial.at.shape[1], partial.at[:, -1]
+        steps = np.full(len(last), self._wide[1])
+        if self._slope > 0:
+            slower = np.maximum(1 / partial.least - 1 - self._partner * size, 0)
+            fits = (1 + slower / self._slope - partial.busy) / self._stride * (1 + NEAR) + NEAR
+            steps = np.clip(fits, 0, self._wide[1]).astype(int)
+        calm = self._context * (1 + self._partner * (size - 1)) + self._span * partial.busy
+        sags = np.maximum(partial.watts - calm + self._sag[size], 0.0)
+        gain = gains.of(further, last, self._cells(partial), steps)
+        return np.asarray(partial.reduced - gain - self.work[last] * sags)
+
+    def _cells(self, partial: Partial) -> Indices:
+        """Return the cells of memory that are left for further jobs."""
+        cells = (self.room - partial.memory) / self._unit * (1 + NEAR)
+        return np.clip(cells, 0, self._wide[0]).astype(int)
+
+    def _promising(self, partial: Partial, further: int, quest: _Quest) -> Partial:
+        """Return the groups that may grow to one below the limit, the best if they are too many."""
+        most, hopes = quest.most, self._hopes(partial, quest.gains, further)
+        above = hopes - quest.limit[partial.at[:, 0]]
+        kept = np.flatnonzero(above < 0)
+        if len(kept) > most:
+            self.is_cut = True
+            rank = above[kept] / self.work[partial.at[kept, 0]]
+            order = kept[np.argpartition(rank, most)]
+            kept, gone = np.sort(order[:most]), order[most:]
+            np.minimum.at(quest.least, partial.at[gone, 0], hopes[gone])
+        return partial.take(kept)
+
+    def _extended(
+        self, partial: Partial, further: int, quest: _Quest
+    ) -> Iterator[tuple[Indices, Indices]]:
+        """Yield groups and jobs that add enough and may join them, some in one go."""
+        last, gains = partial.at[:, -1], quest.gains
+        need = self._hopes(partial, gains, further) - quest.limit[partial.at[:, 0]]
+        for rows, more in gains.candidates(last, self._cells(partial), need):
+            if self.stops():
+                self.is_cut = True
+                quest.least.fill(-np.inf)
+                return
+            first = last[rows]
+            fits = partial.memory[rows] + self.memory[more] <= self.room * (1 + NEAR)
+            fits &= more >= first
+            again = np.flatnonzero(fits & (more == first))
+            held = (partial.at[rows[again]] == more[again, None]).sum(axis=1)
+            fits[again] = held < self.copies[more[again]]
+            yield rows[fits], more[fits]
+
+    def _grown(
+        self, partial: Partial, rows: Indices, last: Indices, further: int, quest: _Quest
+    ) -> tuple[Partial, Partial]:
+        """Return groups with one more job: those that may grow on, and those below the limit."""
+        size = partial.at.shape[1] + 1
+        busy = partial.busy[rows] + self.busy[last]
+        slowdown = self.slowdown(busy, size)
+        least = np.maximum(partial.least[rows], self.least[last])
+        watts = self.watts(busy, slowdown)
+        reduced = partial.reduced[rows] - quest.pays[last]
+        reduced += self.work[last] * (watts - partial.watts[rows])
+        bound = quest.limit[partial.at[rows, 0]]
+        fine = slowdown * least <= 1 + NEAR
+        if size == self._most:
+            fine &= reduced < bound
+        rows, last, bound, slowdown = rows[fine], last[fine], bound[fine], slowdown[fine]
+        grown = Partial(
+            np.hstack([partial.at[rows], last[:, None]]),
+            busy[fine],
+            partial.memory[rows] + self.memory[last],
+            least[fine],
+            watts[fine],
+            reduced[fine],
+        )
+        paying = grown.reduced < bound
+        paying &= grown.busy <= self.limit * slowdown * (1 + NEAR)
+        if not further:
+            return grown.take(slice(0, 0)), grown.take(paying)
+        return grown.take(self._hopes(grown, quest.gains, further) < bound), grown.take(paying)
+
+
+def _joined(parts: list[Partial]) -> Partial:
+    joined: list[Any] = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    return Partial(*joined)

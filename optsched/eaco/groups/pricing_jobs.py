@@ -1,0 +1,115 @@
+"""Jobs as the search for groups sees them: in the order of work, with what each may add to one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.eaco.groups.completion_bounds import FEW, Gains
+from optsched.eaco.groups.enumeration import NEAR, JobClass, least_rate
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.instance import EacoInstance
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+CELLS, STEPS = 24, 12  # of memory and of utilisation, in the tables of what further jobs can add
+
+
+class Goods:
+    """Jobs of one gang size on nodes of one pool, in the order of work, and what they may add.
+
+    Parameters
+    ----------
+    among
+        Indices of the classes of jobs that fit alone.
+
+    Attributes
+    ----------
+    classes
+        Shape (jobs,): theirs, by position: in the order of work.
+    work, busy, memory, least, copies
+        Shape (jobs,): what a watt of their work costs, utilisation, GB, the least rate that each
+        bears, and how many are equal.
+    room, limit
+        GB and utilisation of a group at most.
+    """
+
+    def __init__(
+        self,
+        instance: EacoInstance,
+        classes: list[JobClass],
+        among: list[int],
+        pool: int,
+        gang: int,
+    ) -> None:
+        book, nodes, table = Book(instance), instance.nodes[pool], instance.interference
+        self.pool, self.gang, self._most = pool, gang, instance.max_jobs_per_gpu
+        kinds = [book.types[classes[c].job.type] for c in among]
+        gpu = book.gpus[nodes.gpu]
+        speed = np.array([float(kind.speeds.get(gpu.id, 1.0)) for kind in kinds])
+        work = np.array([classes[c].job.work_s for c in among]) / speed
+        order = np.argsort(-work, kind="stable")
+        self.classes = np.array(among)[order]
+        per_j = gang * float(instance.per_kwh) / JOULES_PER_KWH
+        self.work = work[order] * per_j  # what a watt of it costs
+        self.busy = np.array([kind.utilisation for kind in kinds])[order]
+        self.memory = np.array([kind.memory_gb for kind in kinds])[order]
+        least = [least_rate(book, classes[c], gpu.id) for c in among]
+        self.least = np.array(least)[order]
+        self.copies = np.array([len(classes[c].jobs) for c in among])[order]
+        self.room = gpu.memory_gb * (1 - instance.memory_headroom)
+        self._slope, self._partner = table.saturation_slope, table.partner_slowdown
+        self.limit = instance.utilisation_limit or np.inf
+        self._context = gpu.power.context_w + float(book.node_share_w(nodes))
+        self._span = gpu.power.peak_w - gpu.power.context_w
+        self._wide = (CELLS, STEPS) if len(among) > FEW else (2, 2)
+        unit = self.room / self._wide[0] or 1.0
+        cells = np.floor(self.memory / unit * (1 - NEAR)).astype(int)
+        self._cell, self._unit = np.minimum(cells, self._wide[0]), unit
+        top = float(np.sort(self.busy)[-self._most :].sum())
+        if self._slope > 0:
+            top = min(top, 1 + (1 / float(self.least.min(initial=1.0)) - 1) / self._slope)
+        self._stride = top / self._wide[1] or 1.0
+        steps = np.floor(self.busy / self._stride * (1 - NEAR)).astype(int)
+        self._step = np.minimum(steps, self._wide[1])
+        self._sag = self._greatest_sags()
+
+    def _greatest_sags(self) -> Floats:
+        """Return by size how far the watts of larger groups may lie below those of calm jobs."""
+        count = np.arange(2, max(self._most, 2) + 1)
+        least = float(self.least.min(initial=1.0))
+        room = np.maximum(1 / least - 1 - self._partner * (count - 1), 0)
+        beyond = np.full(len(count), self._most * float(self.busy.max(initial=0.0)))
+        if self._slope > 0:
+            beyond = np.minimum(beyond, room / self._slope * (1 + NEAR) + NEAR)
+        lower = self._span * (beyond * (1 - self._slope) - self._partner * (count - 1))
+        lower = np.maximum(lower - self._context * self._slope * beyond, 0.0)
+        worst = np.maximum.accumulate(lower[::-1])[::-1]
+        return np.concatenate([worst[:1], worst, np.zeros(1)])
+
+    def shares(self) -> Floats:
+        """Return what each job would pay in a full group of jobs that end with it."""
+        others = self._partner * (self._most - 1)
+        calm = self._context * (1 + others) / self._most + self._span * self.busy
+        return np.asarray(self.work * calm)
+
+    def slowdown(self, busy: Floats, size: int) -> Floats:
+        """Return the slowdown of groups of a size by their utilisation."""
+        if size == 1:
+            return np.ones(len(busy))
+        return 1 + self._partner * (size - 1) + self._slope * np.maximum(busy - 1, 0)
+
+    def watts(self, busy: Floats, slowdown: Floats) -> Floats:
+        """Return the watts of a second of work, the share of the node included."""
+        return np.asarray(self._context * slowdown + self._span * np.minimum(busy, slowdown))
+
+    def _gains(self, pays: Floats) -> Gains:
+        """Return what further jobs add at most."""
+        net = pays - self.work * (self._context * self._partner + self._span * self.busy)
+        return Gains(net, self._cell, self._step, self._wide, self._most - 1)

@@ -1,0 +1,47 @@
+"""Which instances have groups that can be searched, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.cluster.power import Affine
+from optsched.eaco.groups.enumeration import JobClass, memory_fits
+from optsched.eaco.groups.group_members import is_allowed
+from optsched.eaco.groups.pricing import Market
+from optsched.eaco.verify.group_energy import Book, gang_fits
+
+if TYPE_CHECKING:
+    from optsched.eaco.instance import EacoInstance
+
+
+def has_markets(instance: EacoInstance) -> bool:
+    """Tell whether rates are by the formula alone, and nothing but nodes ties groups together."""
+    return (
+        instance.objective == "run-to-completion"
+        and instance.interference.fallback == "utilisation"
+        and not any(rates.measured for rates in instance.rates.values())
+        and all(isinstance(gpu.power.curve, Affine) for gpu in instance.gpu_types)
+        and not any(gpu.levels for gpu in instance.gpu_types)
+        and not instance.running
+        and instance.power_cap_w is None
+    )
+
+
+def markets(instance: EacoInstance, classes: list[JobClass]) -> list[Market]:
+    """Return the markets of an instance, by pool of nodes and gang size."""
+    book, found = Book(instance), []
+    for pool, nodes in enumerate(instance.nodes):
+        for gang in sorted({c.job.gpus for c in classes}):
+            among = [
+                n
+                for n, c in enumerate(classes)
+                if c.job.gpus == gang
+                and gang_fits(gang, nodes)
+                and memory_fits(book, c.jobs[:1], nodes.gpu)
+                and (c.due is None or is_allowed(book, classes, np.array([n]), pool))
+            ]
+            if among:
+                found.append(Market(instance, classes, among, pool, gang))
+    return found

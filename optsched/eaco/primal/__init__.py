@@ -1,0 +1,1 @@
+"""Primal heuristics of EaCO's exact methods: they find plans."""

@@ -1,0 +1,115 @@
+"""From a fractional point of a program over groups to a plan: groups are fixed, a few at a time.
+
+After each step the groups of the jobs that are left are priced again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.exact.column_generation import Generation
+    from optsched.mip.incremental_lp import Solved
+
+    Floats = NDArray[np.float64]
+    Clock = Callable[[], float | None]
+
+SURE = 0.7  # so much of a group is taken for all of it
+STEPS = 200
+ROUNDS = 2  # of pricing after a step
+
+
+def dive(generation: Generation, solved: Solved, step: float, clock: Clock) -> Floats | None:
+    """Return how often each group of the program is in a plan; None if some job is left out.
+
+    Parameters
+    ----------
+    step
+        Share of the groups that are left which are fixed at once, at least.
+    """
+    master, first = generation.master, generation.first
+    try:
+        return _fixed(generation, solved, step, clock)
+    finally:
+        at = first + np.arange(len(generation.pool.cost))
+        master.limit_columns(at, np.zeros(len(at)), np.full(len(at), np.inf))
+
+
+def _fixed(generation: Generation, solved: Solved, step: float, clock: Clock) -> Floats | None:
+    lower = np.zeros(len(generation.pool.cost))
+    for _ in range(STEPS):
+        if clock() == 0:
+            return None
+        x = generation.amounts(solved)
+        lower = np.append(lower, np.zeros(len(x) - len(lower)))
+        if (np.abs(x - np.rint(x)) < 1e-6).all():
+            must = solved.x[: generation.master.classes][generation.frame.must]
+            return np.rint(x) if must.sum() < 1e-6 else None
+        lower = _raised(generation, x, lower, step)
+        again = _again(generation, lower, clock)
+        if again is None:
+            return None
+        solved = again
+    return None
+
+
+def _again(generation: Generation, lower: Floats, clock: Clock) -> Solved | None:
+    """Solve with some groups fixed, and price those of the jobs that are left."""
+    pool, copies, solved = generation.pool, generation.frame.copies, None
+    left = copies - held(pool.members, lower, len(copies))
+    upper = np.where(fit(pool.members, left), np.inf, lower)
+    at = generation.first + np.arange(len(lower))
+    generation.master.limit_columns(at, lower, upper)
+    for _ in range(ROUNDS):
+        found = generation.master.solve(clock())
+        if found is None:
+            return None
+        solved = found
+        if not generation.add(generation.priced(generation.master.prices(solved), left)):
+            break
+    return solved
+
+
+def _raised(generation: Generation, x: Floats, lower: Floats, step: float) -> Floats:
+    """Return how often groups are fixed after one more step."""
+    pool, copies = generation.pool, generation.frame.copies
+    lower = np.maximum(lower, np.floor(x + 1e-6))
+    left = copies - held(pool.members, lower, len(copies))
+    share = x - lower
+    order = np.argsort(-share, kind="stable")
+    order = order[share[order] > 1e-6]
+    least = max(1, int(step * share[order].sum()))
+    for n in order.tolist():
+        if share[n] < SURE and least <= 0:
+            break
+        members, times = np.unique(
+            pool.members[n][pool.members[n] < len(copies)], return_counts=True
+        )
+        if (left[members] >= times - 1e-6).all():
+            lower[n] += 1
+            left[members] -= times
+            least -= 1
+    return lower
+
+
+def fit(members: NDArray[np.intp], left: Floats) -> NDArray[np.bool_]:
+    """Tell which groups have no more jobs of any class than are left."""
+    room = np.append(left, np.inf) + 1e-6
+    fits = np.ones(len(members), dtype=bool)
+    for n in range(members.shape[1]):
+        fits &= (members == members[:, n : n + 1]).sum(axis=1) <= room[members[:, n]]
+    return fits
+
+
+def held(members: NDArray[np.intp], times: Floats, classes: int) -> Floats:
+    """Return how many jobs of each class groups have."""
+    each = np.repeat(times[:, None], members.shape[1], axis=1)
+    return np.asarray(
+        np.bincount(members.ravel(), weights=each.ravel(), minlength=classes + 1)[:classes], float
+    )

@@ -1,0 +1,131 @@
+"""A better plan from one: some groups are dissolved, and their jobs parted anew at least cost.
+
+Most of what a dive leaves above the relaxation is in a few groups of jobs that were left over. They
+are drawn by that excess; others, some with jobs of like lengths and some at random, are dissolved
+with them. No group that costs more above what its jobs pay than all of these together can help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.eaco.primal.diving import fit, held
+from optsched.mip import highs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from optsched.eaco.exact.column_generation import Generation
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+    Clock = Callable[[], float | None]
+
+DISSOLVED = 10  # groups
+ALIKE = (DISSOLVED, DISSOLVED // 2, 0)  # of them with jobs of like lengths, in turn
+TRIES, PATIENCE = 100, 15  # at most, and without any gain
+FULL, SMALLER = 800, 200  # groups that are chosen from, of the greatest size and of each other
+NODES = 20  # of branch and bound
+TINY = 1e-5  # relative gap of a try
+
+
+def repaired(generation: Generation, x: Floats, goal: float, seed: int, clock: Clock) -> Floats:
+    """Return how often each group of the program is in a better plan.
+
+    Parameters
+    ----------
+    x
+        The same of a plan that leaves no job out.
+    goal
+        Cost at which to stop.
+    """
+    rng, idle = np.random.default_rng(seed), 0
+    x = np.append(x, np.zeros(len(generation.pool.cost) - len(x)))
+    for turn in range(TRIES):
+        cost, chosen = total(generation, x), np.flatnonzero(x)
+        excess = generation.prices.reduced(generation.pool.take(chosen)) * x[chosen]
+        if cost <= goal or excess.sum() <= TINY * abs(cost) or clock() == 0 or idle > PATIENCE:
+            break
+        free = _drawn(generation, chosen, np.maximum(excess, 0.0), ALIKE[turn % 3], rng)
+        x = _parted_anew(generation, x, chosen[free], float(excess[free].sum()), seed, clock)
+        idle = 0 if total(generation, x) < cost * (1 - TINY) else idle + 1
+        if len(free) == len(chosen):
+            break
+    return x
+
+
+def total(generation: Generation, x: Floats) -> float:
+    """Return what a plan costs, with waiting jobs and nodes."""
+    frame = generation.frame
+    waiting = np.where(frame.must, 0.0, frame.waiting)
+    others = np.concatenate([waiting, frame.node_cost, frame.wake_cost])
+    return float(generation.pool.cost[: len(x)] @ x + others @ _others(generation, x))
+
+
+def _drawn(
+    generation: Generation, chosen: Indices, excess: Floats, alike: int, rng: np.random.Generator
+) -> Indices:
+    """Return which groups to dissolve: one drawn by its excess, some like it, some at random."""
+    anchor = rng.choice(len(chosen), p=excess / excess.sum())
+    longest = np.append(generation.lengths, -np.inf)[generation.pool.members[chosen]].max(axis=1)
+    far = np.abs(longest - longest[anchor]) * rng.uniform(0.5, 1.0, len(chosen))
+    far[anchor] = -1.0
+    order, first = np.argsort(far, kind="stable"), max(alike, 1)
+    return np.concatenate([order[:first], rng.permutation(order[first:])])[:DISSOLVED]
+
+
+def _parted_anew(
+    generation: Generation, x: Floats, free: Indices, room: float, seed: int, clock: Clock
+) -> Floats:
+    """Return the plan with the jobs of some groups in others, if that is better."""
+    left = held(generation.pool.members[free], x[free], len(generation.frame.copies))
+    generation.add(generation.priced(generation.prices, left, room))
+    pool = generation.pool
+    x = np.append(x, np.zeros(len(pool.cost) - len(x)))
+    near = _cheapest(generation, np.flatnonzero(fit(pool.members, left)), room)
+    kept = np.setdiff1d(np.flatnonzero(x), free)
+    at = np.concatenate([kept, np.union1d(near, free)])
+    program = generation.master.whole(pool.take(at))
+    start = np.concatenate([_others(generation, x), x[at]])
+    lower = program.lower.copy()
+    lower[len(start) - len(at) :][: len(kept)] = x[kept]
+    outcome = highs.solve(
+        replace(program, lower=lower),
+        time_limit_s=clock(),
+        gap=TINY,
+        most_nodes=NODES,
+        seed=seed,
+        start=start,
+    )
+    if outcome.x is None or outcome.objective >= program.cost @ start:
+        return x
+    better = np.zeros(len(x))
+    better[at] = np.rint(outcome.x[len(start) - len(at) :])
+    return better
+
+
+def _cheapest(generation: Generation, which: Indices, room: float) -> Indices:
+    """Return those groups that cost least above what their jobs pay, of each size."""
+    pool = generation.pool.take(which)
+    reduced = generation.prices.reduced(pool)
+    size, chosen = (pool.members < len(generation.frame.copies)).sum(axis=1), []
+    for k in range(1, pool.members.shape[1] + 1):
+        same = np.flatnonzero((size == k) & (reduced < room))
+        most = FULL if k == pool.members.shape[1] else SMALLER
+        chosen.append(which[same[np.argsort(reduced[same], kind="stable")[:most]]])
+    return np.concatenate(chosen)
+
+
+def _others(generation: Generation, x: Floats) -> Floats:
+    """Return the values of the columns that are no groups: waiting jobs, nodes used and woken."""
+    pool, frame = generation.pool, generation.frame
+    waiting = frame.copies - held(pool.members[: len(x)], x, len(frame.copies))
+    on = pool.pool[: len(x)]
+    gpus = np.bincount(on, weights=pool.gang[: len(x)] * x, minlength=len(frame.gpus))
+    used = np.ceil(gpus / frame.gpus)
+    return np.concatenate([waiting, used, np.maximum(used - frame.awake, 0.0)])

@@ -1,0 +1,45 @@
+"""A plan from few groups: the integer program over those that prices favour.
+
+Source: eaco.md 3.2, the set partitioning, restricted to the groups of least reduced cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.mip import highs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.eaco.exact.branch_and_bound import Tree
+    from optsched.solving import Search
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+MOST = 1_000  # groups
+NODES = 1  # of HiGHS' tree: its heuristics at the root find nearly all there is to find
+SHARE = 0.25  # of the gap asked for
+
+
+def favoured(tree: Tree, search: Search) -> tuple[Indices, Floats] | None:
+    """Return groups of the tree's pool and how often each is in a plan; None if none was found."""
+    reduced = tree.reduced()
+    best = np.inf if search.objective is None else search.objective
+    order = np.argsort(reduced, kind="stable")[:MOST]
+    order = order[reduced[order] <= best - tree.bound]
+    found = highs.solve(
+        tree.relaxation.master.whole(tree.pool.take(order)),
+        time_limit_s=search.seconds_left(),
+        gap=SHARE * search.gap,
+        most_nodes=NODES,
+        seed=search.seed,
+    )
+    must = np.flatnonzero(tree.frame.must)
+    if found.x is None or found.x[must].sum() > 0.5:
+        return None
+    times = np.rint(found.x[len(found.x) - len(order) :])
+    return order[times > 0], times[times > 0]

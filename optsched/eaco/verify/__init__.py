@@ -1,0 +1,1 @@
+"""The verifier of EaCO: it shares no code with the methods."""

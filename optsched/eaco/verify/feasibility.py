@@ -1,0 +1,252 @@
+"""The judge of EaCO: the rules of a plan, and its exact objective.
+
+Integers and fractions only, no tolerances; it shares no code with the methods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from optsched.eaco.verify.group_energy import (
+    JOULES_PER_KWH,
+    Book,
+    above_sleep_w,
+    cluster_w,
+    gang_fits,
+    loads,
+    used_nodes,
+    wakes_j,
+)
+from optsched.eaco.verify.plan_energy import total_j
+from optsched.verification import BrokenRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from optsched.eaco.instance import EacoInstance, Job
+    from optsched.eaco.plan import EacoPlan, Group
+
+
+# --- rules of a plan --------------------------------------------------------------------------
+
+
+def violations(instance: EacoInstance, plan: EacoPlan) -> list[BrokenRule]:
+    """Return every rule that the plan breaks; an empty list means that it is feasible."""
+    book = Book(instance)
+    broken = list(_structure(book, plan))
+    for alike in book.alike(plan.groups) if not broken else ():
+        first = list(_shared_rules(book, alike[0]))
+        for group in alike:
+            broken += _group_rules(book, group)
+            broken += _shared_rules(book, group) if first else ()
+    return broken or list(_cluster_rules(book, plan.groups))
+
+
+def _structure(book: Book, plan: EacoPlan) -> Iterator[BrokenRule]:
+    named = Counter(name for group in plan.groups for name in group.jobs)
+    named.update(plan.waiting)
+    for name, times in named.items():
+        if name not in book.jobs:
+            yield BrokenRule("known-job", f"the instance has no job '{name}'")
+        if times > 1:
+            yield BrokenRule("one-place-per-job", f"job '{name}' stands in the plan {times} times")
+    for name in book.jobs:
+        if name not in named:
+            yield BrokenRule("every-job", f"job '{name}' is neither placed nor waiting")
+    for name in plan.waiting:
+        if name in book.jobs and book.jobs[name].waiting_penalty_kwh is None:
+            text = f"job '{name}' waits, but has no waiting_penalty_kwh: it must be placed"
+            yield BrokenRule("may-wait", text)
+    for group in plan.groups:
+        yield from _references(book, group)
+    taken = Counter(group.location for group in plan.groups if group.location is not None)
+    for name, times in taken.items():
+        if times > 1:
+            yield BrokenRule("location-once", f"{times} groups are at location '{name}'")
+
+
+def _references(book: Book, group: Group) -> Iterator[BrokenRule]:
+    where = _name(group)
+    if group.nodes not in book.nodes:
+        yield BrokenRule("known-nodes", f"{where}: there are no nodes '{group.nodes}'")
+    elif group.level is not None:
+        gpu = book.gpus[book.nodes[group.nodes].gpu]
+        if group.level not in {level.id for level in gpu.levels}:
+            text = f"{where}: GPU type '{gpu.id}' has no power level '{group.level}'"
+            yield BrokenRule("known-level", text)
+    sizes = {name: book.jobs[name].gpus for name in group.jobs if name in book.jobs}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{size} of '{name}'" for name, size in sizes.items())
+        yield BrokenRule("equal-gangs", f"{where}: gangs differ, {listed} GPUs")
+    if group.location is not None:
+        yield from _location(book, group)
+
+
+def _location(book: Book, group: Group) -> Iterator[BrokenRule]:
+    """Compare a group with the location whose GPUs it takes over."""
+    where = _name(group)
+    place = next((p for p in book.instance.running if p.id == group.location), None)
+    if place is None:
+        text = f"{where}: nothing runs at a location '{group.location}'"
+        yield BrokenRule("known-location", text)
+        return
+    if (group.nodes, group.node) != (place.nodes, place.node):
+        text = f"location '{place.id}' is on node {place.node} of '{place.nodes}', not on node "
+        text += f"{group.node} of '{group.nodes}'"
+        yield BrokenRule("location-nodes", f"{where}: {text}")
+    if not set(group.jobs) & set(place.jobs):
+        text = f"{where}: none of its jobs runs at location '{place.id}' now"
+        yield BrokenRule("location-kept", text)
+    size, known = book.jobs[place.jobs[0]].gpus, book.jobs.get(group.jobs[0])
+    if known is not None and known.gpus != size:
+        text = f"{where}: location '{place.id}' has {size} GPUs, the gang {known.gpus}"
+        yield BrokenRule("location-size", text)
+
+
+def _group_rules(book: Book, group: Group) -> Iterator[BrokenRule]:
+    nodes, gang = book.nodes[group.nodes], book.gang(group)
+    where = f"{_name(group)} on '{nodes.id}'"
+    if not gang_fits(gang, nodes):
+        text = f"{where}: {gang} GPUs fit neither into a node of {nodes.gpus} nor fill whole ones"
+        yield BrokenRule("gang-fits", text)
+    elif used_nodes(gang, group, nodes)[-1] >= nodes.count:
+        last = used_nodes(gang, group, nodes)[-1]
+        text = f"{where}: there is no node {last}, {nodes.count} are numbered from 0"
+        yield BrokenRule("known-node", text)
+
+
+def _shared_rules(book: Book, group: Group) -> Iterator[BrokenRule]:
+    """Judge what holds for one of the groups that are alike if it holds for another."""
+    nodes = book.nodes[group.nodes]
+    where = f"{_name(group)} on '{nodes.id}'"
+    yield from _memory(book, group, where)
+    if len(group.jobs) > 1:
+        yield from _sharing(book, group, where)
+    if not book.rates(group.jobs, nodes).fits:
+        return
+    for name in group.jobs:
+        yield from _tolerances(book, book.jobs[name], group, where)
+
+
+def _memory(book: Book, group: Group, where: str) -> Iterator[BrokenRule]:
+    gpu = book.gpus[book.nodes[group.nodes].gpu]
+    terms = [Fraction(book.types[book.jobs[name].type].memory_gb) for name in group.jobs]
+    room = Fraction(gpu.memory_gb)
+    if len(terms) > 1:
+        room *= 1 - Fraction(book.instance.memory_headroom)
+    need = sum(terms, Fraction(0))
+    if need > room:
+        text = f"{where}: {float(need)!r} GB on each GPU, {float(room)!r} are free for it"
+        yield BrokenRule("memory", text)
+
+
+def _sharing(book: Book, group: Group, where: str) -> Iterator[BrokenRule]:
+    """Judge what holds for groups of two or more only."""
+    nodes, most = book.nodes[group.nodes], book.instance.max_jobs_per_gpu
+    if len(group.jobs) > most:
+        text = f"{where}: {len(group.jobs)} jobs share GPUs, {most} may"
+        yield BrokenRule("jobs-per-gpu", text)
+    rates = book.rates(group.jobs, nodes)
+    if not rates.is_known:
+        text = f"{where}: not measured, and beyond fallback '{book.instance.interference.fallback}'"
+        yield BrokenRule("known-rates", text)
+        return
+    if not rates.fits:
+        yield BrokenRule("fits", f"{where}: measured not to fit together")
+        return
+    limit = book.instance.utilisation_limit
+    if limit is None:
+        return
+    busy = book.utilisation(group.jobs, nodes)
+    if busy > Fraction(limit):
+        text = f"{where}: utilisation {float(busy)!r}, the limit is {limit!r}"
+        yield BrokenRule("utilisation", text)
+
+
+def _tolerances(book: Book, job: Job, group: Group, where: str) -> Iterator[BrokenRule]:
+    slowdown = book.slowdown(job, group)
+    if job.max_slowdown is not None and slowdown > Fraction(job.max_slowdown):
+        text = f"{where}: job '{job.id}' is slowed down by {float(slowdown)!r}, it bears "
+        yield BrokenRule("slowdown", text + repr(job.max_slowdown))
+    due = book.due_s(job)
+    if due is None or job.deadline_s is None:
+        return
+    latest = book.latest_s(job, group)
+    if latest > due:
+        text = f"{where}: job '{job.id}' may take {float(latest)!r} s, its deadline is in "
+        text += f"{job.deadline_s!r} s"
+        if due > Fraction(job.deadline_s):
+            text += (
+                f", so it is due at the earliest end that it can have alone, in {float(due)!r} s"
+            )
+        yield BrokenRule("deadline", text)
+
+
+def _cluster_rules(book: Book, groups: Sequence[Group]) -> Iterator[BrokenRule]:
+    for (name, number), used in loads(book, groups).items():
+        each = book.nodes[name].gpus
+        if used > each:
+            text = f"node {number} of '{name}' has {each} GPUs, {used} are used"
+            yield BrokenRule("node-gpus", text)
+    cap = book.instance.power_cap_w
+    if cap is None:
+        return
+    power = cluster_w(book, groups)
+    if power > Fraction(cap):
+        floor = float(book.instance.idle_floor_w)
+        text = f"the cluster draws {float(power)!r} W, the cap is {cap!r} W"
+        yield BrokenRule("power-cap", f"{text}; with all nodes asleep it draws {floor!r} W")
+
+
+def _name(group: Group) -> str:
+    return "group " + ", ".join(f"'{name}'" for name in group.jobs)
+
+
+# --- exact objective of a plan ----------------------------------------------------------------
+
+
+def objective(instance: EacoInstance, plan: EacoPlan) -> float:
+    """Return the objective in `EacoInstance.unit`, the float nearest to the exact value."""
+    return float(exact_objective(instance, plan))
+
+
+def exact_objective(instance: EacoInstance, plan: EacoPlan) -> Fraction:
+    """Return the objective of a plan that breaks no rule; `EacoInstance` defines it."""
+    book = Book(instance)
+    if instance.objective == "eaco":
+        return _weighted(book, plan.groups)
+    waiting = [book.jobs[name] for name in plan.waiting]
+    penalties = sum((Fraction(job.waiting_penalty_kwh or 0) for job in waiting), Fraction(0))
+    if instance.objective == "epoch":
+        joules = _epoch_j(book, plan.groups)
+    else:
+        joules = sum((book.later_j(job) for job in waiting), total_j(book, plan.groups))
+    return (joules / JOULES_PER_KWH + penalties) * instance.per_kwh
+
+
+def _epoch_j(book: Book, groups: Sequence[Group]) -> Fraction:
+    """Return the joules of one epoch, less what the work is worth that is done in it."""
+    seconds = Fraction(book.instance.epoch_s or 0)
+    watts = above_sleep_w(book, groups, [book.gpu_w(group.jobs, group) for group in groups])
+    joules = seconds * watts + wakes_j(book, groups)
+    for group in groups:
+        for job in (book.jobs[name] for name in group.jobs):
+            done = seconds / book.slowdown(job, group)
+            if book.is_moved(job, group):
+                done -= Fraction(job.migration_s)
+            joules -= book.credit_w(job) * done * book.speed(job, book.nodes[group.nodes])
+    return joules
+
+
+def _weighted(book: Book, groups: Sequence[Group]) -> Fraction:
+    """Return equation (1) of the paper: energy in kWh, mean time per training epoch in hours."""
+    weight = Fraction(book.instance.energy_weight or 0)
+    hours = Fraction(0)
+    for group in groups:
+        for job in (book.jobs[name] for name in group.jobs):
+            epoch_s = Fraction(job.training_epoch_s or 0) * book.slowdown(job, group)
+            hours += epoch_s / book.speed(job, book.nodes[group.nodes]) / 3600
+    energy = total_j(book, groups) / JOULES_PER_KWH
+    return weight * energy + (1 - weight) * hours / len(book.jobs)

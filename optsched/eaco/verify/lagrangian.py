@@ -1,0 +1,296 @@
+"""The judge of EaCO: the Lagrangian value of prices, in whole multiples of a power of two.
+
+Any prices of the right signs prove something. So those of a certificate are first rounded to
+multiples, and what these prove is then added up: exactly, but for costs, which are rounded down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import inf
+from typing import TYPE_CHECKING
+
+from optsched.eaco.plan import NodesUsed, Rounded
+from optsched.eaco.verify.directed_rounding import ceil_at, floor_at
+from optsched.eaco.verify.group_costs import per_j
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH
+from optsched.eaco.verify.group_enumeration import Menu
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from optsched.eaco.instance import EacoInstance, Nodes
+    from optsched.eaco.plan import Leaf, Prices, Together
+    from optsched.eaco.verify.group_enumeration import Option
+    from optsched.eaco.verify.node_packing import Turn
+    from optsched.eaco.verify.work_limit import Effort
+
+    Rule = Together | Rounded | NodesUsed
+
+COUNTS_PER_TERM = 10  # of groups by a rule
+
+
+class Ledger:
+    """Values of prices on one instance.
+
+    Parameters
+    ----------
+    is_misfit
+        Whether only jobs that find no place cost something, one each.
+    bits
+        Values are multiples of 2**-bits.
+    effort
+        What groups are counted on, when they are looked at and at the prices of each case.
+
+    Attributes
+    ----------
+    limit
+        What has to be proven, rounded up.
+    """
+
+    def __init__(
+        self,
+        instance: EacoInstance,
+        rules: Sequence[Rule],
+        *,
+        is_misfit: bool,
+        bits: int,
+        effort: Effort,
+    ) -> None:
+        self.instance, self.rules, self.is_misfit = instance, rules, is_misfit
+        self._bits, self._effort = bits, effort
+        self.menu = Menu(instance, is_free=is_misfit, bits=bits, effort=effort)
+        self.limit = 0
+        self._set_of = {name: n for n, e in enumerate(self.menu.equal) for name in e.jobs}
+        self._has_copies = [len(e.jobs) > 1 for e in self.menu.equal]
+        self._needs = [self._need(rule) for rule in rules]
+        self._options: list[Option] = []
+        self._counts: list[list[tuple[int, int]]] = []  # by rule: options, and how often
+        self._nodes = {nodes.id: n for n, nodes in enumerate(instance.nodes)}
+        self._places = {place.id: n for n, place in enumerate(instance.running)}
+        self._waiting = [self._least_waiting(n) for n in range(len(self.menu.equal))]
+        self._per_j = Fraction(0) if is_misfit else per_j(instance)
+
+    def gather(self, prices: Prices | None, stated: float) -> None:
+        """Collect the options that may matter to a proof of what is stated.
+
+        A plan with any other costs at least that much already at these prices.
+        """
+        self.limit = ceil_at(stated, self._bits)
+        if prices is None:
+            self._options = list(self._kept(self.menu.options()))
+        else:
+            self._options = self._near(prices)
+        by_set: list[list[int]] = [[] for _ in self.menu.equal]
+        for n, option in enumerate(self._options):
+            for member in dict.fromkeys(option.members):
+                by_set[member].append(n)
+        self._counts = [self._counted(number, by_set) for number in range(len(self.rules))]
+
+    def _kept(self, options: Iterable[Option]) -> Iterator[Option]:
+        """Count options that are kept in memory."""
+        for option in options:
+            self._effort.spend(1)
+            self._effort.keep()
+            yield option
+
+    def _near(self, prices: Prices) -> list[Option]:
+        """Return the options whose reduced cost does not make up for the limit by itself."""
+        jobs, gpus, places, watt = self._scaled(prices)
+        base = self._base(prices)
+        gpu_prices = dict(zip(self._nodes, gpus, strict=True))
+        cuts = [
+            (self._needs[cut.rule], self.rules[cut.rule], self._fixed(cut.price))
+            for cut in prices.cuts
+        ]
+        cuts_of: list[list[int]] = [[] for _ in self.menu.equal]
+        for n, (need, _, _) in enumerate(cuts):
+            for member in need:
+                cuts_of[member].append(n)
+        threshold = max(0, self.limit - base) + (abs(self.limit) >> 30)
+        most = len(self.instance.jobs)
+        while True:
+            least, found = 0, []
+            for option in self.menu.below(jobs, gpu_prices, threshold):
+                self._effort.spend(1)
+                reduced = option.cost - sum([jobs[n] for n in option.members])
+                reduced += gpus[self._nodes[option.nodes]] * option.gpus
+                if option.place is not None:
+                    reduced += places[self._places[option.place]]
+                if watt:
+                    reduced += watt * option.watts >> self.menu.watt_bits  # down
+                if reduced >= threshold:
+                    continue
+                for n in {n for member in option.members for n in cuts_of[member]}:
+                    need, rule, price = cuts[n]
+                    reduced += price * self._count(rule, need, option)
+                if reduced < threshold:
+                    self._effort.keep()
+                    found.append(option)
+                    least = min(least, reduced)
+            wider = self.limit - base - most * least
+            if wider <= threshold:
+                return found
+            threshold = wider
+
+    def value(self, leaf: Leaf, way: list[Turn]) -> int:
+        """Return what prices prove in the case at the end of a way."""
+        jobs, gpus, places, watt = self._scaled(leaf.prices)
+        charges: Counter[int] = Counter()
+        self._effort.spend(len(self._options) + len(jobs) + len(way))
+        total = self._base(leaf.prices, way, [self._fixed(price) for price in leaf.split_prices])
+        for cut in leaf.prices.cuts:
+            charges[cut.rule] += self._fixed(cut.price)
+        for turn, price in zip(way, leaf.split_prices, strict=True):
+            charges[turn.split.rule] += -self._fixed(price) if turn.side else self._fixed(price)
+        extra = [0] * len(self._options)
+        for number, charge in charges.items():
+            for n, count in self._counts[number] if charge else ():
+                extra[n] += charge * count
+        least = 0
+        for option, more in zip(self._options, extra, strict=True):
+            reduced = option.cost + more
+            for n in option.members:
+                reduced -= jobs[n]
+            reduced += gpus[self._nodes[option.nodes]] * option.gpus
+            if option.place is not None:
+                reduced += places[self._places[option.place]]
+            if watt:
+                reduced += watt * option.watts >> self.menu.watt_bits  # down
+            least = min(least, reduced)
+        return total + len(self.instance.jobs) * least
+
+    def shown(self, value: int) -> float:
+        """Return a value in the unit of the objective."""
+        try:
+            return float(Fraction(value, 1 << self._bits))
+        except OverflowError:
+            return inf if value > 0 else -inf
+
+    def _fixed(self, price: float) -> int:
+        """Return a price as what it counts as; of the same sign, or 0."""
+        over, under = price.as_integer_ratio()
+        return (over << self._bits) // under
+
+    # --- all but groups ------------------------------------------------------------------------
+
+    def _scaled(self, prices: Prices) -> tuple[list[int], list[int], list[int], int]:
+        return (
+            [self._fixed(price) for price in prices.jobs],
+            [self._fixed(price) for price in prices.gpus],
+            [self._fixed(price) for price in prices.locations],
+            self._fixed(prices.watt),
+        )
+
+    def _base(
+        self, prices: Prices, way: Sequence[Turn] = (), split_prices: Sequence[int] = ()
+    ) -> int:
+        """Return the value but for the groups: what jobs pay, less what is bought at most."""
+        jobs, gpus, places, watt = self._scaled(prices)
+        total = -sum(places)
+        for n, equal in enumerate(self.menu.equal):
+            wait = self._waiting[n]
+            paid = jobs[n] if wait is None else jobs[n] + min(0, wait - jobs[n])
+            total += len(equal.jobs) * paid
+        for cut in prices.cuts:
+            total -= self._fixed(cut.price) * self._most(cut.rule)
+        on, wake = dict.fromkeys(self._nodes, 0), dict.fromkeys(self._nodes, 0)
+        for turn, price in zip(way, split_prices, strict=True):
+            signed = -price if turn.side else price
+            total -= signed * (turn.split.at_most + turn.side)
+            rule = self.rules[turn.split.rule]
+            if isinstance(rule, NodesUsed):
+                (wake if rule.asleep else on)[rule.nodes] += signed
+        cap = self.instance.power_cap_w
+        if watt and cap is not None:
+            room = Fraction(cap) - self.instance.idle_floor_w
+            total += int(-watt * room // 1)  # down
+        for nodes in self.instance.nodes:
+            price = gpus[self._nodes[nodes.id]]
+            total += self._least_nodes(nodes, price, watt, on[nodes.id], wake[nodes.id])
+        return total
+
+    def _least_nodes(self, nodes: Nodes, gpu_price: int, watt: int, on: int, wake: int) -> int:
+        """Return the least cost of nodes in use, some of them woken, less what groups pay."""
+        power = self.menu.book.gpus[nodes.gpu].power
+        watts = Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w)
+        watts += nodes.gpus * Fraction(power.bare_w)
+        each, one = Fraction(on - gpu_price * nodes.gpus) + watt * watts, 1 << self._bits
+        if self.instance.objective == "epoch":
+            each += Fraction(self.instance.epoch_s or 0) * watts * self._per_j * one
+        woken = wake + self.menu.book.wake_j(nodes) * self._per_j * one
+        asleep = nodes.count - nodes.awake
+        corners = (
+            Fraction(0),
+            each * nodes.awake,
+            each * nodes.count + woken * asleep,
+            (each + woken) * asleep,
+        )
+        return int(min(corners) // 1)  # down
+
+    def _least_waiting(self, n: int) -> int | None:
+        """Return the cost of a job that waits; None if it must not."""
+        job = self.menu.equal[n].job
+        if self.is_misfit:
+            return 1 << self._bits if job.waiting_penalty_kwh is None else 0
+        if job.waiting_penalty_kwh is None:
+            return None
+        kwh = Fraction(job.waiting_penalty_kwh)
+        if self.instance.objective == "eaco":  # no job waits; were one to, it would cost nothing
+            return 0
+        if self.instance.objective == "run-to-completion":
+            kwh += self.menu.book.later_j(job) / JOULES_PER_KWH
+        return floor_at(kwh * self.instance.per_kwh, self._bits)
+
+    # --- rules ---------------------------------------------------------------------------------
+
+    def _need(self, rule: Rule) -> Counter[int]:
+        """Return the sets of equal jobs that a rule names, and how often."""
+        if isinstance(rule, NodesUsed):
+            return Counter()
+        return Counter(self._set_of[name] for name in rule.jobs)
+
+    def _most(self, number: int) -> int:
+        """Return how often a cut's rule counts all jobs."""
+        rule, need = self.rules[number], self._needs[number]
+        assert isinstance(rule, Rounded)
+        jobs = sum(times * len(self.menu.equal[n].jobs) for n, times in need.items())
+        return jobs // rule.divisor
+
+    def _count(self, rule: Rule, need: Counter[int], option: Option) -> int:
+        """Return how often a rule counts an option."""
+        if isinstance(rule, NodesUsed):
+            return 0
+        if isinstance(rule, Rounded):
+            return sum([need.get(n, 0) for n in option.members]) // rule.divisor
+        if any(option.members.count(n) < times for n, times in need.items()):
+            return 0
+        fits = rule.nodes is None or rule.nodes == option.nodes
+        fits &= rule.gpus is None or rule.gpus == option.gpus
+        fits &= rule.level is None or rule.level == (option.level or "")
+        return int(fits and (rule.location is None or rule.location == (option.place or "")))
+
+    def _counted(self, number: int, by_set: list[list[int]]) -> list[tuple[int, int]]:
+        """Return the options that a rule counts, and how often."""
+        rule, need = self.rules[number], self._needs[number]
+        self._effort.spend(1 + sum(len(by_set[member]) for member in need) // COUNTS_PER_TERM)
+        if isinstance(rule, NodesUsed):
+            return []
+        if isinstance(rule, Rounded):
+            return self._rounded(rule, need, by_set)
+        among = range(len(self._options)) if not need else by_set[min(need)]
+        counts = ((n, self._count(rule, need, self._options[n])) for n in among)
+        return [(n, count) for n, count in counts if count]
+
+    def _rounded(
+        self, rule: Rounded, need: Counter[int], by_set: list[list[int]]
+    ) -> list[tuple[int, int]]:
+        """Return the same for a set of jobs: the options of each job are listed already."""
+        totals: dict[int, int] = {}
+        for member, weight in need.items():
+            for n in by_set[member]:
+                held = self._options[n].members.count(member) if self._has_copies[member] else 1
+                totals[n] = totals.get(n, 0) + weight * held
+        counts = ((n, total // rule.divisor) for n, total in sorted(totals.items()))
+        return [(n, count) for n, count in counts if count]

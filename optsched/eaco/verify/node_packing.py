@@ -1,0 +1,161 @@
+"""The judge of EaCO: whether gangs that a case asks for can be packed on the nodes it allows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.eaco.plan import NodesUsed, Together
+from optsched.verification import BrokenRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from optsched.eaco.instance import EacoInstance, Nodes
+    from optsched.eaco.plan import Rounded, Split
+
+    Rule = Together | Rounded | NodesUsed
+    Free = tuple[int, ...]
+
+MOST_LOOKS = 30_000_000  # at single nodes
+MOST_GANGS = 10_000
+
+
+class Turn(NamedTuple):
+    """A split on the way to a node, and which of its cases the way takes."""
+
+    rules: Sequence[Rule]
+    split: Split
+    side: int
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that the split counts by."""
+        return self.rules[self.split.rule]
+
+
+class Asked(NamedTuple):
+    """What a case asks for on some nodes.
+
+    Attributes
+    ----------
+    kept
+        Locations that are kept.
+    gangs
+        How many gangs of each size at least, besides the locations.
+    used, woken
+        Nodes in use and woken ones at most.
+    """
+
+    kept: frozenset[str]
+    gangs: dict[int, int]
+    used: int
+    woken: int
+
+
+def packing_faults(
+    instance: EacoInstance, name: str, way: list[Turn], number: int
+) -> Iterator[BrokenRule]:
+    """Yield why a case is not proven to be empty by what it asks for on some nodes."""
+    nodes = next(entry for entry in instance.nodes if entry.id == name)
+    asked = _asked(nodes, way)
+    if sum(gang * count for gang, count in asked.gangs.items()) > nodes.gpus * nodes.count:
+        return
+    text = f"nodes[{number}]: too many ways to pack '{name}' to go through"
+    if sum(asked.gangs.values()) > MOST_GANGS:
+        yield BrokenRule("unpackable", text)
+        return
+    packing = _Packing(instance, nodes, asked)
+    if packing.is_possible():
+        text = f"nodes[{number}]: what it asks for on '{name}' can be packed"
+        yield BrokenRule("unpackable", text)
+    elif packing.looks >= MOST_LOOKS:
+        yield BrokenRule("unpackable", text)
+
+
+def _asked(nodes: Nodes, way: list[Turn]) -> Asked:
+    """Read off the way what the plans of a case have at least and at most."""
+    kept, gangs = set(), Counter[int]()
+    used, woken = nodes.count, nodes.count - nodes.awake
+    for turn in way:
+        rule, count = turn.rule, turn.split.at_most
+        if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not turn.side:
+            used, woken = (used, min(woken, count)) if rule.asleep else (min(used, count), woken)
+        if not isinstance(rule, Together) or not turn.side or rule.nodes != nodes.id:
+            continue
+        if rule.location:
+            kept.add(rule.location)
+        elif rule.location == "" and rule.gpus is not None:
+            gangs[rule.gpus] = max(gangs[rule.gpus], count + 1)
+    return Asked(frozenset(kept), gangs, used, woken)
+
+
+class _Packing:
+    """A search through all ways to pack; nodes behind the last that can be needed are left out."""
+
+    def __init__(self, instance: EacoInstance, nodes: Nodes, asked: Asked) -> None:
+        self.nodes, self.asked = nodes, asked
+        self.looks = 0
+        self._gangs = sorted(Counter(asked.gangs).elements(), reverse=True)
+        self._failed: set[tuple[int, Free]] = set()
+        size = {job.id: job.gpus for job in instance.jobs}
+        kept = [place for place in instance.running if place.id in asked.kept]
+        kept = [place for place in kept if place.nodes == nodes.id]
+        spans = [(place.node, self._width(size[place.jobs[0]])) for place in kept]
+        needed = max((first + width for first, width in spans), default=0)
+        needed += sum(self._width(gang) for gang in self._gangs)
+        free = [nodes.gpus] * min(nodes.count, needed)
+        for place, (first, width) in zip(kept, spans, strict=True):
+            for number in range(first, first + width):
+                free[number] -= min(size[place.jobs[0]], nodes.gpus)
+        self._free = tuple(free)
+
+    def is_possible(self) -> bool:
+        """Tell whether a way was found before too many nodes were looked at."""
+        if not self._within(self._free):
+            return False
+        if not self._gangs:
+            return True
+        stack = [(self._free, self._ways(0, self._free))]
+        while stack and self.looks < MOST_LOOKS:
+            free, ways = stack[-1]
+            after = next(ways, None)
+            n = len(stack)  # of the gangs, so many have their nodes now
+            if after is None:
+                self._failed.add((n - 1, free))
+                stack.pop()
+            elif n == len(self._gangs):
+                return True
+            elif (n, after) not in self._failed:
+                stack.append((after, self._ways(n, after)))
+        return False
+
+    def _width(self, gang: int) -> int:
+        return max(1, gang // self.nodes.gpus)
+
+    def _within(self, free: Free) -> bool:
+        used = [n for n, room in enumerate(free) if room < self.nodes.gpus]
+        woken = sum(1 for n in used if n >= self.nodes.awake)
+        return len(used) <= self.asked.used and woken <= self.asked.woken
+
+    def _ways(self, n: int, free: Free) -> Iterator[Free]:
+        """Yield what is free after the n-th gang has its nodes, in each way within the limits."""
+        gang = self._gangs[n]
+        width, part = self._width(gang), min(gang, self.nodes.gpus)
+        tried = set()
+        for first in range(len(free) - width + 1):
+            self.looks += width
+            if self.looks >= MOST_LOOKS:
+                return
+            if any(room < part for room in free[first : first + width]):
+                continue
+            alike = (free[first], first >= self.nodes.awake) if width == 1 else first
+            if gang <= self.nodes.gpus and alike in tried:
+                continue
+            tried.add(alike)
+            self.looks += len(free)
+            after = tuple(
+                room - part if first <= at < first + width else room for at, room in enumerate(free)
+            )
+            if self._within(after):
+                yield after

@@ -1,0 +1,190 @@
+"""The judge of EaCO: how jobs run side by side, exactly, as quotients of whole numbers.
+
+Nothing is rounded here but watts for the power cap, downward. All figures of an instance are
+rational, so all that follows from them is, too; the quotients are not reduced, that would take
+longer than it saves.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.cluster.power import Affine
+from optsched.eaco.verify.directed_rounding import floor_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.eaco.instance import EacoInstance, GpuType, Nodes, PowerLevel
+    from optsched.eaco.verify.group_energy import Book
+
+Quotient = tuple[int, int]
+
+
+class Beside(NamedTuple):
+    """Job types side by side at full power.
+
+    Attributes
+    ----------
+    rates
+        By type, in whole multiples of one number; empty if they do not fit together.
+    second
+        1 / that number, a quotient: work of 1 at a rate of 1 takes so many seconds.
+    busy, watts
+        Utilisation and watts of a GPU, quotients.
+    """
+
+    rates: dict[str, int]
+    second: Quotient
+    busy: Quotient
+    watts: Quotient
+
+
+class Pace(NamedTuple):
+    """Job types side by side on some nodes at some power level.
+
+    Attributes
+    ----------
+    rates, second
+        As in `Beside`, at the level.
+    cost
+        Of each GPU and its share of the node, while work of 1 is done at a rate of 1.
+    epoch_cost
+        Of each GPU above a bare one in an epoch, in the multiples of the menu, rounded down.
+    watts
+        Of each GPU, in the multiples of the menu, rounded down.
+    is_calm
+        Whether they keep the utilisation limit.
+    """
+
+    rates: dict[str, int]
+    second: Quotient
+    cost: Quotient
+    epoch_cost: int
+    watts: int
+    is_calm: bool
+
+
+class Paces:
+    """Paces of multisets of job types; each is worked out once.
+
+    Parameters
+    ----------
+    per_j
+        What a joule costs.
+    bits, watt_bits
+        Costs are multiples of 2**-bits of the unit of the objective, watts of 2**-watt_bits.
+
+    Attributes
+    ----------
+    unit
+        Utilisations and the coefficients of slowdowns are whole multiples of 1 / unit.
+    slope, partner, busy
+        These multiples; the last by job type.
+    """
+
+    def __init__(
+        self, instance: EacoInstance, book: Book, per_j: Fraction, bits: int, watt_bits: int
+    ) -> None:
+        self.instance, self.book = instance, book
+        self._per_j, self._bits, self._watt_bits = per_j, bits, watt_bits
+        slope, partner = (
+            Fraction(figure)
+            for figure in (
+                instance.interference.saturation_slope,
+                instance.interference.partner_slowdown,
+            )
+        )
+        busy = {kind.id: Fraction(kind.utilisation) for kind in instance.types}
+        below = (share.denominator for share in busy.values())
+        self.unit = lcm(slope.denominator, partner.denominator, *below)
+        self.slope, self.partner = int(slope * self.unit), int(partner * self.unit)
+        self.busy = {name: int(share * self.unit) for name, share in busy.items()}
+        self._limit = instance.utilisation_limit
+        self._beside: dict[str, dict[tuple[str, ...], Beside | None]] = {}
+        self._paces: dict[tuple[str, str | None], dict[tuple[str, ...], Pace | None]] = {}
+
+    def of(self, types: Sequence[str], nodes: Nodes, level: PowerLevel | None) -> Pace | None:
+        """Return how types run side by side; None if that is not known."""
+        key = tuple(sorted(types))
+        known = self._paces.setdefault((nodes.id, None if level is None else level.id), {})
+        if key not in known:
+            known[key] = self._pace(key, nodes, level)
+        return known[key]
+
+    def _pace(self, key: tuple[str, ...], nodes: Nodes, level: PowerLevel | None) -> Pace | None:
+        gpu = self.book.gpus[nodes.gpu]
+        known = self._beside.setdefault(gpu.id, {})
+        if key not in known:
+            known[key] = self._side_by_side(key, gpu)
+        beside = known[key]
+        if beside is None:
+            return None
+        (seconds, of), (watts, under) = beside.second, beside.watts
+        if level is not None:
+            rate, power, limit = Fraction(level.rate), Fraction(level.power), level.limit_w
+            seconds, of = seconds * rate.denominator, of * rate.numerator
+            lowered = min(Fraction(watts, under) * power, Fraction(limit))
+            watts, under = lowered.numerator, lowered.denominator
+        share = self.book.node_share_w(nodes)
+        drawn = watts * share.denominator + share.numerator * under
+        cost = (
+            seconds * drawn * self._per_j.numerator,
+            of * under * share.denominator * self._per_j.denominator,
+        )
+        epoch_cost = 0
+        if self.instance.objective == "epoch":
+            above = Fraction(watts, under) - Fraction(gpu.power.bare_w)
+            epoch_s = Fraction(self.instance.epoch_s or 0)
+            epoch_cost = floor_at(above * epoch_s * self._per_j, self._bits)
+        calm = self._limit is None or Fraction(*beside.busy) <= Fraction(self._limit)
+        floor_w = (watts << self._watt_bits) // under
+        return Pace(beside.rates, (seconds, of), cost, epoch_cost, floor_w, calm)
+
+    def _side_by_side(self, key: tuple[str, ...], gpu: GpuType) -> Beside | None:
+        table = self.instance.rates[gpu.id]
+        if not table.measured and self.instance.interference.fallback == "utilisation":
+            return self._by_formula(key, gpu)
+        found = table.of(key)
+        if not found.is_known:
+            return None
+        if not found.fits:
+            return Beside({}, (1, 1), (0, 1), (0, 1))
+        whole = lcm(*(rate.denominator for rate in found.by_type.values()))
+        rates = {t: r.numerator * (whole // r.denominator) for t, r in found.by_type.items()}
+        busy = sum([self.busy[name] * rates[name] for name in key]), self.unit * whole
+        second = whole, 1
+        if len(set(rates.values())) == 1:
+            second, rates = (whole, rates[key[0]]), dict.fromkeys(key, 1)
+        measured = table.measured.get(key)
+        if measured is not None and measured.utilisation is not None:
+            busy = measured.utilisation.as_integer_ratio()
+        watts = self._watts(busy, gpu)
+        if measured is not None and measured.gpu_power_w is not None:
+            watts = measured.gpu_power_w.as_integer_ratio()
+        return Beside(rates, second, busy, watts)
+
+    def _by_formula(self, key: tuple[str, ...], gpu: GpuType) -> Beside:
+        """Return what the formula for utilisations gives: nothing of `key` was measured."""
+        alone = sum([self.busy[name] for name in key])
+        whole = self.unit * self.unit
+        slowdown = whole if len(key) == 1 else self.slowdown(alone, len(key))
+        busy = alone * self.unit, slowdown
+        return Beside(dict.fromkeys(key, 1), (slowdown, whole), busy, self._watts(busy, gpu))
+
+    def slowdown(self, alone: int, jobs: int) -> int:
+        """Return the slowdown of some jobs of a utilisation, in multiples of 1 / unit**2."""
+        beyond = max(0, alone - self.unit)
+        return self.unit * (self.unit + self.partner * (jobs - 1)) + self.slope * beyond
+
+    def _watts(self, busy: Quotient, gpu: GpuType) -> Quotient:
+        """Return the watts of a GPU at some utilisation, which above 1 counts as 1."""
+        power = gpu.power
+        if not isinstance(power.curve, Affine):
+            return power.watts(Fraction(*busy)).as_integer_ratio()
+        context, peak = Fraction(power.context_w), Fraction(power.peak_w)
+        grain = lcm(context.denominator, peak.denominator)
+        low, high = int(context * grain), int(peak * grain)
+        return low * busy[1] + (high - low) * min(busy), grain * busy[1]

@@ -1,0 +1,1 @@
+"""Tables, pictures and explanations of EaCO."""

@@ -1,0 +1,187 @@
+"""Why an EaCO instance has no plan, and what its limits cost."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from optsched.eaco.instance import EacoInstance
+from optsched.eaco.plan import EacoCertificate, EacoPlan, Leaf
+from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.view.figures import performance
+from optsched.explanation.explanation import Lever, Price, Rule
+from optsched.results.result import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Set
+
+    from optsched.eaco.instance import Job
+    from optsched.eaco.view.figures import Figures
+    from optsched.results.result import Result
+
+MORE = 1.01  # a limit that is one per cent higher
+NEAR = 0.99  # of a limit, from which on it counts as used up
+MOST_SHARING = 8
+CLUSTER = {
+    "power_cap_w": "the power cap of {:,.6g} W",
+    "utilisation_limit": "groups keep within a utilisation of {:g}",
+    "memory_headroom": "groups leave a share of {:g} of a GPU's memory free",
+    "max_jobs_per_gpu": "at most {} jobs share a GPU",
+}
+NODES_SHOWN, NAMED = 5, 3
+
+
+def rules(instance: EacoInstance) -> list[Rule]:
+    """Return the jobs that must not wait, what they bear, and the limits of the whole cluster."""
+    must = sorted((job for job in instance.jobs if _must(job)), key=lambda job: job.gpus)
+    book = Book(instance)
+    found = [Rule(f"job:{job.id}", _job_text(job)) for job in must]
+    for job in must:
+        due = book.due_s(job)
+        if due is not None and job.deadline_s is not None:
+            text = f"job '{job.id}' must end within {float(due):,.6g} s"
+            if due > Fraction(job.deadline_s):
+                text += f", the earliest end alone: not in {job.deadline_s:,.6g} s, its deadline"
+            found.append(Rule(f"deadline_s:{job.id}", text))
+        if job.max_slowdown is not None:
+            text = f"job '{job.id}' bears a slowdown of {job.max_slowdown:g}"
+            found.append(Rule(f"max_slowdown:{job.id}", text))
+    return found + _cluster_rules(instance)
+
+
+def _cluster_rules(instance: EacoInstance) -> list[Rule]:
+    off = {"memory_headroom": 0.0, "max_jobs_per_gpu": MOST_SHARING}
+    values = {key: getattr(instance, key) for key in CLUSTER}
+    given = {key: value for key, value in values.items() if value != off.get(key)}
+    return [Rule(key, CLUSTER[key].format(value)) for key, value in given.items()]
+
+
+def without(instance: EacoInstance, dropped: Set[str]) -> EacoInstance | None:
+    """Return the jobs that must not wait, without some rules; None if no job is left."""
+    document = _document(instance)
+    kept = {job.id for job in instance.jobs if _must(job) and f"job:{job.id}" not in dropped}
+    if not kept and "power_cap_w" in dropped:
+        return None
+    if kept:
+        _keep_jobs(document, kept)
+    else:  # one job that may wait stands for none
+        _keep_jobs(document, {instance.jobs[0].id})
+        document["objective"] = "run-to-completion"
+        document["jobs"][0]["waiting_penalty_kwh"] = 1.0
+    for job in document["jobs"]:
+        for key in ("deadline_s", "max_slowdown"):
+            if f"{key}:{job['id']}" in dropped:
+                job.pop(key, None)
+    for key in dropped & set(CLUSTER):
+        document.pop(key, None)
+    if "max_jobs_per_gpu" in dropped:
+        document["max_jobs_per_gpu"] = MOST_SHARING
+    return EacoInstance.from_document(document, instance.name)
+
+
+def _keep_jobs(document: dict[str, Any], kept: set[str]) -> None:
+    document["jobs"] = [job for job in document["jobs"] if job["id"] in kept]
+    places = document.get("running", ())
+    for place in places:
+        place["jobs"] = [name for name in place["jobs"] if name in kept]
+    document["running"] = [place for place in places if place["jobs"]]
+
+
+def binding(instance: EacoInstance, result: Result) -> Iterator[str]:
+    """Yield which limits the plan comes near: nodes, watts, tolerances and when jobs are due."""
+    assert isinstance(result.plan, EacoPlan)
+    runs = performance(instance, result.plan)
+    count = sum(nodes.count for nodes in instance.nodes)
+    left = "none is left" if runs.nodes_on == count else f"{count - runs.nodes_on} are left"
+    yield f"{runs.nodes_on} of {count} nodes are used: {left}"
+    cap = instance.power_cap_w
+    if cap is not None:
+        near = "binds" if runs.power_w >= NEAR * cap else "does not bind"
+        yield f"the power cap of {figure(cap)} W {near}: {figure(runs.power_w)} W are drawn at most"
+    at_limit = _at_limit(instance, runs)
+    for text, names in at_limit.items():
+        if names:
+            yield f"{text}: {_some(names)}"
+    if result.plan.waiting:
+        yield f"jobs that wait: {_some(list(result.plan.waiting))}"
+
+
+def _at_limit(instance: EacoInstance, runs: Figures) -> dict[str, list[str]]:
+    jobs = {job.id: job for job in instance.jobs}
+    slow, near, late = [], [], []
+    for job in (job for group in runs.groups for job in group.jobs):
+        most = jobs[job.id].max_slowdown
+        if most is not None and job.slowdown > 1 and job.slowdown >= NEAR * most:
+            slow.append(job.id)
+        if job.is_late:
+            late.append(f"{job.id} in {job.due_s:,.6g} s")
+        elif job.due_s is not None and job.latest_s >= NEAR * job.due_s:
+            near.append(job.id)
+    return {
+        "jobs within 1 % of the slowdown that they bear": slow,
+        "jobs within 1 % of their deadlines": near,
+        "late jobs, each due at the earliest end that it can have alone": late,
+    }
+
+
+def prices(instance: EacoInstance, result: Result) -> Iterator[Price]:
+    """Yield the prices of GPUs and watts in the relaxation that begins the proof."""
+    certificate = result.certificate
+    if not isinstance(certificate, EacoCertificate) or certificate.kind != "prices":
+        return
+    root = certificate.nodes[0]
+    first = root.prices if isinstance(root, Leaf) else certificate.everywhere
+    if first is None:
+        return
+    unit, note = result.objective_unit, "what groups pay for it in the relaxation"
+    for nodes, price in zip(instance.nodes, first.gpus, strict=True):
+        if price > 0:
+            yield Price(f"the use of a GPU of '{nodes.id}'", price, unit, "certificate", note=note)
+    if first.watt > 0:
+        yield Price("the use of a watt", first.watt, unit, "certificate", note=note)
+
+
+def levers(instance: EacoInstance, result: Result) -> Iterator[Lever]:
+    """Yield one more node of each kind, and limits that are one per cent higher."""
+    for n, nodes in enumerate(instance.nodes[:NODES_SHOWN]):
+        document = _document(instance)
+        document["nodes"][n]["count"] += 1
+        yield _lever(f"1 more node of '{nodes.id}' ({_gpus(nodes.gpus)})", document)
+    for key, text in (("max_slowdown", "tolerance of slowdowns"), ("deadline_s", "deadlines")):
+        document = _document(instance)
+        held = [job for job in document["jobs"] if job.get(key, 0) > 0]
+        for job in held:
+            job[key] *= MORE
+        if held:
+            yield _lever(f"1 % more: {text}", document)
+    if instance.power_cap_w is not None:
+        higher = _document(instance) | {"power_cap_w": MORE * instance.power_cap_w}
+        yield _lever("1 % more: power cap", higher)
+    if instance.max_jobs_per_gpu < MOST_SHARING:
+        more = _document(instance) | {"max_jobs_per_gpu": instance.max_jobs_per_gpu + 1}
+        yield _lever("1 more job per GPU", more)
+
+
+def _document(instance: EacoInstance) -> dict[str, Any]:
+    return instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _lever(text: str, document: dict[str, Any]) -> Lever:
+    return Lever(text, EacoInstance.from_document(document, text))
+
+
+def _must(job: Job) -> bool:
+    return job.waiting_penalty_kwh is None
+
+
+def _job_text(job: Job) -> str:
+    return f"job '{job.id}' ({_gpus(job.gpus)}) must not wait"
+
+
+def _gpus(number: int) -> str:
+    return "1 GPU" if number == 1 else f"{number} GPUs"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

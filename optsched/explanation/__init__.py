@@ -1,0 +1,1 @@
+"""Why a result is what it is, and what would change it."""

@@ -1,0 +1,1 @@
+"""Mathematical programs: HiGHS, programs as arrays, Pyomo models, branching."""

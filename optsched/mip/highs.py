@@ -1,0 +1,261 @@
+"""HiGHS: the only file that talks to it. Arrays go in and arrays come out."""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import highspy
+import numpy as np
+from highspy import HighsModelStatus, HighsStatus
+
+from optsched.mip.program import Compiled as Compiled
+from optsched.mip.program import Program as Program
+from optsched.mip.program import compile_model as compile_model
+from optsched.mip.program import cost_scale as cost_scale
+from optsched.mip.program import scaled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+PATIENCE_S = 0.5  # from Ctrl-C until a run of HiGHS is left behind
+ASKED_S = 0.05  # from one time that it is asked to stop to the next
+
+Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
+
+_STATUS: dict[Any, Status] = {
+    HighsModelStatus.kOptimal: "optimal",
+    HighsModelStatus.kTimeLimit: "limit",
+    HighsModelStatus.kIterationLimit: "limit",
+    HighsModelStatus.kSolutionLimit: "limit",
+    HighsModelStatus.kMemoryLimit: "limit",
+    HighsModelStatus.kInterrupt: "interrupted",
+    HighsModelStatus.kInfeasible: "infeasible",
+    HighsModelStatus.kUnbounded: "unbounded",
+}
+
+
+class Outcome(NamedTuple):
+    """What HiGHS has to say about a program.
+
+    Attributes
+    ----------
+    status
+        "optimal": within the gap. "limit", "interrupted": stopped early. "error": none of these.
+    x
+        Shape (columns,), feasible within HiGHS' tolerances; None if there is no such point.
+    objective
+        Of `x`; None without it.
+    bound
+        HiGHS' lower bound on the objective; minus infinity if it has none.
+    row_duals
+        Shape (rows,): change of the objective per unit of a row's bound; None for integer programs.
+    nodes
+        Branch-and-bound nodes.
+    message
+        The model status in HiGHS' own words.
+    """
+
+    status: Status
+    x: NDArray[np.float64] | None
+    objective: float | None
+    bound: float
+    row_duals: NDArray[np.float64] | None
+    nodes: int
+    message: str
+
+
+def solve(
+    program: Program,
+    *,
+    time_limit_s: float | None = None,
+    gap: float = 0.0,
+    most_nodes: int | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    start: NDArray[np.float64] | None = None,
+) -> Outcome:
+    """Solve a program. Ctrl-C stops HiGHS, and the best point so far is returned.
+
+    Parameters
+    ----------
+    gap
+        Relative gap between objective and bound at which to stop.
+    most_nodes
+        Branch-and-bound nodes after which to stop; None for no limit.
+    threads
+        May differ from one solve to the next.
+    start
+        Shape (columns,): a point to start an integer program from.
+
+    Raises
+    ------
+    ValueError
+        If HiGHS refuses an option or the program.
+    """
+    to_load, scale, row_scale = scaled(program)
+    highs = new(seed=seed, threads=threads)
+    set_option(highs, "mip_rel_gap", gap)
+    set_option(highs, "mip_abs_gap", 0.0)
+    if most_nodes is not None:
+        set_option(highs, "mip_max_nodes", most_nodes)
+    if time_limit_s is not None:
+        set_option(highs, "time_limit", time_limit_s)
+    load(highs, to_load)
+    if start is not None and program.integer.any():
+        highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
+    outcome = run(highs, is_integer=bool(program.integer.any()))
+    duals = outcome.row_duals
+    return outcome._replace(
+        objective=None if outcome.objective is None else outcome.objective / scale,
+        bound=outcome.bound / scale,
+        row_duals=None if duals is None else duals * row_scale / scale,
+    )
+
+
+def new(*, seed: int, threads: int) -> highspy.Highs:
+    """Return a silent HiGHS without a program."""
+    highs = highspy.Highs()
+    set_option(highs, "output_flag", False)
+    set_option(highs, "threads", threads)
+    set_option(highs, "random_seed", seed)
+    return highs
+
+
+def set_option(highs: highspy.Highs, name: str, value: float) -> None:
+    """Set an option of HiGHS, which by itself only logs what it refuses.
+
+    Raises
+    ------
+    ValueError
+        If there is no such option or the value is out of its range.
+    """
+    if highs.setOptionValue(name, value) != HighsStatus.kOk:
+        raise ValueError(f"HiGHS refuses the option '{name}' = {value!r}")
+
+
+def load(highs: highspy.Highs, program: Program) -> None:
+    """Pass a program to HiGHS as it is.
+
+    Raises
+    ------
+    ValueError
+        If HiGHS refuses it.
+    """
+    matrix = program.matrix
+    rows, columns = matrix.shape
+    status = highs.passModel(
+        columns,
+        rows,
+        matrix.nnz,
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMinimize),
+        program.offset,
+        program.cost,
+        program.lower,
+        program.upper,
+        program.row_lower,
+        program.row_upper,
+        matrix.indptr.astype(np.int32),
+        matrix.indices.astype(np.int32),
+        matrix.data,
+        program.integer.astype(np.int32),
+    )
+    if status == HighsStatus.kError:
+        raise ValueError(f"HiGHS refuses the program of {rows} rows and {columns} columns")
+
+
+def run(
+    highs: highspy.Highs, *, is_integer: bool = False, pool: ThreadPoolExecutor | None = None
+) -> Outcome:
+    """Run HiGHS on the program that was loaded; Ctrl-C gives what it has by then.
+
+    For many short runs, `pool` is where they all take place: one thread of its own.
+    """
+    returned = _run(highs, pool or ThreadPoolExecutor(1), keep=pool is not None)
+    if returned is None:
+        return Outcome("interrupted", None, None, -np.inf, None, 0, "left behind after Ctrl-C")
+    return _outcome(highs, returned, is_integer=is_integer)
+
+
+def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> HighsStatus | None:
+    """Run HiGHS in a thread of its own, so that Ctrl-C reaches this one; None if it hangs on then.
+
+    HiGHS fixes the number of its threads once for each thread that calls it; a fresh one may have
+    any number. (highspy's own way to do so prints, and allows one solve at a time.) HiGHS does not
+    listen in presolve; a run that does not end soon after Ctrl-C is left to itself, and the process
+    ends after it.
+    """
+    highs.HandleUserInterrupt = True
+    with _standard_output_to_error():
+        running = pool.submit(highs.run)
+        if not keep:
+            pool.shutdown(wait=False)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            return _stopped(highs, running)
+
+
+def _stopped(highs: highspy.Highs, running: Future[HighsStatus]) -> HighsStatus | None:
+    """Ask HiGHS to stop until it does: what it is asked before it begins it forgets."""
+    for _ in range(round(PATIENCE_S / ASKED_S)):
+        highs.cancelSolve()
+        with suppress(TimeoutError):
+            return running.result(ASKED_S)
+    return None
+
+
+def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -> Outcome:
+    info, solution, model_status = highs.getInfo(), highs.getSolution(), highs.getModelStatus()
+    feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    status: Status = _STATUS.get(model_status, "error")
+    if returned == HighsStatus.kError or (status == "optimal" and not feasible):
+        status = "error"
+    is_optimal = status == "optimal"
+    objective = info.objective_function_value
+    bound = objective if is_optimal else -np.inf
+    if is_integer and status in ("optimal", "limit", "interrupted"):
+        bound = info.mip_dual_bound
+    return Outcome(
+        status=status,
+        x=np.array(solution.col_value) if feasible else None,
+        objective=objective if feasible else None,
+        bound=bound,
+        row_duals=np.array(solution.row_dual) if is_optimal and not is_integer else None,
+        nodes=max(info.mip_node_count, 0),
+        message=highs.modelStatusToString(model_status),
+    )
+
+
+class _StandardOutput:
+    """Standard output at the level of C, which is one for the whole process and all its threads."""
+
+    lock = threading.Lock()
+    users = 0
+    saved = -1
+
+
+@contextmanager
+def _standard_output_to_error() -> Iterator[None]:
+    """Send what C prints to standard error: standard output may be a result that is piped on."""
+    with _StandardOutput.lock:
+        if not _StandardOutput.users:
+            _StandardOutput.saved = os.dup(1)
+            os.dup2(2, 1)
+        _StandardOutput.users += 1
+    try:
+        yield
+    finally:
+        with _StandardOutput.lock:
+            _StandardOutput.users -= 1
+            if not _StandardOutput.users:
+                os.dup2(_StandardOutput.saved, 1)
+                os.close(_StandardOutput.saved)

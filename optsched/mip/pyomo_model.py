@@ -1,0 +1,91 @@
+"""Runs of the formulations in models/: HiGHS on a Pyomo model, and what its word is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.mip import highs
+from optsched.solving import SolverDisagreement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from optsched.instance import Document, Instance
+    from optsched.solving import Search
+
+    Start = Callable[[list[Any]], NDArray[np.float64] | None]
+
+# HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
+GAP_SHARE = 0.9
+DISAGREEMENT = 1e-6  # between HiGHS and what is proven: more than its tolerances explain
+
+
+def run_model(
+    model: Any, extract: Callable[[], Document], search: Search, start: Start
+) -> highs.Outcome:
+    """Solve a Pyomo model by HiGHS, and offer the plan that `extract` reads off its variables.
+
+    Parameters
+    ----------
+    start
+        Values of the variables to begin with, given these; None if there are none.
+    """
+    compiled = highs.compile_model(model)
+    outcome = highs.solve(
+        compiled.program,
+        time_limit_s=search.seconds_left(),
+        gap=GAP_SHARE * search.gap,
+        seed=search.seed,
+        threads=search.threads,
+        start=start(compiled.variables),
+    )
+    if outcome.x is not None:
+        for variable, x in zip(compiled.variables, outcome.x.tolist(), strict=True):
+            variable.set_value(x, skip_validation=True)
+        search.offer(extract())
+    return outcome
+
+
+def claimed_bound(search: Search, outcome: highs.Outcome, least: float) -> float:
+    """Return the bound that is worth proving, and note why HiGHS ended early, if it did.
+
+    Parameters
+    ----------
+    least
+        What every plan costs at least, without any proof.
+    """
+    if outcome.status == "optimal":
+        return outcome.bound
+    if outcome.status == "infeasible":
+        return float("inf")
+    if outcome.status == "limit":
+        search.stopped = "time limit"
+        return max(outcome.bound, least)
+    if outcome.status == "interrupted":
+        search.stopped = "interrupted"
+    else:
+        search.stopped = f"HiGHS ends with '{outcome.message}'"
+    return least
+
+
+def must_agree(instance: Instance, stated: float, bound: float | None, terms: float) -> None:
+    """Compare the objective that HiGHS states with a bound that was proven without it.
+
+    Parameters
+    ----------
+    terms
+        Size of what is added up in the objective.
+
+    Raises
+    ------
+    SolverDisagreement
+        If every plan costs more than HiGHS states.
+    """
+    if bound is not None and bound > stated + DISAGREEMENT * terms:
+        raise SolverDisagreement(
+            f"{instance.name}: HiGHS states the objective {stated!r}, "
+            f"but every plan has at least {bound!r}"
+        )

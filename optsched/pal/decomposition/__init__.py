@@ -1,0 +1,1 @@
+"""PAL on large clusters: a partition, with prices for the whole."""

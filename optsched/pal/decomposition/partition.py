@@ -1,0 +1,248 @@
+"""Pods: a large cluster divided into parts that stand together, and the jobs dealt out to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.pal.exact.subinstance import restricted
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.instance import Job, PalInstance
+
+    Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Pod:
+    """Some GPUs of a cluster, and the jobs that are dealt to it.
+
+    Attributes
+    ----------
+    gpus
+        Numbers of its free GPUs; of alike pods in an order in which they are alike.
+    kind
+        Equal for pods whose GPUs, in this order, are alike and stand alike, and run no job now.
+    jobs
+        In the order of their demand, so that equal demands are met alike.
+    share
+        Of the jobs that run nowhere now.
+    rooted
+        Ids of the jobs of the whole cluster that run within one pod now.
+    stays
+        Jobs of the whole cluster that run in several pods now, and keep their GPUs.
+    taken
+        Numbers of these GPUs, in any pod.
+    """
+
+    gpus: Indices
+    kind: object
+    jobs: tuple[Job, ...]
+    share: float
+    rooted: frozenset[str]
+    stays: tuple[Job, ...]
+    taken: frozenset[int]
+
+    @cached_property
+    def open(self) -> Indices:
+        """Those of `gpus`, in their order, that no job keeps which runs in several pods."""
+        return np.array([n for n in self.gpus.tolist() if n not in self.taken], dtype=np.intp)
+
+    @cached_property
+    def demand(self) -> tuple[object, ...]:
+        """What the jobs ask for; of pods of one kind and equal demand one plan fits all."""
+        return tuple(_demand(job) for job in self.jobs)
+
+    @cached_property
+    def rank(self) -> Indices:
+        """Position of each of `gpus` among them by number, as an instance of the pod has them."""
+        return np.argsort(np.argsort(self.gpus))
+
+    def instance(self, whole: PalInstance, jobs: Sequence[Job]) -> PalInstance:
+        """Return the instance of some jobs on all of this pod's GPUs."""
+        return _on(whole, jobs, self.gpus)
+
+    def to_place(self, whole: PalInstance) -> PalInstance:
+        """Return the instance of the pod's own jobs on its open GPUs."""
+        return _on(whole, self.jobs, self.open)
+
+
+def _on(whole: PalInstance, jobs: Sequence[Job], gpus: Indices) -> PalInstance:
+    names = whole.free_gpus
+    return restricted(whole, jobs, {names[n] for n in gpus.tolist()})
+
+
+def divided(instance: PalInstance, most: int) -> list[Pod]:
+    """Return pods of at most so many GPUs each, with all jobs dealt out to them.
+
+    Domains are kept whole as far up the tree as they are small enough; neighbours share a pod while
+    there is room. Where the parts are equal nodes of a few kinds and no job runs, as many pods as
+    possible get the same of each kind, so that one plan serves them all.
+    """
+    units = _units(instance, most)
+    groups = _neighbours(units, most)
+    if len(groups) > 1 and _are_nodes_of_one_domain(instance, units):
+        groups = _alike(instance, units, most, len(groups)) or groups
+    return _dealt(instance, [np.concatenate(group) for group in groups])
+
+
+def _neighbours(units: list[Indices], most: int) -> list[list[Indices]]:
+    """Return units in groups of at most so many GPUs, in their order."""
+    groups: list[list[Indices]] = []
+    filled = most
+    for unit in units:
+        if filled + len(unit) > most:
+            groups.append([])
+            filled = 0
+        groups[-1].append(unit)
+        filled += len(unit)
+    return groups
+
+
+def _are_nodes_of_one_domain(instance: PalInstance, units: list[Indices]) -> bool:
+    topology = instance.topology
+    lowest = [domain for domain in topology.domains if domain.level == topology.levels[0]]
+    return len({domain.parent for domain in lowest}) == 1 and len(units) <= len(lowest)
+
+
+def _alike(
+    instance: PalInstance, units: list[Indices], most: int, groups: int
+) -> list[list[Indices]]:
+    """Return groups with equally many units of each kind, and of those left over; or none."""
+    slowdown = _slowdowns(instance)
+    kinds: dict[bytes, list[Indices]] = {}
+    for unit in units:
+        kinds.setdefault(slowdown[:, unit].tobytes(), []).append(unit)
+    each = {kind: len(members) // groups for kind, members in kinds.items()}
+    is_spread = all(count > 0 for count in each.values())
+    if not is_spread or any(job.current for job in instance.jobs):
+        return []
+    found = [
+        [unit for kind, members in kinds.items() for unit in members[n::groups][: each[kind]]]
+        for n in range(groups)
+    ]
+    rest = [unit for kind, members in kinds.items() for unit in members[each[kind] * groups :]]
+    return [*found, *_neighbours(rest, most)]
+
+
+def _units(instance: PalInstance, most: int) -> list[Indices]:
+    """Return the free GPUs of the largest domains that have at most so many."""
+    topology = instance.topology
+    free = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
+    number = np.array([free.get(gpu, -1) for gpu in topology.gpus], dtype=np.intp)
+    inside: dict[str | None, list[int]] = {}
+    for n, domain in enumerate(topology.domains):
+        inside.setdefault(domain.parent, []).append(n)
+
+    def parts(domain: int) -> Iterator[Indices]:
+        numbers = number[topology.gpus_in(domain)]
+        numbers = numbers[numbers >= 0]
+        children = inside.get(topology.domains[domain].id, [])
+        if len(numbers) > most and children:
+            for child in children:
+                yield from parts(child)
+        elif len(numbers):
+            yield numbers
+
+    units = [unit for root in inside[None] for unit in parts(root)]
+    return sorted(units, key=lambda unit: int(unit[0]))
+
+
+def _slowdowns(instance: PalInstance) -> NDArray[np.float64]:
+    number = {gpu: n for n, gpu in enumerate(instance.profile.gpus)}
+    chosen = np.array([number[gpu] for gpu in instance.free_gpus], dtype=np.intp)
+    return np.array([instance.profile.array(name)[chosen] for name in instance.profile.classes])
+
+
+def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Pod]:
+    """Return pods with the jobs dealt out: running ones stay, of others each gets its share."""
+    number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
+    pod_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
+    pod_of = pod_of[np.argsort(np.concatenate(spans))]
+    room = np.array([float(len(span)) for span in spans])
+    jobs: list[list[Job]] = [[] for _ in spans]
+    rooted, stays = set(), []
+    waiting: dict[object, list[Job]] = {}
+    for job in instance.jobs:
+        if not _can_stay(instance, job, number):
+            waiting.setdefault(_demand(job), []).append(job)
+            continue
+        homes = pod_of[[number[gpu] for gpu in job.current]]
+        np.subtract.at(room, homes, 1.0)
+        if len(set(homes.tolist())) > 1:
+            stays.append(job)
+            continue
+        jobs[int(homes[0])].append(job)
+        rooted.add(job.id)
+    slowdown, shape = _slowdowns(instance), _shape(instance)
+    for alike in sorted(waiting.values(), key=lambda alike: -alike[0].gpus):
+        for job, home in zip(alike, _homes(alike[0].gpus, len(alike), room), strict=True):
+            jobs[home].append(job)
+    is_idle = not rooted and not stays
+    return [
+        Pod(
+            gpus=span,
+            kind=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
+            jobs=tuple(jobs[p]),
+            share=len(span) / len(number),
+            rooted=frozenset(rooted),
+            stays=tuple(stays),
+            taken=frozenset(number[gpu] for job in stays for gpu in job.current),
+        )
+        for p, span in enumerate(spans)
+    ]
+
+
+def _can_stay(instance: PalInstance, job: Job, free: Container[str]) -> bool:
+    """Tell whether a job runs, and may go on where it does."""
+    if not job.current or any(gpu not in free for gpu in job.current):
+        return False
+    levels = instance.topology.levels
+    top = len(levels) - 1 if job.highest_level is None else levels.index(job.highest_level)
+    return instance.topology.lowest_common_level(job.current) <= top
+
+
+def _homes(size: int, count: int, room: NDArray[np.float64]) -> list[int]:
+    """Return a pod for each of some equal jobs: its share to each, the rest to the last with room.
+
+    Pods with equal room get equally many, as far as possible; `room` is used up.
+    """
+    shares = np.floor(count * np.maximum(room, 0) / max(1.0, np.maximum(room, 0).sum()))
+    shares = np.minimum(shares, np.maximum(room, 0) // size).astype(int)
+    homes = np.repeat(np.arange(len(room)), shares).tolist()
+    room -= size * shares
+    for _ in range(count - len(homes)):
+        fits = np.flatnonzero(room >= size)
+        home = int(fits[-1] if len(fits) else np.argmax(room))
+        room[home] -= size
+        homes.append(home)
+    return homes
+
+
+def _shape(instance: PalInstance) -> Indices:
+    """Return for each free GPU at which level it meets the one before it."""
+    ancestors = instance.topology.ancestors
+    free = set(instance.free_gpus)
+    kept = ancestors[[gpu in free for gpu in instance.topology.gpus]]
+    before = np.r_[kept[:1], kept[:-1]]
+    return np.asarray((kept != before).sum(axis=1), dtype=np.intp)
+
+
+def _demand(job: Job) -> tuple[object, ...]:
+    return (
+        -job.gpus,
+        job.application_class,
+        job.model,
+        job.weight,
+        job.remaining_s,
+        job.reward,
+        job.highest_level,
+        job.restart_s if job.current else None,
+    )

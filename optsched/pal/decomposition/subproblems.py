@@ -1,0 +1,151 @@
+"""Work on one pod, as any process can do it: what the method `pods` hands to an executor."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import BrokenExecutor, CancelledError
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from optsched.mip.incremental_lp import LinearProgram
+from optsched.pal.exact.arrays import arrays
+from optsched.pal.exact.relaxation import labels, relaxation
+from optsched.pal.exact.solver import PENALTY, Prover, start
+from optsched.pal.plan import PalPlan
+from optsched.solving import Infeasible, Search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+
+    from highspy import HighsBasis
+    from numpy.typing import NDArray
+
+    from optsched.pal.instance import PalInstance
+
+    Floats = NDArray[np.float64]
+
+Done = TypeVar("Done", covariant=True)
+
+
+class Pricing(NamedTuple):
+    """GPUs of a pod to be priced, as if it ran a share of the jobs that do not run there now.
+
+    Attributes
+    ----------
+    share
+        1 if all jobs are the pod's own.
+    penalty
+        The most that leaving out a job costs.
+    """
+
+    part: PalInstance
+    share: float
+    penalty: float
+    seed: int
+
+    def run(self, seconds: float | None) -> Floats | None:
+        """Return the prices of the GPUs; None if there is no time."""
+        return None if seconds == 0 else self.priced(seconds)[0]
+
+    def priced(self, seconds: float | None) -> tuple[Floats | None, HighsBasis | None]:
+        """Return the prices, and the basis of the relaxation."""
+        problem = arrays(self.part)
+        reward = np.array([min(jobs.reward, self.penalty) for jobs in problem.types])
+        found = labels(problem)
+        if not len(found.type):
+            return np.zeros(len(problem.gpus)), None
+        program = relaxation(problem, found, reward)
+        count = len(problem.types)
+        row_lower, row_upper = program.row_lower.copy(), program.row_upper.copy()
+        staying = np.bincount([stay.type for stay in problem.stays], minlength=count)
+        row_lower[:count] = staying + (row_lower[:count] - staying) * self.share
+        row_upper[:count] = row_lower[:count]
+        linear = LinearProgram(
+            replace(program, row_lower=row_lower, row_upper=row_upper), self.seed
+        )
+        solved = linear.solve(seconds)
+        if solved is None:
+            return None, None
+        prices = np.maximum(-solved.row_duals[count : count + len(problem.gpus)], 0.0)
+        return prices, linear.basis()
+
+
+class Placed(NamedTuple):
+    """The GPUs of each job of a pod, by number; and prices of all, if there are jobs and time."""
+
+    places: list[tuple[int, ...]]
+    prices: Floats | None
+
+
+class Placing(NamedTuple):
+    """Jobs to be placed on the GPUs of a pod, to a relative gap; and its GPUs to be priced."""
+
+    part: PalInstance
+    pricing: Pricing
+    gap: float
+
+    def run(self, seconds: float | None) -> Placed | None:
+        """Return where the jobs are placed; None if they find no place."""
+        inner = Search(self.part, seconds, self.gap, self.pricing.seed)
+        try:
+            start(self.part, inner)
+        except Infeasible:
+            return None
+        if inner.plan is None or inner.objective is None:
+            return None
+        prices = None
+        if self.part.jobs and seconds != 0:
+            penalty = min(self.pricing.penalty, PENALTY * inner.objective / len(self.part.jobs))
+            prices, basis = self.pricing._replace(penalty=penalty).priced(inner.seconds_left())
+            prover = Prover(self.part, inner, basis=basis)
+            if len(prover.labels.type):  # else no job fits in here
+                prover.root()
+        assert isinstance(inner.plan, PalPlan)
+        number = {gpu: n for n, gpu in enumerate(self.part.free_gpus)}
+        places = [tuple(number[gpu] for gpu in placed.gpus) for placed in inner.plan.jobs]
+        return Placed(places, prices)
+
+
+class Task(Protocol[Done]):
+    """Something that is done within some seconds."""
+
+    def run(self, seconds: float | None) -> Done:
+        """Do it; with no seconds left, as much of it as takes none."""
+        ...
+
+
+def run(task: Task[Done], seconds: float | None) -> Done:
+    """Do a task, in whatever process this is."""
+    return task.run(seconds)
+
+
+def results(tasks: Sequence[Task[Done]], search: Search) -> Iterator[Done]:
+    """Yield what tasks come to, in their order; an executor works on all of them at once.
+
+    When time runs out, or Ctrl-C comes, or nobody asks any more, those that are not begun are
+    cancelled. What a dead worker leaves is done here.
+    """
+    if search.executor is None:
+        yield from (task.run(search.seconds_left()) for task in tasks)
+        return
+    futures = [search.executor.submit(run, task, search.seconds_left()) for task in tasks]
+    try:
+        for task, future in zip(tasks, futures, strict=True):
+            yield _result(task, future, search)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _result(task: Task[Done], future: Future[Done], search: Search) -> Done:
+    try:
+        return future.result(search.seconds_left())
+    except TimeoutError:
+        return task.run(0.0)
+    except (BrokenExecutor, CancelledError):
+        text = "a worker died; its part of the work is done in this process"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        return task.run(search.seconds_left())

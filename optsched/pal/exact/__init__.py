@@ -1,0 +1,1 @@
+"""The exact method of PAL: relaxation, cuts, branch and bound, heuristics."""

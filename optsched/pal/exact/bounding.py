@@ -1,0 +1,249 @@
+"""A proof on its way: roots with ever fewer labels, plans that they suggest, a tree of cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.pal.exact.arrays import arrays
+from optsched.pal.exact.branch_and_bound import Exclusion, Tree
+from optsched.pal.exact.diving import dive
+from optsched.pal.exact.lagrangian_bound import Lagrangian
+from optsched.pal.exact.node_relaxation import Cases, Prices
+from optsched.pal.exact.relaxation import labels
+from optsched.pal.exact.rounding import rounded
+from optsched.pal.exact.warm_start import Known, Proof, best_known, carried, of_gpus
+from optsched.pal.plan import PalCertificate
+
+if TYPE_CHECKING:
+    from highspy import HighsBasis
+
+    from optsched.pal.exact.branch_and_bound import Node
+    from optsched.pal.exact.cuts_and_branching import Point
+    from optsched.pal.exact.lagrangian_bound import Options
+    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.instance import PalInstance
+    from optsched.solving import Search
+
+LARGE = 2048  # GPUs, beyond which what is too dear at no prices is left out before any program
+WORK = 2_000_000  # labels times nodes, after which a tree is given up
+LEAST_NODES = 15
+ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
+PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
+GAP_SHARE = 0.999  # of the gap that is asked for is used, so that rounding cannot miss it
+LEAST_GAP = 1e-10
+WORTH_EXCLUDING = 0.1  # of the labels: with fewer the next tree would be much like the last one
+EXCLUSIONS = 4
+
+
+class Prover:
+    """One instance on its way to a proven optimum.
+
+    Parameters
+    ----------
+    claimed
+        A bound that is enough; infinite if only the gap that is asked for counts.
+    basis
+        Of the relaxation for nearly as many jobs, to begin with; no harm if it is of another one.
+    """
+
+    least_nodes = LEAST_NODES
+
+    def __init__(
+        self,
+        instance: PalInstance,
+        search: Search,
+        claimed: float = np.inf,
+        basis: HighsBasis | None = None,
+    ) -> None:
+        self.instance, self.search, self.claimed = instance, search, claimed
+        self.problem = arrays(instance)
+        self.labels = labels(self.problem)
+        self.reward = np.array([jobs.reward for jobs in self.problem.types])
+        self.exclusions: list[Exclusion] = []
+        self.limit = np.inf  # of what the exclusions prove
+        self._inherited = 0  # exclusions by prices that no tree of this prover found
+        self._before: Proof | None = None
+        self._basis = basis
+
+    def goal(self) -> float:
+        """Return the bound that would do."""
+        objective = np.inf if self.search.objective is None else self.search.objective
+        return min(self.claimed, objective * (1 - max(GAP_SHARE * self.search.gap, LEAST_GAP)))
+
+    def resume(self) -> PalCertificate | None:
+        """Offer the plan of the epoch before, and improve it while its prices do not prove it.
+
+        Returns
+        -------
+        PalCertificate | None
+            If that reaches the goal.
+        """
+        if self.search.start is None:
+            return None
+        packing = carried(self.instance, self.problem, self.search.start).packing
+        self.search.offer(packing.plan(self.instance))
+        certificate = self._proven_before()
+        if certificate is None and self.search.plan is not None:
+            packing.reinsert()
+            self.search.offer(packing.plan(self.instance))
+            certificate = self._proven_before()
+        return certificate
+
+    def begin_with(self, proof: Proof) -> None:
+        """Begin with prices that are known, as if they were of the epoch before."""
+        self._before = proof
+
+    def _proven_before(self) -> PalCertificate | None:
+        """Return a certificate by prices of the epoch before, if they reach the goal."""
+        start, objective = self.search.start, self.search.objective
+        if start is None or objective is None:
+            return None
+        if self._before is None:
+            lagrangian = Lagrangian(self.problem, self.labels, self.reward)
+            arguments = self.instance, self.problem, self.labels, lagrangian, start, objective
+            self._before = best_known(*arguments)
+        if self._before is None or self._before.options.value < self.goal():
+            return None
+        bound = min(self._before.options.value, objective)
+        return self._before.known.certificate(self.instance, self.problem, bound)
+
+    def _inherit(self) -> None:
+        """Leave out what better plans cannot use, by prices of the epoch before."""
+        if self._before is None or self._inherited:
+            return
+        self._exclude(*self._before)
+
+    def _exclude_unpriced(self) -> None:
+        """Leave out what better plans cannot use, as others cost what they cost alone at least."""
+        known = of_gpus(np.zeros(len(self.problem.gpus)))
+        lagrangian = Lagrangian(self.problem, self.labels, self.reward)
+        self._exclude(known, known.options(self.problem, self.labels, lagrangian))
+
+    def _exclude(self, known: Known, options: Options) -> None:
+        """Leave out what is only in plans that reach the goal at some prices, if that is much."""
+        lagrangian = Lagrangian(self.problem, self.labels, self.reward)
+        kept = ~lagrangian.too_dear(options, self.goal())
+        if kept.size and kept.mean() <= 1 - WORTH_EXCLUDING:
+            self._inherited += 1
+            self.limit = min(self.goal(), self.limit)
+            self.labels = self.labels.only(kept)
+            self.exclusions.append(Exclusion(*known))
+
+    def offer(self, point: Point, found: Labels) -> None:
+        """Round a solution of the relaxation to a plan, and offer that."""
+        packing = rounded(self.problem, found, point)
+        packing.reinsert()
+        self.search.offer(packing.plan(self.instance))
+
+    def tree(self, found: Labels) -> Tree | None:
+        """Return a tree with its root; None if there is no time for that."""
+        assert self.search.objective is not None
+        penalty = PENALTY * self.search.objective
+        cases = Cases(self.problem, found, self.reward, penalty, self.search.seed)
+        if self._basis is not None:
+            cases.begin_from(self._basis)
+            self._basis = None
+        tree = Tree(cases, self.search.seconds_left)
+        return tree if tree.plant() else None
+
+    def root(self) -> Tree | None:
+        """Return a tree for as few labels as need be, with the plans that its root suggests."""
+        tree = self.tree(self.labels)
+        has_parts = False
+        while tree is not None and tree.bound < self.goal():
+            self._offer_near(tree)
+            if tree.bound >= self.goal():
+                break
+            smaller = self._without_dear(tree)
+            if smaller is None and not has_parts:
+                self.improve_parts(tree)
+                has_parts, smaller = True, self._without_dear(tree)
+            if smaller is None:
+                break
+            next_tree = self.tree(smaller)
+            if next_tree is None:
+                break
+            self.exclusions.append(Exclusion(tree.cases.rules, tree.nodes[0].prices))
+            self.labels, self.limit, tree = smaller, min(self.goal(), self.limit), next_tree
+        return tree
+
+    def _offer_near(self, tree: Tree) -> None:
+        """Offer the plans that the root of a tree suggests."""
+        point = tree.nodes[0].point
+        self.offer(point, self.labels)
+        if tree.bound < self.goal():
+            dived = dive(tree.cases, point, self.search.seconds_left)
+            self.offer(dived, self.labels)
+            self.improve(tree, [point, dived])
+
+    def _without_dear(self, tree: Tree) -> Labels | None:
+        """Return the labels that plans below the goal may need; None if that is nearly all."""
+        kept = ~tree.too_dear(min(self.goal(), self.limit))
+        if kept.mean() > 1 - WORTH_EXCLUDING or self.excluded() == EXCLUSIONS:
+            return None
+        return self.labels.only(kept)
+
+    def excluded(self) -> int:
+        """Return how often the trees of this prover were used to leave out what is too dear."""
+        return len(self.exclusions) - self._inherited
+
+    def improve(self, tree: Tree, points: list[Point]) -> None:
+        """Look for better plans near some points; nothing here."""
+
+    def improve_parts(self, tree: Tree) -> None:
+        """Look for better plans in parts; nothing here."""
+
+    def prove(self, work: int = WORK) -> PalCertificate | None:
+        """Grow a tree to the goal, or as far as time and work allow; return what it proves."""
+        certificate = self._proven_before()
+        if certificate is not None:
+            return certificate
+        self._inherit()
+        if len(self.problem.gpus) > LARGE and not self.exclusions:
+            self._exclude_unpriced()
+        tree = self.root()
+        if tree is None:
+            self.search.out_of_time()
+            self.search.gave_up = "the first linear program was not solved"
+            return self.unpriced()
+        most_nodes = max(self.least_nodes, work // max(1, len(self.labels.type)))
+        try:
+            tree.grow(self.goal, lambda node: self._visit(tree, node), most_nodes)
+        except KeyboardInterrupt:
+            self.search.stopped = "interrupted"
+        if tree.bound < self.goal():
+            self.search.out_of_time()
+            self.search.gave_up = tree.ended
+        stated = self._stated(tree)
+        return self._better(tree.certificate(self.instance, "prices", self.exclusions, stated))
+
+    def unpriced(self) -> PalCertificate:
+        """Return what is proven without any prices, when there is no time to find some."""
+        prices = Prices(np.zeros(len(self.problem.gpus)), (), {})
+        lagrangian = Lagrangian(self.problem, labels(self.problem), self.reward)
+        value = lagrangian.options(prices.gpus, np.zeros(1), 0.0).value
+        assert self.search.objective is not None
+        bound = min(value, self.search.objective)
+        return self._better(PalCertificate(bound=bound, nodes=(prices.leaf({}),)))
+
+    def _better(self, certificate: PalCertificate) -> PalCertificate:
+        """Return a certificate, or that of the epoch before if it proves more."""
+        objective = self.search.objective
+        assert objective is not None
+        assert certificate.bound is not None
+        if self._before is None or self._before.options.value <= certificate.bound:
+            return certificate
+        bound = min(self._before.options.value, objective)
+        return self._before.known.certificate(self.instance, self.problem, bound)
+
+    def _stated(self, tree: Tree) -> float:
+        """Return the greatest bound to state: an empty tree proves no more than was asked."""
+        assert self.search.objective is not None
+        return min(self.limit, self.search.objective)
+
+    def _visit(self, tree: Tree, node: Node) -> None:
+        number = len(tree.nodes)
+        if number <= ROUNDED_NODES or number % 10 == 0 or node.point.is_whole:
+            self.offer(node.point, self.labels)

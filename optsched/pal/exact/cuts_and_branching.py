@@ -1,0 +1,195 @@
+"""Rules that count jobs by label: cuts, which the GPUs imply, and splits of a tree of cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.pal.plan import Keeps, Within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.instance import PalInstance
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+INTEGRAL = 1e-6  # what HiGHS calls whole
+VIOLATED = 1e-4  # by how much a cut must be violated to be worth a row
+
+
+class Rule(NamedTuple):
+    """Counts the jobs of some types in a domain, on GPUs that are fast enough; or one that stays.
+
+    Attributes
+    ----------
+    types, domain
+        Numbers.
+    slowdown
+        Greatest slowdown; if finite, the types are of one class.
+    job
+        If not negative, the rule counts only whether this running job stays.
+    """
+
+    types: tuple[int, ...]
+    domain: int
+    slowdown: float
+    job: int = -1
+
+    def columns(self, problem: Arrays, found: Labels) -> Indices:
+        """Return the labels and stays that are counted."""
+        if self.job >= 0:
+            return np.flatnonzero(found.job == self.job)
+        domains = problem.domains
+        inside = domains.start >= domains.start[self.domain]
+        inside &= domains.stop <= domains.stop[self.domain]
+        counted = np.zeros(len(problem.types), dtype=np.bool_)
+        counted[list(self.types)] = True
+        fast = found.slowdown <= self.slowdown
+        return np.flatnonzero(counted[found.type] & inside[found.domain] & fast)
+
+    def document(self, instance: PalInstance, problem: Arrays) -> Within | Keeps:
+        """Return the rule as it stands in certificates."""
+        if self.job >= 0:
+            return Keeps(job=instance.jobs[self.job].id)
+        alike = {}  # jobs of equal types here may be of other models or classes with equal figures
+        for t in self.types:
+            for n in reversed(problem.types[t].jobs):
+                job = instance.jobs[n]
+                alike[t, job.model, job.application_class] = job.id
+        return Within(
+            types=tuple(alike.values()),
+            domain=problem.domains.names[self.domain],
+            slowest=None if self.slowdown == np.inf else self.slowdown,
+        )
+
+
+class Point(NamedTuple):
+    """The labels and stays that a solution of the relaxation uses, and how much of each."""
+
+    columns: Indices
+    share: Floats
+
+    @classmethod
+    def of(cls, x: Floats, found: Labels) -> Point:
+        """Return the part of a solution that concerns labels and stays."""
+        columns = np.flatnonzero(x[: len(found.type)] > INTEGRAL)
+        return cls(columns, x[columns])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every label is used a whole number of times."""
+        return bool((np.abs(self.share - np.rint(self.share)) <= INTEGRAL).all())
+
+
+def capacity(problem: Arrays, rule: Rule) -> int:
+    """Return how many jobs of a rule the GPUs can hold: floor(GPUs / smallest gang)."""
+    start, stop = problem.domains.start[rule.domain], problem.domains.stop[rule.domain]
+    values = problem.slowdown[problem.types[rule.types[0]].row, start:stop]
+    smallest = min(problem.types[t].gpus for t in rule.types)
+    return int((values <= rule.slowdown).sum()) // smallest
+
+
+def violated_cuts(problem: Arrays, found: Labels, point: Point) -> Iterator[Rule]:
+    """Yield cuts that a point violates: gangs of q GPUs or more, q GPUs for each of them.
+
+    Chvatal-Gomory cuts of the capacity of the GPUs in a domain that are fast enough for a class,
+    with each threshold in use, and of all GPUs of the domain for all classes.
+    """
+    sizes = np.array([jobs.gpus for jobs in problem.types])
+    rows = np.array([jobs.row for jobs in problem.types])
+    for d, members in _by_domain(problem, found, point).items():
+        columns, share = point.columns[members], point.share[members]
+        types = found.type[columns]
+        room = int(problem.domains.stop[d] - problem.domains.start[d])
+        for q in np.unique(sizes[types]).tolist():
+            if share[sizes[types] >= q].sum() > room // q + VIOLATED:
+                yield Rule(tuple(np.flatnonzero(sizes >= q).tolist()), d, np.inf)
+        for row in np.unique(rows[types]).tolist():
+            mine = rows[types] == row
+            group = np.flatnonzero(rows == row)
+            yield from _cuts_of(problem, d, found, columns[mine], share[mine], group)
+
+
+def _by_domain(problem: Arrays, found: Labels, point: Point) -> dict[int, list[int]]:
+    """Return the used labels inside each domain."""
+    members: dict[int, list[int]] = {}
+    for n, d in enumerate(found.domain[point.columns].tolist()):
+        for around in problem.domains.around(d):
+            members.setdefault(around, []).append(n)
+    return members
+
+
+def _cuts_of(
+    problem: Arrays, d: int, found: Labels, columns: Indices, share: Floats, group: Indices
+) -> Iterator[Rule]:
+    """Yield the most violated cut for each size; `group` are the types of the class."""
+    start, stop = int(problem.domains.start[d]), int(problem.domains.stop[d])
+    values = np.sort(problem.slowdown[problem.types[int(group[0])].row, start:stop])
+    order = np.argsort(found.slowdown[columns], kind="stable")
+    ascending = found.slowdown[columns[order]]
+    last = np.r_[ascending[1:] > ascending[:-1], True]
+    room = np.searchsorted(values, ascending, side="right")
+    sizes = np.array([problem.types[t].gpus for t in group.tolist()])
+    used = np.array([problem.types[t].gpus for t in found.type[columns[order]].tolist()])
+    for q in np.unique(used).tolist():
+        counts = np.cumsum(np.where(used >= q, share[order], 0.0))
+        over = np.where(last, counts - room // q, 0.0)
+        worst = int(np.argmax(over))
+        if over[worst] > VIOLATED:
+            yield Rule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
+
+
+def splits(problem: Arrays, found: Labels, point: Point) -> list[tuple[Rule, float]]:
+    """Return the rules whose counts are not whole, with these, the farthest from whole first.
+
+    How many jobs of a type are placed at all comes before how many are in a domain, and that before
+    thresholds, since more depends on it.
+    """
+    found_splits = []
+    for rule, count in counts(problem, found, point):
+        away = abs(count - round(count))
+        if away <= INTEGRAL:
+            continue
+        if rule.slowdown == np.inf:
+            away += 1.0 if problem.domains.parent[rule.domain] < 0 else 0.5
+        found_splits.append((away, rule, count))
+    found_splits.sort(key=lambda split: -split[0])
+    return [(rule, count) for _, rule, count in found_splits]
+
+
+def counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule, float]]:
+    """Yield what a point counts by rules: stays, and types by domain and ascending threshold."""
+    for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
+        if found.job[column] >= 0:
+            yield Rule((), 0, np.inf, int(found.job[column])), share
+    members = _by_domain(problem, found, point)
+    for d in sorted(members, reverse=True):
+        columns, share = point.columns[members[d]], point.share[members[d]]
+        for t in np.unique(found.type[columns]).tolist():
+            mine = found.type[columns] == t
+            slowdown = found.slowdown[columns[mine]]
+            order = np.argsort(slowdown, kind="stable")
+            sums = np.cumsum(share[mine][order])
+            ascending = slowdown[order]
+            for n in np.flatnonzero(ascending[1:] > ascending[:-1]).tolist():
+                yield Rule((t,), d, float(ascending[n])), float(sums[n])
+            yield Rule((t,), d, np.inf), float(sums[-1])
+
+
+def domain_totals(problem: Arrays, found: Labels, point: Point) -> dict[Rule, float]:
+    """Return how many jobs of each type a point has in each domain below the root."""
+    totals: dict[Rule, float] = {}
+    for d, members in _by_domain(problem, found, point).items():
+        if problem.domains.parent[d] < 0:
+            continue
+        for n in members:
+            rule = Rule((int(found.type[point.columns[n]]),), d, np.inf)
+            totals[rule] = totals.get(rule, 0.0) + float(point.share[n])
+    return totals

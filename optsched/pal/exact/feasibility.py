@@ -1,0 +1,87 @@
+"""Whether all jobs fit: any plan that places them all, or a proof that there is none.
+
+Nothing costs anything here but a job that is left out, which costs one. A tree for these costs
+finds a plan that leaves none out, or proves that in every case more than nothing is left out; as
+jobs are whole, that is one at least.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.pal.exact.branch_and_bound import Tree
+from optsched.pal.exact.node_relaxation import Cases
+from optsched.pal.exact.relaxation import labels
+from optsched.pal.exact.rounding import rounded
+from optsched.solving import Infeasible
+
+if TYPE_CHECKING:
+    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.branch_and_bound import Node
+    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.instance import PalInstance
+    from optsched.solving import Search
+
+LEFT_OUT = 1e-3  # a proof that so much of a job is left out is enough
+PENALTY = 4.0  # for each job
+MOST_NODES = 20_000
+
+
+def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
+    """Offer a plan that places all jobs, if one can be found within time and nodes.
+
+    Raises
+    ------
+    Infeasible
+        If it is proven that there is none.
+    """
+    free = without_costs(problem)
+    found = widest(labels(free))
+    reward = np.ones(len(free.types))
+    cases = Cases(free, found, reward, PENALTY * len(instance.jobs), search.seed)
+    tree = Tree(cases, search.seconds_left)
+    if not tree.plant():
+        search.out_of_time()
+        return
+
+    def visit(node: Node) -> None:
+        search.offer(rounded(free, found, node.point).plan(instance))
+
+    visit(tree.nodes[0])
+    tree.grow(lambda: LEFT_OUT if search.plan is None else -np.inf, visit, MOST_NODES)
+    if search.plan is None and tree.bound >= LEFT_OUT:
+        raise Infeasible(_reason(instance), tree.certificate(instance, "misfit", [], np.inf))
+    if search.plan is None:
+        search.out_of_time()
+
+
+def without_costs(problem: Arrays) -> Arrays:
+    """Return the arrays with no costs but one for each job that is left out."""
+    types = tuple(
+        replace(
+            jobs, factor=np.where(np.isfinite(jobs.factor), 0.0, np.inf), moving=0.0, reward=1.0
+        )
+        for jobs in problem.types
+    )
+    return replace(problem, types=types, stays=tuple(s._replace(cost=0.0) for s in problem.stays))
+
+
+def widest(found: Labels) -> Labels:
+    """Return the label of each type and domain that allows all its GPUs, and the stays."""
+    kept = np.arange(len(found.type)) >= found.first_stay
+    kept[[columns.stop - 1 for _, _, columns in found.blocks]] = True
+    return found.only(kept)
+
+
+def _reason(instance: PalInstance) -> str:
+    wanted, free = sum(job.gpus for job in instance.jobs), len(instance.free_gpus)
+    if wanted > free:
+        return f"the jobs need {wanted} GPUs, but {free} are free; admission 'all' places them all"
+    capped = sum(job.highest_level is not None for job in instance.jobs)
+    return (
+        f"the jobs need {wanted} of {free} free GPUs, but with the highest_level of {capped} of "
+        "them there is no way to place them all"
+    )

@@ -1,0 +1,141 @@
+"""What the methods of PAL take of the memory at their peak, from an instance's sizes.
+
+Bytes are fitted to `benchmarks/memory.py`. Sizes are counted as if the domains of a level held
+equally many GPUs. A *label* is a slowdown, in a domain, up to which a gang may get GPUs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from optsched.pal.instance import PalInstance
+
+MIB = 2**20
+GREEDY, LOADED = 20 * MIB, 32 * MIB  # what is imported; HiGHS and scipy
+PYOMO = 180 * MIB  # the same with Pyomo, and what HiGHS takes for branch and bound at least
+BINNED = 90 * MIB  # scikit-learn, for the rules that bin slowdowns
+BINNING = ("pal-greedy", "pal-silhouette")
+ENTRY = 870  # of the relaxation's matrix: in arrays, in HiGHS, in cases
+VARIABLE, TERM = 1500, 110  # of the formulation: in Pyomo and in HiGHS
+RANKED, MERGED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for pods
+DEALT = 4_000  # of a job, for pods
+LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
+POD_GPUS = 1024
+POD_GANGS = 4  # a pod holds at least so many of the largest gang
+MOST_KINDS, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
+MOST_WIDE, MOST_IN_NODE = 0.05, 10
+
+TYPE = attrgetter(
+    "gpus", "application_class", "highest_level", "model", "weight", "remaining_s", "reward"
+)
+
+
+class Level(NamedTuple):
+    """Domains of a level, and the GPUs in each of them on average."""
+
+    domains: int
+    gpus: float
+
+
+def memory(instance: PalInstance, method: str) -> int | None:
+    """Return the bytes that a method takes at its peak; of a greedy one, with its bound."""
+    gpus = len(instance.free_gpus)
+    if method == "exact" and gpus > LARGE:
+        method = "kinds" if _has_few_kinds(instance) else "pods"
+    if method == "kinds" and _largest_node(instance) <= MOST_IN_NODE:
+        return LOADED + MERGED * gpus
+    if method == "pods":
+        return _in_pods(instance)
+    if method == "milp":
+        return _formulation(instance)
+    if method in ("exact", "kinds"):
+        return _whole(instance)
+    loaded = GREEDY + BINNED * (method in BINNING) + RANKED * gpus
+    return loaded if gpus > LARGE else loaded + LOADED + ENTRY * _entries(instance)
+
+
+def _whole(instance: PalInstance) -> int:
+    return LOADED + ENTRY * _entries(instance)
+
+
+def _has_few_kinds(instance: PalInstance) -> bool:
+    """Tell whether "exact" takes "kinds" for a large cluster; see `solver.few_kinds`."""
+    largest, profile = _largest_node(instance), instance.profile
+    wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
+    if largest > MOST_IN_NODE or wide > MOST_WIDE * len(instance.free_gpus):
+        return False
+    rows = dict(zip(profile.gpus, zip(*profile.slowdown.values(), strict=True), strict=True))
+    nodes = [domain.gpus for domain in instance.topology.domains if domain.gpus]
+    kinds = {tuple(sorted(rows[gpu] for gpu in node)) for node in nodes}
+    types = len({TYPE(job) for job in instance.jobs})
+    most_kinds = min(MOST_KINDS, MOST_SHARE * len(nodes))
+    return len(kinds) <= most_kinds and types <= MOST_TYPES
+
+
+def _largest_node(instance: PalInstance) -> int:
+    return max(len(domain.gpus or ()) for domain in instance.topology.domains)
+
+
+def _levels(instance: PalInstance) -> list[Level]:
+    counts = Counter(domain.level for domain in instance.topology.domains)
+    gpus = len(instance.free_gpus)
+    return [Level(counts[name], gpus / max(1, counts[name])) for name in instance.topology.levels]
+
+
+def _bins(instance: PalInstance) -> dict[str, int]:
+    """Return the number of distinct slowdowns of each class that some job has."""
+    classes = {job.application_class for job in instance.jobs}
+    return {name: len(set(instance.profile.slowdown[name])) for name in classes}
+
+
+def _types(instance: PalInstance) -> Counter[tuple[int, str, str | None]]:
+    """Return gang, class and cap of each type of jobs, and how many types are alike in these."""
+    return Counter(key[:3] for key in {TYPE(job) for job in instance.jobs})
+
+
+def _labels(levels: list[Level], gang: int, bins: int) -> Iterator[tuple[float, float]]:
+    """Yield for each level the number of labels, and the GPUs of each on average."""
+    for level in levels:
+        room = level.gpus - gang + 1
+        if room > 0:
+            thresholds = min(bins, level.gpus) * room / level.gpus
+            yield level.domains * thresholds, (level.gpus + gang) / 2
+
+
+def _allowed(instance: PalInstance, levels: list[Level], cap: str | None) -> list[Level]:
+    return levels if cap is None else levels[: instance.topology.levels.index(cap) + 1]
+
+
+def _entries(instance: PalInstance) -> int:
+    """Return about how many entries the matrix of the relaxation has."""
+    levels, bins, found = _levels(instance), _bins(instance), 0.0
+    for (gang, name, cap), types in _types(instance).items():
+        allowed = _allowed(instance, levels, cap)
+        found += 2 * types * sum(labels for labels, _ in _labels(allowed, gang, bins[name]))
+    for count in bins.values():
+        found += sum(2 * level.domains * (level.gpus + min(count, level.gpus)) for level in levels)
+    return round(found)
+
+
+def _formulation(instance: PalInstance) -> int:
+    """Return the bytes of the formulation: a column for each job and label, and its GPUs."""
+    levels, bins, variables, terms = _levels(instance), _bins(instance), 0.0, 0.0
+    for (gang, name, cap), jobs in Counter(TYPE(job)[:3] for job in instance.jobs).items():
+        found = list(_labels(_allowed(instance, levels, cap), gang, bins[name]))
+        variables += jobs * (len(instance.free_gpus) + sum(labels for labels, _ in found))
+        terms += jobs * sum(labels * gpus for labels, gpus in found)
+    proof = ENTRY * _entries(instance)
+    return PYOMO + round(VARIABLE * variables + TERM * terms) + proof
+
+
+def _in_pods(instance: PalInstance) -> int:
+    """Return the bytes of one pod's relaxation, and of what is kept of the whole."""
+    gpus = len(instance.free_gpus)
+    least = max(POD_GPUS, POD_GANGS * max(job.gpus for job in instance.jobs))
+    pod = ENTRY * _entries(instance) * min(1.0, least / gpus)
+    return LOADED + round(pod) + PARTED * gpus + DEALT * len(instance.jobs)

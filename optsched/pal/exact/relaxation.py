@@ -1,0 +1,222 @@
+"""The type-chain formulation F7 (pal.md 4.5) on arrays: its linear relaxation and its bounds.
+
+Jobs of one class in one domain d with threshold v may use any GPU of d that is no slower than v.
+These sets are nested in v, so by Hall's condition whole counts y[type, d, v] of jobs can be placed
+exactly if, threshold by threshold, no more GPUs are asked for than were given to the chain:
+
+    S[c,d,v] = S[c,d,v-1] + sum of g[c,d,i] over GPUs i of slowdown v
+                          - sum of k[t] y[t,d,v] over types t of class c,     S >= 0
+    sum of g[c,d,i] over c, d <= 1 for each GPU i
+    sum of y[t,.,.] + stays + left out = n[t] for each type t
+
+A job may be counted under a label above its true one, but never gains by it. A running job may stay
+(one column with its GPUs), and then keeps them: holdings are disjoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from optsched.mip.highs import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.arrays import Arrays
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a job may get: labels by type, then domain, then slowdown; after them the stays.
+
+    Attributes
+    ----------
+    type, domain
+        Shape (labels + stays,).
+    end
+        Shape (labels + stays,): how many GPUs of the domain are fast enough; 0 for stays.
+    slowdown, cost
+        Shape (labels + stays,).
+    job
+        Shape (labels + stays,): number of the job that stays, -1 for labels.
+    """
+
+    type: Indices
+    domain: Indices
+    end: Indices
+    slowdown: Floats
+    cost: Floats
+    job: Indices
+
+    @cached_property
+    def first_stay(self) -> int:
+        """Index of the first stay."""
+        return int((self.job < 0).sum())
+
+    @cached_property
+    def blocks(self) -> list[tuple[int, int, slice]]:
+        """Type, domain, and the labels that have both; without the stays."""
+        keys = np.stack([self.type, self.domain])[:, : self.first_stay]
+        starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0).any(axis=0)][: self.first_stay])
+        stops = [*starts[1:].tolist(), self.first_stay]
+        return [
+            (int(self.type[start]), int(self.domain[start]), slice(start, stop))
+            for start, stop in zip(starts.tolist(), stops, strict=False)
+        ]
+
+    def only(self, kept: NDArray[np.bool_]) -> Labels:
+        """Return some of the labels and stays."""
+        return Labels(
+            type=self.type[kept],
+            domain=self.domain[kept],
+            end=self.end[kept],
+            slowdown=self.slowdown[kept],
+            cost=self.cost[kept],
+            job=self.job[kept],
+        )
+
+
+def labels(problem: Arrays) -> Labels:
+    """Return every label that a job of each type may get, and the stays."""
+    blocks = [block for t in range(len(problem.types)) for block in _blocks_of_type(problem, t)]
+    return _joined([*blocks, _stays(problem)])
+
+
+def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Labels]:
+    jobs = problem.types[t]
+    for d, chain in enumerate(problem.chains[jobs.row]):
+        factor = jobs.factor[problem.domains.level[d]]
+        if len(chain.order) < jobs.gpus or factor == np.inf:
+            continue
+        if jobs.gpus == 1 and problem.domains.has_children[d]:
+            continue  # a single GPU stands in a domain of the lowest level
+        first = int(np.searchsorted(chain.ends, jobs.gpus))
+        ends, slowdown = chain.ends[first:], chain.slowdown[first:]
+        yield Labels(
+            type=np.full(len(ends), t, dtype=np.intp),
+            domain=np.full(len(ends), d, dtype=np.intp),
+            end=ends,
+            slowdown=slowdown,
+            cost=factor * slowdown + jobs.moving,
+            job=np.full(len(ends), -1, dtype=np.intp),
+        )
+
+
+def _stays(problem: Arrays) -> Labels:
+    stays = problem.stays
+    return Labels(
+        type=np.array([stay.type for stay in stays], dtype=np.intp),
+        domain=np.array([stay.domain for stay in stays], dtype=np.intp),
+        end=np.zeros(len(stays), dtype=np.intp),
+        slowdown=np.array([stay.slowdown for stay in stays], dtype=np.float64),
+        cost=np.array([stay.cost for stay in stays], dtype=np.float64),
+        job=np.array([stay.job for stay in stays], dtype=np.intp),
+    )
+
+
+def _joined(blocks: list[Labels]) -> Labels:
+    return Labels(
+        type=np.concatenate([block.type for block in blocks]),
+        domain=np.concatenate([block.domain for block in blocks]),
+        end=np.concatenate([block.end for block in blocks]),
+        slowdown=np.concatenate([block.slowdown for block in blocks]),
+        cost=np.concatenate([block.cost for block in blocks]),
+        job=np.concatenate([block.job for block in blocks]),
+    )
+
+
+def relaxation(problem: Arrays, found: Labels, reward: Floats) -> Program:
+    """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array.
+
+    Its columns are labels, stays, jobs left out by type, and then g and S; its rows are types, GPUs
+    and then chains.
+    """
+    builder = _Builder(problem, found)
+    builder.add_types()
+    builder.add_stays()
+    builder.add_chains()
+    return builder.program(reward)
+
+
+class _Builder:
+    """Collects the entries of the matrix, block by block."""
+
+    def __init__(self, problem: Arrays, found: Labels) -> None:
+        self.problem, self.labels = problem, found
+        self.columns = len(found.type) + len(problem.types)
+        self.rows = len(problem.types) + len(problem.gpus)
+        self.first_chain_row = self.rows
+        self.first_pool_column = self.columns
+        self.entries: list[tuple[Indices, Indices, Floats]] = []
+
+    def add(self, rows: Indices, columns: Indices, value: float) -> None:
+        self.entries.append((rows, columns, np.full(len(rows), value)))
+
+    def add_types(self) -> None:
+        count = len(self.labels.type)
+        self.add(self.labels.type, np.arange(count), 1.0)
+        types = np.arange(len(self.problem.types))
+        self.add(types, count + types, 1.0)
+
+    def add_stays(self) -> None:
+        gpus = {stay.job: stay.gpus for stay in self.problem.stays}
+        for column in range(self.labels.first_stay, len(self.labels.job)):
+            rows = len(self.problem.types) + gpus[int(self.labels.job[column])]
+            self.add(rows, np.full(len(rows), column), 1.0)
+
+    def add_chains(self) -> None:
+        """Add a chain for each class in each domain that some label is in."""
+        users: dict[tuple[int, int], list[slice]] = {}
+        for t, d, columns in self.labels.blocks:
+            users.setdefault((self.problem.types[t].row, d), []).append(columns)
+        for (row, d), blocks in users.items():
+            self.add_chain(self.problem.chains[row][d].order, blocks)
+
+    def add_chain(self, order: Indices, blocks: list[slice]) -> None:
+        """Add the rows of a chain, with its columns g and S."""
+        found = self.labels
+        ends = np.unique(np.concatenate([found.end[columns] for columns in blocks]))
+        rows = self.rows + np.arange(len(ends))
+        self.rows += len(ends)
+        for columns in blocks:
+            size = self.problem.types[int(found.type[columns.start])].gpus
+            mine = np.arange(columns.start, columns.stop)
+            self.add(rows[np.searchsorted(ends, found.end[mine])], mine, -float(size))
+        gpus = order[: ends[-1]]
+        given = self.columns + np.arange(len(gpus))
+        self.add(rows[np.searchsorted(ends, np.arange(len(gpus)), side="right")], given, 1.0)
+        self.add(len(self.problem.types) + gpus, given, 1.0)
+        carried = given[-1] + 1 + np.arange(len(ends))
+        self.add(rows, carried, -1.0)
+        self.add(rows[1:], carried[:-1], 1.0)
+        self.columns = int(carried[-1]) + 1
+
+    def program(self, reward: Floats) -> Program:
+        counts = np.array([len(jobs.jobs) for jobs in self.problem.types], dtype=float)
+        pool = self.columns - self.first_pool_column
+        chains = self.rows - self.first_chain_row
+        gpus = len(self.problem.gpus)
+        rows, columns, values = (
+            np.concatenate([entry[n] for entry in self.entries]) for n in range(3)
+        )
+        shape = self.rows, self.columns
+        return Program(
+            cost=np.concatenate([self.labels.cost, reward, np.zeros(pool)]),
+            offset=0.0,
+            lower=np.zeros(self.columns),
+            upper=np.full(self.columns, np.inf),
+            integer=np.arange(self.columns) < self.first_pool_column,
+            matrix=csr_array((values, (rows, columns)), shape=shape),
+            row_lower=np.concatenate([counts, np.full(gpus, -np.inf), np.zeros(chains)]),
+            row_upper=np.concatenate([counts, np.ones(gpus), np.zeros(chains)]),
+        )

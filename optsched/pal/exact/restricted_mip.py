@@ -1,0 +1,69 @@
+"""The relaxation with whole jobs in the domains below the root, by HiGHS' branch and bound.
+
+How many jobs stand in each node or rack is what plans differ in most; the thresholds of jobs that
+spread over the root may stay fractional, since rounding them costs little. Only labels that are
+nearly as cheap as the cheapest are kept, at the prices of the root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.mip import highs
+from optsched.pal.exact.cuts_and_branching import Point
+from optsched.pal.exact.relaxation import relaxation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.branch_and_bound import Tree
+    from optsched.pal.exact.lagrangian_bound import Options
+    from optsched.pal.exact.relaxation import Labels
+
+NEAR = 0.02  # of the gap: labels that are so much dearer are kept
+GAP = 2e-4
+NODES = 20
+
+
+def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]:
+    """Return the labels and stays that are nearly cheapest, or in use at one of some points."""
+    root = tree.nodes[0]
+    options: Options = tree.cases.options(root.path, root.prices)
+    dearer = options.priced - options.least[tree.cases.labels.type]
+    kept = dearer <= NEAR * (objective - root.bound)
+    for point in points:
+        kept[point.columns] = True
+    return np.asarray(kept)
+
+
+def whole_below_root(
+    tree: Tree, found: Labels, penalty: float, gap: float, time_limit_s: float | None, seed: int
+) -> Point | None:
+    """Return a solution for some labels in which counts below the root are whole, if there is one.
+
+    Parameters
+    ----------
+    penalty
+        Cost of leaving out a job where that is not allowed.
+    gap
+        Relative gap that is enough.
+    """
+    problem = tree.cases.problem
+    reward = np.array([jobs.reward for jobs in problem.types])
+    program = relaxation(problem, found, np.where(np.isfinite(reward), reward, penalty))
+    integer = program.integer.copy()
+    at_root = problem.domains.parent[found.domain[: found.first_stay]] < 0
+    integer[: found.first_stay][at_root] = False
+    outcome = highs.solve(
+        replace(program, integer=integer),
+        gap=max(GAP, gap),
+        time_limit_s=time_limit_s,
+        most_nodes=NODES,
+        seed=seed,
+    )
+    if outcome.status == "interrupted":
+        raise KeyboardInterrupt
+    return None if outcome.x is None else Point.of(outcome.x, found)

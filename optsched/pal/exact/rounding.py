@@ -1,0 +1,240 @@
+"""Plans from solutions of the type-chain relaxation: decoding, rounding and reinsertion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+
+from optsched.pal.plan import PalPlan, Placement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.cuts_and_branching import Point
+    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.instance import PalInstance
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+ROUNDS = 20  # of reinsertion; far more than it takes to find no better place
+WHOLE = 1e-6  # what HiGHS calls whole
+BETTER = 1e-9  # by how much a place must be better, relative
+
+Placed = dict[int, "Indices"]  # GPUs by number of the job
+
+
+class _Row(NamedTuple):
+    """The chains of a class one after the other: GPUs, and where each domain starts and stops."""
+
+    order: Indices
+    start: Indices
+    stop: Indices
+
+
+class Packing:
+    """Jobs on GPUs, placed and taken away one by one.
+
+    Attributes
+    ----------
+    free
+        Shape (GPUs,).
+    placed
+        GPUs of each job that is placed.
+    """
+
+    def __init__(self, problem: Arrays) -> None:
+        self.problem = problem
+        self.free = np.ones(len(problem.gpus), dtype=np.bool_)
+        self.placed: Placed = {}
+        self._type_of = {job: t for t, jobs in enumerate(problem.types) for job in jobs.jobs}
+        self._rows: dict[int, _Row] = {}
+        self._stays = {stay.job: stay for stay in problem.stays}
+
+    def put(self, job: int, gpus: Indices) -> None:
+        """Place a job."""
+        self.placed[job] = gpus
+        self.free[gpus] = False
+
+    def take(self, job: int) -> Indices | None:
+        """Take a job away; return where it was."""
+        gpus = self.placed.pop(job, None)
+        if gpus is not None:
+            self.free[gpus] = True
+        return gpus
+
+    def cheapest(self, job: int) -> tuple[float, Indices] | None:
+        """Return the cost and GPUs of the cheapest place that is free; None if there is none."""
+        jobs = self.problem.types[self._type_of[job]]
+        best: tuple[float, Indices] | None = None
+        stay = self._stays.get(job)
+        if stay is not None and self.free[stay.gpus].all():
+            best = stay.cost, stay.gpus
+        row = self._row(jobs.row)
+        reached = np.cumsum(self.free[row.order])
+        before = np.r_[0, reached][row.start]
+        last = np.searchsorted(reached, before + jobs.gpus)
+        domains = np.flatnonzero(last < row.stop)
+        if len(domains):
+            levels = self.problem.domains.level[domains]
+            slowest = self.problem.slowdown[jobs.row, row.order[last[domains]]]
+            costs = jobs.factor[levels] * slowest + jobs.moving
+            n = int(np.argmin(costs))
+            if costs[n] < np.inf and (best is None or costs[n] < best[0] * (1 - BETTER)):
+                span = row.order[row.start[domains[n]] : last[domains[n]] + 1]
+                best = float(costs[n]), span[self.free[span]]
+        if best is not None and best[0] > jobs.reward:
+            return None
+        return best
+
+    def _row(self, number: int) -> _Row:
+        if number not in self._rows:
+            chains = [chain.order for chain in self.problem.chains[number]]
+            stop = np.cumsum([len(order) for order in chains])
+            self._rows[number] = _Row(np.concatenate(chains), np.r_[0, stop[:-1]], stop)
+        return self._rows[number]
+
+    def cost(self, job: int) -> float:
+        """Return what a job costs where it is, or left out."""
+        problem, jobs = self.problem, self.problem.types[self._type_of[job]]
+        gpus = self.placed.get(job)
+        if gpus is None:
+            return jobs.reward
+        domains = problem.domains
+        first, last = gpus.min(), gpus.max()
+        level = domains.level[np.flatnonzero((domains.start <= first) & (domains.stop > last))[0]]
+        cost = float(jobs.factor[level] * problem.slowdown[jobs.row, gpus].max())
+        stay = self._stays.get(job)
+        stays = stay is not None and np.array_equal(np.sort(gpus), stay.gpus)
+        return cost if stays else cost + jobs.moving
+
+    def reinsert(self) -> None:
+        """Take each job away and put it where it is cheapest, until no job finds better."""
+        for _ in range(ROUNDS):
+            improved = False
+            for job in self._type_of:
+                before = self.cost(job)
+                gpus = self.take(job)
+                found = self.cheapest(job)
+                if found is not None and found[0] < before * (1 - BETTER):
+                    self.put(job, found[1])
+                    improved = True
+                elif gpus is not None:
+                    self.put(job, gpus)
+            if not improved:
+                return
+
+    def fill(self) -> None:
+        """Put the jobs that are not placed where it is cheapest, large ones first."""
+        size = {job: jobs.gpus for jobs in self.problem.types for job in jobs.jobs}
+        for job in sorted(size.keys() - self.placed.keys(), key=lambda job: (-size[job], job)):
+            place = self.cheapest(job)
+            if place is not None:
+                self.put(job, place[1])
+
+    def plan(self, instance: PalInstance) -> PalPlan:
+        """Return the plan."""
+        names = self.problem.gpus
+        placements = []
+        for n, job in enumerate(instance.jobs):
+            gpus = np.sort(self.placed.get(n, np.zeros(0, dtype=np.intp)))
+            placements.append(Placement(id=job.id, gpus=tuple(names[g] for g in gpus.tolist())))
+        return PalPlan(jobs=tuple(placements))
+
+
+def rounded(problem: Arrays, found: Labels, point: Point) -> Packing:
+    """Place jobs as a fractional solution suggests, and those that do not fit where it is cheapest.
+
+    A job gets the label at which the running sum of its type's shares, from the cheapest on,
+    reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to labels
+    by a maximum flow, so a whole solution is decoded exactly.
+    """
+    packing = Packing(problem)
+    gpus_of_stay = {stay.job: stay.gpus for stay in problem.stays}
+    for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
+        job = int(found.job[column])
+        if job >= 0 and share > 0.5:
+            packing.put(job, gpus_of_stay[job])
+    columns, counts = _whole_counts(problem, found, point, packing)
+    for column, gpus in zip(columns, _flow(packing, found, columns, counts), strict=True):
+        t = int(found.type[column])
+        size = problem.types[t].gpus
+        waiting = [job for job in problem.types[t].jobs if job not in packing.placed]
+        for n, job in zip(range(len(gpus) // size), waiting, strict=False):
+            packing.put(job, gpus[n * size : (n + 1) * size])
+    packing.fill()
+    return packing
+
+
+def _whole_counts(
+    problem: Arrays, found: Labels, point: Point, packing: Packing
+) -> tuple[list[int], list[int]]:
+    """Return labels and how many jobs get each of them."""
+    chosen: dict[int, int] = {}
+    for t, jobs in enumerate(problem.types):
+        waiting = sum(job not in packing.placed for job in jobs.jobs)
+        mine = (found.type[point.columns] == t) & (found.job[point.columns] < 0)
+        columns, share = point.columns[mine], point.share[mine]
+        rests = []
+        for d in np.unique(found.domain[columns]).tolist():
+            inside = found.domain[columns] == d
+            counts, rest = _steps(found, columns[inside], share[inside])
+            chosen |= counts
+            waiting -= sum(counts.values())
+            rests.append(rest)
+        last = np.array([column for column, _ in rests], dtype=np.intp)
+        counts, _ = _steps(found, last, np.array([rest for _, rest in rests]))
+        for column, count in counts.items():
+            chosen[column] = chosen.get(column, 0) + min(count, max(waiting, 0))
+            waiting -= count
+    chosen = {column: count for column, count in chosen.items() if count > 0}
+    return list(chosen), list(chosen.values())
+
+
+def _steps(
+    found: Labels, columns: Indices, share: Floats
+) -> tuple[dict[int, int], tuple[int, float]]:
+    """Return the labels at which running sums reach whole numbers, and the last with the rest."""
+    if not len(columns):
+        return {}, (0, 0.0)
+    order = np.argsort(found.cost[columns], kind="stable")
+    sums = np.cumsum(share[order])
+    reached = np.floor(sums + WHOLE).astype(int)
+    counts = zip(columns[order].tolist(), np.diff(reached, prepend=0).tolist(), strict=True)
+    rest = max(float(sums[-1]) - int(reached[-1]), 0.0)
+    return {column: count for column, count in counts if count}, (int(columns[order[-1]]), rest)
+
+
+def _flow(
+    packing: Packing, found: Labels, columns: list[int], counts: list[int]
+) -> Iterator[Indices]:
+    """Yield the GPUs for each label, ascending by slowdown: a maximum flow from labels to GPUs."""
+    if not columns:
+        return
+    problem, count = packing.problem, len(columns)
+    eligible = []
+    for column in columns:
+        row = problem.types[int(found.type[column])].row
+        order = problem.chains[row][int(found.domain[column])].order[: int(found.end[column])]
+        eligible.append(order[packing.free[order]])
+    sizes = [problem.types[int(found.type[column])].gpus for column in columns]
+    gpus = 2 + count + np.arange(len(problem.gpus))
+    widths = [len(of_label) for of_label in eligible]
+    tails = np.concatenate([np.zeros(count, int), np.repeat(2 + np.arange(count), widths), gpus])
+    heads = np.concatenate(
+        [2 + np.arange(count), 2 + count + np.concatenate(eligible), np.ones(len(gpus), int)]
+    )
+    limits = np.ones(len(tails), dtype=np.int32)
+    limits[:count] = np.array(counts) * np.array(sizes)
+    shape = 2 + count + len(gpus), 2 + count + len(gpus)
+    flow = maximum_flow(csr_array((limits, (tails, heads)), shape=shape), 0, 1).flow.tocsr()
+    for n, of_label in enumerate(eligible):
+        used = flow.indices[flow.indptr[2 + n] : flow.indptr[3 + n]]
+        given = used[flow.data[flow.indptr[2 + n] : flow.indptr[3 + n]] > 0] - 2 - count
+        yield of_label[np.isin(of_label, given)]

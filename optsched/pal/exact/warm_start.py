@@ -1,0 +1,202 @@
+"""The epoch before: its plan, carried over to the jobs of now, and its prices, which still prove.
+
+Prices of GPUs prove a bound for any jobs (`lagrangian_bound.py`). With few jobs changed, those of
+the epoch before prove nearly as much as new ones would, and no linear program is solved for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.pal.exact.cuts_and_branching import Rule, capacity
+from optsched.pal.exact.node_relaxation import Prices
+from optsched.pal.exact.rounding import Packing
+from optsched.pal.plan import Leaf, PalCertificate, PalPlan, Within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.lagrangian_bound import Lagrangian, Options
+    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.instance import PalInstance
+    from optsched.results.result import Result
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+SAME_SCALE = 0.05  # objectives so near each other are taken to be in one unit
+
+
+class Left(NamedTuple):
+    """What stays in memory for the next epoch: whose prices the certificate has, in its order."""
+
+    gpus: tuple[str, ...]
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+
+class Carried(NamedTuple):
+    """A plan that was carried over, and the jobs that were not in it."""
+
+    packing: Packing
+    new: list[int]
+
+
+def carried(instance: PalInstance, problem: Arrays, start: Result) -> Carried:
+    """Return the jobs of now where they were, or else run, and new ones where it is cheapest.
+
+    Of the plan only that is taken which still keeps the rules; the rest is as good as new.
+    """
+    packing, number = Packing(problem), {gpu: n for n, gpu in enumerate(problem.gpus)}
+    reward = {n: jobs.reward for jobs in problem.types for n in jobs.jobs}
+    before: dict[str, tuple[str, ...]] = {}
+    if isinstance(start.plan, PalPlan):
+        before = {placement.id: placement.gpus for placement in start.plan.jobs}
+    for wanted in (before, {job.id: job.current for job in instance.jobs}):
+        for n, job in enumerate(instance.jobs):
+            names = wanted.get(job.id, ())
+            if n not in packing.placed and len(set(names)) == len(names) == job.gpus:
+                gpus = np.array([number.get(gpu, -1) for gpu in names], dtype=np.intp)
+                _keep(packing, n, gpus, reward[n])
+    new = [n for n in range(len(instance.jobs)) if n not in packing.placed]
+    packing.fill()
+    return Carried(packing, new)
+
+
+def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
+    """Place a job, if its GPUs are still there and free and it may stand there and should."""
+    if gpus.min() < 0 or not packing.free[gpus].all():
+        return
+    packing.put(job, gpus)
+    if not packing.cost(job) < np.inf or packing.cost(job) > reward:
+        packing.take(job)
+
+
+# --- prices -----------------------------------------------------------------------------------
+
+
+class Known(NamedTuple):
+    """Prices of GPUs and cuts; cuts go by their number among the rules."""
+
+    rules: list[Rule]
+    prices: Prices
+
+    def options(self, problem: Arrays, found: Labels, lagrangian: Lagrangian) -> Options:
+        """Return what jobs may take at these prices, and what the prices prove."""
+        extra, constant = np.zeros(len(found.type)), 0.0
+        for number, price in self.prices.cuts.items():
+            rule = self.rules[number]
+            extra[rule.columns(problem, found)] += price
+            constant -= price * capacity(problem, rule)
+        return lagrangian.options(self.prices.gpus, extra, constant)
+
+    def certificate(self, instance: PalInstance, problem: Arrays, bound: float) -> PalCertificate:
+        """Return the prices as a certificate of a bound."""
+        numbers = {number: n for n, number in enumerate(self.prices.cuts)}
+        rules = tuple(self.rules[number].document(instance, problem) for number in numbers)
+        return PalCertificate(bound=bound, rules=rules, nodes=(self.prices.leaf(numbers),))
+
+
+def of_gpus(prices: Floats) -> Known:
+    """Return prices of GPUs alone."""
+    return Known([], Prices(prices, (), {}))
+
+
+def known_prices(
+    instance: PalInstance, problem: Arrays, start: Result, objective: float
+) -> Iterator[Known]:
+    """Yield prices of the epoch before, in its unit and in that of an objective of now."""
+    certificate = start.certificate
+    if not isinstance(certificate, PalCertificate) or certificate.kind != "prices":
+        return
+    names = start.state.gpus if isinstance(start.state, Left) else None
+    leaves = [node for node in certificate.nodes if isinstance(node, Leaf)]
+    for leaf in (*certificate.exclusions, *leaves[:1]):
+        prices = _of_gpus(leaf, names, problem.gpus)
+        if prices is not None:
+            rules = _rules(instance, problem, certificate, leaf)
+            for scale in _scales(start.objective, objective):
+                yield _scaled(prices, rules, scale, objective)
+
+
+def _scales(before: float | None, now: float) -> Iterator[float]:
+    """Yield what prices may have to be multiplied by."""
+    yield 1.0
+    if before is not None and before > 0:
+        ratio = now / before
+        if 0 < ratio < np.inf and abs(ratio - 1) > SAME_SCALE:
+            yield ratio
+
+
+class Proof(NamedTuple):
+    """Prices of the epoch before that prove most, and what jobs may take at them."""
+
+    known: Known
+    options: Options
+
+
+def best_known(
+    instance: PalInstance, problem: Arrays, found: Labels, lagrangian: Lagrangian,
+    start: Result, objective: float,
+) -> Proof | None:  # fmt: skip
+    """Return the prices of the epoch before that prove most now; None if there are none."""
+    best: Proof | None = None
+    for known in known_prices(instance, problem, start, objective):
+        options = known.options(problem, found, lagrangian)
+        if np.isfinite(options.value) and (best is None or options.value > best.options.value):
+            best = Proof(known, options)
+    return best
+
+
+def _of_gpus(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> Floats | None:
+    """Return prices of the GPUs of now; without names, they are taken to be the same ones.
+
+    GPUs that were not there get the greatest price: too dear costs less than too cheap.
+    """
+    if names is None or len(names) != len(leaf.gpu_prices):
+        known = len(leaf.gpu_prices) == len(gpus)
+        return np.array(leaf.gpu_prices) if known else None
+    price = dict(zip(names, leaf.gpu_prices, strict=True))
+    most = max(leaf.gpu_prices, default=0.0)
+    return np.array([price.get(gpu, most) for gpu in gpus])
+
+
+def _rules(
+    instance: PalInstance, problem: Arrays, certificate: PalCertificate, leaf: Leaf
+) -> list[tuple[Rule, float]]:
+    """Return the cuts of now that are like those of a leaf, with their prices."""
+    type_of = {instance.jobs[n].id: t for t, jobs in enumerate(problem.types) for n in jobs.jobs}
+    domain = {name: d for d, name in enumerate(problem.domains.names)}
+    found = []
+    for cut in leaf.cuts:
+        rule = certificate.rules[cut.rule] if cut.rule < len(certificate.rules) else None
+        if not isinstance(rule, Within) or rule.domain not in domain:
+            continue
+        types = [type_of[name] for name in rule.types if name in type_of]
+        if types:
+            alike = tuple(_types_like(problem, types, rule.slowest is None))
+            slowest = np.inf if rule.slowest is None else rule.slowest
+            found.append((Rule(alike, domain[rule.domain], slowest), cut.price))
+    return found
+
+
+def _types_like(problem: Arrays, types: list[int], of_any_class: bool) -> Iterator[int]:
+    """Yield the types that a cut counts: those of the class, if of one, with gangs as large."""
+    row, size = problem.types[types[0]].row, min(problem.types[t].gpus for t in types)
+    for t, jobs in enumerate(problem.types):
+        if jobs.gpus >= size and (of_any_class or jobs.row == row):
+            yield t
+
+
+def _scaled(prices: Floats, rules: list[tuple[Rule, float]], scale: float, most: float) -> Known:
+    """Return prices in another unit; more than a whole plan costs is no sensible price."""
+    limit = most / scale
+    cuts = {n: min(price, limit) * scale for n, (_, price) in enumerate(rules) if price > 0}
+    scaled = np.minimum(prices, limit) * scale
+    return Known([rule for rule, _ in rules], Prices(scaled, (), cuts))

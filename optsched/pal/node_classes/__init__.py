@@ -1,0 +1,1 @@
+"""PAL on clusters of equal nodes: aggregation and patterns."""

@@ -1,0 +1,178 @@
+"""Merged nodes as arrays: one node for each kind, whose GPUs are there several times.
+
+A *unit* is a position of a kind: as many equal GPUs as there are nodes. In the arrays units stand
+for GPUs, and kinds for domains of the lowest level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.pal.exact.arrays import Arrays, Chain, Domains, Stay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.node_classes.aggregation import Nodes
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+class Above(NamedTuple):
+    """A domain around nodes of several kinds, or around several of one.
+
+    Attributes
+    ----------
+    kinds
+        Numbers of the kinds of its nodes.
+    inside
+        For each of them the next domain of this sort around the nodes; -1 if there is none between.
+    """
+
+    level: int
+    kinds: list[int]
+    inside: list[int]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of merged nodes, and the arrays of these.
+
+    Attributes
+    ----------
+    arrays
+        Chains of domains above the nodes have a unit as often as a gang can take it; the numbers of
+        GPUs of their thresholds are such counts too.
+    spans
+        Of each kind the first unit, and the first one after it.
+    copies
+        Shape (units,): how many GPUs each stands for.
+    stay_nodes
+        Shape (stays,): in how many nodes each of `arrays.stays` is.
+    """
+
+    arrays: Arrays
+    spans: list[tuple[int, int]]
+    copies: Floats
+    stay_nodes: Floats
+
+
+def units(nodes: Nodes) -> Units:
+    """Return the units of merged nodes."""
+    sizes = [len(kind.gpus[0]) for kind in nodes.kinds]
+    spans = list(pairwise(np.cumsum([0, *sizes]).tolist()))
+    slowdown = np.concatenate([kind.slowdown for kind in nodes.kinds], axis=1)
+    above = list(_above(nodes))
+    copied = [_copied(nodes, spans, domain) for domain in above]
+    stays, times = _stays(nodes, spans)
+    chains = (
+        (
+            *(_chain(values, np.arange(*span), None) for span in spans),
+            *(_chain(values, *domain) for domain in copied),
+        )
+        for values in slowdown
+    )
+    return Units(
+        arrays=Arrays(
+            gpus=tuple(f"unit {n}" for n in range(slowdown.shape[1])),
+            slowdown=slowdown,
+            domains=_domains(nodes, above),
+            types=nodes.types,
+            stays=tuple(stays),
+            chains=tuple(chains),
+        ),
+        spans=spans,
+        copies=np.repeat([kind.count for kind in nodes.kinds], sizes).astype(np.float64),
+        stay_nodes=np.array(times, dtype=np.float64),
+    )
+
+
+def _above(nodes: Nodes) -> Iterator[Above]:
+    """Yield the domains above the nodes in which a gang may spread, children before parents."""
+    inside = [-1] * len(nodes.kinds)
+    size = [1] * len(nodes.kinds)  # nodes of the topmost domain so far
+    number = len(nodes.kinds)
+    for level in range(1, 1 + len(nodes.kinds[0].around)):
+        groups: dict[int, list[int]] = {}
+        for k, kind in enumerate(nodes.kinds):
+            groups.setdefault(kind.around[level - 1], []).append(k)
+        for members in groups.values():
+            count = sum(nodes.kinds[k].count for k in members)
+            if count == size[members[0]]:
+                continue
+            yield Above(level, members, [inside[k] for k in members])
+            for k in members:
+                inside[k], size[k] = number, count
+            number += 1
+
+
+def _domains(nodes: Nodes, above: list[Above]) -> Domains:
+    """Return the kinds and the domains above them; they have no GPUs in a row."""
+    number = len(nodes.kinds) + len(above)
+    parent = np.full(number, -1, dtype=np.intp)
+    for n, domain in enumerate(above, start=len(nodes.kinds)):
+        for kind, inside in zip(domain.kinds, domain.inside, strict=True):
+            parent[kind if inside < 0 else inside] = n
+    level = [0] * len(nodes.kinds) + [domain.level for domain in above]
+    return Domains(
+        start=np.zeros(number, dtype=np.intp),
+        stop=np.zeros(number, dtype=np.intp),
+        level=np.array(level, dtype=np.intp),
+        parent=parent,
+        names=tuple(f"domain {n}" for n in range(number)),
+    )
+
+
+def _copied(nodes: Nodes, spans: list[tuple[int, int]], domain: Above) -> tuple[Indices, Indices]:
+    """Return the units of a domain, and the domain or node inside that each of them stands in.
+
+    A unit comes as often as there are nodes, but no more often than a gang can take it.
+    """
+    most = max(jobs.gpus for jobs in nodes.types if np.isfinite(jobs.factor[domain.level]))
+    found, inside = [], []
+    for kind, child in zip(domain.kinds, domain.inside, strict=True):
+        copies = min(nodes.kinds[kind].count, most)
+        mine = np.arange(*spans[kind])
+        found.append(np.tile(mine, copies))
+        node = -1 - kind * most - np.arange(copies)
+        inside.append(np.repeat(node if child < 0 else np.full(copies, child), len(mine)))
+    return np.concatenate(found), np.concatenate(inside)
+
+
+def _chain(values: Floats, mine: Indices, inside: Indices | None) -> Chain:
+    """Return the chain of some units; thresholds whose units are inside one domain are left out."""
+    order = np.argsort(values[mine], kind="stable")
+    ascending = values[mine[order]]
+    ends = np.flatnonzero(np.r_[np.diff(ascending) > 0, True]) + 1
+    if inside is not None:
+        others = np.flatnonzero(inside[order] != inside[order[0]])
+        ends = ends[ends > others[0]]
+    return Chain(mine[order], ends, ascending[ends - 1])
+
+
+def _stays(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[Stay], list[int]]:
+    """Return one stay for all nodes of a kind, and in how many nodes it is."""
+    found, times = [], []
+    for k, (kind, (start, _)) in enumerate(zip(nodes.kinds, spans, strict=True)):
+        for n, held in enumerate(kind.stays):
+            jobs, positions = nodes.types[held.type], list(held.positions)
+            slowest = float(kind.slowdown[jobs.row, positions].max())
+            mine, cost = start + np.array(positions), float(jobs.factor[0]) * slowest
+            found.append(Stay(kind.jobs[0][n], held.type, mine, k, slowest, cost))
+            times.append(kind.count)
+    unit_of = np.zeros(nodes.slowdown.shape[1], dtype=np.intp)
+    for kind, span in zip(nodes.kinds, spans, strict=True):
+        unit_of[kind.gpus] = np.arange(*span)
+    for job, t, gpus, level in nodes.wide_stays:
+        slowest = float(nodes.slowdown[nodes.types[t].row, gpus].max())
+        cost = float(nodes.types[t].factor[level]) * slowest
+        found.append(Stay(job, t, unit_of[gpus], int(unit_of[gpus[0]]), slowest, cost))
+        times.append(1)
+    return found, times

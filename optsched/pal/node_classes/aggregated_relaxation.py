@@ -1,0 +1,244 @@
+"""A relaxation of merged nodes: it has the optimum of the whole, and its prices hold for it.
+
+Equal nodes can change places, so the mean of a solution over all such changes is one too, and one
+that treats equal nodes alike. So a kind of nodes needs one set of rows, with the totals of all its
+nodes; and GPUs of one position get one price.
+
+Inside nodes it is the relaxation F3 of pal.md 4.4: a gang of k takes at most one GPU of each
+position, x <= y, so that no part of it crowds on few GPUs. Its prices are those with the greatest
+Lagrangian value. Domains above the nodes have the chains of F7, which prove a little less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from optsched.mip.highs import Program
+from optsched.mip.incremental_lp import LinearProgram
+from optsched.pal.exact.lagrangian_bound import ROUNDING, Lagrangian
+from optsched.pal.exact.relaxation import labels
+from optsched.pal.node_classes.aggregated_arrays import units
+
+if TYPE_CHECKING:
+    from highspy import HighsBasis
+    from numpy.typing import NDArray
+
+    from optsched.mip.incremental_lp import Solved
+    from optsched.pal.exact.arrays import Chain
+    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.node_classes.aggregated_arrays import Units
+    from optsched.pal.node_classes.aggregation import Nodes
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Prices of units, and the Lagrangian value of them for the whole cluster."""
+
+    prices: Floats
+    value: float
+
+
+class MergedRelaxation:
+    """The relaxation of an instance by kinds of nodes, with the basis in which it was solved.
+
+    Parameters
+    ----------
+    penalty
+        Cost of leaving out a job where that is not allowed.
+    """
+
+    def __init__(self, nodes: Nodes, penalty: float, seed: int) -> None:
+        self._nodes, self._units = nodes, units(nodes)
+        self._labels = labels(self._units.arrays)
+        self._reward = np.array([jobs.reward for jobs in nodes.types])
+        self._lagrangian = Lagrangian(self._units.arrays, self._labels, self._reward)
+        self._penalty, self._seed = penalty, seed
+        self._basis: HighsBasis | None = None
+
+    @cached_property
+    def _program(self) -> Program:
+        finite = np.where(np.isfinite(self._reward), self._reward, self._penalty)
+        return _Builder(self._units, self._labels).program(finite)
+
+    def solve(self, time_limit_s: float | None) -> Solved | None:
+        """Solve the linear program; return None if there is no time for it."""
+        program = LinearProgram(self._program, self._seed)
+        if self._basis is not None:
+            program.begin_from(self._basis)
+        solved = program.solve(time_limit_s)
+        if solved is not None:
+            self._basis = program.basis()
+        return solved
+
+    def renewed(self, nodes: Nodes) -> MergedRelaxation | None:
+        """Return that of other nodes, solved from the basis of this one; None if it is no such."""
+        if self._basis is None or not _are_alike(self._nodes, nodes):
+            return None
+        new = MergedRelaxation(nodes, self._penalty, self._seed)
+        counts = [len(jobs.jobs) for jobs in nodes.types]
+        known = np.concatenate([counts, new._units.copies])
+        lower, upper = self._program.row_lower.copy(), self._program.row_upper.copy()
+        lower[: len(counts)], upper[: len(known)] = counts, known
+        new._program = replace(self._program, row_lower=lower, row_upper=upper)
+        new._basis = self._basis
+        return new
+
+    def prices(self, solved: Solved | None) -> Bound:
+        """Return the prices of a solution and what they prove; none without a solution."""
+        first, count = len(self._nodes.types), len(self._units.copies)
+        if solved is None:
+            return self.bound(np.zeros(count))
+        return self.bound(np.maximum(-solved.row_duals[first : first + count], 0.0))
+
+    def bound_of_gpus(self, prices: Floats) -> Bound:
+        """Return what prices of all free GPUs prove, if equal GPUs take their mean."""
+        means = [prices[kind.gpus].mean(axis=0) for kind in self._nodes.kinds]
+        return self.bound(np.concatenate(means))
+
+    def bound(self, prices: Floats) -> Bound:
+        """Return what prices of units prove; as `Lagrangian.options`, but for merged nodes."""
+        found, stay_nodes = self._labels, self._units.stay_nodes
+        options = self._lagrangian.options(prices, np.zeros(len(found.type)), 0.0)
+        stay_types = found.type[found.first_stay :]
+        counts = np.array([len(jobs.jobs) for jobs in self._nodes.types])
+        others = counts - np.bincount(stay_types, weights=stay_nodes, minlength=len(counts))
+        terms = np.where(others > 0, options.least, 0.0) * others
+        kept = np.minimum(options.priced[found.first_stay :], options.least[stay_types])
+        kept = kept * stay_nodes
+        rent = float((prices * self._units.copies).sum())
+        total = float(terms.sum()) + float(kept.sum()) - rent
+        if not np.isfinite(total):
+            return Bound(prices, np.inf)
+        size = float(np.abs(terms).sum() + np.abs(kept).sum()) + rent
+        return Bound(prices, total - ROUNDING * size)
+
+    def gpu_prices(self, bound: Bound) -> Floats:
+        """Return the price of each free GPU."""
+        prices = np.zeros(self._nodes.slowdown.shape[1])
+        for kind, (start, stop) in zip(self._nodes.kinds, self._units.spans, strict=True):
+            prices[kind.gpus] = bound.prices[start:stop]
+        return prices
+
+
+def _are_alike(old: Nodes, new: Nodes) -> bool:
+    """Tell whether two relaxations differ in nothing but numbers of jobs and nodes."""
+    if old.wide_stays or new.wide_stays or any(kind.around for kind in (*old.kinds, *new.kinds)):
+        return False
+    return old.type_keys == new.type_keys and old.kind_keys == new.kind_keys
+
+
+class _Builder:
+    """Collects the entries of the matrix, block by block.
+
+    Columns are labels, stays, jobs left out by type, and then GPUs given to labels; rows are types,
+    units, and then what labels need.
+    """
+
+    def __init__(self, found: Units, shown: Labels) -> None:
+        self.units, self.problem, self.labels = found, found.arrays, shown
+        self.columns = len(shown.type) + len(self.problem.types)
+        self.rows = len(self.problem.types) + len(found.copies)
+        self.entries: list[tuple[Indices, Indices, Floats]] = []
+        self.loose: list[Indices] = []  # rows that are at most 0; others of what labels need are 0
+
+    def add(self, rows: Indices, columns: Indices, value: float) -> None:
+        self.entries.append((rows, columns, np.full(len(rows), value)))
+
+    def program(self, reward: Floats) -> Program:
+        """Return the program; `reward` is what leaving out a job of each type costs."""
+        self._add_types()
+        for (_, _, size), (chain, blocks) in self._users().items():
+            if size:
+                self._add_node(chain, size, blocks)
+            else:
+                self._add_chain(chain, blocks)
+        types, copies = self.problem.types, self.units.copies
+        counts = np.array([len(jobs.jobs) for jobs in types], dtype=float)
+        needs = np.zeros(self.rows - len(types) - len(copies))
+        row_lower = np.concatenate([counts, np.full(len(copies), -np.inf), needs])
+        row_lower[np.concatenate([np.empty(0, dtype=np.intp), *self.loose])] = -np.inf
+        rows, columns, values = (np.concatenate([e[n] for e in self.entries]) for n in range(3))
+        free = np.zeros(self.columns - len(self.labels.cost) - len(reward))
+        return Program(
+            cost=np.concatenate([self.labels.cost, reward, free]),
+            offset=0.0,
+            lower=np.zeros(self.columns),
+            upper=np.full(self.columns, np.inf),
+            integer=np.zeros(self.columns, dtype=np.bool_),
+            matrix=csr_array((values, (rows, columns)), shape=(self.rows, self.columns)),
+            row_lower=row_lower,
+            row_upper=np.concatenate([counts, copies, needs]),
+        )
+
+    def _add_types(self) -> None:
+        count, types = len(self.labels.type), np.arange(len(self.problem.types))
+        self.add(self.labels.type, np.arange(count), 1.0)
+        self.add(types, count + types, 1.0)
+        for column, stay in enumerate(self.problem.stays, start=self.labels.first_stay):
+            self.add(len(types) + stay.gpus, np.full(len(stay.gpus), column), 1.0)
+
+    def _users(self) -> dict[tuple[int, int, int], tuple[Chain, list[slice]]]:
+        """Return the labels of each class, domain and size; above the nodes, of any size."""
+        found: dict[tuple[int, int, int], tuple[Chain, list[slice]]] = {}
+        for t, d, columns in self.labels.blocks:
+            jobs = self.problem.types[t]
+            size = 0 if self.problem.domains.level[d] else jobs.gpus
+            chain = self.problem.chains[jobs.row][d]
+            found.setdefault((jobs.row, d, size), (chain, []))[1].append(columns)
+        return found
+
+    def _add_node(self, chain: Chain, size: int, blocks: list[slice]) -> None:
+        """Add what the labels of gangs of a size need in nodes of a kind, threshold by threshold.
+
+        All blocks have the same thresholds: those at which there are GPUs for the gang.
+        """
+        first = len(self.problem.types)
+        for n, end in enumerate(self.labels.end[blocks[0]].tolist()):
+            mine = np.array([columns.start + n for columns in blocks])
+            gpus = first + chain.order[:end]
+            if end == size:
+                for column in mine.tolist():
+                    self.add(gpus, np.full(size, column), 1.0)
+                continue
+            given, need = self.columns + np.arange(end), np.full(end, self.rows)
+            self.columns, self.rows = self.columns + end, self.rows + 1
+            self.add(gpus, given, 1.0)
+            self.add(need, given, 1.0)
+            self.add(np.full(len(mine), need[0]), mine, -float(size))
+            if size == 1:
+                continue
+            once = self.rows + np.arange(end)
+            self.rows += end
+            self.loose.append(once)
+            self.add(once, given, 1.0)
+            self.add(np.repeat(once, len(mine)), np.tile(mine, end), -1.0)
+
+    def _add_chain(self, chain: Chain, blocks: list[slice]) -> None:
+        """Add the rows of a chain, with the GPUs given to it and what it carries on."""
+        found = self.labels
+        ends = np.unique(np.concatenate([found.end[columns] for columns in blocks]))
+        rows = self.rows + np.arange(len(ends))
+        self.rows += len(ends)
+        for columns in blocks:
+            size = self.problem.types[int(found.type[columns.start])].gpus
+            mine = np.arange(columns.start, columns.stop)
+            self.add(rows[np.searchsorted(ends, found.end[mine])], mine, -float(size))
+        start = np.r_[0, ends[:-1]]
+        for row, begin, end in zip(rows.tolist(), start.tolist(), ends.tolist(), strict=True):
+            gpus = np.unique(chain.order[begin:end])
+            given = self.columns + np.arange(len(gpus))
+            self.columns += len(gpus)
+            self.add(np.full(len(gpus), row), given, 1.0)
+            self.add(len(self.problem.types) + gpus, given, 1.0)
+        carried = self.columns + np.arange(len(ends))
+        self.columns += len(ends)
+        self.add(rows, carried, -1.0)
+        self.add(rows[1:], carried[:-1], 1.0)

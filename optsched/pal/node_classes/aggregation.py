@@ -1,0 +1,283 @@
+"""Nodes of a few kinds: those that are equal, stand alike, and run the same, merged into one.
+
+Two nodes are of one kind if their free GPUs are equally fast for every class, in some order, if the
+same domains are around them as far up as any gang may spread, and if jobs of the same types hold
+the same of their GPUs. Such nodes can change places in any plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.pal.exact.arrays import job_types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.arrays import JobType
+    from optsched.pal.instance import PalInstance
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+NONE = np.iinfo(np.intp).max  # of a GPU that a node does not have
+
+
+class Held(NamedTuple):
+    """A running job of some type that may keep its GPUs of a node, by their positions."""
+
+    type: int
+    positions: tuple[int, ...]
+
+
+class WideStay(NamedTuple):
+    """A running job that may keep its GPUs in several nodes: its number, type, GPUs and level."""
+
+    job: int
+    type: int
+    gpus: Indices
+    level: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Equal nodes.
+
+    Attributes
+    ----------
+    gpus
+        Shape (nodes, positions): numbers of free GPUs; those of one position are equal.
+    slowdown
+        Shape (rows, positions).
+    around
+        Domains around the nodes at the levels 1, 2, ..., as far up as a gang may spread.
+    stays, jobs
+        What may stay in each of the nodes; and for each node the numbers of these jobs.
+    """
+
+    gpus: Indices
+    slowdown: Floats
+    around: tuple[int, ...]
+    stays: tuple[Held, ...]
+    jobs: tuple[tuple[int, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are."""
+        return len(self.gpus)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a cluster by kinds, and the types of jobs.
+
+    Attributes
+    ----------
+    slowdown
+        Shape (rows, GPUs): of each free GPU; classes with equal data share a row.
+    wide_stays
+        Nodes in which such a job stands are each of a kind of their own.
+    """
+
+    types: tuple[JobType, ...]
+    slowdown: Floats
+    kinds: tuple[Kind, ...]
+    wide_stays: tuple[WideStay, ...]
+
+    @property
+    def type_keys(self) -> list[object]:
+        """What types of jobs have in common with those of other epochs."""
+        return [type_key(jobs) for jobs in self.types]
+
+    @property
+    def kind_keys(self) -> list[object]:
+        """What kinds of nodes have in common with those of other epochs."""
+        return [(kind.slowdown.tobytes(), kind.stays) for kind in self.kinds]
+
+    @property
+    def largest(self) -> int:
+        """Free GPUs of the largest node."""
+        return max(len(kind.gpus[0]) for kind in self.kinds)
+
+    def besides(self, gpus: int) -> list[Indices]:
+        """Return the numbers of the nodes of each kind, but for some with so many GPUs in all.
+
+        Those in which wide jobs run are set aside first, those in which others run last.
+        """
+        if gpus <= 0:
+            return [np.arange(kind.count) for kind in self.kinds]
+        wide = {int(gpu) for stay in self.wide_stays for gpu in stay.gpus}
+        listed = []
+        for k, kind in enumerate(self.kinds):
+            is_wide = bool(wide) and not wide.isdisjoint(kind.gpus.ravel().tolist())
+            order = -1 if is_wide else len(kind.stays)
+            listed += [(order, int(node[0]), k, n) for n, node in enumerate(kind.gpus)]
+        aside: list[set[int]] = [set() for _ in self.kinds]
+        for _, _, k, n in sorted(listed):
+            if gpus <= 0:
+                break
+            aside[k].add(n)
+            gpus -= self.kinds[k].gpus.shape[1]
+        return [
+            np.array([n for n in range(kind.count) if n not in aside[k]], dtype=np.intp)
+            for k, kind in enumerate(self.kinds)
+        ]
+
+
+def merged(instance: PalInstance) -> Nodes:
+    """Return the nodes of an instance by kinds."""
+    slowdown, rows = _slowdown(instance)
+    types = tuple(sorted(job_types(instance, rows), key=type_key))
+    homes = _homes(instance)
+    gpus, codes = _positions(homes[:, 0], _codes(slowdown))
+    narrow, wide = _stays(instance, types, homes, gpus)
+    running = _running(narrow, wide, gpus)
+    top = max((_reach(jobs) for jobs in types), default=0)
+    around = homes[gpus[:, 0], 1 : top + 1]
+    keys = np.concatenate([around[:, ::-1], codes, running[:, None]], axis=1)
+    kind_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    members = np.split(np.argsort(kind_of, kind="stable"), np.cumsum(np.bincount(kind_of))[:-1])
+    kinds = tuple(_kind(slowdown, gpus[same], around, same, narrow) for same in members)
+    return Nodes(types, slowdown, kinds, tuple(wide))
+
+
+def type_key(jobs: JobType) -> tuple[object, ...]:
+    """Return what makes jobs a type, but for the models and classes that equal each other."""
+    return jobs.gpus, jobs.row, tuple(jobs.factor.tolist()), jobs.moving, jobs.reward
+
+
+def _kind(
+    slowdown: Floats,
+    gpus: Indices,
+    around: Indices,
+    nodes: Indices,
+    narrow: dict[int, list[tuple[Held, int]]],
+) -> Kind:
+    gpus = gpus[:, gpus[0] != NONE]
+    held = [narrow.get(n, []) for n in nodes.tolist()] if int(nodes[0]) in narrow else []
+    return Kind(
+        gpus=gpus,
+        slowdown=slowdown[:, gpus[0]],
+        around=tuple(around[nodes[0]].tolist()),
+        stays=tuple(stay for stay, _ in held[0]) if held else (),
+        jobs=tuple(tuple(job for _, job in one) for one in held),
+    )
+
+
+def _reach(jobs: JobType) -> int:
+    """Return the highest level at which a gang's GPUs may meet."""
+    return int(np.isfinite(jobs.factor).sum()) - 1 if jobs.gpus > 1 else 0
+
+
+def _slowdown(instance: PalInstance) -> tuple[Floats, dict[str, int]]:
+    """Return slowdowns as in `Arrays`, but in an order that does not depend on that of the jobs."""
+    number = {gpu: n for n, gpu in enumerate(instance.profile.gpus)}
+    chosen = np.array([number[gpu] for gpu in instance.free_gpus], dtype=np.intp)
+    rows: dict[str, int] = {}
+    values: dict[bytes, tuple[int, Floats]] = {}
+    for name in sorted({job.application_class for job in instance.jobs}):
+        row = instance.profile.array(name)[chosen]
+        rows[name] = values.setdefault(row.tobytes(), (len(values), row))[0]
+    return np.array([row for _, row in values.values()]), rows
+
+
+def _homes(instance: PalInstance) -> Indices:
+    """Return the domain around each free GPU at each level."""
+    topology = instance.topology
+    if len(instance.free_gpus) == len(topology.gpus):
+        return topology.ancestors
+    free = set(instance.free_gpus)
+    return np.asarray(topology.ancestors[[gpu in free for gpu in topology.gpus]])
+
+
+def _codes(slowdown: Floats) -> Indices:
+    """Return a number for each GPU, equal for GPUs that are equally fast for every class."""
+    codes = np.zeros(slowdown.shape[1], dtype=np.intp)
+    for row in slowdown:
+        values, inverse = np.unique(row, return_inverse=True)
+        codes = np.unique(codes * len(values) + inverse, return_inverse=True)[1]
+    return codes
+
+
+def _positions(homes: Indices, codes: Indices) -> tuple[Indices, Indices]:
+    """Return GPUs and their codes by node and position, from the least code on."""
+    starts, sizes = _lengths(homes)
+    gpus = starts[:, None] + np.arange(sizes.max())
+    exists = np.arange(sizes.max()) < sizes[:, None]
+    found = np.where(exists, codes[np.minimum(gpus, len(codes) - 1)], NONE)
+    order = np.argsort(found, axis=1, kind="stable")
+    gpus = np.where(exists, gpus, NONE)
+    return np.take_along_axis(gpus, order, 1), np.take_along_axis(found, order, 1)
+
+
+# --- running jobs -----------------------------------------------------------------------------
+
+
+def _stays(
+    instance: PalInstance, types: tuple[JobType, ...], homes: Indices, gpus: Indices
+) -> tuple[dict[int, list[tuple[Held, int]]], list[WideStay]]:
+    """Return what may stay by node, in an order in which alike nodes are alike; and wide stays."""
+    narrow: dict[int, list[tuple[Held, int]]] = {}
+    wide: list[WideStay] = []
+    node_of, position_of = np.empty(len(homes), dtype=np.intp), np.empty(len(homes), dtype=np.intp)
+    exists = gpus != NONE
+    node_of[gpus[exists]], position_of[gpus[exists]] = np.nonzero(exists)
+    for job, t, held in _holdings(instance, types):
+        level = int(np.flatnonzero((homes[held] == homes[held[0]]).all(axis=0))[0])
+        if types[t].factor[level] == np.inf:
+            continue
+        if level:
+            wide.append(WideStay(job, t, held, level))
+            continue
+        stay = Held(t, tuple(sorted(position_of[held].tolist())))
+        narrow.setdefault(int(node_of[held[0]]), []).append((stay, job))
+    for stays in narrow.values():
+        stays.sort()
+    return narrow, wide
+
+
+def _holdings(
+    instance: PalInstance, types: tuple[JobType, ...]
+) -> Iterator[tuple[int, int, Indices]]:
+    """Yield the number, type and GPUs of each running job for which staying is worth something."""
+    number: dict[str, int] = {}
+    for t, jobs in enumerate(types):
+        if not jobs.moving:
+            continue  # staying then costs as much as being placed there anew
+        number = number or {gpu: n for n, gpu in enumerate(instance.free_gpus)}
+        for n in jobs.jobs:
+            current = instance.jobs[n].current
+            if all(gpu in number for gpu in current):
+                yield n, t, np.sort(np.array([number[gpu] for gpu in current], dtype=np.intp))
+
+
+def _running(
+    narrow: dict[int, list[tuple[Held, int]]], wide: list[WideStay], gpus: Indices
+) -> Indices:
+    """Return a number for each node, equal for nodes in which the same may stay; 0 if nothing."""
+    numbers: dict[object, int] = {}
+    running = np.zeros(len(gpus), dtype=np.intp)
+    for node, stays in narrow.items():
+        key = tuple(stay for stay, _ in stays)
+        running[node] = numbers.setdefault(key, len(numbers) + 1)
+    for stay in wide:
+        for node in np.flatnonzero(np.isin(gpus, stay.gpus).any(axis=1)).tolist():
+            running[node] = numbers.setdefault(node, len(numbers) + 1)
+    return running
+
+
+def sizes(instance: PalInstance) -> Indices:
+    """Return the number of free GPUs of each node."""
+    homes = _homes(instance)[:, 0]
+    return _lengths(homes)[1]
+
+
+def _lengths(homes: Indices) -> tuple[Indices, Indices]:
+    """Return where each node begins, and how many GPUs it has."""
+    starts = np.flatnonzero(np.r_[True, homes[1:] != homes[:-1]])
+    return starts, np.diff(starts, append=len(homes))

@@ -1,0 +1,152 @@
+"""Which patterns the nodes of each kind run: a master program, whose columns are generated.
+
+Its rows are the types of jobs and the kinds of nodes, so a basic solution uses few patterns, and is
+nearly whole where there are many nodes. What is left over after rounding down, jobs and nodes, is a
+small program of its own, solved in whole numbers for the patterns that are known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, hstack
+
+from optsched.mip import highs
+from optsched.mip.incremental_lp import LinearProgram
+from optsched.pal.node_classes.pattern_pricing import Packer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from optsched.mip.incremental_lp import Solved
+    from optsched.pal.node_classes.aggregation import Nodes
+    from optsched.pal.node_classes.pattern_pricing import Pattern
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+CLOSE = 2e-5  # of the optimum of the master: nearer is not worth a round
+SLIGHT = 1e-9  # of the cost: a column that improves less does not improve
+WHOLE = 1e-6
+ROUNDS = 400
+NODES = 200  # of branch and bound
+REST_GAP = 2e-3
+
+
+class Master:
+    """The master program.
+
+    Parameters
+    ----------
+    jobs
+        Shape (types,): how many jobs there are to place.
+    counts
+        Shape (kinds,): how many nodes there are for them.
+    missing
+        Shape (types,): what it costs to place a job of a type nowhere.
+    """
+
+    def __init__(
+        self, nodes: Nodes, jobs: Indices, counts: Indices, missing: Floats, seed: int
+    ) -> None:
+        self.patterns: list[Pattern] = []
+        self._jobs, self._counts, self._missing, self._seed = jobs, counts, missing, seed
+        self._packer = Packer(nodes)
+        self._known: set[object] = set()
+        self._lp = LinearProgram(self._program([], jobs, counts), seed)
+
+    def add(self, patterns: Iterable[Pattern]) -> bool:
+        """Add columns that are not there yet; return whether there were any."""
+        new = []
+        for pattern in patterns:
+            if (pattern.kind, pattern.gangs) not in self._known:
+                self._known.add((pattern.kind, pattern.gangs))
+                new.append(pattern)
+        if new:
+            self._lp.add_columns(np.array([p.cost for p in new]), csc_array(self._matrix(new)))
+            self.patterns += new
+        return bool(new)
+
+    def solve(self, seconds_left: Callable[[], float | None]) -> Floats | None:
+        """Return how many nodes run each of `patterns`, nearly at least cost; None without time."""
+        best, types = -np.inf, len(self._jobs)
+        solved = self._lp.solve(seconds_left())
+        for _ in range(ROUNDS):
+            if solved is None:
+                return None
+            prices = np.maximum(solved.row_duals[:types], 0.0)
+            rents = np.minimum(solved.row_duals[types:], 0.0)
+            filled = self._packer.fill(prices, rents - SLIGHT * self._missing.max())
+            value = float(prices @ self._jobs + np.minimum(filled.values, 0.0) @ self._counts)
+            best = max(best, value)
+            if solved.objective - best <= CLOSE * abs(solved.objective):
+                break
+            if not self.add(filled.patterns):
+                break
+            solved = self._lp.solve(seconds_left())
+        return None if solved is None else self._uses(solved)
+
+    def _uses(self, solved: Solved) -> Floats:
+        return np.asarray(solved.x[len(self._jobs) :])
+
+    def whole(self, uses: Floats, time_limit_s: float | None) -> Indices:
+        """Return whole numbers of nodes near fractional ones, so that most jobs have a place."""
+        kept = np.floor(uses + WHOLE).astype(np.intp)
+        jobs, counts = self._left(kept)
+        used = np.flatnonzero([counts[p.kind] > 0 for p in self.patterns])
+        if not len(used) or not jobs.any():
+            return kept
+        program = self._program([self.patterns[n] for n in used.tolist()], jobs, counts)
+        found = highs.solve(
+            program, gap=REST_GAP, most_nodes=NODES, seed=self._seed, time_limit_s=time_limit_s
+        )
+        if found.status == "interrupted":
+            raise KeyboardInterrupt
+        if found.x is not None:
+            kept[used] += np.rint(found.x[len(jobs) :]).astype(np.intp)
+        return kept
+
+    def _left(self, kept: Indices) -> tuple[Indices, Indices]:
+        """Return how many jobs and nodes there are besides those of some patterns."""
+        jobs, counts = self._jobs.copy(), self._counts.copy()
+        for n in np.flatnonzero(kept).tolist():
+            pattern = self.patterns[n]
+            counts[pattern.kind] -= kept[n]
+            for gang in pattern.gangs:
+                jobs[gang.type] -= kept[n]
+        return np.maximum(jobs, 0), counts
+
+    def _matrix(self, patterns: list[Pattern]) -> csr_array:
+        """Return the columns of patterns: jobs by type, and the node."""
+        types, kinds = len(self._jobs), len(self._counts)
+        entries = [
+            (row, column, times)
+            for column, p in enumerate(patterns)
+            for row, times in [*Counter(g.type for g in p.gangs).items(), (types + p.kind, 1)]
+        ]
+        rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
+        shape = types + kinds, len(patterns)
+        return csr_array((np.array(values, dtype=float), (rows, columns)), shape=shape)
+
+    def _program(self, patterns: list[Pattern], jobs: Indices, counts: Indices) -> highs.Program:
+        """Return the program of some patterns; its first columns are the jobs that are missing."""
+        types, number = len(jobs), len(jobs) + len(patterns)
+        missing = csr_array(
+            (np.ones(types), (np.arange(types), np.arange(types))),
+            shape=(types + len(counts), types),
+        )
+        matrix = hstack([missing, self._matrix(patterns)], format="csr") if patterns else missing
+        return highs.Program(
+            cost=np.r_[self._missing, [p.cost for p in patterns]],
+            offset=0.0,
+            lower=np.zeros(number),
+            upper=np.full(number, np.inf),
+            integer=np.arange(number) >= types,
+            matrix=csr_array(matrix),
+            row_lower=np.r_[jobs.astype(float), np.full(len(counts), -np.inf)],
+            row_upper=np.r_[np.full(types, np.inf), counts.astype(float)],
+        )

@@ -1,0 +1,214 @@
+"""The best filling of a node at given prices of jobs, exactly, for all kinds of nodes at once.
+
+Dynamic programming over sets of GPUs: the first GPU of a set is idle, or in a gang of that set; a
+gang's slowdown is that of its slowest GPU. Nodes have few GPUs, so there are few sets.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.arrays import JobType
+    from optsched.pal.node_classes.aggregation import Kind, Nodes
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+MOST_GPUS = 10  # of a node: there are 1,024 sets of them
+
+
+class Gang(NamedTuple):
+    """A job of a type in a node, by the positions of its GPUs; and whether it stays there."""
+
+    type: int
+    positions: tuple[int, ...]
+    stays: bool
+
+
+class Pattern(NamedTuple):
+    """What nodes of a kind may run, and what that costs."""
+
+    kind: int
+    gangs: tuple[Gang, ...]
+    cost: float
+
+
+class Fillings(NamedTuple):
+    """The best fillings: what they cost less the prices of their jobs, and a way to read them."""
+
+    values: Floats
+    patterns: list[Pattern]
+
+
+class Packer:
+    """Fills nodes."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._kinds = len(nodes.kinds)
+        members: dict[int, list[int]] = {}
+        for k, kind in enumerate(nodes.kinds):
+            members.setdefault(len(kind.gpus[0]), []).append(k)
+        self._groups = [
+            _Group(size, numbers, [nodes.kinds[k] for k in numbers], nodes.types)
+            for size, numbers in members.items()
+        ]
+
+    def fill(self, prices: Floats, least: Floats) -> Fillings:
+        """Return the best filling of each kind, and those that are worth less than `least`.
+
+        Parameters
+        ----------
+        prices
+            Shape (types,): what placing a job saves.
+        least
+            Shape (kinds,): patterns are given only for kinds whose value is below it.
+        """
+        values = np.zeros(self._kinds)
+        patterns: list[Pattern] = []
+        for group in self._groups:
+            values[group.numbers], chosen = group.fill(prices)
+            wanted = np.flatnonzero(values[group.numbers] < least[group.numbers])
+            patterns += (group.pattern(n, chosen) for n in wanted.tolist())
+        return Fillings(values, patterns)
+
+
+class _Chosen(NamedTuple):
+    """For each kind and set the gang that is best for just that set, and the one to begin with."""
+
+    option: Indices
+    first: Indices
+
+
+class _Group:
+    """Kinds of nodes with equally many GPUs."""
+
+    def __init__(
+        self, size: int, numbers: list[int], kinds: list[Kind], types: tuple[JobType, ...]
+    ) -> None:
+        self.numbers, self._kinds, self._types = numbers, kinds, types
+        self._sets = 1 << size
+        sets = np.arange(self._sets)
+        bits = (sets[:, None] >> np.arange(size)) & 1
+        count = bits.sum(axis=1)
+        self._positions = [tuple(np.flatnonzero(row).tolist()) for row in bits]
+        gangs = {jobs.gpus for jobs in types if jobs.gpus <= size}
+        self._of_size = {gang: np.flatnonzero(count == gang) for gang in gangs}
+        self._slowest = self._slowest_of_sets()
+        self._steps = [_Step.of(np.flatnonzero(count == n), gangs) for n in range(1, size + 1)]
+
+    def fill(self, prices: Floats) -> tuple[Floats, _Chosen]:
+        """Return the value of each kind's best filling, and what to read it from."""
+        best, option = self._best_gangs(prices)
+        kinds = len(self._kinds)
+        values, first = np.zeros((kinds, self._sets)), np.zeros((kinds, self._sets), dtype=np.intp)
+        for step in self._steps:
+            found = values[:, step.rest] + best[:, step.gang]
+            choice = found.argmin(axis=2)
+            values[:, step.sets] = np.take_along_axis(found, choice[:, :, None], 2)[:, :, 0]
+            first[:, step.sets] = step.gang[np.arange(len(step.sets)), choice]
+        return values[:, -1], _Chosen(option, first)
+
+    def pattern(self, n: int, chosen: _Chosen) -> Pattern:
+        """Return the best filling of one of the kinds."""
+        gangs, cost, left = [], 0.0, self._sets - 1
+        while left:
+            taken = int(chosen.first[n, left])
+            if not taken:
+                left &= left - 1
+                continue
+            left ^= taken
+            gang = self._gang(n, taken, int(chosen.option[n, taken]))
+            gangs.append(gang)
+            cost += gang_cost(self._types, self._kinds[n], gang)
+        return Pattern(self.numbers[n], tuple(sorted(gangs)), cost)
+
+    def _gang(self, n: int, taken: int, option: int) -> Gang:
+        positions = self._positions[taken]
+        if option < len(self._types):
+            return Gang(option, positions, stays=False)
+        stay = self._kinds[n].stays[option - len(self._types)]
+        return Gang(stay.type, positions, stays=True)
+
+    def _slowest_of_sets(self) -> Floats:
+        """Return the slowdown of the slowest GPU of each set, an array of kinds x rows x sets."""
+        slowdown = np.stack([kind.slowdown for kind in self._kinds])
+        slowest = np.zeros((*slowdown.shape[:2], self._sets))
+        for position in range(slowdown.shape[2]):
+            half = 1 << position
+            here = slowdown[:, :, position, None]
+            slowest[:, :, half : 2 * half] = np.maximum(slowest[:, :, :half], here)
+        return slowest
+
+    def _best_gangs(self, prices: Floats) -> tuple[Floats, Indices]:
+        """Return for each kind and set the value of the best gang for it, and the option it is.
+
+        Options are the types, and then what stays in the kind; the empty set is worth nothing.
+        """
+        best = np.full((len(self._kinds), self._sets), np.inf)
+        option = np.zeros(best.shape, dtype=np.intp)
+        best[:, 0] = 0.0
+        for t, jobs in enumerate(self._types):
+            if jobs.gpus not in self._of_size or not np.isfinite(jobs.factor[0]):
+                continue
+            sets = self._of_size[jobs.gpus]
+            found = jobs.factor[0] * self._slowest[:, jobs.row][:, sets] + jobs.moving - prices[t]
+            before = best[:, sets]
+            best[:, sets] = np.minimum(found, before)
+            option[:, sets] = np.where(found < before, t, option[:, sets])
+        for n, kind in enumerate(self._kinds):
+            for s, stay in enumerate(kind.stays):
+                taken = sum(1 << position for position in stay.positions)
+                jobs = self._types[stay.type]
+                value = jobs.factor[0] * self._slowest[n, jobs.row, taken] - prices[stay.type]
+                if value < best[n, taken]:
+                    best[n, taken], option[n, taken] = value, len(self._types) + s
+        return best, option
+
+
+class _Step(NamedTuple):
+    """All sets of one size, and for each the gangs to begin with and what they leave over.
+
+    Attributes
+    ----------
+    sets
+        Shape (sets,).
+    gang, rest
+        Shape (sets, choices); the first choice is the empty gang, which leaves the first GPU idle.
+    """
+
+    sets: Indices
+    gang: Indices
+    rest: Indices
+
+    @classmethod
+    def of(cls, sets: Indices, sizes: Iterable[int]) -> _Step:
+        """Return the step of sets that are equally large."""
+        choices = [list(_beginnings(number, sorted(sizes))) for number in sets.tolist()]
+        gang = np.array(choices, dtype=np.intp)
+        rest = sets[:, None] ^ gang
+        rest[:, 0] = sets & (sets - 1)
+        return cls(sets, gang, rest)
+
+
+def _beginnings(number: int, sizes: list[int]) -> Iterator[int]:
+    """Yield 0, and the subsets of a set with its first GPU that have some sizes."""
+    yield 0
+    first, *others = [1 << bit for bit in range(number.bit_length()) if number >> bit & 1]
+    for size in sizes:
+        for chosen in combinations(others, size - 1):
+            yield first + sum(chosen)
+
+
+def gang_cost(types: tuple[JobType, ...], kind: Kind, gang: Gang) -> float:
+    """Return what a job costs in a node of a kind."""
+    jobs = types[gang.type]
+    slowest = float(kind.slowdown[jobs.row, list(gang.positions)].max())
+    return float(jobs.factor[0]) * slowest + (0.0 if gang.stays else jobs.moving)

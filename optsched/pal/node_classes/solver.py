@@ -1,0 +1,181 @@
+"""The method "kinds": clusters whose nodes are of a few kinds, however many there are.
+
+Equal nodes are merged, so that neither bound nor plan depend on how many there are. The bound is
+that of a relaxation with one node for each kind (`aggregated_relaxation`). The plan is made of
+patterns, what one node may run, by column generation (`pattern_master`); gangs larger than a node,
+and jobs that no pattern has room for, are placed last, in nodes that were kept free for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.pal.exact.large_neighbourhood_search import joined, part
+from optsched.pal.exact.reoptimisation import place_parts_anew
+from optsched.pal.exact.solver import PENALTY, Prover, exact, start
+from optsched.pal.greedy.fast_fallback import hurried
+from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation
+from optsched.pal.node_classes.aggregation import merged, sizes
+from optsched.pal.node_classes.disaggregation import Places
+from optsched.pal.node_classes.pattern_master import Master
+from optsched.pal.node_classes.pattern_pricing import MOST_GPUS
+from optsched.pal.node_classes.warm_start import State, prices_before, staying
+from optsched.pal.plan import Leaf, PalCertificate, PalPlan
+from optsched.solving import Search
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.pal.instance import PalInstance
+    from optsched.pal.node_classes.aggregated_relaxation import Bound
+    from optsched.pal.node_classes.aggregation import Nodes
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+MOST_KINDS = 400
+MOST_SHARE = 0.25  # of the nodes: with more kinds there is little to merge
+MOST_TYPES = 200
+MOST_WIDE = 0.05  # of the GPUs: what gangs that are larger than a node may ask for
+SMALL = 256  # GPUs, up to which what is left over is solved by the exact method
+ROOT_GAP = 1e-3
+FEW_PARTS = 4  # placed anew in vain, after which no more of them are tried
+SECONDS, SECONDS_PER_GPU, SECONDS_PER_KIND = 0.3, 2e-5, 0.02  # that this method takes at most
+MISSING = 30.0  # what it costs to place a job nowhere, relative to its dearest place
+
+
+def few_kinds(instance: PalInstance, search: Search) -> Nodes | None:
+    """Return the nodes of an instance by kinds if this method suits it and its time limit."""
+    gpus, left = len(instance.free_gpus), search.seconds_left()
+    time = np.inf if left is None else left - SECONDS - SECONDS_PER_GPU * gpus
+    largest = int(sizes(instance).max())
+    wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
+    if time < 0 or largest > MOST_GPUS or wide > MOST_WIDE * gpus:
+        return None
+    nodes = merged(instance)
+    share = len(nodes.kinds) / sum(kind.count for kind in nodes.kinds)
+    is_merged = share <= MOST_SHARE and len(nodes.kinds) <= min(MOST_KINDS, time / SECONDS_PER_KIND)
+    return nodes if is_merged and len(nodes.types) <= MOST_TYPES else None
+
+
+def kinds(instance: PalInstance, search: Search) -> PalCertificate | None:
+    """Place the jobs by patterns of equal nodes, and bound the cost by a relaxation of these.
+
+    Where a node has many GPUs, this is the method "exact".
+
+    Raises
+    ------
+    Infeasible
+        If hard caps or the number of GPUs leave no room for all jobs.
+    """
+    if sizes(instance).max() > MOST_GPUS:
+        return exact(instance, search)
+    return by_kinds(instance, search, merged(instance))
+
+
+def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
+    """Place the jobs of an instance whose nodes have been merged, and bound the cost.
+
+    Raises
+    ------
+    Infeasible
+        If hard caps or the number of GPUs leave no room for all jobs.
+    """
+    before = State.of(search)
+    master = _place(instance, search, nodes, before)
+    if search.plan is None:
+        in_haste = hurried(instance, search) if search.out_of_time() else None
+        return in_haste or exact(instance, search)
+    assert search.objective is not None
+    relaxation, bound = _bound(nodes, search, before)
+    search.state = State.left(nodes, master.patterns, relaxation)
+    search.certificate = _certificate(relaxation, bound, search)
+    place_parts_anew(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
+    if not _is_closed(bound.value, search):
+        search.out_of_time()
+        search.gave_up = (
+            "the prices of merged nodes prove no more, and placing jobs anew gained no more"
+        )
+    return _certificate(relaxation, bound, search)
+
+
+def _bound(nodes: Nodes, search: Search, before: State) -> tuple[MergedRelaxation, Bound]:
+    """Return a bound by the prices of the epoch before if they do, else by the relaxation's."""
+    assert search.objective is not None
+    relaxation = None if before.relaxation is None else before.relaxation.renewed(nodes)
+    if relaxation is None:
+        relaxation = MergedRelaxation(nodes, PENALTY * search.objective, search.seed)
+        prices = prices_before(search, nodes)
+        bound = None if prices is None else relaxation.bound_of_gpus(prices)
+        if bound is not None and _is_closed(bound.value, search):
+            return relaxation, bound
+    return relaxation, relaxation.prices(relaxation.solve(search.seconds_left()))
+
+
+def _is_closed(bound: float, search: Search) -> bool:
+    assert search.objective is not None
+    return search.objective - bound <= search.gap * search.objective
+
+
+def _certificate(relaxation: MergedRelaxation, bound: Bound, search: Search) -> PalCertificate:
+    assert search.objective is not None
+    leaf = Leaf(gpu_prices=tuple(relaxation.gpu_prices(bound).tolist()))
+    return PalCertificate(bound=min(bound.value, search.objective), nodes=(leaf,))
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+
+def _place(instance: PalInstance, search: Search, nodes: Nodes, before: State) -> Master:
+    """Offer a plan of patterns, with what has no room in them placed last."""
+    fits = [jobs.gpus <= nodes.largest for jobs in nodes.types]
+    wide = [jobs for jobs, fit in zip(nodes.types, fits, strict=True) if not fit]
+    open_nodes = nodes.besides(sum(jobs.gpus * len(jobs.jobs) for jobs in wide))
+    jobs = np.array([len(jobs.jobs) for jobs in nodes.types]) * fits
+    counts = np.array([len(numbers) for numbers in open_nodes], dtype=np.intp)
+    master = Master(nodes, jobs, counts, _missing(nodes), search.seed)
+    master.add(staying(nodes))
+    master.add(before.patterns(nodes))
+    uses = master.solve(search.seconds_left)
+    if uses is None:
+        return master
+    whole = master.whole(uses, search.seconds_left())
+    places = Places(nodes, open_nodes, master.patterns, whole)
+    _offer(instance, search, nodes, places)
+    return master
+
+
+def _missing(nodes: Nodes) -> Floats:
+    """Return what it costs to place a job of each type nowhere."""
+    slowest = nodes.slowdown.max(axis=1)
+    dearest = [jobs.factor[0] * slowest[jobs.row] + jobs.moving for jobs in nodes.types]
+    reward = np.array([jobs.reward for jobs in nodes.types])
+    return np.asarray(np.minimum(reward, MISSING * np.array(dearest)))
+
+
+def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) -> None:
+    """Offer a plan; jobs that have no place yet get one in what is left free, if there is any."""
+    plan = places.plan(instance)
+    left = [
+        instance.jobs[n]
+        for jobs in nodes.types
+        if jobs.reward == np.inf or jobs.gpus > nodes.largest
+        for n in jobs.jobs
+        if n not in places.gpus
+    ]
+    used = sum(len(gpus) for gpus in places.gpus.values())
+    if not left or used == len(instance.free_gpus):
+        search.offer(plan)  # refused if a job has to be placed
+        return
+    rest = part(instance, plan, left)
+    inner = Search(rest, search.seconds_left(), ROOT_GAP, search.seed)
+    start(rest, inner)
+    if inner.plan is None:
+        return
+    assert isinstance(inner.plan, PalPlan)
+    search.offer(joined(plan, inner.plan))
+    if len(rest.free_gpus) <= SMALL and not search.out_of_time():
+        Prover(rest, inner).root()
+        search.offer(joined(plan, inner.plan))

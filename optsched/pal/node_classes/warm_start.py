@@ -1,0 +1,99 @@
+"""What the method "kinds" leaves for the next epoch: patterns, and the relaxation in HiGHS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.pal.node_classes.pattern_pricing import Gang, Pattern, gang_cost
+from optsched.pal.plan import Leaf, PalCertificate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from optsched.pal.exact.arrays import JobType
+    from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation
+    from optsched.pal.node_classes.aggregation import Nodes
+    from optsched.solving import Search
+
+    Floats = NDArray[np.float64]
+
+MOST_PATTERNS = 2000
+
+Remembered = tuple[tuple[object, tuple[int, ...]], ...]
+
+
+class State(NamedTuple):
+    """What is left of an epoch.
+
+    Attributes
+    ----------
+    known
+        Patterns by what makes a node's GPUs, as pairs of what makes a type and positions.
+    relaxation
+        The last one; None at first.
+    """
+
+    known: dict[bytes, list[Remembered]]
+    relaxation: MergedRelaxation | None
+
+    @classmethod
+    def of(cls, search: Search) -> State:
+        """Return what the epoch before left."""
+        return search.past if isinstance(search.past, cls) else cls({}, None)
+
+    @classmethod
+    def left(cls, nodes: Nodes, patterns: Sequence[Pattern], relaxation: MergedRelaxation) -> State:
+        """Return what an epoch leaves; of very many patterns the last ones."""
+        known: dict[bytes, dict[Remembered, None]] = {}
+        for pattern in patterns[-MOST_PATTERNS:]:
+            gangs = tuple((_demand(nodes.types[g.type]), g.positions) for g in pattern.gangs)
+            slowdown = nodes.kinds[pattern.kind].slowdown.tobytes()
+            known.setdefault(slowdown, {})[gangs] = None
+        return cls({slowdown: list(found) for slowdown, found in known.items()}, relaxation)
+
+    def patterns(self, nodes: Nodes) -> Iterator[Pattern]:
+        """Yield what nodes can run of what is known, without jobs of types that are gone."""
+        types: dict[object, int] = {}
+        for t in sorted(range(len(nodes.types)), key=lambda t: nodes.types[t].moving):
+            types.setdefault(_demand(nodes.types[t]), t)
+        for k, kind in enumerate(nodes.kinds):
+            if kind.stays:
+                continue  # what these ran is what stays, and what else they can run depends on it
+            for remembered in self.known.get(kind.slowdown.tobytes(), ()):
+                gangs = tuple(
+                    sorted(
+                        Gang(types[demand], positions, stays=False)
+                        for demand, positions in remembered
+                        if demand in types
+                    )
+                )
+                if gangs:
+                    yield Pattern(k, gangs, sum(gang_cost(nodes.types, kind, g) for g in gangs))
+
+
+def prices_before(search: Search, nodes: Nodes) -> Floats | None:
+    """Return the prices of GPUs of the epoch before, if it had as many; they need not be right."""
+    certificate = None if search.start is None else search.start.certificate
+    if not isinstance(certificate, PalCertificate):
+        return None
+    leaf = certificate.nodes[0]
+    if not isinstance(leaf, Leaf) or len(leaf.gpu_prices) != nodes.slowdown.shape[1]:
+        return None
+    return np.array(leaf.gpu_prices)
+
+
+def staying(nodes: Nodes) -> Iterator[Pattern]:
+    """Yield the patterns in which nothing moves."""
+    for k, kind in enumerate(nodes.kinds):
+        gangs = tuple(sorted(Gang(stay.type, stay.positions, stays=True) for stay in kind.stays))
+        if gangs:
+            yield Pattern(k, gangs, sum(gang_cost(nodes.types, kind, gang) for gang in gangs))
+
+
+def _demand(jobs: JobType) -> object:
+    """Return what makes jobs a type, whether they run or not."""
+    return jobs.gpus, jobs.row, tuple(jobs.factor.tolist()), jobs.reward

@@ -1,0 +1,1 @@
+"""The verifier of PAL: it shares no code with the methods."""

@@ -1,0 +1,145 @@
+"""Of the judge of PAL: what prices of GPUs prove where nothing else is charged for.
+
+Then a job only has to know, at each level, the least price of a gang up to each slowdown, in
+whatever domain. Domains with equal GPUs at equal prices are priced once. Integers and fractions
+only, and no code shared with the methods.
+"""
+
+from __future__ import annotations
+
+from heapq import heapreplace
+from typing import TYPE_CHECKING
+
+from optsched.pal.verify.costs import NEVER
+from optsched.pal.verify.placement_pricing import JobType, jobs_by_type, paid_by, stay_of
+from optsched.pal.verify.placements import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from optsched.pal.instance import Job, PalInstance
+    from optsched.pal.verify.costs import MisfitCosts, ObjectiveCosts
+
+    Costs = ObjectiveCosts | MisfitCosts
+    Offers = list[tuple[float, int]]  # (slowdown, price): of these, what is slower is cheaper
+
+
+def least(instance: PalInstance, costs: Costs, prices: Sequence[int]) -> int | None:
+    """Return the least priced cost of all jobs, at any GPUs, each on its own.
+
+    Parameters
+    ----------
+    prices
+        Of each free GPU, in multiples of 2**-192, as is the result.
+
+    Returns
+    -------
+    int | None
+        None if there is a job with nothing to take.
+    """
+    cluster = Cluster(instance)
+    heights = {level: n for n, level in enumerate(instance.topology.levels)}
+    types = []
+    for jobs in jobs_by_type(instance):
+        cap = jobs[0].highest_level
+        types.append((jobs, len(heights) - 1 if cap is None else heights[cap]))
+    offers = PriceList(cluster, types, prices)
+    total = 0
+    for jobs, top in types:
+        shared = _shared(costs, jobs[0], offers.of(jobs[0])[: top + 1])
+        stays = [stay for job in jobs if (stay := stay_of(cluster, costs, job, top))]
+        rents = [stay.cost + sum(prices[gpu] for gpu in stay.gpus) for stay in stays]
+        kind = JobType([], [], stays, len(jobs) - len(stays), costs.left_out(jobs[0]))
+        paid = paid_by(kind, [[shared]], rents)
+        if paid.dearest >= NEVER:
+            return None
+        total += paid.total
+    return total
+
+
+def _shared(costs: Costs, job: Job, offers: Iterable[Offers]) -> int:
+    """Return the least that a job pays for a new place, given the offers at each level."""
+    restart, shared = costs.restart(job), NEVER
+    for level, found in enumerate(offers):
+        placed = costs.placed(job, level, [slowdown for slowdown, _ in found])
+        for cost, (_, price) in zip(placed, found, strict=True):
+            shared = min(shared, restart + cost + price)
+    return shared
+
+
+class PriceList:
+    """The least prices of gangs of some types of jobs, given with the highest level of each."""
+
+    def __init__(
+        self, cluster: Cluster, types: Iterable[tuple[list[Job], int]], prices: Sequence[int]
+    ) -> None:
+        self._members = cluster.members()
+        self._negated = [-price for price in prices]
+        numbers: dict[tuple[float, ...], int] = {}  # of slowdowns, which classes may share
+        self._row: dict[str, int] = {}
+        needs: dict[tuple[int, int], set[int]] = {}
+        for (job, *_), top in types:
+            name = job.application_class
+            if name not in self._row:
+                row = tuple(cluster.slowdowns(name))
+                self._row[name] = numbers.setdefault(row, len(numbers))
+            for level in range(top + 1):
+                needs.setdefault((self._row[name], level), set()).add(job.gpus)
+        rows = list(numbers)
+        self._offers = {
+            (row, level): self._offers_at(rows[row], level, sizes)
+            for (row, level), sizes in needs.items()
+        }
+        self._levels = max(self._members, default=-1) + 1
+
+    def of(self, job: Job) -> list[Offers]:
+        """Return the offers to a job at each level, the lowest first."""
+        row = self._row[job.application_class]
+        levels = (self._offers.get((row, level), {}) for level in range(self._levels))
+        return [offers.get(job.gpus, []) for offers in levels]
+
+    def _offers_at(self, row: Sequence[float], level: int, sizes: set[int]) -> dict[int, Offers]:
+        """Return the offers in the domains of a level, by size of the gang."""
+        found: dict[int, dict[float, int]] = {size: {} for size in sizes}
+        seen = set()
+        for gpus in self._members.get(level, ()):
+            look = tuple([row[gpu] for gpu in gpus]), tuple([self._negated[gpu] for gpu in gpus])
+            if look in seen:
+                continue
+            seen.add(look)
+            ascending = sorted(gpus, key=row.__getitem__)
+            slowdowns = [row[gpu] for gpu in ascending]
+            negated = [self._negated[gpu] for gpu in ascending]
+            for size, best in found.items():
+                if size <= len(gpus):
+                    _offer(best, slowdowns, negated, size)
+        return {size: _cheaper_and_cheaper(best) for size, best in found.items()}
+
+
+def _offer(
+    best: dict[float, int], slowdowns: Sequence[float], negated: Sequence[int], size: int
+) -> None:
+    """Lower the prices of gangs up to each slowdown to those of one domain, where these are less.
+
+    Parameters
+    ----------
+    slowdowns, negated
+        Of the domain's GPUs, ascending by slowdown; the prices come negated.
+    """
+    heap = sorted(negated[:size])  # the dearest one comes first
+    total, dearest, slowdown = -sum(heap), heap[0], slowdowns[size - 1]
+    best[slowdown] = min(total, best.get(slowdown, NEVER))
+    for n in range(size, len(negated)):
+        if negated[n] > dearest:
+            total += heapreplace(heap, negated[n]) - negated[n]
+            dearest, slowdown = heap[0], slowdowns[n]
+            if total < best.get(slowdown, NEVER):
+                best[slowdown] = total
+
+
+def _cheaper_and_cheaper(best: dict[float, int]) -> Offers:
+    kept: Offers = []
+    for slowdown, price in sorted(best.items()):
+        if not kept or price < kept[-1][1]:
+            kept.append((slowdown, price))
+    return kept

@@ -1,0 +1,281 @@
+"""Of the judge of PAL: the least priced cost of the jobs, whatever GPUs each of them takes.
+
+Integers and fractions only, and no code shared with the methods. Amounts are multiples of 2**-192;
+costs and prices are rounded down to them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from math import inf
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.pal.verify.costs import NEVER
+from optsched.pal.verify.placements import Cluster, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.pal.instance import Job, PalInstance
+    from optsched.pal.verify.costs import MisfitCosts, ObjectiveCosts
+
+# --- jobs -------------------------------------------------------------------------------------
+
+
+class Stay(NamedTuple):
+    """A running job stays where it is."""
+
+    job: str
+    gpus: list[int]
+    domain: str
+    slowdown: float
+    cost: int
+
+
+class JobType(NamedTuple):
+    """Jobs that are equal but for their ids and current GPUs.
+
+    Attributes
+    ----------
+    places, costs
+        Numbers of places, and for each of them the costs of its labels.
+    stays, others
+        Jobs that can stay, and how many there are besides.
+    left_out
+        Cost of leaving out; None if it is not allowed.
+    """
+
+    places: list[int]
+    costs: list[list[int]]
+    stays: list[Stay]
+    others: int
+    left_out: int | None
+
+
+class Counted(NamedTuple):
+    """What a rule counts.
+
+    Attributes
+    ----------
+    labels
+        (type, position in `JobType.places`, how many of the labels from the first).
+    stays
+        (type, position in `JobType.stays`).
+    """
+
+    labels: list[tuple[int, int, int]]
+    stays: list[tuple[int, int]]
+
+
+class Menu:
+    """All that jobs can take, and what it costs them.
+
+    Attributes
+    ----------
+    type_of
+        Number of the type of each job, by id.
+    """
+
+    def __init__(self, instance: PalInstance, costs: ObjectiveCosts | MisfitCosts) -> None:
+        self.cluster = Cluster(instance)
+        self.costs = costs
+        self.places: list[Place] = []
+        self.numbers: dict[tuple[str, int], list[int]] = {}  # of places, by class and size
+        self._find_places(instance)
+        types = jobs_by_type(instance)
+        self.types = [self._job_type(instance, equal) for equal in types]
+        self.type_of = {job.id: n for n, equal in enumerate(types) for job in equal}
+
+    def _find_places(self, instance: PalInstance) -> None:
+        sizes: dict[str, set[int]] = {}
+        for job in instance.jobs:
+            sizes.setdefault(job.application_class, set()).add(job.gpus)
+        for name, of_class in sizes.items():
+            for place in self.cluster.places(name, of_class):
+                self.numbers.setdefault((name, place.size), []).append(len(self.places))
+                self.places.append(place)
+
+    def _job_type(self, instance: PalInstance, jobs: list[Job]) -> JobType:
+        job, levels = jobs[0], instance.topology.levels
+        top = len(levels) - 1 if job.highest_level is None else levels.index(job.highest_level)
+        known = self.numbers.get((job.application_class, job.gpus), [])
+        places = [n for n in known if self.places[n].level <= top]
+        restart, costs = self.costs.restart(job), []
+        for level, slowdowns in ((self.places[n].level, self.places[n].slowdowns) for n in places):
+            costs.append([restart + cost for cost in self.costs.placed(job, level, slowdowns)])
+        stays = [stay for one in jobs if (stay := stay_of(self.cluster, self.costs, one, top))]
+        left_out, others = self.costs.left_out(job), len(jobs) - len(stays)
+        return JobType(places, costs, stays, others, left_out)
+
+    def within(self, types: set[int], domain: str, slowest: float | None) -> Counted:
+        """Return what counts jobs of some types in a domain, on GPUs that are fast enough."""
+        inside = self.cluster.inside[domain]
+        limit = inf if slowest is None else slowest
+        labels, stays = [], []
+        for t in types:
+            for n, number in enumerate(self.types[t].places):
+                place = self.places[number]
+                count = bisect_right(place.slowdowns, limit) if place.domain in inside else 0
+                if count:
+                    labels.append((t, n, count))
+            for n, stay in enumerate(self.types[t].stays):
+                if stay.domain in inside and stay.slowdown <= limit:
+                    stays.append((t, n))
+        return Counted(labels, stays)
+
+    def keeps(self, job: str) -> Counted:
+        """Return what counts a job that keeps its GPUs."""
+        t = self.type_of[job]
+        return Counted([], [(t, n) for n, s in enumerate(self.types[t].stays) if s.job == job])
+
+    def least(self, prices: list[int], charges: list[tuple[Counted, int]]) -> int | None:
+        """Return the least priced cost of all jobs, at any GPUs, each on its own.
+
+        Parameters
+        ----------
+        prices
+            Of each free GPU.
+        charges
+            What is added for one more of what a rule counts; may be negative.
+
+        Returns
+        -------
+        int | None
+            None if there is a job with nothing to take.
+        """
+        priced = self._priced(prices, charges)
+        if any(each.dearest >= NEVER for each in priced):
+            return None
+        return sum(each.total for each in priced)
+
+    def exclude(
+        self, prices: list[int], charges: list[tuple[Counted, int]], paid: int, limit: int
+    ) -> None:
+        """Leave out labels and stays that are only in plans that cost at least a limit.
+
+        Parameters
+        ----------
+        paid
+            What is paid at most: the least priced cost of all jobs less that is a bound, and with
+            a job elsewhere than where it pays least, the bound is as much greater.
+        """
+        priced = self._priced(prices, charges)
+        if any(each.dearest >= NEVER for each in priced):
+            return  # there is no plan at all, as the leaves will say
+        room = limit + paid - sum(each.total for each in priced)
+        for kind, each in zip(self.types, priced, strict=True):
+            for costs, of_place in zip(kind.costs, each.labels, strict=True):
+                for n, price in enumerate(of_place):
+                    if price - each.dearest >= room:
+                        costs[n] = NEVER
+            for n, (stay, price) in enumerate(zip(kind.stays, each.stays, strict=True)):
+                if price - min(price, each.shared) >= room:
+                    kind.stays[n] = stay._replace(cost=NEVER)
+
+    def _priced(self, prices: list[int], charges: list[tuple[Counted, int]]) -> list[Priced]:
+        negated = [-price for price in prices]
+        gangs: dict[int, list[int]] = {}
+        steps, fees = _by_option(charges)
+        found = []
+        for t, kind in enumerate(self.types):
+            labels = []
+            for n, (number, costs) in enumerate(zip(kind.places, kind.costs, strict=True)):
+                if number not in gangs:
+                    gangs[number] = self.places[number].gang_prices(negated)
+                labels.append(_label_prices(gangs[number], costs, steps.get((t, n), ())))
+            stays = [
+                stay.cost + sum(prices[gpu] for gpu in stay.gpus) + fees.get((t, n), 0)
+                for n, stay in enumerate(kind.stays)
+            ]
+            found.append(paid_by(kind, labels, stays))
+        return found
+
+
+class Priced(NamedTuple):
+    """What the jobs of a type may take at some prices.
+
+    Attributes
+    ----------
+    labels, stays
+        Prices of the labels of each place, and of each stay.
+    shared
+        The least that a job which does not stay can pay.
+    dearest
+        What the job of the type that pays most pays.
+    total
+        What all of them pay.
+    """
+
+    labels: list[list[int]]
+    stays: list[int]
+    shared: int
+    dearest: int
+    total: int
+
+
+def stay_of(
+    cluster: Cluster, costs: ObjectiveCosts | MisfitCosts, job: Job, top: int
+) -> Stay | None:
+    """Return that a job stays; None if it waits, or has to move."""
+    if not job.current or not all(gpu in cluster.numbers for gpu in job.current):
+        return None
+    gpus = [cluster.numbers[gpu] for gpu in job.current]
+    domain = cluster.common(gpus)
+    level = cluster.levels[domain]
+    if level > top:
+        return None
+    slowest = cluster.slowest(job.application_class, gpus)
+    return Stay(job.id, gpus, domain, slowest, costs.placed(job, level, [slowest])[0])
+
+
+def paid_by(kind: JobType, labels: list[list[int]], stays: list[int]) -> Priced:
+    """Return what the jobs of a type pay, given the prices of labels and stays."""
+    shared = min((min(prices) for prices in labels), default=NEVER)
+    if kind.left_out is not None:
+        shared = min(shared, kind.left_out)
+    paid = [min(stay, shared) for stay in stays] + ([shared] if kind.others else [])
+    total = sum(paid) + (kind.others - 1) * shared * (kind.others > 0)
+    return Priced(labels, stays, shared, max(paid), total)
+
+
+def _by_option(
+    charges: list[tuple[Counted, int]],
+) -> tuple[dict[tuple[int, int], list[tuple[int, int]]], dict[tuple[int, int], int]]:
+    """Return for each place of a type the charges of its first labels, and those of each stay."""
+    steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    fees: dict[tuple[int, int], int] = {}
+    for counted, charge in charges:
+        for t, n, count in counted.labels:
+            steps.setdefault((t, n), []).append((count, charge))
+        for stay in counted.stays:
+            fees[stay] = fees.get(stay, 0) + charge
+    return steps, fees
+
+
+def _label_prices(
+    gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]
+) -> list[int]:
+    """Return the sums of prices, costs, and charges for a number of labels from the first."""
+    found = list(map(add, gangs, costs))
+    charge = sum(charge for _, charge in steps)
+    start = 0
+    for stop, step in sorted(steps):
+        found[start:stop] = [price + charge for price in found[start:stop]]
+        start, charge = max(start, stop), charge - step
+    return found
+
+
+def jobs_by_type(instance: PalInstance) -> list[list[Job]]:
+    """Return the jobs by type."""
+    jobs: dict[tuple[object, ...], list[Job]] = {}
+    for job in instance.jobs:
+        jobs.setdefault(_type(job), []).append(job)
+    return list(jobs.values())
+
+
+def _type(job: Job) -> tuple[object, ...]:
+    """Return what jobs of one type have in common."""
+    restart = job.restart_s if job.current else None
+    need = (job.gpus, job.application_class, job.model, job.highest_level)
+    return (*need, job.weight, job.remaining_s, job.reward, restart)

@@ -1,0 +1,164 @@
+"""The registry: one line per problem, and the furniture that every problem's room has.
+
+Nothing heavy is imported here; a room is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from optsched.instance import Document, Instance
+    from optsched.results.result import Result
+    from optsched.solving import Search
+    from optsched.verification import BrokenRule
+
+ROOMS = {
+    "boa": "optsched.boa.problem",
+    "pal": "optsched.pal.problem",
+    "eaco": "optsched.eaco.problem",
+}
+
+
+class UnknownNameError(LookupError):
+    """A problem, method or instance of that name does not exist."""
+
+    def __init__(self, kind: str, name: str, known: list[str]) -> None:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "known: " + ", ".join(known)
+        super().__init__(f"there is no {kind} '{name}'; {hint}")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named way to get a plan.
+
+    `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to
+    the search as it finds them, and may return a certificate of the bound that it reached.
+    `effort` is the relative cost among the greedy methods, by CPU time: cheap ones come first.
+    """
+
+    name: str
+    kind: Literal["exact", "greedy"]
+    summary: str
+    source: str
+    entry: str
+    effort: int = 1
+
+    def __call__(self, instance: Any, search: Search) -> Document | None:
+        """Run the method on an instance; its plans go to `search`."""
+        module, function = self.entry.split(":")
+        run: Callable[[Any, Search], Document | None] = getattr(
+            importlib.import_module(module), function
+        )
+        return run(instance, search)
+
+
+def _no_scale(instance: Any) -> float:
+    return 0.0
+
+
+def _few(instance: Any, certificate: Any) -> int:
+    return 0
+
+
+def _unknown(instance: Any, method: str) -> int | None:
+    return None
+
+
+def _value_by_value(instance: Any, path: str, values: Sequence[float]) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The furniture of one problem: its nouns, its methods and its judge.
+
+    Attributes
+    ----------
+    instance, plan, certificate
+        The classes of the problem's data, decision and proof.
+    methods
+        Every method; the first is the default.
+    specification, reasons
+        Modules: the formulation in Pyomo; and what explains results, `rules`, `without`, `binding`,
+        `prices` and `levers` (see `optsched.explanation.explain`).
+    violations
+        (instance, plan) -> every broken rule.
+    objective
+        (instance, plan) -> the objective, recomputed exactly and then rounded to the nearest float.
+    certify
+        (instance, search) -> a certificate for any plan, or of infeasibility.
+    prove
+        (instance, certificate) -> every reason why the certificate does not prove its bound.
+    proof_terms
+        (instance, certificate) -> about how many terms `prove` enumerates, counted beforehand.
+    frame
+        (instance, plan) -> one row per decision.
+    summary, headline, decisions
+        Texts for tables: the figures of a result, what an instance asks for, a plan in short.
+    gap_scale
+        Size of terms that may cancel in the objective, by instance: the least denominator of gaps.
+    greedy_s
+        (instance) -> about how many CPU seconds a greedy method of effort 1 takes, by sizes.
+    plot
+        (instance, plan, axes or None) -> the axes with a picture of the plan; None if the problem
+        has no picture.
+    memory
+        (instance, name of a method) -> the bytes that a solve takes at its peak, from sizes alone;
+        None if that is not known.
+    at_once
+        (instance, path of a field, values) -> an optimal plan and its certificate at every value,
+        both to be judged as those of `solve`, or None for values that are left to `solve`; None if
+        all are.
+    """
+
+    name: str
+    title: str
+    instance: type[Instance]
+    plan: type[Document]
+    certificate: type[Document]
+    methods: tuple[Method, ...]
+    specification: str
+    reasons: str
+    objective_unit: Callable[[Any], str]
+    objective_name: Callable[[Any], str]
+    violations: Callable[[Any, Any], list[BrokenRule]]
+    objective: Callable[[Any, Any], float]
+    certify: Callable[[Any, Search], Any]
+    prove: Callable[[Any, Any], list[BrokenRule]]
+    frame: Callable[[Any, Any], pd.DataFrame]
+    summary: Callable[[Any, Result], dict[str, str]]
+    headline: Callable[[Any], dict[str, str]]
+    decisions: Callable[[Any, Any], list[dict[str, str]]]
+    gap_scale: Callable[[Any], float] = _no_scale
+    proof_terms: Callable[[Any, Any], int] = _few
+    greedy_s: Callable[[Any], float] = _no_scale
+    plot: Callable[[Any, Any, Axes | None], Axes] | None = None
+    memory: Callable[[Any, str], int | None] = _unknown
+    at_once: Callable[
+        [Any, str, Sequence[float]], Sequence[tuple[Document, Document] | None] | None
+    ] = _value_by_value
+
+    def method(self, name: str) -> Method:
+        """Look a method up by its name."""
+        for method in self.methods:
+            if method.name == name:
+                return method
+        raise UnknownNameError(f"{self.name} method", name, [m.name for m in self.methods])
+
+
+def problem(name: str) -> Problem:
+    """Import the room of a problem and return its furniture."""
+    if name not in ROOMS:
+        raise UnknownNameError("problem", name, list(ROOMS))
+    found: Problem = importlib.import_module(ROOMS[name]).PROBLEM
+    return found

@@ -1,0 +1,1 @@
+"""Reports: results, frontiers and rollouts as one page."""

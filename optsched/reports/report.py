@@ -1,0 +1,261 @@
+"""report(): results, frontiers and rollouts as one page that needs no network."""
+
+from __future__ import annotations
+
+import shlex
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from optsched.reports import html as parts
+from optsched.reports.sources import SimulatedTrace, SolvedInstance, SweptInstance, gather
+from optsched.results.result import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from optsched.instance import Document, Instance
+    from optsched.sweeps.points import Frontier
+
+GRADES = {
+    Status.OPTIMAL: "proven optimal to the gap asked for",
+    Status.FEASIBLE: "a plan and a proven bound",
+    Status.UNVERIFIED: "a plan and a proven bound",
+    Status.INFEASIBLE: "proven that there is no plan",
+    Status.ERROR: "no plan, and no proof that there is none",
+}
+UNKNOWN = (
+    "The instance is not at hand as it was solved, so that decisions and pictures are missing; "
+    "name it with --instance."
+)
+STOPPED = "A clock or Ctrl-C ended the solve, so that another one may end elsewhere."
+
+
+def report(
+    sources: Sequence[str | Path],
+    *,
+    title: str = "optsched report",
+    instances: Iterable[Instance] = (),
+) -> str:
+    """Return a page with tables, pictures, a frontier and timelines to explore.
+
+    Parameters
+    ----------
+    sources
+        Files of results and frontiers, and folders of rollouts.
+    instances
+        What results are of, where that is no bundled instance.
+
+    Returns
+    -------
+    str
+        HTML without anything to fetch; the same bytes for the same data.
+
+    Raises
+    ------
+    InstanceError
+        If something cannot be read or shown, or was made with other versions than the rest.
+    """
+    found = gather(sources, instances)
+    solved = [each for each in found if isinstance(each, SolvedInstance)]
+    swept = [each for each in found if isinstance(each, SweptInstance)]
+    simulated = [each for each in found if isinstance(each, SimulatedTrace)]
+    sections = [*_overview(solved), *map(_result, solved), *map(_frontier, swept)]
+    sections += _rollouts(simulated)
+    data = {"frontiers": [_points(each.frontier) for each in swept], "timelines": []}
+    if simulated:
+        from optsched.reports.simulations import timeline
+
+        data["timelines"] = [timeline(each) for each in simulated]
+    body = "".join(sections) + _versions(found[0].versions)
+    return Template(_text("report.html")).substitute(
+        title=escape(title),
+        style=_text("report.css"),
+        body=body,
+        data=parts.data_script("data", data),
+        script=_text("report.js"),
+    )
+
+
+def _text(name: str) -> str:
+    return files("optsched.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _section(title: str, *contents: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{''.join(contents)}</section>"
+
+
+def _versions(versions: dict[str, str]) -> str:
+    return _section("Made with", parts.rows_table(versions))
+
+
+# --- results ----------------------------------------------------------------------------------
+
+
+def _overview(solved: list[SolvedInstance]) -> Iterator[str]:
+    if len(solved) < 2:
+        return
+    head = ("file", "instance", "method", "status", "objective", "unit", "bound", "gap", "seconds")
+    rows = [
+        (each.label, r.instance, r.method, r.summary()["status"], r.objective, r.objective_unit,
+         r.bound if r.is_verified else None, r.gap if r.is_verified else None, r.seconds)
+        for each in solved for r in [each.result]
+    ]  # fmt: skip
+    yield _section("Results", parts.table(head, rows))
+
+
+def _result(source: SolvedInstance) -> str:
+    result, instance = source.result, source.instance
+    rows = {"file": source.label, "status": _grade(source)}
+    rows |= {key: text for key, text in result.summary().items() if key not in rows}
+    contents = [parts.rows_table(rows | {"seed": str(result.seed)})]
+    if instance is None:
+        contents.append(f"<p class='note'>{escape(UNKNOWN)}</p>")
+    elif result.plan is not None:
+        contents += _plan(source)
+    title = f"{result.instance}, method {result.method}"
+    return _section(title, *contents, _repeat_result(source))
+
+
+def _grade(source: SolvedInstance) -> str:
+    """Return what is known of the result, after the verifier had it."""
+    result = source.result
+    if result.is_verified:
+        return f"{result.status}: {GRADES[result.status]}"
+    if source.instance is None:
+        return f"{result.summary()['status']}: nothing of it was verified"
+    return f"{result.summary()['status']}: `optsched verify` tells whether its bound holds"
+
+
+def _plan(source: SolvedInstance) -> Iterator[str]:
+    from optsched.registry import problem
+
+    result = source.result
+    if problem(result.problem).plot is not None:
+        drawing = result.plot().get_figure(root=True)
+        assert drawing is not None
+        yield parts.picture(drawing, f"Plan of {result.instance} by method {result.method}")
+    yield f"<details><summary>Decisions</summary>{parts.frame_table(result.frame())}</details>"
+
+
+def _repeat_result(source: SolvedInstance) -> str:
+    result, instance = source.result, source.instance
+    name, link = "INSTANCE", ""
+    if instance is not None:
+        name = f"{result.instance.replace('/', '-')}.json"
+        link = f"<p>Instance: {_download(instance, name)}</p>"
+    line = f"optsched solve {shlex.quote(name)} --method {shlex.quote(result.method)}"
+    line += f" --seed {result.seed}"
+    line += f" --gap {result.gap_limit:g}"
+    chance = "" if result.deterministic else f"<p class='note'>{STOPPED}</p>"
+    return f"<h3>To repeat it</h3>{link}{parts.command(line)}{chance}"
+
+
+def _download(document: Document, name: str) -> str:
+    return parts.download(document.to_json(), name)
+
+
+# --- frontiers --------------------------------------------------------------------------------
+
+
+def _frontier(source: SweptInstance) -> str:
+    frontier = source.frontier
+    number = escape(f"{frontier.instance} over {frontier.parameter}", quote=True)
+    return _section(
+        f"Frontier of {frontier.instance} over {frontier.parameter}",
+        parts.rows_table({"file": source.label, **frontier.summary()}),
+        f"<div class='frontier' data-label='{number}'></div>",
+        f"<details><summary>All points</summary>{parts.frame_table(frontier.frame())}</details>",
+        _repeat_frontier(frontier),
+    )
+
+
+def _repeat_frontier(frontier: Frontier) -> str:
+    options = {key: value for key, value in frontier.options.items() if value is not None}
+    rows = {key: str(value) for key, value in options.items()}
+    if frontier.instance_sha256:
+        rows["SHA-256 of the instance"] = frontier.instance_sha256
+    values = ",".join(f"{value:.17g}" for value in frontier.values)
+    line = f"optsched frontier INSTANCE --parameter {shlex.quote(frontier.parameter)}"
+    line += f" --values {values}"
+    line += f" --seed {shlex.quote(str(options['seed']))}" if "seed" in options else ""
+    line += "".join(f" --method {shlex.quote(method)}" for method in frontier.methods)
+    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{parts.command(line)}"
+
+
+def _points(frontier: Frontier) -> dict[str, Any]:
+    """Return what the picture of a frontier shows."""
+    from optsched.sweeps.points import split_unit
+
+    name, unit = split_unit(frontier.parameter)
+    knee = frontier.knee()
+    keys = ("value", "objective", "bound", "gap", "status", "reason")
+    return {
+        "name": f"{name} ({unit})" if unit else name,
+        "parameter": frontier.parameter,
+        "objective": f"{frontier.objective_name} ({frontier.objective_unit})".replace(" ()", ""),
+        "values": list(frontier.values),
+        "knee": None if knee is None else knee.value,
+        "methods": [
+            {"name": method, "points": [[getattr(p, key) for key in keys]
+                                        for p in frontier.of_method(method)]}
+            for method in frontier.methods
+        ],
+    }  # fmt: skip
+
+
+# --- rollouts ---------------------------------------------------------------------------------
+
+
+def _rollouts(simulated: list[SimulatedTrace]) -> Iterator[str]:
+    if not simulated:
+        return
+    yield _section("Rollouts", _metrics(simulated), *_pictures(simulated))
+    for source in simulated:
+        label = escape(source.name, quote=True)
+        yield _section(
+            f"Timeline: {source.name}",
+            f"<div class='timeline' data-label='{label}'></div>",
+            _repeat_rollout(source),
+        )
+
+
+def _metrics(simulated: list[SimulatedTrace]) -> str:
+    from optsched.rollout.results.metrics import METRICS
+
+    head = ("metric", *(source.name for source in simulated), "what it is")
+    keys = {key: None for source in simulated for key in source.summary["metrics"]}
+    rows = [
+        (key, *(source.summary["metrics"].get(key) for source in simulated), METRICS.get(key, ""))
+        for key in keys
+    ]
+    told = [row for row in rows if any(value is not None for value in row[1:-1])]
+    return parts.table(head, told)
+
+
+def _pictures(simulated: list[SimulatedTrace]) -> Iterator[str]:
+    import matplotlib.pyplot as plt
+
+    from optsched.reports.simulations import jct_picture, usage_picture
+
+    panels = ((jct_picture, "Distribution of the job completion times"),
+              (usage_picture, "Share of the GPUs that have a job, over time"))  # fmt: skip
+    for draw, text in panels:
+        drawing, ax = plt.subplots(figsize=(6.5, 4.0), layout="constrained")
+        draw(simulated, ax)
+        yield parts.picture(drawing, text)
+
+
+def _repeat_rollout(source: SimulatedTrace) -> str:
+    from optsched.documents.json_files import dumps
+
+    summary = source.summary
+    scenario, trace = summary["scenario"], summary["trace"]
+    name = f"{scenario.get('name', 'scenario')}.json".replace("/", "-")
+    rows = {key: str(value) for key, value in trace.items()} | {"seed": str(summary["seed"])}
+    line = f"optsched rollout {shlex.quote(name)} --policy {shlex.quote(summary['policy'])}"
+    line += f" --seed {shlex.quote(str(summary['seed']))}"
+    link = f"<p>Scenario: {parts.download(dumps(scenario), name)}</p>"
+    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{link}{parts.command(line)}"

@@ -1,0 +1,166 @@
+"""Rollouts in a report: the data of the timeline, and pictures from the tables in their folders."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from optsched.reports.sources import SimulatedTrace
+
+    Bar = tuple[int, int, float, float, int]  # lane, lanes, from, to, job
+
+MOST_MOMENTS, MOST_BARS = 4_000, 20_000
+SERIES = {
+    "busy_gpus": "GPUs with a job",
+    "pending": "jobs that wait",
+    "running": "jobs that run",
+    "power_w": "power of the cluster (W)",
+}
+
+
+def timeline(source: SimulatedTrace) -> dict[str, Any]:
+    """Return what the timeline of a rollout shows: series over time, and a bar for each stay."""
+    chosen, note = _chosen(source.epochs)
+    series = {key: text for key, text in SERIES.items() if chosen[key].any()}
+    bars, lanes, left_out = _bars(source)
+    jobs = source.jobs
+    notes = [note, f"the {left_out:,} shortest stays are left out" if left_out else ""]
+    return {
+        "name": source.name,
+        "end": _short(float(source.summary["end_s"])),
+        "times": _list(chosen["now_s"]),
+        "series": [{"name": text, "values": _list(chosen[key])} for key, text in series.items()],
+        "lanes": lanes,
+        "lane": "GPU" if source.intervals is not None else "row",
+        "bars": [list(column) for column in zip(*bars, strict=True)] if bars else [[]] * 5,
+        "jobs": {
+            "name": jobs["job"].tolist(),
+            "gpus": jobs["gpus"].tolist(),
+            "outcome": jobs["outcome"].tolist(),
+            "submit": _list(jobs["submit_s"]),
+            "start": _list(jobs["first_start_s"]),
+            "end": _list(jobs["end_s"]),
+        },
+        "note": "; ".join(text for text in notes if text),
+    }
+
+
+def _chosen(epochs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the decisions to show: all, or in each stretch of time those of most and least use."""
+    table = epochs.sort_values("now_s", kind="stable")
+    if len(table) <= MOST_MOMENTS:
+        return table, ""
+    busy = table["busy_gpus"].to_numpy()
+    parts = np.array_split(np.arange(len(table)), MOST_MOMENTS // 2)
+    kept = {int(part[pick(busy[part])]) for part in parts for pick in (np.argmin, np.argmax)}
+    rows = sorted(kept | {0, len(table) - 1})
+    return table.iloc[rows], f"{len(rows):,} of {len(table):,} decisions are shown"
+
+
+def _bars(source: SimulatedTrace) -> tuple[list[Bar], int, int]:
+    number = {name: n for n, name in enumerate(source.jobs["job"])}
+    found = list(
+        _stays(source.jobs) if source.intervals is None else _held(source.intervals, number)
+    )
+    left_out = max(0, len(found) - MOST_BARS)
+    if left_out:
+        found = sorted(found, key=lambda bar: bar[2] - bar[3])[:MOST_BARS]
+    bars = sorted(found, key=lambda bar: (bar[2], bar[0]))
+    return bars, max((bar[0] + bar[1] for bar in bars), default=1), left_out
+
+
+def _held(intervals: pd.DataFrame, number: Mapping[str, int]) -> Iterator[Bar]:
+    """Yield a bar for each run of consecutive GPUs that a job held."""
+    columns = (intervals[key] for key in ("job", "from_s", "to_s", "gpus"))
+    for job, start, end, gpus in zip(*columns, strict=True):
+        held = np.array(sorted(int(gpu) for gpu in gpus.split()))
+        for run in np.split(held, np.flatnonzero(np.diff(held) > 1) + 1):
+            yield int(run[0]), len(run), _short(start), _short(end), number[job]
+
+
+def _stays(jobs: pd.DataFrame) -> Iterator[Bar]:
+    """Yield a bar for each job from its first start to its end, in rows that are free by then."""
+    started = jobs[jobs["first_start_s"].notna() & jobs["end_s"].notna()]
+    ordered = started.sort_values(["first_start_s", "end_s"], kind="stable")
+    busy: list[tuple[float, int]] = []
+    free: list[int] = []
+    columns = (ordered.index, ordered["first_start_s"], ordered["end_s"])
+    for job, start, end in zip(*columns, strict=True):
+        while busy and busy[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        lane = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (end, lane))
+        yield lane, 1, _short(start), _short(end), int(job)
+
+
+def jct_picture(sources: Iterable[SimulatedTrace], ax: Axes) -> Axes:
+    """Draw the share of jobs whose JCT is at most so long; jobs that have not ended count."""
+    from optsched.rollout.results.plot import COLOURS, DASHES, TICKS
+
+    for n, source in enumerate(sources):
+        jct = np.sort(source.jobs["jct_s"].dropna().to_numpy())
+        share = np.arange(1, len(jct) + 1) / max(len(source.jobs), 1)
+        style: dict[str, Any] = {"color": COLOURS[n % len(COLOURS)]}
+        style["linestyle"] = DASHES[n % len(DASHES)]
+        ax.step(np.maximum(jct, 1.0), share, where="post", label=source.name, **style)
+    ax.set_xscale("log")
+    limits = ax.get_xlim()
+    ax.set_xticks(list(TICKS), list(TICKS.values()))
+    ax.minorticks_off()
+    ax.set_xlim(limits)
+    ax.set(ylim=(0, 1.02), xlabel="job completion time (log scale)", ylabel="share of jobs")
+    return _finished(ax)
+
+
+def usage_picture(sources: Iterable[SimulatedTrace], ax: Axes) -> Axes:
+    """Draw the share of all GPUs of ready nodes that have a job, averaged over stretches."""
+    from optsched.rollout.results.plot import COLOURS, DASHES
+
+    held = list(sources)
+    longest = max(float(source.summary["end_s"]) for source in held)
+    unit, seconds = ("hours", 3600.0) if longest < 3 * 86400 else ("days", 86400.0)
+    for n, source in enumerate(held):
+        edges, share = _usage(source.epochs)
+        style: dict[str, Any] = {"color": COLOURS[n % len(COLOURS)]}
+        style["linestyle"] = DASHES[n % len(DASHES)]
+        ax.stairs(100 * share, edges / seconds, baseline=None, label=source.name, **style)
+    ax.set(ylim=(0, 103), xlabel=f"time ({unit})", ylabel="GPUs allocated (% of those ready)")
+    ax.set_xlim(left=0)
+    return _finished(ax)
+
+
+def _usage(epochs: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    now = epochs["now_s"].to_numpy(float)
+    edges = np.linspace(0.0, max(float(now[-1]), 1e-9), 121)
+    busy, ready = (
+        np.diff(np.interp(edges, now, epochs[f"{key}_gpu_s"].to_numpy(float)))
+        for key in ("busy", "available")
+    )
+    return edges, np.divide(busy, ready, out=np.zeros(len(busy)), where=ready > 0)
+
+
+def _finished(ax: Axes) -> Axes:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="0.9", lw=0.6)
+    ax.set_axisbelow(True)
+    ax.legend(fontsize=8, frameon=False)
+    return ax
+
+
+def _list(column: pd.Series) -> list[float | None]:
+    return [None if np.isnan(value) else _short(value) for value in column.to_numpy(float)]
+
+
+def _short(value: float) -> float | int:
+    """Return a number with no more digits than a screen can show."""
+    rounded = round(float(value), 2)
+    return int(rounded) if rounded.is_integer() else rounded

@@ -1,0 +1,248 @@
+"""What a report is made of: results, frontiers and folders of rollouts, read with every fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.documents.faults import InstanceError, shown
+from optsched.documents.json_files import load
+from optsched.explanation.explain import frontier_instance, instance_of
+from optsched.results.result import OLD_SCHEMA_ID, SCHEMA_ID, Result, read_result
+from optsched.sweeps.points import OLD_SCHEMA_ID as OLD_FRONTIER
+from optsched.sweeps.points import SCHEMA_ID as FRONTIER
+from optsched.sweeps.points import Frontier, read_frontier
+from optsched.verification import Violation, is_proven
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pandas as pd
+
+    from optsched.instance import Instance
+
+ROLLOUT = "optsched/rollout/1"
+COLUMNS = {
+    "jobs.csv": ("job", "submit_s", "gpus", "outcome", "first_start_s", "end_s", "jct_s"),
+    "epochs.csv": (
+        "now_s", "pending", "running", "busy_gpus", "power_w", "busy_gpu_s", "available_gpu_s",
+    ),
+    "intervals.csv": ("job", "from_s", "to_s", "gpus"),
+}  # fmt: skip
+SUMMARY_KEYS = ("policy", "seed", "metrics", "end_s", "trace", "versions", "scenario")
+
+
+@dataclass(frozen=True)
+class SolvedInstance:
+    """A result, and the instance that it is of, if that is at hand."""
+
+    label: str
+    result: Result
+    instance: Instance | None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What it was made with."""
+        return self.result.versions
+
+
+@dataclass(frozen=True)
+class SweptInstance:
+    """A frontier."""
+
+    label: str
+    frontier: Frontier
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What it was made with."""
+        return self.frontier.versions
+
+
+@dataclass(frozen=True)
+class SimulatedTrace:
+    """A folder of a rollout: its summary, and its tables by name; `intervals` may be missing."""
+
+    label: str
+    summary: dict[str, Any]
+    jobs: pd.DataFrame
+    epochs: pd.DataFrame
+    intervals: pd.DataFrame | None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What it was made with."""
+        found: dict[str, str] = self.summary["versions"]
+        return found
+
+    @property
+    def name(self) -> str:
+        """Policy, scenario and seed."""
+        scenario = self.summary["scenario"].get("name", "a scenario")
+        return f"{self.summary['policy']} on {scenario}, seed {self.summary['seed']}"
+
+
+Source = SolvedInstance | SweptInstance | SimulatedTrace
+
+
+def gather(paths: Sequence[str | Path], instances: Iterable[Instance] = ()) -> list[Source]:
+    """Read everything that a report is to show.
+
+    Raises
+    ------
+    InstanceError
+        If something cannot be read, is nothing that a report can show, or was made with other
+        versions than the rest; all such faults are named.
+    """
+    given = list(instances)
+    found, faults = [], []
+    if not paths:
+        faults.append("no result, frontier or folder of a rollout is named")
+    for path in dict.fromkeys(map(str, paths)):
+        try:
+            found.append(_read(Path(path), given))
+        except InstanceError as error:
+            faults += [f"{path}: {fault}" for fault in error.faults]
+        except OSError as error:
+            faults.append(f"{path}: {(error.strerror or str(error)).lower()}")
+    faults = faults or list(_version_faults(found))
+    if faults:
+        raise InstanceError("report", faults)
+    return found
+
+
+def _read(path: Path, instances: list[Instance]) -> Source:
+    if path.is_dir():
+        return _rollout(path)
+    document = load(path)
+    schema = document.get("schema") if isinstance(document, dict) else None
+    readers: dict[str, Callable[[], Source]] = {
+        SCHEMA_ID: lambda: _solved(path, instances),
+        OLD_SCHEMA_ID: lambda: _solved(path, instances),
+        FRONTIER: lambda: _swept(path, instances),
+        OLD_FRONTIER: lambda: _swept(path, instances),
+        ROLLOUT: lambda: _rollout(path.parent),
+    }
+    if schema not in readers:
+        what = f"schema {shown(schema)}" if schema is not None else "no schema"
+        text = f"expected a result, a frontier or the folder of a rollout, found {what}"
+        raise InstanceError(str(path), [text])
+    return readers[schema]()
+
+
+def _solved(path: Path, instances: list[Instance]) -> SolvedInstance:
+    result = read_result(path)
+    instance = instance_of(result, instances)
+    if instance is None:
+        return SolvedInstance(path.name, result, None)
+    try:
+        is_proven(instance, result)
+    except Violation as violation:
+        raise InstanceError(str(path), [_refusal(violation)]) from None
+    return SolvedInstance(path.name, result.attached(instance), instance)
+
+
+def _swept(path: Path, instances: list[Instance]) -> SweptInstance:
+    from optsched.sweeps.verified_points import is_frontier_proven
+
+    frontier = read_frontier(path)
+    if frontier.problem == "rollout":
+        return SweptInstance(path.name, frontier)
+    instance = frontier_instance(frontier, instances)
+    try:
+        if instance is not None:
+            is_frontier_proven(instance, frontier)
+    except Violation as violation:
+        raise InstanceError(str(path), [_refusal(violation)]) from None
+    return SweptInstance(path.name, frontier)
+
+
+def _refusal(violation: Violation) -> str:
+    return f"the verifier refuses it: {'; '.join(map(str, violation.broken[:3]))}"
+
+
+def _rollout(folder: Path) -> SimulatedTrace:
+    if not (folder / "summary.json").is_file():
+        raise InstanceError(str(folder), [_no_summary(folder)])
+    summary = load(folder / "summary.json")
+    _check_summary(folder, summary)
+    missing = [name for name in ("jobs.csv", "epochs.csv") if not (folder / name).is_file()]
+    if missing:
+        raise InstanceError(str(folder), [f"{name} is missing" for name in missing])
+    jobs = _table(folder, "jobs.csv")
+    return SimulatedTrace(
+        label=folder.name or str(folder),
+        summary=summary,
+        jobs=jobs,
+        epochs=_table(folder, "epochs.csv"),
+        intervals=_intervals(folder, set(jobs["job"])),
+    )
+
+
+def _intervals(folder: Path, jobs: set[str]) -> pd.DataFrame | None:
+    if not (folder / "intervals.csv").is_file():
+        return None
+    table = _table(folder, "intervals.csv")
+    unknown = [name for name in table["job"] if name not in jobs]
+    faults = [f"intervals.csv: jobs.csv has no job {shown(name)}" for name in unknown[:1]]
+    odd = table["gpus"][~table["gpus"].astype(str).str.fullmatch(r"\d+( \d+)*")].tolist()
+    faults += [f"intervals.csv: gpus: expected numbers, found {shown(text)}" for text in odd[:1]]
+    if faults:
+        raise InstanceError(str(folder), faults)
+    return table
+
+
+def _no_summary(folder: Path) -> str:
+    if (folder / "checkpoint.pickle").is_file():
+        return "the rollout has not ended: go on with `optsched rollout --resume`"
+    inner = sorted(path.parent.name for path in folder.glob("*/summary.json"))
+    if inner:
+        return f"no folder of a rollout, but it holds some: name {', '.join(inner)} in it"
+    return "no folder of a rollout: summary.json is missing"
+
+
+def _check_summary(folder: Path, summary: Any) -> None:
+    """Raise if a summary is not one of a rollout."""
+    if not isinstance(summary, dict) or summary.get("schema") != ROLLOUT:
+        raise InstanceError(str(folder), [f'summary.json: schema: expected "{ROLLOUT}"'])
+    faults = [f"summary.json: {key}: missing" for key in SUMMARY_KEYS if key not in summary]
+    for key in ("metrics", "versions", "scenario", "trace"):
+        if key in summary and not isinstance(summary[key], dict):
+            faults.append(f"summary.json: {key}: expected an object, found {shown(summary[key])}")
+    if faults:
+        raise InstanceError(str(folder), faults)
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    import pandas as pd
+
+    words = {"job": str, "model": str, "queue": str, "outcome": str, "status": str}
+    if name == "intervals.csv":
+        words |= {"gpus": str}
+    try:
+        table = pd.read_csv(folder / name, dtype=words, keep_default_na=False, na_values=[""])
+    except (ValueError, UnicodeDecodeError) as error:
+        text = str(error).strip().splitlines()[0]
+        raise InstanceError(str(folder), [f"{name}: no table of a rollout: {text}"]) from None
+    faults = [f"{name}: column {c} is missing" for c in COLUMNS[name] if c not in table]
+    if not faults and not len(table) and name == "epochs.csv":
+        faults = [f"{name}: has no rows"]
+    for column in COLUMNS[name] if not faults and len(table) else ():
+        if column not in words and not pd.api.types.is_numeric_dtype(table[column]):
+            faults.append(f"{name}: column {column}: expected numbers")
+    if faults:
+        raise InstanceError(str(folder), faults)
+    return table
+
+
+def _version_faults(sources: list[Source]) -> Iterator[str]:
+    """Yield the packages of which sources were made with several versions."""
+    packages = sorted({name for source in sources for name in source.versions})
+    for name in packages:
+        by_version: dict[str, list[str]] = {}
+        for source in sources:
+            by_version.setdefault(source.versions.get(name, "none"), []).append(source.label)
+        if len(by_version) > 1:
+            listed = "; ".join(f"{v} in {', '.join(held)}" for v, held in by_version.items())
+            yield f"made with different versions of {name}: {listed}; make a report of each"

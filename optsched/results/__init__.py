@@ -1,0 +1,1 @@
+"""Results: what a solve states, as a document, and files of them."""

@@ -1,0 +1,1 @@
+"""The engine of rollouts: events, state, decisions and accounts."""

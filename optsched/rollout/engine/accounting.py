@@ -1,0 +1,115 @@
+"""Accounts: work done and undone, and the GPU-time it took, counted when a job is touched.
+
+Everything is a whole number of microseconds, GPU-microseconds or work units, so that the parts of
+an account add up exactly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optsched.rollout.engine.state import State
+
+
+class Accounts:
+    """What jobs have had and done so far; one list entry per job.
+
+    `useful` GPU-time is what remains of `allocated` without `lost` and `overhead`. Time for which a
+    job holds its GPUs after its work is done (`finish_at_epochs`) counts as overhead.
+    """
+
+    def __init__(self, state: State, checkpoint_every_us: int | None) -> None:
+        count = len(state.status)
+        self.state = state
+        self.checkpoint_every_us = checkpoint_every_us
+        self.first_start = [-1] * count
+        self.end = [-1] * count
+        self.outcome = [-1] * count
+        self.running = [0] * count
+        self.allocated = [0] * count
+        self.lost = [0] * count
+        self.overhead = [0] * count
+        self.attempts = [0] * count
+        self.preemptions = [0] * count
+        self.migrations = [0] * count
+        self.rescales = [0] * count
+
+    def settle(self, job: int, now: int) -> None:
+        """Count a running job's work and GPU-time up to now."""
+        state = self.state
+        start = state.settled[job]
+        span = now - start
+        if not span:
+            return
+        state.settled[job] = now
+        width, rate = state.width[job], state.rate[job]
+        self.running[job] += span
+        self.allocated[job] += width * span
+        worked = self._worked(job, now, start)
+        if worked < span:
+            self.overhead[job] += width * (span - worked)
+        if not worked:
+            return
+        before = state.remaining[job]
+        state.remaining[job] = max(state.goal[job], before - rate * worked)
+        state.attempt_us[job] += worked
+        state.unsaved_us[job] += worked
+        state.unsaved_gpu_us[job] += width * worked
+        every = self.checkpoint_every_us
+        if every is not None and state.unsaved_us[job] >= every:
+            since = state.unsaved_us[job] % every
+            state.unsaved_us[job] = since
+            state.unsaved_gpu_us[job] = width * since
+            state.saved[job] = max(state.goal[job], before - rate * (worked - since))
+
+    def _worked(self, job: int, now: int, start: int) -> int:
+        """Return for how long a job has really got on since `start`."""
+        state = self.state
+        span = now - max(start, state.ready_at[job])
+        rate = state.rate[job]
+        if span <= 0 or not rate:
+            return 0
+        left = state.remaining[job] - state.goal[job]
+        needed = -(-left // rate)
+        return needed if needed < span else span
+
+    def remaining(self, job: int, now: int) -> int:
+        """Return the work that remains of a job now, without counting it."""
+        state = self.state
+        if not state.gpus_of[job]:
+            return state.remaining[job]
+        worked = self._worked(job, now, state.settled[job])
+        return max(state.goal[job], state.remaining[job] - state.rate[job] * worked)
+
+    def attained(self, job: int, now: int) -> int:
+        """Return the microseconds for which a job has held GPUs until now."""
+        since = now - self.state.settled[job] if self.state.gpus_of[job] else 0
+        return self.running[job] + since
+
+    def attained_gpu(self, job: int, now: int) -> int:
+        """Return the GPU-microseconds that a job has held until now."""
+        state = self.state
+        return self.allocated[job] + state.width[job] * (now - state.settled[job])
+
+    def lose(self, job: int) -> None:
+        """Undo the work since the last checkpoint; the job is settled."""
+        state = self.state
+        self.lost[job] += state.unsaved_gpu_us[job]
+        remaining = state.remaining[job] = state.saved[job]
+        state.unsaved_us[job] = state.unsaved_gpu_us[job] = 0
+        tail = state.tail.get(job)
+        if tail is None:
+            return
+        phase = state.phase[job]
+        while phase and remaining > tail[phase - 1]:
+            phase -= 1
+        state.phase[job], state.goal[job] = phase, tail[phase]
+
+    def save(self, job: int) -> None:
+        """Write a checkpoint, where the scenario has any; the job is settled."""
+        if self.checkpoint_every_us is None:
+            return
+        state = self.state
+        state.saved[job] = state.remaining[job]
+        state.unsaved_us[job] = state.unsaved_gpu_us[job] = 0

@@ -1,0 +1,110 @@
+"""The parts of a rollout, put together: all that there is but the policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.accounting import Accounts
+from optsched.rollout.engine.decision_rules import Rules
+from optsched.rollout.engine.energy_accounting import Meter
+from optsched.rollout.engine.events import Events
+from optsched.rollout.engine.live_view import LiveView
+from optsched.rollout.engine.rented_nodes import Fleet
+from optsched.rollout.engine.state import State
+from optsched.rollout.engine.transitions import Dispatch
+from optsched.rollout.engine.waiting import Waiting
+from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.physics.estimates import Oracle
+from optsched.rollout.physics.physics import Physics
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from optsched.rollout.engine.decision import Decision
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+
+class World:
+    """State, accounts, clocks, rules and physics of a scenario, and the time.
+
+    Attributes
+    ----------
+    now
+        The present moment in microseconds.
+    busy_gpu_us, available_gpu_us, spent_gpu_us
+        Integrals until now, as in `Record`.
+    """
+
+    def __init__(self, scenario: Scenario, trace: Trace, seed: int, keep_intervals: bool) -> None:
+        every_s = scenario.costs.checkpoint_every_s
+        self.trace, self.now = trace, 0
+        self.busy_gpu_us = self.available_gpu_us = self.spent_gpu_us = 0
+        self.cluster = Cluster(scenario)
+        self.physics = Physics(scenario, self.cluster, trace, seed)
+        self.oracle = Oracle(scenario, trace, seed)
+        self.state = State(scenario, self.cluster, trace)
+        self.accounts = Accounts(self.state, None if every_s is None else round(every_s * US))
+        self.waiting = Waiting(self.state, trace.queue, scenario.quotas)
+        self.events = Events(len(trace), self.cluster.nodes)
+        self.fleet = Fleet(scenario, self.state, self.events)
+        self.rules = Rules(scenario, trace, self.state, self.physics, self.waiting.held)
+        self.dispatch = Dispatch(
+            scenario,
+            trace,
+            self.state,
+            self.accounts,
+            self.waiting,
+            self.events,
+            self.physics,
+            keep_intervals,
+        )
+        self.view = LiveView(
+            scenario, self.cluster, trace, self.state, self.accounts, self.fleet, self.oracle
+        )
+        has_power = scenario.power is not None
+        self.meter = Meter(self.physics, self.state) if has_power else None
+
+    def go_to(self, time: int) -> None:
+        """Let time pass, in which nothing happens."""
+        state, span = self.state, time - self.now
+        self.busy_gpu_us += state.busy_gpus * span
+        self.available_gpu_us += state.ready_gpus * span
+        self.spent_gpu_us += state.paid_gpus * span
+        self.now = time
+
+    def apply(self, decision: Decision) -> int:
+        """Apply a decision, all of it or nothing, and return how many things it changed.
+
+        Raises
+        ------
+        InvalidDecision
+            If it breaks a rule; then nothing of it was applied.
+        """
+        changes = self.rules.changes(decision)
+        count = len(changes.stops) + len(changes.places) + len(changes.trials)
+        if count:
+            self.dispatch.apply(changes, decision.pre_run_us, self.now)
+        if decision.rent is not None:
+            before = self.fleet.rented
+            self.fleet.rent(decision.rent, self.now)
+            count += abs(self.fleet.rented - before)
+        return count
+
+    def settle(self) -> None:
+        """Bring rates, clocks and watts up to date after the changes of a moment."""
+        dispatch, fleet = self.dispatch, self.fleet
+        if not (dispatch.touched or dispatch.dirty or fleet.dirty):
+            return
+        dispatch.refresh(self.now)
+        self.waiting.update(self.now)
+        if self.meter is not None:
+            node_of = self.cluster.node_of
+            nodes = {*fleet.dirty, *(node_of[gpu] for gpu in dispatch.dirty)}
+            self.meter.update(sorted(nodes), self.now)
+        dispatch.dirty.clear()
+        fleet.dirty.clear()
+
+    @property
+    def joules(self) -> float:
+        """The energy drawn until now; 0 without a power model."""
+        return 0.0 if self.meter is None else self.meter.joules(self.now)

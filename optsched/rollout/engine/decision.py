@@ -1,0 +1,121 @@
+"""What a policy sees, and what it may decide."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from optsched.verification import relative_gap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from optsched.rollout.engine.view import View
+
+
+NOT_STATED = math.nan
+"""An objective without a plan, or a bound that nothing proves."""
+
+
+@dataclass(frozen=True)
+class SolveRecord:
+    """One call of a solver inside a decision; seconds never influence anything.
+
+    Attributes
+    ----------
+    status
+        As of `optsched.Result`. Optimal and infeasible count as unverified where `verified` is not
+        True.
+    objective, bound
+        `NOT_STATED` if there is none.
+    fallback
+        Nothing better than the greedy plan was found, nor was that one proven.
+    is_warm
+        What the last call left was enough, and no program was solved.
+    verified
+        Whether the verifier confirmed what the certificate states; None if it was not asked.
+    seconds, verification_s
+        How long the call took, and how much of that was the verifier's.
+    scale
+        Least denominator of the gap, as in `optsched.verification.relative_gap`.
+    """
+
+    status: str
+    objective: float
+    bound: float
+    seconds: float
+    fallback: bool = False
+    is_warm: bool = False
+    verified: bool | None = None
+    verification_s: float = 0.0
+    scale: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """Relative gap, as in results; `NOT_STATED` without a plan or a bound."""
+        if not (math.isfinite(self.objective) and math.isfinite(self.bound)):
+            return NOT_STATED
+        gap = relative_gap(self.objective, self.bound, self.scale)
+        return NOT_STATED if gap is None else gap
+
+    @property
+    def told(self) -> str:
+        """The status, without words of proof that nobody verified."""
+        unproven = {"optimal": "unverified", "infeasible": "error"}
+        return self.status if self.verified else unproven.get(self.status, self.status)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A sparse change: what is not named stays as it is.
+
+    Attributes
+    ----------
+    place
+        By job the GPUs that it holds from now on, ascending: a waiting job starts, a running one is
+        moved (other GPUs, as many) or resized (another number). Equal GPUs change nothing.
+    stop
+        Running jobs that go back to waiting.
+    rent
+        Nodes to have rented from now on, where the cluster is rented; None leaves it.
+    solves
+        Calls of solvers, for the record.
+    pre_run
+        By waiting job the one GPU on which it is tried for `pre_run_us` (Philly's guideline to
+        catch early failures of gangs). A trial makes no progress. If the job's next attempt fails
+        within `pre_run_us` of running, that failure happens in the trial; otherwise the job is back
+        in the queue after `pre_run_us`, and in `View.arrived`.
+    """
+
+    place: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    stop: Sequence[int] = ()
+    rent: int | None = None
+    solves: Sequence[SolveRecord] = ()
+    pre_run: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    pre_run_us: int = 0
+
+
+NOTHING = Decision()
+
+
+class InvalidDecision(ValueError):
+    """A decision breaks a rule of the cluster; nothing of it was applied."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+class Policy(Protocol):
+    """What a rollout calls: after all events of a moment, at epochs and when triggered.
+
+    A policy may keep state of its own; it must be picklable (rollouts can be interrupted and go
+    on) and draw random numbers only from a generator seeded by the `seed` it was made with.
+    """
+
+    name: str
+
+    def decide(self, view: View) -> Decision:
+        """Return the change that is wanted now."""
+        ...

@@ -1,0 +1,231 @@
+"""Whether a decision may be applied, and what of it is a change."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.rollout.engine.decision import InvalidDecision
+from optsched.rollout.engine.state import DELAYED, ENDED, READY, RUNNING, TRIAL, WAITING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from optsched.rollout.engine.decision import Decision
+    from optsched.rollout.engine.state import State
+    from optsched.rollout.physics.physics import Physics
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+    Gpus = tuple[int, ...]
+
+
+class Changes(NamedTuple):
+    """What a valid decision changes: jobs in the order in which it names them."""
+
+    stops: list[int]
+    places: list[tuple[int, Gpus]]
+    trials: list[tuple[int, Gpus]]
+
+    def leaving(self, state: State) -> list[int]:
+        """Return the jobs that give up the GPUs that they hold now."""
+        return [*self.stops, *(job for job, _ in self.places if state.gpus_of[job])]
+
+
+class Rules:
+    """The rules of a scenario. None of the checks changes anything.
+
+    `held` is kept by others: the GPUs that each queue with a quota holds now.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        trace: Trace,
+        state: State,
+        physics: Physics,
+        held: Mapping[str, int],
+    ) -> None:
+        self.state, self.physics, self.trace = state, physics, trace
+        self.quotas, self.held = dict(scenario.quotas), held
+        self.is_rented = scenario.rented is not None
+        sharing = scenario.sharing
+        self.is_shared = sharing.max_jobs_per_gpu > 1
+        self.asks_physics = self.is_shared or sharing.memory_gb is not None
+        self.widths: dict[str, tuple[Collection[int], ...]] = {
+            name: tuple(phase.speedup.widths for phase in model.phases)
+            for name, model in scenario.models.items()
+        }
+
+    def changes(self, decision: Decision) -> Changes:
+        """Return what a decision changes.
+
+        Raises
+        ------
+        InvalidDecision
+            If it breaks a rule.
+        """
+        held, demand = self.state.gpus_of, self.state.demand
+        stops = [self._stopped(job) for job in decision.stop]
+        places = []
+        for job, gpus in decision.place.items():
+            self._status(job)
+            chosen = self._gpus(job, gpus)
+            if chosen == held[job]:
+                continue
+            if len(chosen) != demand[job]:
+                self._check_width(job, len(chosen))
+            places.append((job, chosen))
+        trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
+        if stops or trials:
+            self._check_named_once(decision)
+        found = Changes(stops, places, trials)
+        if self.quotas:
+            self._check_quotas(found)
+        if decision.rent is not None:
+            self._check_rent(decision.rent)
+        if not (places or trials):
+            return found
+        if not self.is_shared:
+            self._check_free(found)
+        if self.asks_physics:
+            self._check_sharing(found)
+        return found
+
+    # --- jobs ---------------------------------------------------------------------------------
+
+    def _status(self, job: int) -> int:
+        if not 0 <= job < len(self.state.status):
+            raise InvalidDecision("unknown-job", f"there is no job {job}")
+        if job >= self.state.submitted:
+            raise InvalidDecision("not-submitted", f"{self._job(job)} has not been submitted")
+        status = self.state.status[job]
+        if status == ENDED:
+            raise InvalidDecision("not-active", f"{self._job(job)} has ended")
+        if status == DELAYED:
+            raise InvalidDecision("not-active", f"{self._job(job)} failed and is not back yet")
+        if status == TRIAL:
+            raise InvalidDecision("not-active", f"{self._job(job)} is in a trial")
+        return status
+
+    def _stopped(self, job: int) -> int:
+        if self._status(job) != RUNNING:
+            raise InvalidDecision("not-running", f"{self._job(job)} holds no GPUs to give up")
+        return index(job)
+
+    def _trial(self, job: int, gpus: Sequence[int], decision: Decision) -> tuple[int, Gpus]:
+        if self._status(job) != WAITING:
+            raise InvalidDecision("not-waiting", f"{self._job(job)} runs: no trial of it")
+        if decision.pre_run_us <= 0:
+            raise InvalidDecision("pre-run-range", f"a trial of {decision.pre_run_us} us")
+        chosen = self._gpus(job, gpus)
+        if len(chosen) != 1:
+            text = f"a trial of {self._job(job)} takes 1 GPU, not {len(chosen)}"
+            raise InvalidDecision("gang-size", text)
+        return job, chosen
+
+    def _check_named_once(self, decision: Decision) -> None:
+        named = len(decision.stop) + len(decision.place) + len(decision.pre_run)
+        distinct = {*decision.stop, *decision.place, *decision.pre_run}
+        if len(distinct) != named:
+            raise InvalidDecision("repeated-job", "a job is named twice")
+
+    def _check_width(self, job: int, width: int) -> None:
+        tables = self.widths.get(self.trace.model[job], ())
+        if any(width in widths for widths in tables):
+            return
+        text = f"{self._job(job)} needs {self.state.demand[job]} GPUs, not {width}"
+        if tables:
+            text = f"{self._job(job)} cannot run on {width} GPUs: no phase of its model has it"
+        raise InvalidDecision("gang-size", text)
+
+    # --- GPUs ---------------------------------------------------------------------------------
+
+    def _gpus(self, job: int, gpus: Iterable[int]) -> Gpus:
+        """Return the GPUs in ascending order, if they exist, differ and can be used."""
+        state = self.state
+        chosen = tuple(sorted(map(index, gpus)))
+        if not chosen:
+            raise InvalidDecision("gang-size", f"{self._job(job)} is placed on no GPU")
+        if len(set(chosen)) != len(chosen):
+            raise InvalidDecision("repeated-gpu", f"{self._job(job)} gets a GPU twice: {chosen}")
+        if chosen[0] < 0 or chosen[-1] >= len(state.jobs_on):
+            text = f"{self._job(job)} gets {chosen}; there are {len(state.jobs_on)} GPUs"
+            raise InvalidDecision("unknown-gpu", text)
+        if not self.is_rented:
+            return chosen
+        node_of = state.cluster.node_of
+        for gpu in chosen:
+            if state.node_state[node_of[gpu]] != READY:
+                text = f"{self._job(job)} gets GPU {gpu}, but node {node_of[gpu]} is not ready"
+                raise InvalidDecision("node-not-ready", text)
+        return chosen
+
+    def _check_free(self, changes: Changes) -> None:
+        state = self.state
+        leaving = set(changes.leaving(state))
+        taken: set[int] = set()
+        for job, gpus in (*changes.places, *changes.trials):
+            for gpu in gpus:
+                others = state.jobs_on[gpu]
+                if gpu in taken or (others and others[0] not in leaving):
+                    text = f"{self._job(job)} gets GPU {gpu}, which another job holds"
+                    raise InvalidDecision("overcommit", text)
+            taken.update(gpus)
+
+    def _check_sharing(self, changes: Changes) -> None:
+        """Put the jobs where the decision wants them, look, and put all back."""
+        state = self.state
+        wanted = (*changes.places, *changes.trials)
+        leaving = changes.leaving(state)
+        old = [(job, state.gpus_of[job]) for job in leaving]
+        touched = {gpu for _, gpus in (*old, *wanted) for gpu in gpus}
+        before = [(gpu, state.jobs_on[gpu]) for gpu in sorted(touched)]
+        for job, _ in old:
+            state.detach(job)
+        for job, gpus in wanted:
+            state.attach(job, gpus)
+        broken = self._first_misfit(wanted)
+        for job, _ in wanted:
+            state.detach(job)
+        for job, gpus in old:
+            state.attach(job, gpus)
+        for gpu, jobs in before:
+            state.jobs_on[gpu] = jobs
+        if broken is not None:
+            raise broken
+
+    def _first_misfit(self, wanted: Iterable[tuple[int, Gpus]]) -> InvalidDecision | None:
+        for job, gpus in wanted:
+            rule = self.physics.fits(job, gpus, self.state)
+            if rule is not None:
+                return InvalidDecision(rule, f"{self._job(job)} does not fit on GPUs {gpus}")
+        return None
+
+    # --- limits -------------------------------------------------------------------------------
+
+    def _check_quotas(self, changes: Changes) -> None:
+        state, queue = self.state, self.trace.queue
+        gained: dict[str, int] = {}
+        for job in changes.stops:
+            gained[queue[job]] = gained.get(queue[job], 0) - state.width[job]
+        for job, gpus in (*changes.places, *changes.trials):
+            gained[queue[job]] = gained.get(queue[job], 0) + len(gpus) - state.width[job]
+        for name, more in gained.items():
+            if more > 0 and name in self.quotas:
+                self._check_quota(name, self.held[name] + more)
+
+    def _check_quota(self, name: str, wanted: int) -> None:
+        if wanted > self.quotas[name]:
+            text = f"queue '{name}' would hold {wanted} of its {self.quotas[name]} GPUs"
+            raise InvalidDecision("quota", text)
+
+    def _check_rent(self, nodes: int) -> None:
+        most = len(self.state.node_state)
+        if not self.is_rented:
+            raise InvalidDecision("rent-range", "this cluster is not rented")
+        if not 0 <= nodes <= most:
+            raise InvalidDecision("rent-range", f"{nodes} nodes: there are {most}")
+
+    def _job(self, job: int) -> str:
+        return f"job {job} ('{self.trace.ids[job]}')"

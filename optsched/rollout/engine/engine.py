@@ -1,0 +1,182 @@
+"""The engine: a rollout as moments in time, each with its events and then one decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.assembly import World
+from optsched.rollout.engine.decision import NOTHING
+from optsched.rollout.engine.event_handlers import Delivery
+from optsched.rollout.results.decision_log import EpochLog
+from optsched.rollout.results.outcome import record_of
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from optsched.rollout.engine.decision import Policy, SolveRecord
+    from optsched.rollout.results.record import Record
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+IDLE_EPOCHS = 10_000
+"""A rollout in which nothing can happen but epochs ends after so many without a change."""
+
+
+class Engine:
+    """One rollout; it can be pickled between two steps and goes on from there.
+
+    Parameters
+    ----------
+    scenario, trace
+        Where, and what comes.
+    policy
+        Who decides. It may have `every_epoch` (True: it is called at every epoch while there are
+        jobs, not only after something happened), `retries(view, job, reason) -> bool` (asked when
+        a job fails and would be retried; False: the job ends as failed) and `prepare(trace)`
+        (called once, before the first moment, with all jobs that are to come: for a policy that
+        is given to know the workload).
+    seed
+        Of everything that is drawn.
+    keep_intervals
+        Whether to keep which job held which GPUs and when.
+
+    Notes
+    -----
+    A moment delivers all its events, ordered by kind: ends of phases, jobs and trials; failures;
+    nodes; arrivals. Then the policy is called once, if the moment is an epoch and something
+    happened since the last call, or if an event triggers it: "arrival" stands for new jobs, jobs
+    that are back in the queue and nodes that are ready, "finish" for ends and failures.
+
+    The rollout ends when all jobs have, at `scenario.end_s`, or when nothing can happen any more.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        trace: Trace,
+        policy: Policy,
+        seed: int,
+        keep_intervals: bool = False,
+    ) -> None:
+        self.scenario, self.trace, self.policy, self.seed = scenario, trace, policy, seed
+        self.world = World(scenario, trace, seed, keep_intervals)
+        self.delivery = Delivery(scenario, self.world, policy)
+        self.log = EpochLog()
+        self.epoch_us = max(1, round(scenario.epoch_s * US))
+        self.end_us = None if scenario.end_s is None else round(scenario.end_s * US)
+        self.last_epoch = -1
+        self.idle_epochs = 0
+        self.is_over = False
+        prepare = getattr(policy, "prepare", None)
+        if prepare is not None:
+            prepare(trace)
+
+    def run(self, progress: Callable[[float], None] | None = None) -> Record:
+        """Go on to the end; `progress` is called now and then with the share of jobs ended."""
+        delivery, often = self.delivery, max(1, len(self.trace) // 100)
+        told = delivery.ended_jobs
+        while self.step():
+            if progress is not None and delivery.ended_jobs >= told + often:
+                told = delivery.ended_jobs
+                progress(self.share)
+        if progress is not None:
+            progress(self.share)
+        return self.record()
+
+    @property
+    def share(self) -> float:
+        """The share of jobs that have ended."""
+        return self.delivery.ended_jobs / len(self.trace) if len(self.trace) else 1.0
+
+    @property
+    def now_us(self) -> int:
+        """The present moment."""
+        return self.world.now
+
+    def step(self) -> bool:
+        """Go on by one moment; return False if there was none left.
+
+        Raises
+        ------
+        InvalidDecision
+            If the policy breaks a rule of the cluster; nothing of its decision was applied.
+        """
+        time = None if self.is_over else self._next_time()
+        if time is None or (self.end_us is not None and time > self.end_us):
+            self._finish()
+            return False
+        world, delivery = self.world, self.delivery
+        world.go_to(time)
+        delivery.deliver()
+        is_epoch = time % self.epoch_us == 0 and time > self.last_epoch
+        if delivery.is_triggered or (is_epoch and self._wants_epoch()):
+            self._decide(is_epoch)
+        else:
+            world.settle()
+        return True
+
+    def record(self) -> Record:
+        """Return what has happened so far."""
+        return record_of(self)
+
+    def _next_time(self) -> int | None:
+        """Return the time of the next moment, None if nothing can happen any more."""
+        delivery = self.delivery
+        if delivery.ended_jobs == len(self.trace):
+            return None
+        time = delivery.next_time()
+        if self._wants_epoch() and (time is not None or self.idle_epochs < IDLE_EPOCHS):
+            epoch = (max(self.world.now, self.last_epoch) // self.epoch_us + 1) * self.epoch_us
+            time = epoch if time is None else min(time, epoch)
+        if time is not None and delivery.troubles:
+            return min(time, delivery.troubles[0][0])
+        return time
+
+    def _wants_epoch(self) -> bool:
+        """Return whether the policy is to be called at the next epoch."""
+        if self.delivery.is_changed:
+            return True
+        state = self.world.state
+        return getattr(self.policy, "every_epoch", False) and bool(state.waiting or state.running)
+
+    def _finish(self) -> None:
+        is_cut = self.delivery.ended_jobs < len(self.trace)
+        if not self.is_over and is_cut and self.end_us is not None:
+            self.world.go_to(self.end_us)
+        self.is_over = True
+
+    def _decide(self, is_epoch: bool) -> None:
+        """Call the policy, apply what it decides, and note it."""
+        world, delivery, view = self.world, self.delivery, self.world.view
+        view.open(world.now, is_epoch, world.spent_gpu_us)
+        view.arrived, view.ended = delivery.arrived, delivery.ended
+        view.failed, view.advanced = delivery.failed, delivery.advanced
+        try:
+            decision = self.policy.decide(view)
+            changes = 0 if decision is NOTHING else world.apply(decision)
+        finally:
+            world.settle()
+        self.idle_epochs = 0 if delivery.is_changed or changes else self.idle_epochs + 1
+        if is_epoch:
+            self.last_epoch = world.now
+        delivery.forget()
+        self._note(changes, decision.solves)
+
+    def _note(self, changes: int, solves: Sequence[SolveRecord]) -> None:
+        world, state = self.world, self.world.state
+        whole = (
+            world.now,
+            len(state.waiting),
+            len(state.running),
+            state.busy_gpus,
+            state.ready_gpus - state.busy_gpus,
+            world.fleet.rented,
+            changes,
+            world.busy_gpu_us,
+            world.available_gpu_us,
+            world.spent_gpu_us,
+        )
+        meter = world.meter
+        real = (0.0, 0.0) if meter is None else (meter.watts, meter.joules(world.now))
+        self.log.append(whole, real, solves)

@@ -1,0 +1,186 @@
+"""The view that the engine hands to policies: arrays are built when they are first asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.state import READY, WAITING
+from optsched.rollout.physics.speeds import Slowdowns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from optsched.rollout.engine.accounting import Accounts
+    from optsched.rollout.engine.rented_nodes import Fleet
+    from optsched.rollout.engine.state import State
+    from optsched.rollout.physics.cluster import Cluster
+    from optsched.rollout.physics.estimates import Oracle
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+
+class LiveView:
+    """Implements `View`; one object serves all calls of a rollout."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        cluster: Cluster,
+        trace: Trace,
+        state: State,
+        accounts: Accounts,
+        fleet: Fleet,
+        oracle: Oracle,
+    ) -> None:
+        self.scenario, self.cluster = scenario, cluster
+        self.now_us = 0
+        self.is_epoch = False
+        self.spent_gpu_us = 0
+        self.arrived: Sequence[int] = ()
+        self.ended: Sequence[int] = ()
+        self.failed: Sequence[int] = ()
+        self.advanced: Sequence[int] = ()
+        self._trace, self._state, self._accounts = trace, state, accounts
+        self._fleet, self._oracle = fleet, oracle
+        self._arrays: dict[str, Integers] = {}
+        self._slowdowns: dict[str, tuple[float, ...]] = {}
+        self._deadlines: list[int] = trace.deadline_us.tolist()
+
+    def open(self, now: int, is_epoch: bool, spent_gpu_us: int) -> None:
+        """Begin a new call: arrays of the last one are forgotten."""
+        self.now_us, self.is_epoch, self.spent_gpu_us = now, is_epoch, spent_gpu_us
+        self._arrays.clear()
+
+    @property
+    def pending(self) -> Integers:
+        """Waiting jobs, in the order of submission."""
+        return self._array("pending", self._state.waiting)
+
+    @property
+    def running(self) -> Integers:
+        """Jobs that hold GPUs, in the order of submission."""
+        return self._array("running", self._state.running)
+
+    @property
+    def free(self) -> Integers:
+        """Free GPUs of each node; 0 where a node is not ready."""
+        known = self._arrays.get("free")
+        if known is None:
+            pairs = zip(self._state.free_of, self._state.node_state, strict=True)
+            values = [free if status == READY else 0 for free, status in pairs]
+            known = self._arrays["free"] = _fixed(values)
+        return known
+
+    @property
+    def ready(self) -> Sequence[bool]:
+        """Whether each node can be used now."""
+        return self._state.ready
+
+    @property
+    def rented(self) -> int:
+        """Nodes that are paid for now, ready or starting."""
+        return self._fleet.rented
+
+    def gpus_of(self, job: int) -> tuple[int, ...]:
+        """Return the GPUs that a job holds, ascending; none if it waits."""
+        return self._state.gpus_of[self._known(job)]
+
+    def jobs_on(self, gpu: int) -> Sequence[int]:
+        """Return the jobs on a GPU, in the order in which they came."""
+        return self._state.jobs_on[gpu]
+
+    def free_gpus(self, node: int) -> list[int]:
+        """Return the free GPUs of a node, ascending; none if it is not ready."""
+        state, cluster = self._state, self.cluster
+        if state.node_state[node] != READY:
+            return []
+        first = cluster.first[node]
+        jobs_on = state.jobs_on
+        return [gpu for gpu in range(first, first + cluster.size[node]) if not jobs_on[gpu]]
+
+    def demand(self, job: int) -> int:
+        """Return the gang size asked for."""
+        return self._state.demand[self._known(job)]
+
+    def model(self, job: int) -> str:
+        """Return what is trained, a key of `scenario.models`, or empty."""
+        return self._trace.model[self._known(job)]
+
+    def queue(self, job: int) -> str:
+        """Return the virtual cluster or tenant of a job, or empty."""
+        return self._trace.queue[self._known(job)]
+
+    def submit_us(self, job: int) -> int:
+        """Return when it was submitted."""
+        return self._state.submit[self._known(job)]
+
+    def deadline_us(self, job: int) -> int:
+        """Return the moment by which it should end, -1 for none."""
+        return self._deadlines[self._known(job)]
+
+    def attained_gpu_us(self, jobs: Sequence[int]) -> Integers:
+        """Return the GPU-microseconds that jobs have held so far."""
+        attained = self._accounts.attained_gpu
+        return _fixed([attained(self._known(job), self.now_us) for job in jobs])
+
+    def attained_us(self, jobs: Sequence[int]) -> Integers:
+        """Return the microseconds for which jobs have held GPUs so far."""
+        attained = self._accounts.attained
+        return _fixed([attained(self._known(job), self.now_us) for job in jobs])
+
+    def waited_us(self, job: int) -> int:
+        """Return for how long it has been waiting since it last held GPUs or was submitted."""
+        state = self._state
+        if state.status[self._known(job)] != WAITING:
+            return 0
+        return self.now_us - state.wait_since[job]
+
+    def failures(self, job: int) -> Sequence[str]:
+        """Return the reasons of its failures so far."""
+        count = self._state.failed[self._known(job)]
+        return [failure.reason for failure in self._trace.failures.get(job, ())[:count]]
+
+    def phase(self, job: int) -> int:
+        """Return the number of the phase in which a job is."""
+        return self._state.phase[self._known(job)]
+
+    def remaining_us(self, jobs: Sequence[int]) -> Floats:
+        """Return estimates of the microseconds that jobs still need at the gang asked for."""
+        return self._oracle.remaining_us(jobs, [self._done_share(job) for job in jobs])
+
+    def slowdown(self, application_class: str) -> Sequence[float]:
+        """Return what the profile says of each GPU for an application class."""
+        known = self._slowdowns.get(application_class)
+        if known is None:
+            known = Slowdowns(self.scenario, self.cluster).of(application_class)
+            self._slowdowns[application_class] = known
+        return known
+
+    def _done_share(self, job: int) -> float:
+        total = self._state.total[self._known(job)]
+        return 1 - self._accounts.remaining(job, self.now_us) / total if total else 1.0
+
+    def _known(self, job: int) -> int:
+        if 0 <= job < self._state.submitted:
+            return job
+        raise LookupError(f"job {job} has not been submitted")
+
+    def _array(self, key: str, jobs: set[int]) -> Integers:
+        known = self._arrays.get(key)
+        if known is None:
+            known = self._arrays[key] = _fixed(sorted(jobs))
+        return known
+
+
+def _fixed(values: Sequence[int]) -> Integers:
+    import numpy as np
+
+    array = np.array(values, dtype=np.int64)
+    array.setflags(write=False)
+    return array

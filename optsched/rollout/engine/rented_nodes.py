@@ -1,0 +1,65 @@
+"""Nodes that are rented and given back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.events import NODE
+from optsched.rollout.engine.state import OFF, READY, STARTING
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from optsched.rollout.engine.events import Events
+    from optsched.rollout.engine.state import State
+    from optsched.rollout.scenario import Scenario
+
+
+class Fleet:
+    """The nodes that are paid for: all of them, if the cluster is not rented.
+
+    Attributes
+    ----------
+    rented
+        Nodes that are ready or starting.
+    dirty
+        Nodes that changed in this moment.
+    """
+
+    def __init__(self, scenario: Scenario, state: State, events: Events) -> None:
+        rented = scenario.rented
+        self.state, self.events = state, events
+        self.provision_us = 0 if rented is None else round(rented.provision_s * US)
+        self.rented = sum(status != OFF for status in state.node_state)
+        self.dirty: list[int] = []
+
+    def rent(self, wanted: int, now: int) -> None:
+        """Ask for nodes, or give some back.
+
+        New ones are those of the lowest numbers. Given back are first those that are still
+        starting, then those without jobs, from the highest number down; nodes with jobs stay.
+        """
+        status = self.state.node_state
+        node = status.find(OFF)
+        while self.rented < wanted and node >= 0:
+            self._set(node, STARTING)
+            self.events.add(now + self.provision_us, NODE, node)
+            node = status.find(OFF, node)
+        for kind in (STARTING, READY):
+            node = status.rfind(kind)
+            while self.rented > wanted and node >= 0:
+                if self._is_empty(node):
+                    self._set(node, OFF)
+                    self.events.forget_node(node)
+                node = status.rfind(kind, 0, node)
+
+    def make_ready(self, node: int) -> None:
+        """Let a node that was starting be used from now on."""
+        self._set(node, READY)
+
+    def _is_empty(self, node: int) -> bool:
+        return self.state.free_of[node] == self.state.cluster.size[node]
+
+    def _set(self, node: int, status: int) -> None:
+        self.rented += (status != OFF) - (self.state.node_state[node] != OFF)
+        self.state.set_node(node, status)
+        self.dirty.append(node)

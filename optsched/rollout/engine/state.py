@@ -1,0 +1,144 @@
+"""What is so at a moment of a rollout: one list per attribute, by job, by GPU and by node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.rollout.physics.cluster import Cluster
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+PPB = 1_000_000_000
+"""Parts per billion: the rate of the reference. Work is counted in microseconds x PPB."""
+
+UNSEEN, WAITING, DELAYED, RUNNING, TRIAL, ENDED = range(6)
+"""Where a job is: not submitted, in the queue, between a failure and the queue, on GPUs, on one GPU
+for a trial, ended."""
+
+OFF, STARTING, READY = range(3)
+"""What a node is: not rented, paid for but not there yet, usable."""
+
+
+class State:
+    """Jobs, GPUs and nodes as lists of plain numbers; nothing here knows of events or policies.
+
+    Attributes
+    ----------
+    submit, demand
+        By job, as in the trace.
+    status, gpus_of, width, phase
+        By job: where it is, the GPUs that it holds (ascending), how many, and in which phase.
+    rate, remaining, tail, goal
+        By job: its speed in PPB, the work that remains of all phases, the work after each phase
+        (only of jobs with several) and the work that remains when its phase ends.
+    saved
+        By job: the work that remained at its last checkpoint.
+    settled, ready_at
+        By job, moments: up to which work and accounts are counted; when its overhead is over.
+    failed, attempt_us, unsaved_us, unsaved_gpu_us
+        By job: failures so far; running time since the last, and since the last checkpoint.
+    jobs_on
+        By GPU, the jobs on it in the order in which they came.
+    free_of, node_state, ready
+        By node: GPUs without jobs, and OFF, STARTING or READY, and whether it is READY.
+    waiting, running
+        The jobs in the queue, and those on GPUs (in a trial too); sort them before anything
+        depends on their order.
+    """
+
+    def __init__(self, scenario: Scenario, cluster: Cluster, trace: Trace) -> None:
+        count = len(trace)
+        self.cluster = cluster
+        self.submit: list[int] = trace.submit_us.tolist()
+        self.demand: list[int] = trace.gpus.tolist()
+        self.submitted = 0
+        self.status = [UNSEEN] * count
+        self.gpus_of: list[tuple[int, ...]] = [()] * count
+        self.width = [0] * count
+        self.phase = [0] * count
+        self.rate = [0] * count
+        self.remaining = [0] * count
+        self.total = [0] * count
+        self.saved = [0] * count
+        self.goal = [0] * count
+        self.tail: dict[int, tuple[int, ...]] = {}
+        self.settled = [0] * count
+        self.ready_at = [0] * count
+        self.failed = [0] * count
+        self.attempt_us = [0] * count
+        self.unsaved_us = [0] * count
+        self.unsaved_gpu_us = [0] * count
+        self.wait_since = [0] * count
+        self.waiting: set[int] = set()
+        self.running: set[int] = set()
+        self.jobs_on: list[tuple[int, ...]] = [()] * cluster.gpus
+        self._start_nodes(scenario, cluster)
+
+    def _start_nodes(self, scenario: Scenario, cluster: Cluster) -> None:
+        rented = scenario.rented
+        first = cluster.nodes if rented is None else min(rented.at_start, cluster.nodes)
+        self.node_state = bytearray([READY] * first + [OFF] * (cluster.nodes - first))
+        self.ready = tuple(status == READY for status in self.node_state)
+        self.free_of = list(cluster.size)
+        self.busy_gpus = 0
+        self.ready_gpus = self.paid_gpus = sum(cluster.size[:first])
+
+    @property
+    def free_gpus(self) -> int:
+        """GPUs without jobs, in nodes that are ready."""
+        return self.ready_gpus - self.busy_gpus
+
+    def submit_job(self, job: int, works: Sequence[int]) -> None:
+        """Let a job enter the queue for the first time, with the work of each of its phases."""
+        total = sum(works)
+        self.total[job] = self.remaining[job] = self.saved[job] = total
+        if len(works) > 1:
+            tail, left = [], total
+            for work in works:
+                left -= work
+                tail.append(left)
+            self.tail[job] = tuple(tail)
+            self.goal[job] = tail[0]
+        self.submitted = job + 1
+
+    def attach(self, job: int, gpus: tuple[int, ...]) -> None:
+        """Put a job on GPUs."""
+        jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
+        alone = (job,)
+        for gpu in gpus:
+            others = jobs_on[gpu]
+            if others:
+                jobs_on[gpu] = others + alone
+            else:
+                jobs_on[gpu] = alone
+                free_of[node_of[gpu]] -= 1
+                self.busy_gpus += 1
+        self.gpus_of[job] = gpus
+        self.width[job] = len(gpus)
+
+    def detach(self, job: int) -> tuple[int, ...]:
+        """Take a job off its GPUs and return them."""
+        jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
+        gpus, alone = self.gpus_of[job], (job,)
+        for gpu in gpus:
+            if jobs_on[gpu] == alone:
+                jobs_on[gpu] = ()
+                free_of[node_of[gpu]] += 1
+                self.busy_gpus -= 1
+            else:
+                jobs_on[gpu] = tuple(other for other in jobs_on[gpu] if other != job)
+        self.gpus_of[job] = ()
+        self.width[job] = 0
+        return gpus
+
+    def set_node(self, node: int, status: int) -> None:
+        """Change what a node is; it holds no jobs."""
+        size, old = self.cluster.size[node], self.node_state[node]
+        self.ready_gpus += size * ((status == READY) - (old == READY))
+        self.paid_gpus += size * ((status != OFF) - (old != OFF))
+        self.node_state[node] = status
+        if READY in (old, status):
+            self.ready = (*self.ready[:node], status == READY, *self.ready[node + 1 :])

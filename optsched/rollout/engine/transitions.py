@@ -1,0 +1,248 @@
+"""What happens to jobs: they start, move, stop, fail and end, with accounts and next events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.events import ARRIVAL, FAILURE, FINISH
+from optsched.rollout.engine.state import DELAYED, ENDED, PPB, RUNNING, TRIAL, WAITING
+from optsched.rollout.physics.overheads import Overheads
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from optsched.rollout.engine.accounting import Accounts
+    from optsched.rollout.engine.decision_rules import Changes
+    from optsched.rollout.engine.events import Events
+    from optsched.rollout.engine.state import State
+    from optsched.rollout.engine.waiting import Waiting
+    from optsched.rollout.physics.physics import Physics
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+
+class Dispatch:
+    """Changes jobs; nothing is checked here.
+
+    Rates are asked for once, by `refresh`, after all changes of a moment: no time passes between.
+
+    Attributes
+    ----------
+    touched
+        Jobs that run and need a new next event.
+    dirty
+        GPUs on which something changed.
+    intervals
+        (job, from, to, GPUs), if they are kept.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        trace: Trace,
+        state: State,
+        accounts: Accounts,
+        waiting: Waiting,
+        events: Events,
+        physics: Physics,
+        keep_intervals: bool,
+    ) -> None:
+        self.state, self.accounts, self.waiting = state, accounts, waiting
+        self.events, self.physics, self.trace = events, physics, trace
+        self.overheads = Overheads(scenario, trace.model)
+        self.stop_loses_work = scenario.costs.stop_loses_work
+        self.ends_at_us = round(scenario.epoch_s * US) if scenario.finish_at_epochs else 1
+        self.touched: list[int] = []
+        self.dirty: list[int] = []
+        self.stopped: set[int] = set()
+        self.trial_fails: dict[int, bool] = {}
+        self.held_since: dict[int, int] | None = {} if keep_intervals else None
+        self.intervals: list[tuple[int, int, int, tuple[int, ...]]] = []
+
+    def apply(self, changes: Changes, pre_run_us: int, now: int) -> None:
+        """Apply the changes of a decision: all who leave GPUs leave them first."""
+        for job in changes.stops:
+            self._stop(job, now)
+        moves, starts = [], []
+        for job, gpus in changes.places:
+            if self.state.status[job] == RUNNING:
+                moves.append((job, gpus, len(self._take_off(job, now))))
+            else:
+                starts.append((job, gpus))
+        for job, gpus, width in moves:
+            self._move(job, gpus, width, now)
+        for job, gpus in starts:
+            self._start(job, gpus, now)
+        for job, gpus in changes.trials:
+            self._try(job, gpus, pre_run_us, now)
+
+    # --- by the policy ------------------------------------------------------------------------
+
+    def _start(self, job: int, gpus: tuple[int, ...], now: int) -> None:
+        state, accounts = self.state, self.accounts
+        is_first = not accounts.attempts[job]
+        overhead = self.overheads.start(job, is_first, job in self.stopped)
+        self.stopped.discard(job)
+        state.status[job] = RUNNING
+        accounts.attempts[job] += 1
+        self._leave_queue(job, now)
+        self._put_on(job, gpus, overhead, now)
+        self.touched.append(job)
+
+    def _move(self, job: int, gpus: tuple[int, ...], old_width: int, now: int) -> None:
+        if len(gpus) == old_width:
+            self.accounts.migrations[job] += 1
+            self._interrupt(job)
+            overhead = self.overheads.move()
+        else:
+            self.accounts.rescales[job] += 1
+            self.accounts.save(job)
+            overhead = self.overheads.rescale(job)
+        self._put_on(job, gpus, overhead, now)
+        self.touched.append(job)
+
+    def _stop(self, job: int, now: int) -> None:
+        self._take_off(job, now)
+        self.accounts.preemptions[job] += 1
+        self._interrupt(job)
+        self.stopped.add(job)
+        self.enter_queue(job, now)
+
+    def _try(self, job: int, gpus: tuple[int, ...], pre_run_us: int, now: int) -> None:
+        """Put a job on one GPU for a while: it makes no progress, but may fail early."""
+        state, failures = self.state, self.trace.failures.get(job, ())
+        left = pre_run_us + 1
+        if state.failed[job] < len(failures):
+            left = failures[state.failed[job]].run_us - state.attempt_us[job]
+        state.status[job] = TRIAL
+        state.rate[job] = 0
+        self._leave_queue(job, now)
+        self._put_on(job, gpus, 0, now)
+        self.trial_fails[job] = left <= pre_run_us
+        kind = FAILURE if self.trial_fails[job] else FINISH
+        self.events.forget(job)
+        self.events.add(now + min(left, pre_run_us), kind, job)
+
+    def _interrupt(self, job: int) -> None:
+        (self.accounts.lose if self.stop_loses_work else self.accounts.save)(job)
+
+    # --- by themselves ------------------------------------------------------------------------
+
+    def advance(self, job: int, now: int) -> bool:
+        """Let a job go on to its next phase; return False if its work is done."""
+        state = self.state
+        self.accounts.settle(job, now)
+        if not state.goal[job]:
+            return False
+        state.phase[job] += 1
+        state.goal[job] = state.tail[job][state.phase[job]]
+        self.touched.append(job)
+        return True
+
+    def end_trial(self, job: int, now: int) -> None:
+        """Put a job that stood its trial back into the queue."""
+        self._take_off(job, now)
+        del self.trial_fails[job]
+        self.enter_queue(job, now)
+
+    def fail(self, job: int, now: int) -> None:
+        """Let an attempt fail: the job loses its GPUs and its work since the last checkpoint."""
+        self._take_off(job, now)
+        if self.trial_fails.pop(job, False):
+            self.accounts.attempts[job] += 1
+        self.accounts.lose(job)
+        self.state.failed[job] += 1
+        self.state.attempt_us[job] = 0
+        self.state.status[job] = DELAYED
+        self.state.wait_since[job] = now
+
+    def delay(self, job: int, until: int) -> None:
+        """Let a job that failed come back later."""
+        self.events.add(until, ARRIVAL, job)
+
+    def end(self, job: int, outcome: int, now: int) -> None:
+        """Let a job end for good."""
+        if self.state.gpus_of[job]:
+            self._take_off(job, now)
+        self.state.status[job] = ENDED
+        self.accounts.end[job] = now
+        self.accounts.outcome[job] = outcome
+        self.stopped.discard(job)
+
+    def enter_queue(self, job: int, now: int) -> None:
+        """Let a job wait for GPUs."""
+        state = self.state
+        state.status[job] = WAITING
+        state.wait_since[job] = now
+        state.waiting.add(job)
+        self.waiting.enter(job, now)
+
+    # --- parts --------------------------------------------------------------------------------
+
+    def _leave_queue(self, job: int, now: int) -> None:
+        self.state.waiting.remove(job)
+        self.waiting.leave(job, now)
+        if self.accounts.first_start[job] < 0:
+            self.accounts.first_start[job] = now
+
+    def _put_on(self, job: int, gpus: tuple[int, ...], overhead: int, now: int) -> None:
+        state = self.state
+        state.attach(job, gpus)
+        state.running.add(job)
+        state.settled[job] = now
+        state.ready_at[job] = now + overhead
+        self.waiting.hold(job, len(gpus))
+        self.dirty.extend(gpus)
+        if self.held_since is not None:
+            self.held_since[job] = now
+
+    def _take_off(self, job: int, now: int) -> tuple[int, ...]:
+        self.accounts.settle(job, now)
+        gpus = self.state.detach(job)
+        self.state.running.remove(job)
+        self.waiting.hold(job, -len(gpus))
+        self.events.forget(job)
+        self.dirty.extend(gpus)
+        if self.held_since is not None:
+            self.intervals.append((job, self.held_since.pop(job), now, gpus))
+        return gpus
+
+    # --- what comes next ----------------------------------------------------------------------
+
+    def refresh(self, now: int) -> None:
+        """Ask for the rates that may have changed, and set the next events of these jobs."""
+        state, touched = self.state, self.touched
+        if self.physics.is_plain:
+            for job in touched:
+                if state.status[job] == RUNNING:
+                    state.rate[job] = PPB
+                    self._schedule(job, now)
+            touched.clear()
+            return
+        others = set(self.physics.affected(self.dirty, state)).difference(touched)
+        for job in sorted({*touched, *others}):
+            if state.status[job] != RUNNING:
+                continue
+            rate = self.physics.rate(job, state)
+            if job in others and rate == state.rate[job]:
+                continue
+            self.accounts.settle(job, now)
+            state.rate[job] = rate
+            self._schedule(job, now)
+        touched.clear()
+
+    def _schedule(self, job: int, now: int) -> None:
+        """Set the next event of a job that is settled: the end of a phase, or a failure."""
+        state, events = self.state, self.events
+        begin = max(now, state.ready_at[job])
+        goal = state.goal[job]
+        done = begin - (goal - state.remaining[job]) // state.rate[job]
+        events.forget(job)
+        failures = self.trace.failures.get(job)
+        if failures is not None and state.failed[job] < len(failures):
+            left = failures[state.failed[job]].run_us - state.attempt_us[job]
+            if begin + left < done:
+                events.add(begin + max(0, left), FAILURE, job)
+                return
+        if not goal and self.ends_at_us > 1:
+            done = -(-done // self.ends_at_us) * self.ends_at_us
+        events.add(done, FINISH, job)

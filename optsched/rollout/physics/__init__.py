@@ -1,0 +1,1 @@
+"""How fast jobs run, what the cluster draws, what overheads cost."""

@@ -1,0 +1,125 @@
+"""Jobs side by side on a GPU: how fast each runs, and what the GPU draws."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.eaco.interference import GroupRates
+
+if TYPE_CHECKING:
+    from optsched.eaco.interference import Rates
+    from optsched.rollout.physics.occupancy import Occupancy
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+ALONE = "\0"
+"""Begins the types of jobs whose model the scenario does not know: no model's name does."""
+
+DECIMALS = 3
+"""Of the utilisation that such a type stands for."""
+
+
+class Mix(NamedTuple):
+    """Job types side by side on one GPU.
+
+    Attributes
+    ----------
+    is_known
+        Whether the interference table or its fallback reaches them.
+    fits
+        Whether they can run together, memory aside.
+    rates
+        By type, work per second relative to running alone.
+    memory_gb
+        What they take of the GPU's memory.
+    gpu_w
+        Watts of the GPU; 0 without a power model.
+    """
+
+    is_known: bool
+    fits: bool
+    rates: dict[str, float]
+    memory_gb: Fraction
+    gpu_w: float
+
+
+class Colocation:
+    """Rates and watts of the jobs on a GPU, remembered by the multiset of their types.
+
+    The **type** of a job is its model, where the scenario has it; otherwise one that stands for the
+    utilisation that the trace gives, rounded to a thousandth, or 1 if that is unknown either. Such
+    types are in no table.
+
+    Rates are those of `sharing.interference`. **Watts** as in EaCO: as measured for the group, else
+    by the power model at the measured utilisation, else at the sum of utilisation x rate.
+
+    If the jobs that remain on a GPU are a group whose rates are not known, rates and watts stay as
+    they were before the others left, as in EaCO's phases.
+    """
+
+    def __init__(self, scenario: Scenario, trace: Trace) -> None:
+        models = scenario.models
+        self.utilisation = {name: model.utilisation for name, model in models.items()}
+        self.type_of = list(trace.model)
+        if any(name not in models for name in set(trace.model)):
+            self._name_the_others(trace)
+        table = scenario.sharing.interference
+        self._table = GroupRates(table, "", self.utilisation)
+        whole = table.model_copy(update={"fallback": "utilisation"})
+        self._never_unknown = GroupRates(whole, "", self.utilisation)
+        self._power = None if scenario.power is None else scenario.power.gpu
+        self._memory_gb = {name: Fraction(model.memory_gb) for name, model in models.items()}
+        self._mixes: dict[tuple[str, ...], Mix] = {}
+        self._before: dict[int, Mix] = {}
+        self._remembers = table.fallback != "utilisation"
+
+    def on(self, gpu: int, state: Occupancy) -> Mix:
+        """Return the mix of the jobs on a GPU that has some."""
+        mix = self.of(state.jobs_on[gpu])
+        if not self._remembers:
+            return mix
+        if mix.is_known:
+            self._before[gpu] = mix
+            return mix
+        before = self._before.get(gpu, mix)
+        return before if mix.rates.keys() <= before.rates.keys() else mix
+
+    def of(self, jobs: tuple[int, ...]) -> Mix:
+        """Return the mix of some jobs; rates of groups that are not known are by utilisation."""
+        types = self.type_of
+        key = tuple(sorted([types[job] for job in jobs])) if len(jobs) > 1 else (types[jobs[0]],)
+        found = self._mixes.get(key)
+        if found is None:
+            found = self._mixes[key] = self._mix(key)
+        return found
+
+    def _mix(self, key: tuple[str, ...]) -> Mix:
+        rates = self._table.of(key)
+        used = rates if rates.is_known else self._never_unknown.of(key)
+        memory = sum((self._memory_gb.get(name, Fraction(0)) for name in key), Fraction(0))
+        speeds = {name: float(rate) for name, rate in used.by_type.items()}
+        return Mix(rates.is_known, rates.fits, speeds, memory, self._gpu_w(key, used))
+
+    def _gpu_w(self, key: tuple[str, ...], rates: Rates) -> float:
+        if self._power is None:
+            return 0.0
+        measured = self._table.measured.get(key)
+        if measured is not None and measured.gpu_power_w is not None:
+            return measured.gpu_power_w
+        if measured is not None and measured.utilisation is not None:
+            return float(self._power.watts(measured.utilisation))
+        terms = (Fraction(self.utilisation[name]) * rates.by_type[name] for name in key)
+        return float(self._power.watts(sum(terms, Fraction(0))))
+
+    def _name_the_others(self, trace: Trace) -> None:
+        """Give jobs of unknown models types by utilisation; few, as each is worked out once."""
+        known = set(self.utilisation)
+        shares = np.nan_to_num(trace.utilization, nan=1.0).clip(0, 1).round(DECIMALS).tolist()
+        for job, (model, share) in enumerate(zip(trace.model, shares, strict=True)):
+            if model not in known:
+                name = f"{ALONE}{share}"
+                self.type_of[job] = name
+                self.utilisation[name] = share

@@ -1,0 +1,218 @@
+"""Physics: how fast jobs really run where they are, and what the cluster draws.
+
+Policies never see this module: what they know is in the view.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.state import OFF, PPB
+from optsched.rollout.physics.colocation import Colocation
+from optsched.rollout.physics.node_slowdowns import Transients
+from optsched.rollout.physics.speeds import Pace, paces, phase_marks, width_speed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from fractions import Fraction
+
+    from optsched.rollout.physics.cluster import Cluster
+    from optsched.rollout.physics.occupancy import Occupancy
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+
+class Physics:
+    """Rates, rules and watts of a scenario, as functions of who holds which GPUs.
+
+    The **rate** of a job is in whole parts per billion of the reference: reference GPUs, in one
+    place, alone, at the gang asked for. It is the product of
+
+    - the speedup of its phase at the number of GPUs that it holds, over that at the gang asked for
+      (1 for models without phases);
+    - 1 / the greatest over its GPUs of V[class, GPU] x the present trouble of its node;
+    - 1 / the locality factor of its model at the level where its GPUs meet;
+    - `neighbours.shared_server`, if it has two GPUs or more and another such job that shares no GPU
+      with it has GPUs on one of its nodes;
+    - the least over its GPUs of its rate beside the other jobs there (`Colocation`),
+
+    rounded to the nearest, and at least 1. So iteration times without sharing are those of PAL's
+    simulator, base time x max V x L (hal-uw/blox-pal @8a59070, blox_manager.py).
+
+    Source of the factor of neighbours: Jeon et al., USENIX ATC 2019, tables 4 and 5.
+
+    Attributes
+    ----------
+    is_plain
+        Whether every job always runs at PPB, so that `rate` need not be asked.
+    transients
+        Present trouble of each node, None without events. The engine calls `change(node)` at
+        `transients.until_us[node]`, and then asks for the rates of `jobs_on_node` again.
+    """
+
+    def __init__(self, scenario: Scenario, cluster: Cluster, trace: Trace, seed: int) -> None:
+        self.scenario, self.cluster, self.trace = scenario, cluster, trace
+        self._demand: list[int] = trace.gpus.tolist()
+        self._pace = paces(scenario, cluster, trace)
+        events = scenario.events
+        self.transients = None if events is None else Transients(events, cluster.nodes, seed)
+        self._neighbours = scenario.neighbours.shared_server
+        self._most = scenario.sharing.max_jobs_per_gpu
+        needs_mixes = self._most > 1 or scenario.sharing.memory_gb is not None
+        is_needed = needs_mixes or scenario.power is not None
+        self._colocation = Colocation(scenario, trace) if is_needed else None
+        self._ratios: dict[tuple[str, int, int, int], float] = {}
+        self._marks: dict[tuple[str, int], tuple[Fraction, ...]] = {}
+        self._is_crowded = self._neighbours != 1 or self._most > 1
+        self._needs_mixes = needs_mixes
+        distinct = {id(pace): pace for pace in self._pace}.values()
+        self.is_plain = not self._is_crowded and all(pace.is_plain for pace in distinct)
+
+    # --- speed --------------------------------------------------------------------------------
+
+    def rate(self, job: int, state: Occupancy) -> int:
+        """Return the parts per billion at which a job gets on; it holds GPUs."""
+        if self.is_plain:
+            return PPB
+        gpus, pace = state.gpus_of[job], self._pace[job]
+        speed = self._ratio(job, state.phase[job], len(gpus)) if pace.phases else 1.0
+        speed /= self._slowdown(pace, gpus)
+        if self._neighbours != 1 and self._has_neighbour(gpus, state):
+            speed *= self._neighbours
+        if self._most > 1 and self._colocation is not None:
+            name = self._colocation.type_of[job]
+            speed *= min(self._colocation.on(gpu, state).rates[name] for gpu in gpus)
+        return max(1, round(PPB * speed))
+
+    def phases(self, job: int) -> tuple[int, ...]:
+        """Return the work of each phase of a job, in PPB x microseconds at the gang asked for.
+
+        A phase has the share of `run_us` that it takes at that gang (`phase_marks`); the parts are
+        rounded so that they add up to run_us x PPB exactly. One part if its width is fixed.
+        """
+        work = int(self.trace.run_us[job]) * PPB
+        phases, demand = self._pace[job].phases, self._demand[job]
+        if len(phases) < 2:
+            return (work,)
+        key = (self.trace.model[job], demand)
+        if key not in self._marks:
+            self._marks[key] = phase_marks(phases, demand)
+        done = [work * mark.numerator // mark.denominator for mark in self._marks[key]]
+        return tuple(after - before for before, after in zip([0, *done], done, strict=False))
+
+    def widths(self, job: int, phase: int) -> Sequence[int] | None:
+        """Return the widths that a phase of a job allows, ascending; None if it is not elastic."""
+        phases = self._pace[job].phases
+        return phases[phase].speedup.widths if phases else None
+
+    def affected(self, gpus: Iterable[int], state: Occupancy) -> list[int]:
+        """Return the jobs whose rates may have changed as jobs came to GPUs or left them.
+
+        Ascending; those that are on these GPUs now are among them. Empty where no job feels
+        another one.
+        """
+        if not self._is_crowded:
+            return []
+        if self._neighbours == 1:
+            return sorted({job for gpu in gpus for job in state.jobs_on[gpu]})
+        nodes = {self.cluster.node_of[gpu] for gpu in gpus}
+        return sorted({job for node in nodes for job in self.jobs_on_node(node, state)})
+
+    def jobs_on_node(self, node: int, state: Occupancy) -> list[int]:
+        """Return the jobs that have GPUs on a node, ascending."""
+        return sorted({job for gpu in self._gpus(node) for job in state.jobs_on[gpu]})
+
+    def _slowdown(self, pace: Pace, gpus: tuple[int, ...]) -> float:
+        values, slow = pace.slowdown, 1.0
+        if pace.troubled and self.transients is not None:
+            trouble, node_of = self.transients.factor, self.cluster.node_of
+            if values is None:
+                slow = max(trouble[node_of[gpu]] for gpu in gpus)
+            else:
+                slow = max(values[gpu] * trouble[node_of[gpu]] for gpu in gpus)
+        elif values is not None:
+            slow = max([values[gpu] for gpu in gpus])
+        if pace.locality is not None:
+            slow *= pace.locality[self.cluster.level(gpus)]
+        return slow
+
+    def _ratio(self, job: int, phase: int, width: int) -> float:
+        demand = self._demand[job]
+        if width == demand:
+            return 1.0
+        key = (self.trace.model[job], phase, demand, width)
+        if key not in self._ratios:
+            speedup = self._pace[job].phases[phase].speedup
+            self._ratios[key] = width_speed(speedup, width) / width_speed(speedup, demand)
+        return self._ratios[key]
+
+    def _has_neighbour(self, gpus: tuple[int, ...], state: Occupancy) -> bool:
+        if len(gpus) < 2:
+            return False
+        own, node_of = set(gpus), self.cluster.node_of
+        for node in {node_of[gpu] for gpu in gpus}:
+            for gpu in self._gpus(node):
+                if gpu in own:
+                    continue
+                for other in state.jobs_on[gpu]:
+                    theirs = state.gpus_of[other]
+                    if len(theirs) > 1 and own.isdisjoint(theirs):
+                        return True
+        return False
+
+    # --- rules --------------------------------------------------------------------------------
+
+    def fits(self, job: int, gpus: Iterable[int], state: Occupancy) -> str | None:
+        """Return the rule that a job on these GPUs breaks, None if all are kept.
+
+        "sharing-limit": more jobs on a GPU than may be; "memory": they take more than it has;
+        "interference": the table says that they cannot run together, or its fallback does not
+        reach them.
+
+        Parameters
+        ----------
+        state
+            As it would be after the whole decision; whether the job is on the GPUs there yet does
+            not matter.
+        """
+        colocation = self._colocation
+        limit_gb = self.scenario.sharing.memory_gb
+        for gpu in gpus:
+            jobs = state.jobs_on[gpu]
+            together = jobs if job in jobs else (*jobs, job)
+            if len(together) > self._most:
+                return "sharing-limit"
+            if not self._needs_mixes or colocation is None:
+                continue
+            mix = colocation.of(together)
+            if limit_gb is not None and mix.memory_gb > limit_gb:
+                return "memory"
+            if not mix.fits:
+                return "interference"
+        return None
+
+    # --- power --------------------------------------------------------------------------------
+
+    def watts(self, state: Occupancy) -> float:
+        """Return the watts of the whole cluster, without PUE."""
+        return sum(self.node_watts(node, state) for node in range(self.cluster.nodes))
+
+    def node_watts(self, node: int, state: Occupancy) -> float:
+        """Return the watts of a node; 0 if it is not rented, or without a power model.
+
+        A node that is on, or starting, draws `base_w`, for each GPU without a job `bare_w`, and for
+        each GPU with jobs what `Colocation` says. Where idle nodes sleep, one without jobs draws
+        `sleep_w`; falling asleep and waking take neither time nor energy.
+        """
+        power, colocation = self.scenario.power, self._colocation
+        if power is None or colocation is None or state.node_state[node] == OFF:
+            return 0.0
+        busy = [gpu for gpu in self._gpus(node) if state.jobs_on[gpu]]
+        if not busy and power.idle_nodes == "sleep":
+            return power.node.sleep_w
+        bare = power.gpu.bare_w * (self.cluster.size[node] - len(busy))
+        return power.node.base_w + bare + sum(colocation.on(gpu, state).gpu_w for gpu in busy)
+
+    def _gpus(self, node: int) -> range:
+        first = self.cluster.first[node]
+        return range(first, first + self.cluster.size[node])

@@ -1,0 +1,1 @@
+"""Policies of BOA: widths within a budget."""

@@ -1,0 +1,198 @@
+"""From a view to an instance of EaCO, and from its plan to a decision."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optsched.cluster.power import GpuPower, NodePower
+from optsched.eaco.instance import EacoInstance, GpuType, Job, JobType, Nodes, Running
+from optsched.rollout.engine.decision import Decision
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from optsched.eaco.plan import EacoPlan, Group
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.physics.cluster import Cluster
+    from optsched.rollout.scenario import Model, Scenario
+
+    Gpus = tuple[int, ...]
+
+POOL = "nodes"
+GPU = "gpu"
+OTHER = "(other)"
+"""The type of jobs whose model the scenario does not know."""
+ANY_MEMORY_GB = 1e6
+UNKNOWN_S = 3600.0
+EPOCH_S = 3600.0
+"""A training epoch of any job, alone, for equation (1) of the paper: scenarios know none."""
+LEAST_S = 1e-3
+
+
+def _at_least(value: Fraction) -> float:
+    """Return the least float that is not below a value."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+class Present(NamedTuple):
+    """The jobs at a moment: an instance, and the GPUs of each of its locations."""
+
+    instance: EacoInstance
+    places: dict[str, Gpus]
+
+
+class Frame:
+    """What stays the same from call to call: GPUs, nodes, types and interference.
+
+    The nodes are one pool, so they must be equal. A job of a model that the scenario does not know
+    is of a type that keeps its GPUs busy. A job that is to be moved works as much longer as a move
+    costs in the scenario.
+    """
+
+    def __init__(self, scenario: Scenario, cluster: Cluster, **objective: Any) -> None:
+        width = cluster.largest
+        if set(cluster.size) != {width}:
+            raise ValueError(f"scenario '{scenario.name}': policies of EaCO need equal nodes")
+        self.cluster = cluster
+        self.models = scenario.models
+        costs = scenario.costs
+        self.migration_s = costs.restore_s + costs.checkpoint_s
+        power = scenario.power
+        gpu_power = GpuPower(bare_w=0, context_w=0, peak_w=1) if power is None else power.gpu
+        sleeps = power is not None and power.idle_nodes == "sleep"
+        node_power = NodePower(base_w=0.0)
+        if power is not None and sleeps:
+            node_power = power.node.model_copy(update={"wake_s": 0.0, "wake_w": None})
+        types = [self._type(name, model) for name, model in scenario.models.items()]
+        gpu = GpuType(
+            id=GPU, memory_gb=scenario.sharing.memory_gb or ANY_MEMORY_GB, power=gpu_power
+        )
+        template = EacoInstance(
+            name="rollout",
+            max_jobs_per_gpu=scenario.sharing.max_jobs_per_gpu,
+            gpu_types=(gpu,),
+            nodes=(Nodes(id=POOL, gpu=GPU, gpus=width, count=cluster.nodes, power=node_power),),
+            types=(*types, JobType(id=OTHER, utilisation=1.0)),
+            jobs=(Job(id="none", type=OTHER, work_s=1.0, training_epoch_s=EPOCH_S),),
+            interference=scenario.sharing.interference,
+            **objective,
+        )
+        assert template.rates  # remembered, and shared by the instances of all calls
+        self.template = template
+
+    @staticmethod
+    def _type(name: str, model: Model) -> JobType:
+        return JobType(id=name, utilisation=model.utilisation, memory_gb=model.memory_gb)
+
+    def present(
+        self, view: View, jobs: Sequence[int], waiting_kwh: Mapping[int, float | None]
+    ) -> Present:
+        """Return the instance of some jobs, valid by construction, so it is not validated.
+
+        Parameters
+        ----------
+        waiting_kwh
+            By job the cost of waiting; None if it must not wait.
+        """
+        left = np.nan_to_num(view.remaining_us(jobs) / US, nan=UNKNOWN_S).tolist()
+        rows = tuple(
+            self._job(view, job, max(seconds, LEAST_S), waiting_kwh[job])
+            for job, seconds in zip(jobs, left, strict=True)
+        )
+        groups: dict[Gpus, list[int]] = {}
+        for job in jobs:
+            if view.gpus_of(job):
+                groups.setdefault(view.gpus_of(job), []).append(job)
+        places = {f"at-{n}": gpus for n, gpus in enumerate(groups)}
+        running = tuple(
+            Running.model_construct(
+                id=name,
+                nodes=POOL,
+                node=self.cluster.node_of[gpus[0]],
+                jobs=tuple(str(job) for job in groups[gpus]),
+            )
+            for name, gpus in places.items()
+        )
+        late = {} if all(row.deadline_s is None for row in rows) else self._kept(rows, running)
+        rows = tuple(late.get(row.id, row) for row in rows)
+        instance = self.template.model_copy(update={"jobs": rows, "running": running})
+        return Present(instance, places)
+
+    def _kept(self, rows: Iterable[Job], running: Iterable[Running]) -> dict[str, Job]:
+        """Return running jobs whose groups end too late for them, due when these end.
+
+        A job that shares GPUs and cannot be in time would be due at its earliest end alone, and its
+        partners would have to go: where there is no room for them, nothing could be decided at all.
+        So running groups always may stay. Where rates are not known, each may be moved.
+        """
+        jobs, found = {job.id: job for job in rows}, {}
+        for place in running if self.template.max_jobs_per_gpu > 1 else ():
+            inside = [jobs[name] for name in place.jobs]
+            rates = self.template.rates[GPU].of([job.type for job in inside])
+            for job in inside if len(inside) > 1 else ():
+                if job.deadline_s is None:
+                    continue
+                if rates.fits and rates.is_known:
+                    end = Fraction(job.work_s) / rates.by_type[job.type]
+                else:
+                    end = Fraction(job.work_s) + Fraction(job.migration_s)
+                if end > Fraction(job.deadline_s):
+                    found[job.id] = job.model_copy(update={"deadline_s": _at_least(end)})
+        return found
+
+    def _job(self, view: View, job: int, work_s: float, waiting_kwh: float | None) -> Job:
+        gpus, width = view.demand(job), self.cluster.largest
+        if gpus > width and gpus % width:
+            text = f"job {job} needs {gpus} GPUs, which do not fill nodes of {width}"
+            raise ValueError(f"policies of EaCO need gangs within a node or of whole ones: {text}")
+        name = view.model(job)
+        model, deadline = self.models.get(name), view.deadline_us(job)
+        slowdown = None if model is None else model.max_slowdown
+        return Job.model_construct(
+            id=str(job),
+            type=OTHER if model is None else name,
+            gpus=gpus,
+            work_s=work_s,
+            max_slowdown=None if slowdown is None else max(1.0, slowdown),
+            deadline_s=None if deadline < 0 else (deadline - view.now_us) / US,
+            migration_s=self.migration_s,
+            waiting_penalty_kwh=waiting_kwh,
+            work_credit_w=None,
+            training_epoch_s=EPOCH_S,
+        )
+
+    # --- plans --------------------------------------------------------------------------------
+
+    def decision(self, view: View, present: Present, plan: EacoPlan) -> Decision:
+        """Return what changes by a plan; groups at new GPUs get the lowest free ones of a node."""
+        kept = [(g, present.places[g.location]) for g in plan.groups if g.location is not None]
+        taken = {gpu for _, gpus in kept for gpu in gpus}
+        place: dict[int, Gpus] = {}
+        for group, gpus in kept:
+            self._put(view, group.jobs, gpus, place)
+        for group in plan.groups:
+            if group.location is None:
+                gpus = self._free(view, group, taken)
+                taken.update(gpus)
+                self._put(view, group.jobs, gpus, place)
+        stop = tuple(int(name) for name in plan.waiting if view.gpus_of(int(name)))
+        return Decision(place=place, stop=stop)
+
+    @staticmethod
+    def _put(view: View, jobs: Iterable[str], gpus: Gpus, place: dict[int, Gpus]) -> None:
+        for job in map(int, jobs):
+            if view.gpus_of(job) != gpus:
+                place[job] = gpus
+
+    def _free(self, view: View, group: Group, taken: set[int]) -> Gpus:
+        count = view.demand(int(group.jobs[0]))
+        width, first = self.cluster.largest, self.cluster.first[group.node]
+        nodes = max(1, count // width)
+        inside = range(first, first + nodes * width)
+        return tuple([gpu for gpu in inside if gpu not in taken][:count])

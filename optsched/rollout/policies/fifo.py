@@ -1,0 +1,185 @@
+"""First in, first out with best fit: called at events, it touches only what has changed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from heapq import heapify, heappop, heapreplace
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.policies.free_nodes import ALL, FreeNodes
+from optsched.rollout.policy_options import NonNegative, Options, takes
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.scenario import Scenario
+
+    Gpus = tuple[int, ...]
+    Key = tuple[str, int]
+
+MOST_STAGES = 20  # a gang over 2 ** 20 nodes is as good as anywhere
+
+
+class GangOptions(Options):
+    """What gangs do while they wait."""
+
+    relax_s: NonNegative = Field(
+        default=0.0,
+        description="Seconds of waiting after which a gang accepts a worse place, again and again; "
+        "0: any place at once.",
+    )
+    backfill: bool = Field(
+        default=False, description="Whether gangs of another size may overtake one that waits."
+    )
+
+
+class Gangs:
+    """Waiting gangs in the order of submission, each by best fit; running ones stay.
+
+    A gang that does not fit holds up those behind it: all of them, or with `backfill` those of its
+    size. One that its queue has no quota for holds up its queue, or with `backfill` its size.
+
+    With `relax_s` a gang at first wants as few nodes as hold it, in a domain of the lowest level
+    that is large enough; then twice as many nodes and one level more, and so on.
+    """
+
+    def __init__(self, name: str, scenario: Scenario, options: GangOptions) -> None:
+        self.name = name
+        self.relax_us = round(options.relax_s * US)
+        self.every_epoch = self.relax_us > 0
+        self.backfill = options.backfill
+        self.quotas = dict(scenario.quotas)
+        self.is_rented = scenario.rented is not None
+        self.nodes = FreeNodes(Cluster(scenario))
+        self.held: dict[int, Gpus] = {}
+        self.lines: dict[Key, deque[int]] = {}
+        self._used = dict.fromkeys(self.quotas, 0)
+        self._in_vain: dict[tuple[int, int], int] = {}
+        self._usable = ALL
+
+    def decide(self, view: View) -> Decision:
+        """Place the waiting jobs that fit."""
+        self.update(view)
+        if not self.lines:
+            return NOTHING
+        places = self.place_waiting(view)
+        return Decision(place=places) if places else NOTHING
+
+    # --- what has happened --------------------------------------------------------------------
+
+    def update(self, view: View) -> None:
+        """Take note of what happened since the last call."""
+        for job in view.ended:
+            self.release(view, job)
+        for job in view.failed:
+            self.release(view, job)
+        for job in view.arrived:
+            self.release(view, job)
+            self.arrive(view, job)
+        if self.is_rented:
+            self._look_at_nodes(view)
+
+    def arrive(self, view: View, job: int) -> None:
+        """Let a job wait in its line."""
+        queue = view.queue(job) if self.quotas else ""
+        size = view.demand(job) if self.backfill else 0
+        line = self.lines.setdefault((queue, size), deque())
+        if not line or job > line[-1]:
+            line.append(job)
+        else:
+            line.insert(bisect_left(line, job), job)
+
+    def release(self, view: View, job: int) -> None:
+        """Take back the GPUs that a job held, if any."""
+        gpus = self.held.pop(job, None)
+        if gpus is None:
+            return
+        self.nodes.release(gpus)
+        if self.quotas and view.queue(job) in self._used:
+            self._used[view.queue(job)] -= len(gpus)
+
+    def hold(self, view: View, job: int, gpus: Gpus) -> None:
+        """Take note of the GPUs that a job gets."""
+        self.held[job] = gpus
+        self.nodes.take(gpus)
+        if self.quotas and view.queue(job) in self._used:
+            self._used[view.queue(job)] += len(gpus)
+
+    def _look_at_nodes(self, view: View) -> None:
+        usable = sum(1 << node for node, ready in enumerate(view.ready) if ready)
+        if usable != self._usable:
+            self._usable = usable
+            self._in_vain.clear()
+
+    # --- placing ------------------------------------------------------------------------------
+
+    def place_waiting(self, view: View) -> dict[int, Gpus]:
+        """Return GPUs for jobs at the heads of the lines, the earliest first, and hold them."""
+        places: dict[int, Gpus] = {}
+        heads = [(line[0], key) for key, line in self.lines.items()]
+        heapify(heads)
+        while heads:
+            job, key = heads[0]
+            size = view.demand(job)
+            if self.quotas and not self.has_quota(view, job, size):
+                heappop(heads)
+                continue
+            gpus = self.find(view, job, size)
+            if gpus is None:
+                if not self.backfill:
+                    break
+                heappop(heads)
+                continue
+            places[job] = gpus
+            self.hold(view, job, gpus)
+            line = self.lines[key]
+            line.popleft()
+            if line:
+                heapreplace(heads, (line[0], key))
+            else:
+                heappop(heads)
+                del self.lines[key]
+        return places
+
+    def has_quota(self, view: View, job: int, size: int) -> bool:
+        """Tell whether a job's queue may hold so many GPUs more."""
+        queue = view.queue(job)
+        return queue not in self._used or self._used[queue] + size <= self.quotas[queue]
+
+    def stage(self, view: View, job: int) -> int:
+        """Return how often a job has relaxed its wishes so far."""
+        if not self.relax_us:
+            return MOST_STAGES
+        return min(MOST_STAGES, view.waited_us(job) // self.relax_us)
+
+    def find(self, view: View, job: int, size: int) -> Gpus | None:
+        """Return GPUs for a job, or None; what was in vain is not tried again too soon."""
+        stage = self.stage(view, job)
+        if self._in_vain.get((size, stage), -1) == self.nodes.released:
+            return None
+        gpus = self.search(size, stage)
+        if gpus is None:
+            self._in_vain[size, stage] = self.nodes.released
+        return gpus
+
+    def search(self, size: int, stage: int) -> Gpus | None:
+        """Return GPUs for a gang at a stage of relaxing."""
+        return self.among(self._usable, size, stage)
+
+    def among(self, nodes: int, size: int, stage: int) -> Gpus | None:
+        """Return GPUs for a gang on some nodes."""
+        if stage == MOST_STAGES:
+            return self.nodes.gang(size, nodes & self._usable)
+        most = self.nodes.least_nodes(size) << stage
+        return self.nodes.gang(size, nodes & self._usable, most, stage)
+
+
+@takes(GangOptions)
+def fifo(scenario: Scenario, seed: int, options: GangOptions) -> Gangs:
+    """First in, first out with best fit."""
+    return Gangs("fifo", scenario, options)

@@ -1,0 +1,263 @@
+"""So many GPUs, rented for good, shared out anew among the jobs whenever something happens."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
+from optsched.rollout.policies.width_curves import Curves
+from optsched.rollout.policy_options import Count, NonNegative, OptionError, Options, takes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.width_curves import Curve
+    from optsched.rollout.scenario import Scenario
+
+
+class SharedOptions(Options):
+    """How many GPUs are shared out, and which."""
+
+    gpus: Count | None = Field(
+        default=None,
+        description="GPUs in all; null: the scenario's budget without its fraction, else all.",
+    )
+    placement: Placement = Field(default="lowest", description=PLACEMENT)
+
+
+class SharedOut(ABC):
+    """At every call each active job is given a width, 0 to wait; the sum is at most C.
+
+    Source: boa.md 5, "capped ones use C = floor(b) GPUs rented permanently".
+    """
+
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        self.name = name
+        self.curves = Curves(scenario)
+        self.held = Holdings(scenario)
+        self.placing = placing(options.placement)
+        self.gpus = _capacity(scenario, options.gpus)
+        self.active: dict[int, None] = {}
+
+    @abstractmethod
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs, given in the order of submission; those without one wait."""
+
+    def decide(self, view: View) -> Decision:
+        """Share out the GPUs that are ready."""
+        is_changed = self.take_note(view)
+        rent = self.held.rent(view, self.gpus)
+        if not is_changed:
+            return NOTHING if rent is None else Decision(rent=rent)
+        return self.share_out(view, min(self.gpus, self.room), rent)
+
+    @property
+    def room(self) -> int:
+        """GPUs in nodes that can be used, whoever holds them."""
+        return self.held.free + sum(map(len, self.held.of.values()))
+
+    def take_note(self, view: View) -> bool:
+        """Take note of what happened; tell whether anything did that concerns the shares."""
+        before = self.held.usable
+        self.held.look(view)
+        left = [*view.ended, *view.failed]
+        self.held.release(left)
+        for job in left:
+            self.active.pop(job, None)
+        if view.arrived:
+            self.active.update(dict.fromkeys(view.arrived))
+            self.active = dict.fromkeys(sorted(self.active))
+        news = (left, view.arrived, view.advanced)
+        return any(news) or before != self.held.usable
+
+    def share_out(self, view: View, gpus: int, rent: int | None) -> Decision:
+        """Give every active job its width of so many GPUs."""
+        shares = self.shares(view, list(self.active), gpus)
+        stops = [job for job in self.held.of if not shares.get(job)]
+        changes = {
+            job: width for job, width in shares.items() if width and width != self.held.width(job)
+        }
+        self.held.release(stops)
+        places = self.placing.place(view, self.held, changes)
+        return Decision(place=places, stop=tuple(sorted(stops)), rent=rent)
+
+    # --- what rules ask -----------------------------------------------------------------------
+
+    def curve(self, view: View, job: int) -> Curve:
+        """Return the useful widths of a job in its phase: each is faster than the one before."""
+        phases = self.curves.of(view.model(job), view.demand(job))
+        return phases[min(view.phase(job), len(phases) - 1)].useful()
+
+    def remaining_s(self, view: View, jobs: Sequence[int]) -> list[float]:
+        """Return the work that jobs have left, in seconds at speedup 1, as far as is known.
+
+        The time at the gang asked for times the speedup there in the present phase. A job of which
+        nothing is known has an hour.
+        """
+        left = np.nan_to_num(view.remaining_us(jobs) / 1e6, nan=3600.0).tolist()
+        return [
+            seconds * (self.curve(view, job).speed_at(view.demand(job)) or 1.0)
+            for job, seconds in zip(jobs, left, strict=True)
+        ]
+
+
+def _capacity(scenario: Scenario, gpus: int | None) -> int:
+    if gpus is None:
+        budget = scenario.budget_gpus
+        return scenario.gpus if budget is None else max(1, min(scenario.gpus, int(budget)))
+    if gpus > scenario.gpus:
+        raise OptionError(f"option 'gpus': must be at most {scenario.gpus}, found {gpus}")
+    return gpus
+
+
+class Equi(SharedOut):
+    """An equal share for every job, but no more than it can use; what is left to the oldest.
+
+    If there are fewer GPUs than jobs, the oldest get their least width each.
+    """
+
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs."""
+        if not jobs:
+            return {}
+        curves = {job: self.curve(view, job) for job in jobs}
+        share, found = gpus // len(jobs), {}
+        for job, curve in curves.items():
+            width = curve.at_most(share) or curve.least
+            if width <= gpus:
+                found[job] = width
+                gpus -= width
+        for job, width in found.items():
+            wider = curves[job].at_most(min(width + gpus, max(share + 1, width)))
+            gpus -= wider - width
+            found[job] = wider
+        return found
+
+
+class Requested(SharedOut):
+    """What each job asks for, first in, first out; a job that does not fit holds up the others."""
+
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs: running ones keep theirs."""
+        found = {job: self.held.width(job) for job in jobs if job in self.held.of}
+        gpus -= sum(found.values())
+        for job in jobs:
+            if job in found:
+                continue
+            if view.demand(job) > gpus:
+                break
+            found[job] = view.demand(job)
+            gpus -= found[job]
+        return found
+
+
+class SrptOptions(SharedOptions):
+    """What a job can use."""
+
+    knee: NonNegative = Field(
+        default=0.0,
+        description="A job uses no width at which a further GPU adds less to its speedup.",
+    )
+
+
+class Srpt(SharedOut):
+    """The job with the least work left gets all that it can use, then the next."""
+
+    def __init__(self, name: str, scenario: Scenario, options: SrptOptions) -> None:
+        super().__init__(name, scenario, options)
+        self.knee = options.knee
+
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs."""
+        found: dict[int, int] = {}
+        left = dict(zip(jobs, self.remaining_s(view, jobs), strict=True))
+        for job in sorted(jobs, key=lambda job: (left[job], job)):
+            curve = self.curve(view, job)
+            found[job] = curve.at_most(min(gpus, self._most(curve)))
+            gpus -= found[job]
+        return found
+
+    def _most(self, curve: Curve) -> int:
+        most = curve.least
+        for n in range(1, len(curve.gpus)):
+            added = curve.speed[n] - curve.speed[n - 1]
+            if added < self.knee * (curve.gpus[n] - curve.gpus[n - 1]):
+                break
+            most = curve.gpus[n]
+        return most
+
+
+class Marginal(SharedOut):
+    """GPUs step by step to the job whose remaining time drops most for each of them.
+
+    First every job gets its least width, the oldest first.
+
+    Source: Optimus, EuroSys'18, resource allocation, without parameter servers.
+    """
+
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs."""
+        from heapq import heapify, heappop, heappush
+
+        work = self.remaining_s(view, jobs)
+        curves, at, heap = {}, {}, []
+        for job, seconds in zip(jobs, work, strict=True):
+            curve = self.curve(view, job)
+            if curve.least > gpus:
+                continue
+            gpus -= curve.least
+            curves[job], at[job] = (curve, seconds), 0
+            if len(curve.gpus) > 1:
+                heap.append((-_gain(curve, seconds, 0), job))
+        heapify(heap)
+        while heap:
+            _, job = heappop(heap)
+            curve, seconds = curves[job]
+            step = at[job]
+            more = curve.gpus[step + 1] - curve.gpus[step]
+            if more > gpus:
+                continue
+            gpus -= more
+            at[job] = step + 1
+            if step + 2 < len(curve.gpus):
+                heappush(heap, (-_gain(curve, seconds, step + 1), job))
+        return {job: curve.gpus[at[job]] for job, (curve, _) in curves.items()}
+
+
+def _gain(curve: Curve, seconds: float, step: int) -> float:
+    """Return by how much a job gets shorter for each GPU of its next step."""
+    drop = seconds / curve.speed[step] - seconds / curve.speed[step + 1]
+    return drop / (curve.gpus[step + 1] - curve.gpus[step])
+
+
+# --- policies ---------------------------------------------------------------------------------
+
+
+@takes(SharedOptions)
+def equi(scenario: Scenario, seed: int, options: SharedOptions) -> Equi:
+    """Share the GPUs out equally."""
+    return Equi("equi", scenario, options)
+
+
+@takes(SharedOptions)
+def fifo_requested(scenario: Scenario, seed: int, options: SharedOptions) -> Requested:
+    """Give jobs what they ask for, first in, first out."""
+    return Requested("fifo-requested", scenario, options)
+
+
+@takes(SrptOptions)
+def srpt_k(scenario: Scenario, seed: int, options: SrptOptions) -> Srpt:
+    """Give the job with the least work left all that it can use."""
+    return Srpt("srpt-k", scenario, options)
+
+
+@takes(SharedOptions)
+def marginal_greedy(scenario: Scenario, seed: int, options: SharedOptions) -> Marginal:
+    """Give GPUs to the largest drop of a job's remaining time."""
+    return Marginal("marginal-greedy", scenario, options)

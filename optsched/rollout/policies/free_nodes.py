@@ -1,0 +1,201 @@
+"""Free GPUs by node, kept up to date by a policy itself: finding a place takes no array.
+
+A whole number stands for a set: bit n for node n, or for the n-th GPU of a node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from optsched.rollout.physics.cluster import Cluster
+
+ALL = -1
+"""The set of all nodes."""
+
+NO_LIMIT = 1 << 40
+
+
+class FreeNodes:
+    """Which GPUs are free, by node, and which nodes have so many of them.
+
+    Attributes
+    ----------
+    count
+        By node, how many of its GPUs are free.
+    nodes_with
+        By number of GPUs, the set of nodes with exactly so many free.
+    total
+        Free GPUs of the cluster.
+    released
+        How often GPUs were released: what did not fit cannot fit before this changes.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.first = cluster.first
+        self.node_of = cluster.node_of
+        self.count = list(cluster.size)
+        self.total = sum(self.count)
+        self.released = 0
+        self.nodes_with = [0] * (cluster.largest + 1)
+        for node, size in enumerate(cluster.size):
+            self.nodes_with[size] |= 1 << node
+        self._free = [(1 << size) - 1 for size in cluster.size]
+        self._domains = [_domains(column) for column in cluster.ancestors[1:]]
+        self._room = sorted(cluster.size, reverse=True)
+        self._sizes = list(cluster.size)
+        self._least: dict[int, int] = {}
+
+    def take(self, gpus: Sequence[int]) -> None:
+        """Mark free GPUs as in use."""
+        for node, mask in self._by_node(gpus):
+            self._free[node] -= mask
+            self._count(node, -mask.bit_count())
+        self.total -= len(gpus)
+
+    def release(self, gpus: Sequence[int]) -> None:
+        """Mark GPUs in use as free."""
+        for node, mask in self._by_node(gpus):
+            self._free[node] += mask
+            self._count(node, mask.bit_count())
+        self.total += len(gpus)
+        self.released += 1
+
+    def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
+        """Return which GPUs of which node they are, for every run of GPUs of one node."""
+        found, node, mask = [], -1, 0
+        for gpu in gpus:
+            if self.node_of[gpu] != node:
+                if mask:
+                    found.append((node, mask))
+                node, mask = self.node_of[gpu], 0
+            mask += 1 << (gpu - self.first[node])
+        if mask:
+            found.append((node, mask))
+        return found
+
+    def _count(self, node: int, change: int) -> None:
+        count = self.count[node]
+        self.nodes_with[count] ^= 1 << node
+        self.nodes_with[count + change] ^= 1 << node
+        self.count[node] = count + change
+
+    def best_fit(self, size: int, nodes: int = ALL) -> int:
+        """Return the first node with the fewest free GPUs of those with enough; -1 without one."""
+        for candidates in self.nodes_with[size:]:
+            candidates &= nodes
+            if candidates:
+                return (candidates & -candidates).bit_length() - 1
+        return -1
+
+    def gpus(self, node: int, size: int) -> tuple[int, ...]:
+        """Return the first free GPUs of a node."""
+        free, first, chosen = self._free[node], self.first[node] - 1, []
+        for _ in range(size):
+            lowest = free & -free
+            chosen.append(first + lowest.bit_length())
+            free -= lowest
+        return tuple(chosen)
+
+    def gang(
+        self, size: int, nodes: int = ALL, most_nodes: int = NO_LIMIT, most_levels: int = NO_LIMIT
+    ) -> tuple[int, ...] | None:
+        """Return free GPUs for a gang: the best fit of one node, or else few nodes close together.
+
+        Several nodes are sought in one domain of the lowest level that has room, the domain with
+        the fewest free GPUs that suffice. In it the nodes with the most free GPUs are used up,
+        until one suffices for what is left: the best fit.
+
+        Parameters
+        ----------
+        nodes
+            The set of nodes that may be used.
+        most_nodes
+            Over how many nodes the gang may be spread.
+        most_levels
+            How many levels above the lowest that is large enough for the gang it may stand.
+        """
+        if size > self.total:
+            return None
+        node = self.best_fit(size, nodes)
+        if node >= 0:
+            return self.gpus(node, size)
+        if most_nodes == 1:
+            return None
+        for domains in self._domains[: self.least_level(size) + most_levels]:
+            for domain in self._by_room(domains, nodes):
+                shares = self._shares(size, domain & nodes)
+                if shares is not None and len(shares) <= most_nodes:
+                    chosen = (gpu for n, share in shares for gpu in self.gpus(n, share))
+                    return tuple(sorted(chosen))
+        return None
+
+    def least_nodes(self, size: int) -> int:
+        """Return how many nodes a gang needs in an empty cluster."""
+        if size not in self._least:
+            left, count = size, 0
+            while left > 0 and count < len(self._room):
+                left -= self._room[count]
+                count += 1
+            self._least[size] = count
+        return self._least[size]
+
+    def least_level(self, size: int) -> int:
+        """Return the lowest level with a domain that is large enough for a gang."""
+        if not self._room or size <= self._room[0]:
+            return 0
+        for level, domains in enumerate(self._domains, start=1):
+            if any(sum(self._sizes[n] for n in members(nodes)) >= size for nodes in domains):
+                return level
+        return len(self._domains)
+
+    def _by_room(self, domains: list[int], nodes: int) -> list[int]:
+        """Return domains, the one with the fewest free GPUs first."""
+        if len(domains) == 1:
+            return domains
+        return sorted(domains, key=lambda domain: self._free_in(domain & nodes))
+
+    def _free_in(self, nodes: int) -> int:
+        groups = enumerate(self.nodes_with)
+        return sum(free * (group & nodes).bit_count() for free, group in groups)
+
+    def _shares(self, size: int, nodes: int) -> list[tuple[int, int]] | None:
+        """Return (node, GPUs), the node with the most free GPUs first; None if there is no room."""
+        if self._free_in(nodes) < size:
+            return None
+        shares = []
+        while size:
+            node = self.best_fit(size, nodes)
+            if node < 0:
+                node = self._fullest(nodes)
+            share = min(size, self.count[node])
+            shares.append((node, share))
+            nodes &= ~(1 << node)
+            size -= share
+        return shares
+
+    def _fullest(self, nodes: int) -> int:
+        """Return the first of the nodes with the most free GPUs."""
+        for group in reversed(self.nodes_with):
+            if group & nodes:
+                found = group & nodes
+                return (found & -found).bit_length() - 1
+        raise LookupError("there is no node to choose from")
+
+
+def _domains(column: list[int]) -> list[int]:
+    """Return the set of nodes of each domain of a level."""
+    sets: dict[int, int] = {}
+    for node, domain in enumerate(column):
+        sets[domain] = sets.get(domain, 0) | 1 << node
+    return list(sets.values())
+
+
+def members(nodes: int) -> Iterator[int]:
+    """Yield the nodes of a set, ascending."""
+    while nodes:
+        lowest = nodes & -nodes
+        yield lowest.bit_length() - 1
+        nodes -= lowest

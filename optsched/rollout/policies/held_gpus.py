@@ -1,0 +1,209 @@
+"""GPUs that jobs of changing widths hold, and where those go that start or change."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.policies.free_nodes import ALL, FreeNodes, members
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.scenario import Scenario
+
+    Gpus = tuple[int, ...]
+
+
+class Placing(Protocol):
+    """Chooses GPUs for jobs whose widths are settled and fit; must be picklable."""
+
+    def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:
+        """Return GPUs for each of the jobs, and let them hold these."""
+        ...
+
+
+class Holdings:
+    """Who holds which GPUs, as a policy itself knows it: nothing is asked twice.
+
+    Attributes
+    ----------
+    of
+        By job, the GPUs that it holds.
+    nodes
+        What is free.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.cluster = Cluster(scenario)
+        self.nodes = FreeNodes(self.cluster)
+        self.of: dict[int, Gpus] = {}
+        self.usable = ALL
+        self.ready_nodes = self.cluster.nodes
+        self._is_rented = scenario.rented is not None
+        self._ready: Sequence[bool] | None = None
+        self._upto = [0]
+        masks: dict[int, int] = {}
+        for node, size in enumerate(self.cluster.size):
+            self._upto.append(self._upto[-1] + size)
+            masks[size] = masks.get(size, 0) | 1 << node
+        self._sized = list(masks.items())
+
+    def look(self, view: View) -> None:
+        """Take note of which nodes can be used now."""
+        if not self._is_rented:
+            return
+        ready = view.ready
+        if ready is self._ready:
+            return
+        self._ready = ready if isinstance(ready, tuple) else None
+        self.usable = sum(map((1).__lshift__, compress(range(len(ready)), ready)))
+        self.ready_nodes = sum(ready)
+
+    @property
+    def free(self) -> int:
+        """Free GPUs in nodes that can be used."""
+        if self.usable == ALL:
+            return self.nodes.total
+        groups = enumerate(self.nodes.nodes_with)
+        return sum(count * (group & self.usable).bit_count() for count, group in groups)
+
+    def width(self, job: int) -> int:
+        """Return how many GPUs a job holds."""
+        return len(self.of.get(job, ()))
+
+    def hold(self, job: int, gpus: Gpus) -> None:
+        """Let a job without GPUs hold some."""
+        self.of[job] = gpus
+        self.nodes.take(gpus)
+
+    def release(self, jobs: Iterable[int]) -> None:
+        """Take back the GPUs of jobs that hold any."""
+        for job in jobs:
+            gpus = self.of.pop(job, None)
+            if gpus is not None:
+                self.nodes.release(gpus)
+
+    def lowest(self, count: int) -> Gpus:
+        """Return free GPUs, those of the lowest nodes; so that the highest ones fall empty."""
+        some_free = 0
+        for group in self.nodes.nodes_with[1:]:
+            some_free |= group
+        chosen: list[int] = []
+        for node in members(some_free & self.usable):
+            share = min(count - len(chosen), self.nodes.count[node])
+            chosen.extend(self.nodes.gpus(node, share))
+            if len(chosen) == count:
+                break
+        return tuple(chosen)
+
+    def nodes_for(self, gpus: int) -> int:
+        """Return how many nodes, from the first on, have so many GPUs; all if they have fewer."""
+        return min(bisect_left(self._upto, gpus), self.cluster.nodes)
+
+    def rent(self, view: View, gpus: int) -> int | None:
+        """Return how many nodes to rent so that there are so many GPUs; None to change nothing."""
+        if not self._is_rented:
+            return None
+        wanted, now = self.nodes_for(gpus), view.rented
+        if wanted >= now:
+            return None if wanted == now else wanted
+        return wanted if now > self.ready_nodes or self._has_empty_node() else None
+
+    def _has_empty_node(self) -> bool:
+        nodes_with = self.nodes.nodes_with
+        return any(nodes_with[size] & mask & self.usable for size, mask in self._sized)
+
+
+class Lowest:
+    """Free GPUs of the lowest nodes; a job that changes its width keeps what it can."""
+
+    def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:
+        """Return GPUs for each of the jobs, and let them hold these."""
+        kept = {job: held.of.get(job, ())[:width] for job, width in widths.items()}
+        held.release(widths)
+        for gpus in kept.values():
+            held.nodes.take(gpus)
+        places = {}
+        for job, width in widths.items():
+            own = kept[job]
+            more = self.seek(held, width - len(own)) if width > len(own) else ()
+            held.nodes.take(more)
+            places[job] = held.of[job] = tuple(sorted((*own, *more)))
+        return places
+
+    def seek(self, held: Holdings, count: int) -> Gpus:
+        """Return free GPUs."""
+        return held.lowest(count)
+
+
+class BestFit(Lowest):
+    """The node with the fewest free GPUs that suffice, else few nodes close together."""
+
+    def seek(self, held: Holdings, count: int) -> Gpus:
+        """Return free GPUs."""
+        return held.nodes.gang(count, held.usable) or held.lowest(count)
+
+
+class PalGreedy:
+    """PAL's greedy placement, job by job in the order of their classes.
+
+    A job that changes its width is placed anew; all others stay.
+    """
+
+    def __init__(self) -> None:
+        from optsched.rollout.policies.placement_rules import Pal
+
+        self._rules = Pal()
+        self._world: object = None
+
+    def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:
+        """Return GPUs for each of the jobs, and let them hold these."""
+        from optsched.pal.greedy.list_scheduling import place
+        from optsched.rollout.policies.placement_round import Batch, GangJob, World
+
+        if not widths:
+            return {}
+        if not isinstance(self._world, World):
+            self._world = World(view)
+        held.release(widths)
+        jobs = list(widths)
+        ready = list(view.ready)
+        batch = Batch(view, self._world, jobs, [()] * len(jobs), self._world.usable(ready))
+        models = [view.model(job) for job in jobs]
+        batch.gangs = [
+            GangJob(widths[job], self._world.class_of(model), model)
+            for job, model in zip(jobs, models, strict=True)
+        ]
+        state = batch.state()
+        for gpus in held.of.values():
+            state.take(_indices(gpus))
+        found = place(batch.gangs, state, self._rules.rule(batch, state), order=batch.class_order())
+        places = {jobs[n]: tuple(sorted(gpus.tolist())) for n, gpus in found.items()}
+        for job, gpus in places.items():
+            held.hold(job, gpus)
+        rest = {job: width for job, width in widths.items() if job not in places}
+        return places | Lowest().place(view, held, rest)
+
+
+def _indices(gpus: Gpus) -> Any:
+    import numpy as np
+
+    return np.array(gpus, dtype=np.intp)
+
+
+Placement = Literal["lowest", "best-fit", "pal"]
+PLACEMENT = "Where GPUs are taken: on the lowest nodes, by best fit, or by PAL's greedy rule."
+PLACINGS: dict[Placement, Callable[[], Placing]] = {
+    "lowest": Lowest,
+    "best-fit": BestFit,
+    "pal": PalGreedy,
+}
+
+
+def placing(name: Placement) -> Placing:
+    """Return a placing by its name."""
+    return PLACINGS[name]()

@@ -1,0 +1,163 @@
+"""Orders: which jobs come first. Equal ones keep the order of submission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from optsched.registry import UnknownNameError
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from optsched.rollout.engine.view import View
+
+
+class Order(Protocol):
+    """Sorts jobs; may keep state of its own, and must be picklable."""
+
+    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs, the most urgent first."""
+        ...
+
+
+class Fifo:
+    """First in, first out: by submission."""
+
+    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs by number, which is the order of submission."""
+        return sorted(jobs)
+
+
+@dataclass
+class Las:
+    """Least attained service: GPU-time held so far.
+
+    Source: Gu et al., "Tiresias", NSDI 2019 (2D-LAS). With `one_dimensional` it is time without
+    regard to GPUs, as in the released Blox and its fork for PAL.
+    """
+
+    one_dimensional: bool = False
+
+    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs, the least served first."""
+        numbers = sorted(jobs)
+        served = view.attained_us if self.one_dimensional else view.attained_gpu_us
+        return _by(served(numbers), numbers)
+
+
+@dataclass
+class Srtf:
+    """Shortest remaining time first, as the scenario's oracle tells it; unknown times come last.
+
+    Source: Blox orders by iteration time x iterations - attained service. With `times_gpus` it is
+    the shortest remaining service of Tiresias: remaining time x size of the gang.
+    """
+
+    times_gpus: bool = False
+
+    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs, the one with the least left first."""
+        numbers = sorted(jobs)
+        left = view.remaining_us(numbers)
+        if self.times_gpus:
+            left = left * np.array([view.demand(job) for job in numbers], dtype=float)
+        return _by(np.where(np.isnan(left), np.inf, left), numbers)
+
+
+@dataclass
+class Tiresias:
+    """Discretised 2D-LAS: a few queues by attained GPU-time, each first in, first out.
+
+    Parameters
+    ----------
+    thresholds_gpu_s
+        GPU-seconds at which a job falls into the next queue; a number for one threshold, or words
+        such as ``"3250/36000"`` for several.
+    promote
+        A waiting job that has waited for `promote` times as long as it has run since its last
+        promotion goes back to the first queue, and its service counts from zero; 0 for never.
+
+    Notes
+    -----
+    Source: Gu et al., NSDI 2019; SymbioticLab/Tiresias, simulator/jobs.py: two queues, parted at
+    3,250 GPU-seconds, and a knob that is off by default. There all waiting since the last promotion
+    counts, here the wait since the job last held GPUs.
+    """
+
+    thresholds_gpu_s: float | str = 3250.0
+    promote: float = 0.0
+    _forgiven: dict[int, tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = str(self.thresholds_gpu_s).split("/")
+        self._limits = np.array(sorted(float(part) * US for part in parts))
+
+    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs by queue, and in each by submission."""
+        numbers = sorted(jobs)
+        served, ran = view.attained_gpu_us(numbers), view.attained_us(numbers)
+        forgiven = np.array([self._forgiven.get(job, (0, 0)) for job in numbers]).reshape(-1, 2)
+        queues = np.searchsorted(self._limits, served - forgiven[:, 0], side="right")
+        if self.promote:
+            for n in np.flatnonzero(queues).tolist():
+                job, since = numbers[n], int(ran[n]) - int(forgiven[n, 1])
+                if since > 0 and view.waited_us(job) >= self.promote * since:
+                    self._forgiven[job] = int(served[n]), int(ran[n])
+                    queues[n] = 0
+        return _by(queues, numbers)
+
+
+ORDERS: dict[str, Callable[..., Order]] = {
+    "fifo": Fifo,
+    "las": Las,
+    "srtf": Srtf,
+    "tiresias": Tiresias,
+}
+OPTIONS = {
+    "fifo": (),
+    "las": ("one_dimensional",),
+    "srtf": ("times_gpus",),
+    "tiresias": ("thresholds_gpu_s", "promote"),
+}
+
+
+def thresholds(told: float | str) -> float | str:
+    """Return thresholds as they are told, if they are numbers above 0.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    try:
+        numbers = [float(part) for part in str(told).split("/")]
+    except ValueError:
+        numbers = [0.0]
+    if not all(0 < number < 1e12 for number in numbers):
+        raise ValueError("numbers above 0, parted by /")
+    return told
+
+
+def order(name: str, **options: object) -> Order:
+    """Return an order by its name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    TypeError
+        If an option is not one of the order's.
+    """
+    if name not in ORDERS:
+        raise UnknownNameError("order", name, list(ORDERS))
+    return ORDERS[name](**options)
+
+
+def _by(keys: NDArray[np.generic], numbers: list[int]) -> list[int]:
+    return [numbers[n] for n in np.argsort(keys, kind="stable").tolist()]

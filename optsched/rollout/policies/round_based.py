@@ -1,0 +1,234 @@
+"""Policies that place jobs in rounds: an order, who is admitted, and a placement.
+
+Source: the rounds of Blox and of its fork for PAL, hal-uw/blox-pal, branch artifact: the longest
+prefix of the order whose gangs fit together is placed, and nothing is placed behind it. Where
+placements are sticky, running jobs behind it go on as long as nobody before them needs their GPUs;
+one that is preempted waits for the next round. The released code preempts from the end of the order
+until a job fits; those of the preempted that it fits beside go on here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies import job_orders
+from optsched.rollout.policies.placement_round import Batch, World
+from optsched.rollout.policies.placement_rules import (
+    Consolidate,
+    NonSticky,
+    Pal,
+    PalMultilevel,
+    PmFirst,
+    Sticky,
+    Uniform,
+)
+from optsched.rollout.policies.round_options import (
+    BinnedOptions,
+    LasOptions,
+    MultilevelOptions,
+    OrderedOptions,
+    PalOptions,
+    RoundOptions,
+    SrtfOptions,
+    TiresiasOptions,
+)
+from optsched.rollout.policy_options import takes
+
+if TYPE_CHECKING:
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.placement_round import Placed
+    from optsched.rollout.policies.placement_rules import Placement
+    from optsched.rollout.scenario import Scenario
+
+
+class Rounds:
+    """At every call the first jobs of an order get GPUs by a placement.
+
+    Parameters
+    ----------
+    backfill
+        Whether jobs that fit may overtake a gang that does not.
+    every_epoch
+        Whether it wants to be called when nothing has changed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        order: job_orders.Order,
+        placement: Placement,
+        *,
+        backfill: bool = False,
+        every_epoch: bool = False,
+    ) -> None:
+        self.name = name
+        self.order = order
+        self.placement = placement
+        self.backfill = backfill
+        self.every_epoch = every_epoch
+        self._world: World | None = None
+        self._last: tuple[list[int], list[bool]] | None = None
+
+    def decide(self, view: View) -> Decision:
+        """Place the admitted jobs; running ones that are not among them are stopped."""
+        if self._world is None:
+            self._world = World(view)
+        running = view.running.tolist()
+        active = self.order.sort(view, [*running, *view.pending.tolist()])
+        quotas = dict(view.scenario.quotas)
+        chosen = admitted = self._admitted(view, active, quotas)
+        if self.placement.sticky:
+            chosen = _with_running(view, active, admitted, quotas)
+        first = set(admitted)
+        lent = frozenset(n for n, job in enumerate(chosen) if job not in first)
+        held = [view.gpus_of(job) for job in chosen]
+        last, self._last = self._last, (chosen, list(view.ready))
+        if self.placement.settled and last == self._last and all(held):
+            return NOTHING
+        batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready), lent)
+        return _difference(batch, self.placement.place(batch), running)
+
+    def _admitted(self, view: View, active: list[int], quotas: dict[str, int]) -> list[int]:
+        """Return the jobs that get GPUs, in order, and take them off the quotas.
+
+        A job over its queue's quota holds up its own queue only.
+        """
+        room = sum(size for size, ready in zip(view.cluster.size, view.ready, strict=True) if ready)
+        full: set[str] = set()
+        admitted = []
+        for job in active:
+            size, queue = view.demand(job), view.queue(job)
+            if queue in full:
+                continue
+            if size > quotas.get(queue, size):
+                if not self.backfill:
+                    full.add(queue)
+                continue
+            if size > room:
+                if self.backfill:
+                    continue
+                break
+            room -= size
+            if queue in quotas:
+                quotas[queue] -= size
+            admitted.append(job)
+        return admitted
+
+
+def _with_running(
+    view: View, active: list[int], admitted: list[int], quotas: dict[str, int]
+) -> list[int]:
+    """Return the admitted jobs and the running ones for which their queues have quota left."""
+    kept = set(admitted)
+    for job in active:
+        size, queue = len(view.gpus_of(job)), view.queue(job)
+        if job in kept or not size or size > quotas.get(queue, size):
+            continue
+        kept.add(job)
+        if queue in quotas:
+            quotas[queue] -= size
+    return [job for job in active if job in kept]
+
+
+def _difference(batch: Batch, placed: Placed, running: list[int]) -> Decision:
+    places = {}
+    for n, indices in placed.gpus.items():
+        gpus = tuple(sorted(indices.tolist()))
+        if gpus != batch.held[n]:
+            places[batch.jobs[n]] = gpus
+    kept = {batch.jobs[n] for n in placed.gpus}
+    stops = tuple(job for job in running if job not in kept)
+    return Decision(place=places, stop=stops, solves=tuple(placed.solves))
+
+
+# --- policies ---------------------------------------------------------------------------------
+
+
+@takes(OrderedOptions)
+def packed_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
+    """Consolidate waiting jobs; running ones keep their GPUs."""
+    return _rounds("packed-sticky", Sticky(Consolidate()), options)
+
+
+@takes(OrderedOptions)
+def packed_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
+    """Consolidate all jobs anew in every round."""
+    return _rounds("packed-non-sticky", NonSticky(Consolidate()), options)
+
+
+@takes(OrderedOptions, draws=True)
+def random_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
+    """Draw the GPUs of waiting jobs; running ones keep theirs."""
+    return _rounds("random-sticky", Sticky(Uniform(seed)), options)
+
+
+@takes(OrderedOptions, draws=True)
+def random_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
+    """Draw the GPUs of all jobs anew in every round, also if nothing has changed."""
+    policy = _rounds("random-non-sticky", NonSticky(Uniform(seed), settled=False), options)
+    policy.every_epoch = True
+    return policy
+
+
+@takes(BinnedOptions)
+def pm_first(scenario: Scenario, seed: int, options: BinnedOptions) -> Rounds:
+    """Give jobs the fastest GPUs, class by class."""
+    return _rounds("pm-first", NonSticky(PmFirst(options.bins)), options)
+
+
+@takes(BinnedOptions)
+def pal_greedy(scenario: Scenario, seed: int, options: BinnedOptions) -> Rounds:
+    """Trade speed for locality, class by class."""
+    return _rounds("pal-greedy", NonSticky(Pal(options.bins)), options)
+
+
+@takes(MultilevelOptions)
+def pal_multilevel(scenario: Scenario, seed: int, options: MultilevelOptions) -> Rounds:
+    """Trade speed for locality at all levels of the topology."""
+    return _rounds("pal-multilevel", NonSticky(PalMultilevel(options.bins)), options)
+
+
+@takes(PalOptions, draws=True)
+def pal(scenario: Scenario, seed: int, options: PalOptions) -> Rounds:
+    """Place the admitted jobs at least total cost; see `pal_adapter.Exact`."""
+    from optsched.rollout.policies.pal_adapter import Exact
+
+    placement = Exact(
+        options.weights,
+        gap=options.gap,
+        work=options.work,
+        time_limit_s=options.time_limit_s,
+        seed=seed,
+    )
+    return _rounds("pal", placement, options)
+
+
+@takes(LasOptions)
+def las(scenario: Scenario, seed: int, options: LasOptions) -> Rounds:
+    """Least attained service first; running jobs keep their GPUs or are stopped."""
+    return _preemptive("las", job_orders.Las(options.one_dimensional), options)
+
+
+@takes(SrtfOptions)
+def srtf(scenario: Scenario, seed: int, options: SrtfOptions) -> Rounds:
+    """Shortest remaining time first; running jobs keep their GPUs or are stopped."""
+    return _preemptive("srtf", job_orders.Srtf(options.times_gpus), options)
+
+
+@takes(TiresiasOptions)
+def tiresias(scenario: Scenario, seed: int, options: TiresiasOptions) -> Rounds:
+    """Tiresias' discretised 2D-LAS, by default with jobs that fit overtaking others."""
+    order = job_orders.Tiresias(options.thresholds_gpu_s, options.promote)
+    return _preemptive("tiresias", order, options)
+
+
+def _rounds(name: str, placement: Placement, options: OrderedOptions) -> Rounds:
+    chosen = job_orders.order(options.order, **options.of_order())
+    changing = options.order != "fifo"
+    return Rounds(name, chosen, placement, backfill=options.backfill, every_epoch=changing)
+
+
+def _preemptive(name: str, order: job_orders.Order, options: RoundOptions) -> Rounds:
+    placement = Sticky(Consolidate())
+    return Rounds(name, order, placement, backfill=options.backfill, every_epoch=True)

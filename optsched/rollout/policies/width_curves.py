@@ -1,0 +1,106 @@
+"""What policies know of widths: how many GPUs a job may have, and how fast it is on them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.boa.speedup_curves import curve
+from optsched.rollout.physics.speeds import phase_marks, width_speed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.boa.instance import Phase
+    from optsched.rollout.scenario import Scenario
+
+
+class Curve(NamedTuple):
+    """Widths that a phase may have, ascending, and the speedup at each."""
+
+    gpus: tuple[int, ...]
+    speed: tuple[float, ...]
+
+    @property
+    def least(self) -> int:
+        """The least width."""
+        return self.gpus[0]
+
+    @property
+    def best(self) -> int:
+        """The least width of the greatest speedup."""
+        return self.gpus[self.speed.index(max(self.speed))]
+
+    def at_most(self, room: float) -> int:
+        """Return the largest width within a number of GPUs; 0 if there is none."""
+        count = bisect_right(self.gpus, room)
+        return self.gpus[count - 1] if count else 0
+
+    def speed_at(self, gpus: int) -> float:
+        """Return the speedup at one of the widths, 0 at none."""
+        return self.speed[self.gpus.index(gpus)] if gpus in self.gpus else 0.0
+
+    def useful(self) -> Curve:
+        """Return the curve of the widths that are faster than every narrower one."""
+        kept, top = [], 0.0
+        for gpus, speed in zip(self.gpus, self.speed, strict=True):
+            if speed > top:
+                kept.append((gpus, speed))
+                top = speed
+        return Curve(*(tuple(column) for column in zip(*kept, strict=True)))
+
+
+class Curves:
+    """Curves of a scenario's models, by phase; a job of another model has the width it asks for."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self._known: dict[tuple[str, int], tuple[Curve, ...]] = {}
+        self._works: dict[tuple[str, int], tuple[float, ...]] = {}
+
+    def phases(self, model: str) -> Sequence[Phase]:
+        """Return the phases of a model; none if its width is fixed."""
+        known = self.scenario.models.get(model)
+        return () if known is None else known.phases
+
+    def of(self, model: str, demand: int) -> tuple[Curve, ...]:
+        """Return the curve of each phase, within the cluster; at least one."""
+        key = (model, demand if not self.phases(model) else 0)
+        if key not in self._known:
+            found = tuple(self._curve(phase, demand) for phase in self.phases(model))
+            self._known[key] = found or (Curve((demand,), (1.0,)),)
+        return self._known[key]
+
+    def _curve(self, phase: Phase, demand: int) -> Curve:
+        gpus, speed = curve(phase.speedup)
+        inside = gpus <= self.scenario.gpus
+        if not inside.any():
+            return Curve((demand,), (width_speed(phase.speedup, demand),))
+        widths = tuple(int(k) for k in gpus[inside])
+        return Curve(widths, tuple(speed[inside].tolist()))
+
+    def works(self, model: str, demand: int) -> tuple[float, ...]:
+        """Return the work of each phase per second of run time at the gang asked for.
+
+        In seconds at speedup 1, as `Phase.work_gpu_s`.
+        """
+        key = (model, demand)
+        if key not in self._works:
+            self._works[key] = self._phase_works(self.phases(model), demand)
+        return self._works[key]
+
+    def _phase_works(self, phases: Sequence[Phase], demand: int) -> tuple[float, ...]:
+        if not phases:
+            return (1.0,)
+        marks = [0.0, *map(float, phase_marks(tuple(phases), demand))]
+        return tuple(
+            (after - before) * width_speed(phase.speedup, demand)
+            for before, after, phase in zip(marks, marks[1:], phases, strict=False)
+        )
+
+    def usual_run_s(self, model: str, demand: int) -> float:
+        """Return the run time at a gang that the phases of a model declare; NaN without phases."""
+        phases = self.phases(model)
+        if not phases:
+            return float("nan")
+        return sum(phase.work_gpu_s / width_speed(phase.speedup, demand) for phase in phases)

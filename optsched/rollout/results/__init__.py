@@ -1,0 +1,1 @@
+"""What a rollout leaves: records, metrics, files, tables, pictures."""

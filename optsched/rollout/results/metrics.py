@@ -1,0 +1,293 @@
+"""Metrics of a rollout: times, use of GPUs, money, energy, fairness and churn."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched.rollout.results.decision_columns import all_solves
+from optsched.rollout.results.fairness import finish_time_fairness, jain_index
+from optsched.rollout.results.record import ACTIVE
+from optsched.traces.trace import FAILED, KILLED, PASSED, STATUSES, US
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from optsched.rollout.results.record import Record
+
+    Chosen = NDArray[np.int64]
+
+GPU_H = 3600 * US  # GPU-microseconds
+SLOWDOWN_FLOOR_US = 60 * US
+SIZES = ((1, "1 GPU"), (4, "2 to 4 GPUs"), (8, "5 to 8 GPUs"))
+LARGER = "more than 8 GPUs"
+
+METRICS = {
+    "jct_mean_s": "mean job completion time (JCT)",
+    "jct_median_s": "median JCT",
+    "jct_p95_s": "95th percentile of the JCT",
+    "jct_p99_s": "99th percentile of the JCT",
+    "jct_geomean_s": "geometric mean of the JCT",
+    "makespan_s": "first submission to last end",
+    "bounded_slowdown_mean": "mean JCT / run time alone",
+    "queueing_delay_mean_s": "mean time in the queue, all waits",
+    "fair_share_delay_mean_s": "of it, with too few GPUs free",
+    "fragmentation_delay_mean_s": "of it, with enough GPUs free",
+    "first_start_delay_mean_s": "mean time until the first start",
+    "utilization": "GPUs with a job / GPUs ready",
+    "utilization_effective": "the same x busy share of the jobs",
+    "gpu_hours": "held by jobs: sum of the next three",
+    "goodput_gpu_h": "work that counts",
+    "lost_gpu_h": "undone by failures and stops",
+    "overhead_gpu_h": "starts, restores, changes of width",
+    "rented_gpu_hours": "paid for: nodes ready or starting",
+    "rented_gpus_mean": "GPUs paid for, average over time",
+    "cost_usd": "rent and energy",
+    "energy_kwh": "energy of the site, with PUE",
+    "finish_time_fairness_max": "greatest JCT / JCT in an own share",
+    "finish_time_fairness_p95": "95th percentile of the same",
+    "finish_time_fairness_share": "share of jobs above 1",
+    "jain_index": "evenness of the queues' GPU-hours",
+    "attempts": "starts from the queue",
+    "preemptions": "stops by the policy",
+    "migrations": "moves to as many other GPUs",
+    "rescales": "changes of width",
+    "failures": "failed attempts",
+    "retries": "queued again after a failure",
+    "deadline_misses": "not ended by their deadline",
+    "jobs": "jobs of the trace, or of the window",
+    "passed": "ended with their work done",
+    "killed": "ended by their users",
+    "failed": "ended by a failure",
+    "censored": "not ended when the rollout did",
+    "decisions": "calls of the policy",
+    "solver_calls": "calls of solvers in decisions",
+    "solver_fallbacks": "of these, the greedy plan, unproven",
+    "solver_gap_max": "greatest relative gap that is stated",
+}
+"""What each metric is; units stand at the end of the names."""
+
+
+def metrics(record: Record, window: tuple[int, int] | None = None) -> dict[str, float | int | None]:
+    """Return the metrics of a rollout.
+
+    Parameters
+    ----------
+    window
+        Numbers (from, to) of jobs, `to` excluded: only these count, so that warm-up and drain can
+        be dropped. Utilisation, rent, cost, energy, decisions and solvers are of the whole rollout.
+
+    Returns
+    -------
+    dict
+        A value for each key of `METRICS`; None where there is nothing to measure: no job ended, no
+        power model.
+
+    Raises
+    ------
+    ValueError
+        If the window holds no job of a trace that has some.
+
+    Notes
+    -----
+    JCT = end - submission, of the jobs that ended, however they did; queueing delays and slowdowns
+    are of these jobs too. The run time alone of a job is that of its attempts that fail and, unless
+    the trace says that it fails, its work; for slowdowns it is at least 60 s. The own share of a
+    job is 1/n of the cluster (see `finish_time_fairness`). Jain's index is 1 if all queues have
+    equal GPU-hours. Queueing delay and its parts after Jeon et al., ATC'19.
+    """
+    found = of_jobs(record, _window(record, window)) | _of_cluster(record)
+    return {key: found[key] for key in METRICS}
+
+
+def metrics_by(record: Record) -> pd.DataFrame:
+    """Return the metrics of jobs by class of size and by status.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each class of size (ATC'19, figure 2) and each status, `censored` being one; the
+        index has the levels `by` and `group`.
+    """
+    import pandas as pd
+
+    groups = {("size", name): jobs for name, jobs in _by_size(record).items()}
+    groups |= {("status", name): jobs for name, jobs in _by_status(record).items()}
+    rows = {key: of_jobs(record, jobs) for key, jobs in groups.items() if len(jobs)}
+    index = pd.MultiIndex.from_tuples(list(rows), names=["by", "group"])
+    return pd.DataFrame(list(rows.values()), index=index)
+
+
+def of_jobs(record: Record, chosen: Chosen) -> dict[str, float | int | None]:
+    """Return the metrics that can be told of some jobs."""
+    ended = chosen[record.jobs.outcome[chosen] != ACTIVE]
+    return {
+        **_times(record, chosen, ended),
+        **_delays(record, chosen, ended),
+        **_work(record, chosen),
+        **_fairness(record, chosen, ended),
+        **_counts(record, chosen),
+    }
+
+
+def _times(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | None]:
+    submit, end = record.trace.submit_us, record.jobs.end_us[ended]
+    jct = end - submit[ended]
+    alone = np.maximum(alone_us(record)[ended], SLOWDOWN_FLOOR_US)
+    return {
+        "jct_mean_s": _seconds(_mean(jct)),
+        "jct_median_s": _seconds(_percentile(jct, 50)),
+        "jct_p95_s": _seconds(_percentile(jct, 95)),
+        "jct_p99_s": _seconds(_percentile(jct, 99)),
+        "jct_geomean_s": _geometric_mean(jct / US),
+        "makespan_s": _seconds(end.max() - submit[chosen].min() if len(ended) else None),
+        "bounded_slowdown_mean": _mean(np.maximum(jct / alone, 1.0)),
+    }
+
+
+def _delays(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | None]:
+    jobs = record.jobs
+    started = chosen[jobs.first_start_us[chosen] >= 0]
+    until_start = jobs.first_start_us[started] - record.trace.submit_us[started]
+    return {
+        "queueing_delay_mean_s": _seconds(_mean(jobs.waiting_us[ended])),
+        "fair_share_delay_mean_s": _seconds(_mean(jobs.fair_share_us[ended])),
+        "fragmentation_delay_mean_s": _seconds(_mean(jobs.fragmentation_us[ended])),
+        "first_start_delay_mean_s": _seconds(_mean(until_start)),
+    }
+
+
+def _work(record: Record, chosen: Chosen) -> dict[str, float]:
+    jobs = record.jobs
+    return {
+        "gpu_hours": _hours(jobs.allocated_gpu_us[chosen]),
+        "goodput_gpu_h": _hours(jobs.useful_gpu_us[chosen]),
+        "lost_gpu_h": _hours(jobs.lost_gpu_us[chosen]),
+        "overhead_gpu_h": _hours(jobs.overhead_gpu_us[chosen]),
+    }
+
+
+def _fairness(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | None]:
+    rho = finish_time_fairness(record, alone_us(record))[ended]
+    rho = rho[np.isfinite(rho)]
+    return {
+        "finish_time_fairness_max": float(rho.max()) if len(rho) else None,
+        "finish_time_fairness_p95": _percentile(rho, 95),
+        "finish_time_fairness_share": _mean(rho > 1),
+        "jain_index": jain_index(record.trace.queue, record.jobs.allocated_gpu_us, chosen),
+    }
+
+
+def _counts(record: Record, chosen: Chosen) -> dict[str, int]:
+    jobs = record.jobs
+    churn = ("attempts", "preemptions", "migrations", "rescales", "failures")
+    counts = {key: int(getattr(jobs, key)[chosen].sum()) for key in churn}
+    status = {name: int((jobs.outcome[chosen] == n).sum()) for n, name in enumerate(STATUSES)}
+    return {
+        **counts,
+        "retries": counts["failures"] - status[FAILED],
+        "deadline_misses": _late(record, chosen),
+        "jobs": len(chosen),
+        **{name: status[name] for name in (PASSED, KILLED, FAILED)},
+        "censored": int((jobs.outcome[chosen] == ACTIVE).sum()),
+    }
+
+
+def alone_us(record: Record) -> Chosen:
+    """Return by job how long it would run alone: its failing attempts, and its work."""
+    trace = record.trace
+    work = np.where(trace.status == STATUSES.index(FAILED), 0, trace.run_us)
+    for job, failures in trace.failures.items():
+        work[job] += sum(failure.run_us for failure in failures)
+    alone: Chosen = work
+    return alone
+
+
+def busy_share(record: Record) -> NDArray[np.float64]:
+    """Return by job the busy share of its GPUs: the trace's, or its model's, or 1."""
+    trace, models = record.trace, record.scenario.models
+    told = [models[name].utilisation if name in models else 1.0 for name in trace.model]
+    share: NDArray[np.float64] = np.where(np.isnan(trace.utilization), told, trace.utilization)
+    return share
+
+
+def size_class(gpus: int) -> str:
+    """Return the class of size of a gang, as in figure 2 of ATC'19."""
+    return next((name for most, name in SIZES if gpus <= most), LARGER)
+
+
+def _of_cluster(record: Record) -> dict[str, float | int | None]:
+    """Return the metrics of the cluster and the policy."""
+    scenario, available = record.scenario, record.available_gpu_us
+    used = float((record.jobs.allocated_gpu_us * busy_share(record)).sum())
+    rented = record.spent_gpu_us / GPU_H
+    energy = None
+    cost = rented * scenario.price_usd_per_gpu_h
+    if scenario.power is not None:
+        energy = record.energy_j / 3.6e6 * scenario.power.pue
+        cost += energy * scenario.power.price_usd_per_kwh
+    solves = all_solves(record)
+    gaps = [solve.gap for solve in solves if math.isfinite(solve.gap)]
+    return {
+        "utilization": record.busy_gpu_us / available if available else None,
+        "utilization_effective": used / available if available else None,
+        "rented_gpu_hours": rented,
+        "rented_gpus_mean": record.spent_gpu_us / record.end_us if record.end_us else None,
+        "cost_usd": cost,
+        "energy_kwh": energy,
+        "decisions": len(record.epochs),
+        "solver_calls": len(solves),
+        "solver_fallbacks": sum(solve.fallback for solve in solves),
+        "solver_gap_max": max(gaps, default=None),
+    }
+
+
+def _window(record: Record, window: tuple[int, int] | None) -> Chosen:
+    count = len(record.trace)
+    first, last = (0, count) if window is None else window
+    chosen = np.arange(max(first, 0), min(last, count))
+    if count and not len(chosen):
+        raise ValueError(f"window {first} to {last} holds none of the {count} jobs")
+    return chosen
+
+
+def _by_size(record: Record) -> dict[str, Chosen]:
+    classes = np.array([size_class(int(gpus)) for gpus in record.trace.gpus])
+    names = [*(name for _, name in SIZES), LARGER]
+    return {name: np.flatnonzero(classes == name) for name in names}
+
+
+def _by_status(record: Record) -> dict[str, Chosen]:
+    codes = {name: n for n, name in enumerate(STATUSES)} | {"censored": ACTIVE}
+    return {name: np.flatnonzero(record.jobs.outcome == code) for name, code in codes.items()}
+
+
+def _late(record: Record, chosen: Chosen) -> int:
+    deadline = record.trace.deadline_us[chosen]
+    end = record.jobs.end_us[chosen]
+    end = np.where(record.jobs.outcome[chosen] == ACTIVE, record.end_us, end)
+    return int(((deadline >= 0) & (end > deadline)).sum())
+
+
+def _hours(gpu_us: Chosen) -> float:
+    return int(gpu_us.sum()) / GPU_H
+
+
+def _seconds(us: Any) -> float | None:
+    return None if us is None else float(us) / US
+
+
+def _mean(values: Any) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _percentile(values: Any, share: float) -> float | None:
+    return float(np.percentile(values, share)) if len(values) else None
+
+
+def _geometric_mean(seconds: NDArray[np.float64]) -> float | None:
+    """Return the geometric mean, no job counting as shorter than a microsecond."""
+    return float(np.exp(np.log(np.maximum(seconds, 1 / US)).mean())) if len(seconds) else None

@@ -1,0 +1,85 @@
+"""From the engine's lists to the record of a rollout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.rollout.engine.state import UNSEEN
+from optsched.rollout.results.record import JobsRecord, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from optsched.rollout.engine.assembly import World
+    from optsched.rollout.engine.engine import Engine
+
+    Integers = NDArray[np.int64]
+
+
+def record_of(engine: Engine) -> Record:
+    """Return the record of a rollout up to the engine's last moment; the rollout can go on."""
+    world = engine.world
+    return Record(
+        scenario=engine.scenario,
+        trace=engine.trace,
+        policy=engine.policy.name,
+        seed=engine.seed,
+        jobs=_jobs(world),
+        epochs=engine.log.copy(),
+        end_us=world.now,
+        busy_gpu_us=world.busy_gpu_us,
+        available_gpu_us=world.available_gpu_us,
+        spent_gpu_us=world.spent_gpu_us,
+        energy_j=world.joules,
+        events=engine.delivery.count,
+        intervals=tuple(world.dispatch.intervals) + _open_intervals(world),
+    )
+
+
+def _open_intervals(world: World) -> tuple[tuple[int, int, int, tuple[int, ...]], ...]:
+    """Return the intervals of jobs that still hold GPUs, up to now."""
+    held, gpus_of = world.dispatch.held_since, world.state.gpus_of
+    if held is None:
+        return ()
+    return tuple((job, held[job], world.now, gpus_of[job]) for job in sorted(held))
+
+
+def _jobs(world: World) -> JobsRecord:
+    accounts, state, waiting = world.accounts, world.state, world.waiting
+    for job in sorted(state.running):
+        accounts.settle(job, world.now)
+    fair, other = list(waiting.fair_share), list(waiting.fragmentation)
+    for job in state.waiting:
+        fair[job], other[job] = waiting.split(job, world.now)
+    end, running = _whole(accounts.end), _whole(accounts.running)
+    until = np.where(end < 0, world.now, end)
+    seen = np.array([status != UNSEEN for status in state.status], dtype=bool)
+    present = np.where(seen, until - world.trace.submit_us, 0)
+    allocated, lost = _whole(accounts.allocated), _whole(accounts.lost)
+    overhead = _whole(accounts.overhead)
+    return JobsRecord(
+        first_start_us=_whole(accounts.first_start),
+        end_us=end,
+        outcome=_whole(accounts.outcome),
+        running_us=running,
+        waiting_us=present - running,
+        fair_share_us=_whole(fair),
+        fragmentation_us=_whole(other),
+        allocated_gpu_us=allocated,
+        useful_gpu_us=allocated - lost - overhead,
+        lost_gpu_us=lost,
+        overhead_gpu_us=overhead,
+        attempts=_whole(accounts.attempts),
+        preemptions=_whole(accounts.preemptions),
+        migrations=_whole(accounts.migrations),
+        rescales=_whole(accounts.rescales),
+        failures=_whole(state.failed),
+    )
+
+
+def _whole(values: Sequence[int]) -> Integers:
+    return np.array(values, dtype=np.int64)

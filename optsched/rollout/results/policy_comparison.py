@@ -1,0 +1,207 @@
+"""What compare() gives back: metrics of several policies, and ratios to the first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from optsched.instance import html_rows
+from optsched.rollout.results.metrics import METRICS
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from optsched.rollout.run import Rollout
+
+    Floats = NDArray[np.float64]
+
+RATIOS = (
+    "jct_mean_s",
+    "jct_median_s",
+    "jct_p95_s",
+    "jct_p99_s",
+    "jct_geomean_s",
+    "makespan_s",
+    "queueing_delay_mean_s",
+    "utilization",
+    "gpu_hours",
+    "rented_gpu_hours",
+    "cost_usd",
+    "energy_kwh",
+)
+"""Metrics of which `Comparison.frame` gives ratios and intervals."""
+
+CONFIDENCE, RESAMPLES = 0.95, 9999
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Rollouts of several policies, each with the same seeds and so the same traces.
+
+    Attributes
+    ----------
+    rollouts
+        By policy, in the order asked for, one for each seed; the same one where the seed draws
+        nothing.
+    is_one_trace
+        Whether all seeds ran the same jobs.
+    block
+        Jobs in a block, if traces were drawn from one trace in blocks.
+    """
+
+    rollouts: dict[str, tuple[Rollout, ...]]
+    is_one_trace: bool = False
+    block: int | None = None
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per policy: the metrics, and ratios to the first policy.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Each metric is the mean over the seeds. For those in `RATIOS`, `<metric>_ratio` is the
+            geometric mean over the seeds of the ratio to the first policy. With several seeds
+            `..._low` and `..._high` beside both are 95 % bootstrap intervals (percentiles; seeds
+            are resampled); of traces that were drawn in blocks from one, the 2.5th and 97.5th
+            percentile over these. There are none where nothing differs between seeds: see `basis`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._rows, index=pd.Index(list(self.rollouts), name="policy"))
+
+    @cached_property
+    def _rows(self) -> list[dict[str, float | None]]:
+        first = next(iter(self.rollouts))
+        return [self._row(name, first) for name in self.rollouts]
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds each policy was run with."""
+        return len(next(iter(self.rollouts.values())))
+
+    @cached_property
+    def _varying(self) -> frozenset[str]:
+        """The policies of which some metric differs between seeds."""
+        import numpy as np
+
+        return frozenset(
+            name
+            for name, values in self._values.items()
+            if any(not np.array_equal(row, row[::-1][:1].repeat(len(row)), equal_nan=True)
+                   for row in values.values())
+        )  # fmt: skip
+
+    @property
+    def basis(self) -> str:
+        """What means and intervals are over, in words; empty for one seed."""
+        means = f"Means over {self.seeds} "
+        if self.seeds == 1:
+            return ""
+        if self.block is not None:
+            drawn = f"traces, drawn from one in blocks of {self.block:,} jobs; "
+            return f"{means}{drawn}ratios: geometric means, with 95 % intervals over these traces."
+        ratios = "ratios: geometric means, with 95 % bootstrap intervals"
+        if not self.is_one_trace:
+            return f"{means}seeds; {ratios}."
+        if not self._varying:
+            return (
+                "One trace, and seeds change nothing: figures of one rollout each, no intervals. "
+                "--resample JOBS (resample=) draws traces from it in blocks."
+            )
+        alone = "of what policies and physics draw, not of other jobs"
+        return f"One trace. {means}seeds; {ratios} {alone}."
+
+    def plot(self) -> Figure:
+        """Draw JCTs, utilisation, cost and power of the first seed, a line for each policy."""
+        from optsched.rollout.results.plot import overview
+
+        return overview({name: runs[0].record for name, runs in self.rollouts.items()})
+
+    def __repr__(self) -> str:
+        name = next(iter(self.rollouts.values()))[0].record.scenario.name
+        return f"<Comparison on {name}: {', '.join(self.rollouts)}; seeds: {self.seeds}>"
+
+    def __str__(self) -> str:
+        return str(self._short().to_string())
+
+    def _repr_html_(self) -> str:
+        first = next(iter(self.rollouts.values()))[0].record
+        rows = {"scenario": first.scenario.name, "jobs": f"{len(first.trace):,}"}
+        rows |= {"seeds": str(self.seeds), "ratios": f"to {next(iter(self.rollouts))}"}
+        rows |= {"basis": self.basis} if self.basis else {}
+        html: str = self._short().to_html()
+        return html_rows(rows) + html
+
+    def _short(self) -> pd.DataFrame:
+        keys = ("jct_mean_s", "jct_p99_s", "makespan_s", "utilization", "cost_usd", "energy_kwh")
+        frame = self.frame()
+        columns = [name for key in keys for name in (key, f"{key}_ratio") if name in frame]
+        return frame[columns].dropna(axis="columns", how="all")
+
+    @cached_property
+    def _values(self) -> dict[str, dict[str, Floats]]:
+        """By policy and metric the values of the seeds, NaN where there is none."""
+        import numpy as np
+
+        table = {}
+        for name, runs in self.rollouts.items():
+            told = [run.metrics for run in runs]
+            table[name] = {key: np.array([t[key] for t in told], dtype=float) for key in METRICS}
+        return table
+
+    def _row(self, name: str, first: str) -> dict[str, float | None]:
+        row: dict[str, float | None] = {}
+        for key in METRICS:
+            values = self._values[name][key]
+            row[key] = float(values.mean() if name in self._varying else values[0])
+            if key not in RATIOS:
+                continue
+            ratios = _ratios(values, self._values[first][key])
+            row[f"{key}_ratio"] = math.exp(ratios.mean()) if len(ratios) else None
+            if self._varying:
+                low, high = self._interval(values, {name})
+                row |= {f"{key}_low": low, f"{key}_high": high}
+                ends = self._interval(ratios, {name, first})
+                low, high = (None if end is None else math.exp(end) for end in ends)
+                row |= {f"{key}_ratio_low": low, f"{key}_ratio_high": high}
+        return row
+
+    def _interval(self, values: Floats, policies: set[str]) -> tuple[float | None, float | None]:
+        """Return the interval of the mean of values of policies, if any of these varies."""
+        import numpy as np
+
+        if not policies & self._varying or not len(values) or np.isnan(values).any():
+            return None, None
+        if len(values) == 1 or np.ptp(values) == 0:
+            return float(values.mean()), float(values.mean())
+        if self.block is not None:  # each is a draw of the whole already
+            share = 100 * (1 - CONFIDENCE) / 2
+            low, high = np.percentile(values, [share, 100 - share])
+            return float(low), float(high)
+        return _bootstrapped(values)
+
+
+def _ratios(values: Floats, base: Floats) -> Floats:
+    """Return the logarithms of the ratios that can be told."""
+    import numpy as np
+
+    told = (values > 0) & (base > 0)
+    logs: Floats = np.log(values[told] / base[told])
+    return logs
+
+
+def _bootstrapped(values: Floats) -> tuple[float, float]:
+    """Return a bootstrap interval of the mean."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    found = bootstrap(
+        (values,), np.mean, confidence_level=CONFIDENCE, n_resamples=RESAMPLES,
+        method="percentile", rng=np.random.default_rng(0),
+    ).confidence_interval  # fmt: skip
+    return float(found.low), float(found.high)

@@ -1,0 +1,124 @@
+"""What a rollout leaves behind: everything that its metrics and files are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from optsched.rollout.engine.decision import SolveRecord
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+    Integers = NDArray[np.int64]
+
+ACTIVE = -1
+"""Outcome of a job that has not ended: it is censored."""
+
+
+@dataclass(frozen=True, eq=False)
+class JobsRecord:
+    """One entry per job of the trace, in whole microseconds or GPU-microseconds.
+
+    Attributes
+    ----------
+    first_start_us, end_us
+        -1 if it never started or has not ended.
+    outcome
+        Numbers into `STATUSES`; `ACTIVE` if it has not ended.
+    running_us, waiting_us
+        While it held GPUs, and while it did not, between submission and end.
+    fair_share_us, fragmentation_us
+        Parts of `waiting_us`: while fewer GPUs were free (to its queue) than it asks for, and while
+        enough were but it was not placed.
+    allocated_gpu_us
+        GPUs held x time: the sum of the next three.
+    useful_gpu_us, lost_gpu_us, overhead_gpu_us
+        Work that counts, work undone by failures and stops, and start, restore and rescale.
+    attempts, preemptions, migrations, rescales, failures
+        Starts from the queue; stops by the policy; moves to as many other GPUs; changes of width;
+        failed attempts.
+    """
+
+    first_start_us: Integers
+    end_us: Integers
+    outcome: Integers
+    running_us: Integers
+    waiting_us: Integers
+    fair_share_us: Integers
+    fragmentation_us: Integers
+    allocated_gpu_us: Integers
+    useful_gpu_us: Integers
+    lost_gpu_us: Integers
+    overhead_gpu_us: Integers
+    attempts: Integers
+    preemptions: Integers
+    migrations: Integers
+    rescales: Integers
+    failures: Integers
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """The cluster just after a decision.
+
+    Attributes
+    ----------
+    busy_gpu_us, available_gpu_us, spent_gpu_us, energy_j
+        The integrals of `Record` from the start until now.
+    """
+
+    now_us: int
+    pending: int
+    running: int
+    busy_gpus: int
+    free_gpus: int
+    rented_nodes: int
+    power_w: float
+    changes: int
+    solves: tuple[SolveRecord, ...] = ()
+    busy_gpu_us: int = 0
+    available_gpu_us: int = 0
+    spent_gpu_us: int = 0
+    energy_j: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The outcome of one rollout.
+
+    Attributes
+    ----------
+    end_us
+        Moment of the last event.
+    busy_gpu_us
+        Time integral of GPUs with at least one job on them.
+    available_gpu_us
+        Time integral of GPUs in nodes that are ready.
+    spent_gpu_us
+        Time integral of GPUs that are paid for: ready or starting.
+    energy_j
+        Energy of the cluster, without PUE; 0 if the scenario has no power model.
+    events
+        How many events were processed.
+    """
+
+    scenario: Scenario
+    trace: Trace
+    policy: str
+    seed: int
+    jobs: JobsRecord
+    epochs: Sequence[EpochRecord]
+    end_us: int
+    busy_gpu_us: int
+    available_gpu_us: int
+    spent_gpu_us: int
+    energy_j: float
+    events: int
+    intervals: tuple[tuple[int, int, int, tuple[int, ...]], ...] = field(default=())
+    """(job, from, to, GPUs), if the rollout was asked to keep them."""

@@ -1,0 +1,63 @@
+"""Reading of scenarios: from files, and bundled ones by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.documents.faults import InstanceError, shown
+from optsched.instance import BUNDLED, find_bundled, load
+from optsched.rollout.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA_ID = "optsched/scenario/1"
+_FOLDER = BUNDLED / "scenarios"
+
+
+def read_scenario(source: str | Path) -> Scenario:
+    """Read a scenario from a file, or a bundled one by name.
+
+    Parameters
+    ----------
+    source
+        A path, or the name of a bundled scenario such as ``"philly-small"``.
+
+    Raises
+    ------
+    InstanceError
+        If the file is not a valid scenario; all faults are named at once.
+    FileNotFoundError, OSError
+        If it cannot be read; a name that is not there gets the nearest one that is.
+    """
+    document, origin = load(find_scenario(source)), str(source)
+    if not isinstance(document, dict):
+        raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
+    found = document.get("schema")
+    if found is None:
+        raise InstanceError(origin, [f'schema: missing: expected "schema": "{SCHEMA_ID}"'])
+    if found != SCHEMA_ID:
+        raise InstanceError(origin, [f"schema: expected '{SCHEMA_ID}', found {shown(found)}"])
+    return Scenario.from_document(document, origin)
+
+
+def find_scenario(source: str | Path) -> Path:
+    """Return the path of a file, or of the bundled scenario of that name.
+
+    `trace.file` of a scenario is relative to the folder of this path.
+    """
+    return find_bundled(source, _FOLDER, "file or bundled scenario", scenario_names)
+
+
+def scenario_names() -> list[str]:
+    """Return the names of the bundled scenarios, such as ``"philly-small"``."""
+    return sorted(path.stem for path in _FOLDER.glob("*.json"))
+
+
+def scenario_schema() -> dict[str, Any]:
+    """Return the JSON Schema of scenarios."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        **Scenario.model_json_schema(by_alias=True),
+    }

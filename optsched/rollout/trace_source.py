@@ -1,0 +1,104 @@
+"""The jobs of a scenario: generated, read from a file, or given; and whether they can ever run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.rollout.scenario import Scenario, TraceSource
+from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TraceLike = Trace | TraceSource | str | Path
+
+
+def scenario_of(scenario: Scenario | str | Path) -> Scenario:
+    """Return a scenario, read from its file or by its name if it is not one yet.
+
+    The file of its trace is then told from the current folder, no longer from the scenario's.
+    """
+    if isinstance(scenario, Scenario):
+        return scenario
+    from optsched.rollout.scenario_files import find_scenario, read_scenario
+
+    found = read_scenario(scenario)
+    if found.trace.file is None:
+        return found
+    path = find_scenario(scenario).parent / found.trace.file
+    source = found.trace.model_copy(update={"file": str(path)})
+    return found.model_copy(update={"trace": source})
+
+
+def with_trace(scenario: Scenario, trace: TraceLike | None) -> Scenario:
+    """Return the scenario with the source of another trace; a `Trace` itself leaves it."""
+    if trace is None or isinstance(trace, Trace):
+        return scenario
+    source = trace if isinstance(trace, TraceSource) else TraceSource(file=str(trace))
+    return scenario.model_copy(update={"trace": source})
+
+
+def jobs_of(scenario: Scenario, trace: TraceLike | None = None, seed: int = 0) -> Trace:
+    """Return the jobs of a rollout.
+
+    Parameters
+    ----------
+    trace
+        Instead of the scenario's own: a trace, the source of one, or a file that
+        `optsched trace` wrote.
+    seed
+        Added to the seed of a generator, so that each seed has a trace of its own.
+
+    Raises
+    ------
+    ValueError
+        If a job asks for more GPUs than it can ever have. `drop_larger` in the source leaves those
+        out that ask for more than there are.
+    """
+    source = with_trace(scenario, trace).trace
+    jobs = trace if isinstance(trace, Trace) else _from_source(source, seed)
+    if source.drop_larger:
+        jobs = _kept(jobs, [job for job in range(len(jobs)) if jobs.gpus[job] <= scenario.gpus])
+    _check_gangs(jobs, scenario)
+    return jobs
+
+
+def _from_source(source: TraceSource, seed: int) -> Trace:
+    if source.generator is not None:
+        from optsched.traces.generators.registry import generate
+
+        return generate(source.generator, source.jobs or 1, source.seed + seed, **source.options)
+    from optsched.traces.importers.registry import import_trace
+    from optsched.traces.json_traces import read_trace
+
+    path = source.file or ""
+    if source.format is None:
+        return read_trace(path)
+    return import_trace(path, source.format, source.workload, **source.options)
+
+
+def _check_gangs(trace: Trace, scenario: Scenario) -> None:
+    most = [min(scenario.quotas.get(queue, scenario.gpus), scenario.gpus) for queue in trace.queue]
+    large = [job for job in range(len(trace)) if trace.gpus[job] > most[job]]
+    if not large:
+        return
+    job = large[0]
+    limit = f"scenario '{scenario.name}' has {most[job]}"
+    if most[job] < scenario.gpus:
+        limit = f"the quota of its queue '{trace.queue[job]}' is {most[job]}"
+    more = f"; {len(large) - 1} more jobs are too large" if len(large) > 1 else ""
+    drop = " (drop_larger leaves such jobs out)" if trace.gpus[job] > scenario.gpus else ""
+    text = f"job '{trace.ids[job]}' needs {trace.gpus[job]} GPUs, but {limit}"
+    raise ValueError(f"trace '{trace.name}': {text}{more}{drop}")
+
+
+def _kept(trace: Trace, jobs: Sequence[int]) -> Trace:
+    """Return a trace with some of its jobs, their times as they were."""
+    words: dict[str, Any] = {key: tuple(getattr(trace, key)[job] for job in jobs)
+             for key in ("ids", "model", "queue")}  # fmt: skip
+    arrays: dict[str, Any] = {key: getattr(trace, key)[list(jobs)] for key in (
+        "submit_us", "gpus", "run_us", "status", "utilization", "deadline_us")}  # fmt: skip
+    failures = {new: trace.failures[old] for new, old in enumerate(jobs) if old in trace.failures}
+    return replace(trace, **words, **arrays, failures=failures)

@@ -1,0 +1,410 @@
+"""solve(): look the method up, time it, recompute the objective, check plan and bound."""
+
+from __future__ import annotations
+
+import gc
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from optsched.memory import must_fit
+from optsched.registry import problem
+from optsched.results.result import Result, Status, versions
+from optsched.verification import LIMIT, closed, proof_faults, proof_terms, relative_gap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from optsched.instance import Document, Instance
+    from optsched.registry import Method, Problem
+
+
+NEW_OBJECTS = 50_000
+"""After how many new objects the garbage collector looks at them during a solve."""
+LEAST_GREEDY_S, GREEDY_SHARE = 2.0, 0.5
+"""CPU seconds for greedy plans after an exact method: at least; and as a share of its own."""
+
+
+class SolverDisagreement(RuntimeError):
+    """A bound above an objective: one of the two is wrong, so neither is reported."""
+
+
+class Infeasible(Exception):
+    """Raised by a method when it can prove that no plan exists."""
+
+    def __init__(self, message: str, certificate: Document) -> None:
+        self.certificate = certificate
+        super().__init__(message)
+
+
+class Search:
+    """What a method is given besides the instance, and where it puts its plans.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds from now after which methods stop with the best plan so far; None for no limit.
+    gap
+        Relative gap at which to stop.
+    seed
+        Seed of everything that is drawn.
+    threads
+        Threads for HiGHS.
+    start
+        What was found in the epoch before.
+    executor
+        Takes work that methods part into pieces.
+
+    Attributes
+    ----------
+    state
+        What a method leaves for the next epoch, in memory only: columns, a basis.
+    past
+        What the epoch before left as its `state`; None if nothing, or if it was read from a file.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        time_limit_s: float | None = None,
+        gap: float = 1e-6,
+        seed: int = 0,
+        threads: int = 1,
+        start: Result | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.instance = instance
+        self.gap = gap
+        self.seed = seed
+        self.threads = threads
+        self.start = start
+        self.executor = executor
+        self.state: Any = None
+        self.past: Any = None if start is None else start.state
+        self.started = time.perf_counter()
+        self.deadline = None if time_limit_s is None else self.started + time_limit_s
+        self.plan: Document | None = None
+        self.objective: float | None = None
+        self.certificate: Document | None = None  # what is proven if the method is stopped now
+        self.stopped = ""  # why the solve ended early
+        self.gave_up = ""  # why a method ended with an open gap, though no clock cut it short
+        self.skipped: tuple[str, ...] = ()  # greedy methods that were not tried, for want of time
+        self._room = problem(instance.problem)
+
+    def offer(self, plan: Document) -> bool:
+        """Take a plan if it breaks no rule; keep it if it is the best so far."""
+        if self._room.violations(self.instance, plan):
+            return False
+        objective = self._room.objective(self.instance, plan)
+        if self.objective is None or objective < self.objective:
+            self.plan, self.objective = plan, objective
+        return True
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the deadline, at least 0; None if there is none."""
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - time.perf_counter())
+
+    def out_of_time(self) -> bool:
+        """Tell whether the deadline has passed, and remember that it cut the solve short."""
+        if self.deadline is None or time.perf_counter() < self.deadline:
+            return False
+        self.stopped = self.stopped or "time limit"
+        return True
+
+
+def solve(
+    instance: Instance,
+    method: str | None = None,
+    *,
+    time_limit_s: float | None = None,
+    gap: float = 1e-6,
+    seed: int = 0,
+    threads: int = 1,
+    start: Result | None = None,
+    executor: Executor | None = None,
+    memory_gib: float | None = None,
+    verify: bool | None = None,
+) -> Result:
+    """Solve an instance.
+
+    Parameters
+    ----------
+    method
+        Name of a method; `optsched methods PROBLEM` lists them. The default is the exact one.
+    time_limit_s
+        Seconds after which the best plan so far is returned, with an honest bound.
+    gap
+        Relative gap at which to stop.
+    seed
+        Seed of everything that is drawn: the same seed gives the same bytes.
+    threads
+        Threads for HiGHS.
+    start
+        The result of the epoch before, of an instance with many of the same jobs: the exact methods
+        of PAL and EaCO begin with its plan and prices, and with what it still has in memory. BOA,
+        `milp`, and EaCO's listing of all groups after a result from a file, begin anew.
+    executor
+        Takes the pieces of a method that parts its work, such as `pods` of PAL; by default they
+        are worked one after the other.
+    memory_gib
+        GiB that may be taken; by default what the machine, or the process' control group, has free.
+    verify
+        Whether the certificate goes to the verifier before anything is stated; by default, if that
+        takes no more than `optsched.verification.LIMIT` terms, which are counted beforehand.
+
+    Returns
+    -------
+    Result
+        With `status` optimal, feasible, infeasible, error, or unverified: optimal and infeasible
+        are stated of what the verifier confirmed. Ctrl-C gives the best plan so far.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such method.
+    ValueError
+        If an option is out of range, or the method cannot treat such an instance.
+    TooLarge
+        If the method needs more memory than that, before it begins; with one that fits.
+    SolverDisagreement
+        If a bound contradicts a plan.
+    """
+    _check_options(time_limit_s, gap, seed, threads, memory_gib)
+    room = problem(instance.problem)
+    chosen = room.methods[0] if method is None else room.method(method)
+    _check_start(start, instance, chosen)
+    must_fit(instance, chosen, memory_gib)
+    search = Search(instance, time_limit_s, gap, seed, threads, start, executor)
+    with _spared_collections():
+        outcome = _run(room, chosen, search)
+        return concluded(chosen, search, outcome, verify=verify)
+
+
+class Outcome(NamedTuple):
+    """What a method ended with.
+
+    Attributes
+    ----------
+    certificate
+        Of a bound, or that no plan exists; None if Ctrl-C came while it was made.
+    is_infeasible, message
+        Whether the method states that no plan exists, and why.
+    """
+
+    certificate: Document | None
+    is_infeasible: bool = False
+    message: str = ""
+
+
+def concluded(
+    method: Method, search: Search, outcome: Outcome, *, verify: bool | None = None
+) -> Result:
+    """Return the result of a search: what its certificate states is stated once it is verified.
+
+    Parameters
+    ----------
+    verify
+        As of `solve`.
+
+    Raises
+    ------
+    SolverDisagreement
+        If a bound contradicts a plan.
+    """
+    instance, certificate = search.instance, outcome.certificate
+    room = problem(instance.problem)
+    bound = getattr(certificate, "bound", None)
+    if bound is not None and search.objective is not None and bound > search.objective:
+        raise SolverDisagreement(
+            f"{instance.name}: method '{method.name}' has a plan of {search.objective!r}, "
+            f"but the bound {bound!r} lies above it"
+        )
+    begun = time.perf_counter()
+    is_proven, certificate, doubt = _verified(instance, certificate, verify)
+    verification_s = time.perf_counter() - begun
+    bound = getattr(certificate, "bound", None)
+    difference = relative_gap(search.objective, bound, room.gap_scale(instance))
+    status = _status(search, difference, outcome, is_proven=is_proven)
+    told = outcome.message or _message(status, search, method)
+    result = Result(
+        problem=instance.problem,
+        instance=instance.name,
+        instance_sha256=instance.sha256,
+        changes=instance.changes,
+        method=method.name,
+        status=status,
+        message="; ".join(filter(None, [told, doubt])),
+        objective=search.objective,
+        objective_unit=room.objective_unit(instance),
+        bound=bound,
+        gap=difference,
+        gap_limit=search.gap,
+        seconds=round(time.perf_counter() - search.started, 6),
+        verification_s=round(verification_s, 6),
+        deterministic=not (search.stopped or search.skipped),
+        seed=search.seed,
+        plan=search.plan,
+        certificate=certificate,
+        versions=versions(),
+    )
+    if is_proven:
+        result.confirmed()
+    return result.solved().attached(instance, search.state)
+
+
+def _verified(
+    instance: Instance, certificate: Document | None, verify: bool | None
+) -> tuple[bool, Document | None, str]:
+    """Hand a certificate to the verifier; return its verdict, what may be stated, and the doubt."""
+    if certificate is None:
+        return False, None, ""
+    terms = proof_terms(instance, certificate)
+    if verify is False or (verify is None and terms > LIMIT):
+        reason = "it was asked not to be" if verify is False else f"that takes {terms:.1e} terms"
+        return (
+            False,
+            certificate,
+            (f"not verified, since {reason}: `optsched verify INSTANCE RESULT` does so"),
+        )
+    refused = proof_faults(instance, certificate)
+    if not refused:
+        return True, certificate, ""
+    return (
+        False,
+        None,
+        (
+            f"the verifier refused the method's proof ({refused[0]}), so that no bound is stated; "
+            "this is a defect of optsched, please report it"
+        ),
+    )
+
+
+@contextmanager
+def _spared_collections() -> Iterator[None]:
+    """Keep the garbage collector off what is there already: instances have many small parts.
+
+    Visiting them again and again is half of the time of a solve with a hundred thousand phases.
+    Plans have many parts, too, so that new ones are looked at less often.
+    """
+    if gc.get_freeze_count():
+        yield  # somebody else does so
+        return
+    gc.collect(1)  # what the last solve left: once frozen it would never be young again
+    gc.freeze()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
+def _run(room: Problem, chosen: Method, search: Search) -> Outcome:
+    """Run a method; what an exact one leaves open is tried by the greedy ones."""
+    begun = time.process_time()
+    certificate = None
+    try:
+        certificate = chosen(search.instance, search)
+    except Infeasible as proof:
+        return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
+    except KeyboardInterrupt:
+        search.stopped = "interrupted"
+        certificate = search.certificate
+    try:
+        if certificate is None:
+            # A certificate may come with a plan; a greedy method is judged by its own ones.
+            taker = search if chosen.kind == "exact" else Search(search.instance)
+            certificate = room.certify(search.instance, taker)
+        if chosen.kind == "exact" and search.stopped != "interrupted":
+            _try_greedy(room, search, certificate, time.process_time() - begun)
+    except Infeasible as proof:
+        return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
+    except KeyboardInterrupt:
+        search.stopped = "interrupted"
+    return Outcome(certificate)
+
+
+def _try_greedy(
+    room: Problem, search: Search, certificate: Document | None, worked_s: float
+) -> None:
+    """Offer the greedy plans, those of cheap rules first, until the gap is closed.
+
+    Parameters
+    ----------
+    worked_s
+        CPU seconds of the method. Without a time limit, the rules get half of it; what they take
+        is estimated from sizes, so that small instances have the same results wherever they run.
+    """
+    bound, scale = getattr(certificate, "bound", None), room.gap_scale(search.instance)
+    unit, expected = room.greedy_s(search.instance), 0.0
+    rules = sorted((m for m in room.methods if m.kind == "greedy"), key=lambda m: m.effort)
+    for number, rule in enumerate(rules):
+        if closed(relative_gap(search.objective, bound, scale), search.gap):
+            return
+        expected += unit * rule.effort
+        if search.deadline is None:
+            is_over = expected > max(LEAST_GREEDY_S, GREEDY_SHARE * worked_s)
+        else:
+            is_over = search.out_of_time() or unit * rule.effort > (search.seconds_left() or 0.0)
+        if is_over:
+            search.skipped = tuple(rule.name for rule in rules[number:])
+            return
+        rule(search.instance, search)
+
+
+def _check_options(
+    time_limit_s: float | None, gap: float, seed: int, threads: int, memory_gib: float | None
+) -> None:
+    if time_limit_s is not None and not time_limit_s >= 0:
+        raise ValueError(f"the time limit must be at least 0 s, not {time_limit_s!r}")
+    if not 0 <= gap < 1:
+        raise ValueError(
+            f"the gap must be in [0, 1), for example 0.01 for one per cent, not {gap!r}"
+        )
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"the seed must be in [0, 2**31), not {seed!r}")
+    if not 1 <= threads <= 1024:
+        raise ValueError(f"the number of threads must be in [1, 1024], not {threads!r}")
+    if memory_gib is not None and not memory_gib > 0:
+        raise ValueError(f"the memory must be more than 0 GiB, not {memory_gib!r}")
+
+
+def _check_start(start: Result | None, instance: Instance, method: Method) -> None:
+    if start is None:
+        return
+    if start.problem != instance.problem:
+        raise ValueError(
+            f"a result of '{start.problem}' is no start for {instance.name}, "
+            f"an instance of '{instance.problem}'"
+        )
+    if method.kind != "exact":
+        raise ValueError(f"method '{method.name}' is greedy: it takes no start")
+
+
+def _status(
+    search: Search, difference: float | None, outcome: Outcome, *, is_proven: bool
+) -> Status:
+    if outcome.is_infeasible and is_proven:
+        return Status.INFEASIBLE
+    if outcome.is_infeasible or search.plan is None:
+        return Status.ERROR
+    if difference is not None and not is_proven:
+        return Status.UNVERIFIED
+    return Status.OPTIMAL if closed(difference, search.gap) else Status.FEASIBLE
+
+
+def _message(status: Status, search: Search, method: Method) -> str:
+    """Return what stopped a solve short of what was asked for."""
+    if search.stopped:
+        return f"stopped early: {search.stopped}"
+    if status is Status.ERROR:
+        return f"method '{method.name}' found no plan within the limit"
+    if status is Status.OPTIMAL or method.kind == "greedy":
+        return ""
+    skipped = f"; greedy rules not tried: {', '.join(search.skipped)}" if search.skipped else ""
+    reason = search.gave_up or f"method '{method.name}' ended without closing it"
+    return f"the gap is open: {reason}{skipped}" if status is Status.FEASIBLE else ""

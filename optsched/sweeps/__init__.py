@@ -1,0 +1,1 @@
+"""Sweeps over a parameter: frontiers, where they are computed and kept."""

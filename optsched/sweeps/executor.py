@@ -1,0 +1,254 @@
+"""Points one by one: what one depends on, how it is computed, and by which process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import sys
+import time
+import warnings
+from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic_core import to_json
+
+from optsched.documents.faults import InstanceError
+from optsched.instance import Instance
+from optsched.results.result import versions
+from optsched.sweeps.points import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from concurrent.futures import Executor, Future
+
+    from optsched.instance import Document, NamedDocument
+    from optsched.results.result import Result
+
+    Points = Iterator[tuple[int, Point]]
+
+ROLLOUT = "rollout"
+WORTH_S = 8.0  # work for this process alone from which on starting others saves time
+
+
+class Task(NamedTuple):
+    """A point to compute, as any process can take it.
+
+    Attributes
+    ----------
+    problem
+        Name of the problem, or ``"rollout"``.
+    base, changes
+        An instance or scenario, and the changes by path that put the value in.
+    content
+        Hash of the changed document, see `content_of`.
+    options
+        Keywords of `optsched.solve` or `optsched.rollout`.
+    """
+
+    problem: str
+    base: NamedDocument
+    changes: dict[str, Any]
+    content: str
+    value: float
+    method: str
+    options: dict[str, Any]
+
+    def key(self) -> str:
+        """Return the hash of all that the point depends on."""
+        options = {name: _plain(value) for name, value in self.options.items()}
+        parts = [self.problem, self.content, self.value, self.method, options, versions()]
+        return hashlib.sha256(to_json(parts)).hexdigest()
+
+
+def content_of(document: dict[str, Any]) -> str:
+    """Return the hash of an instance or scenario, the file of its trace included."""
+    digest = hashlib.sha256(to_json(document))
+    trace = document.get("trace")
+    file = trace.get("file") if isinstance(trace, dict) else None
+    if file is not None and Path(file).is_file():
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Return an option as JSON knows it: a trace by its hash."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    from optsched.rollout.results.outputs import trace_sha256
+
+    return trace_sha256(value)
+
+
+def compute(task: Task) -> Point:
+    """Compute a point; a value that gives no valid instance becomes a point too."""
+    return _simulated(task) if task.problem == ROLLOUT else _solved(task)
+
+
+def _solved(task: Task) -> Point:
+    from optsched.solving import solve
+
+    try:
+        instance = task.base.changed(task.changes)
+    except InstanceError as error:
+        return _invalid(task, "; ".join(error.faults))
+    assert isinstance(instance, Instance)
+    result = solve(instance, task.method, **task.options)
+    if result.message.endswith("interrupted"):
+        raise KeyboardInterrupt
+    return point_of(task.value, result)
+
+
+def point_of(value: float, result: Result) -> Point:
+    """Return the point of a result."""
+    return Point(
+        value=value,
+        method=result.method,
+        status=result.status.value,
+        objective=result.objective,
+        bound=result.bound,
+        gap=result.gap,
+        seconds=result.seconds,
+        deterministic=result.deterministic,
+        reason=result.message,
+        plan=_as_json(result.plan),
+        certificate=_as_json(result.certificate),
+    )
+
+
+def _as_json(part: Document | None) -> dict[str, Any] | None:
+    return None if part is None else part.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _simulated(task: Task) -> Point:
+    from optsched.rollout.run import rollout
+    from optsched.rollout.scenario import Scenario
+
+    try:
+        scenario = task.base.changed(task.changes)
+        assert isinstance(scenario, Scenario)
+        done = rollout(scenario, task.method, **task.options)
+    except InstanceError as error:
+        return _invalid(task, "; ".join(error.faults))
+    except ValueError as error:  # a job that asks for more GPUs than there are, say
+        return _invalid(task, str(error))
+    metrics = {name: float(value) for name, value in done.metrics.items() if value is not None}
+    return Point(
+        value=task.value,
+        method=task.method,
+        status="simulated",
+        seconds=round(done.wall_s, 6),
+        metrics=metrics,
+    )
+
+
+def _invalid(task: Task, reason: str) -> Point:
+    return Point(value=task.value, method=task.method, status="invalid", reason=reason)
+
+
+def sweep(tasks: dict[int, Task], executor: Executor | int | None) -> Points:
+    """Yield points with the numbers of their tasks, as they are done.
+
+    Parameters
+    ----------
+    executor
+        Where to compute them; or how many processes, 1 for this one alone; None for as many as
+        there are CPUs, if the work is worth starting them.
+    """
+    if executor is None:
+        yield from _here_or_in_processes(tasks)
+    elif executor == 1:
+        yield from ((number, compute(task)) for number, task in tasks.items())
+    elif isinstance(executor, int):
+        yield from _in_processes(tasks, executor)
+    else:
+        futures = {executor.submit(compute, task): number for number, task in tasks.items()}
+        yield from _as_done(futures, tasks)
+
+
+def _here_or_in_processes(tasks: dict[int, Task]) -> Points:
+    """Begin in this process; start others once it is known that the rest is worth it."""
+    processes, begun = min(_cpus(), len(tasks)), time.monotonic()
+    for done, number in enumerate(tasks):
+        left = len(tasks) - done
+        if processes > 1 and done and (time.monotonic() - begun) / done * left > WORTH_S:
+            yield from _in_processes(dict(list(tasks.items())[done:]), min(processes, left))
+            return
+        yield number, compute(tasks[number])
+
+
+def _in_processes(tasks: dict[int, Task], processes: int) -> Points:
+    # Spawned, not forked: a thread may draw a bar of progress meanwhile. Tasks come with the
+    # process, and its queue holds numbers only: Python 3.11 can hang if a worker dies while
+    # something large is on its way to it (gh-94777).
+    context = get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _begin_worker, (tasks,)) as pool:
+        with _without_main():
+            futures = {pool.submit(_compute_number, number): number for number in tasks}
+        yield from _as_done(futures, tasks)
+
+
+_worker_tasks: dict[int, Task] = {}
+
+
+def _begin_worker(tasks: dict[int, Task]) -> None:
+    """Take the tasks; and let Ctrl-C end the worker without a word, for its parent speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _worker_tasks.update(tasks)
+
+
+def _compute_number(number: int) -> Point:
+    return compute(_worker_tasks[number])
+
+
+def _as_done(futures: dict[Future[Point], int], tasks: dict[int, Task]) -> Points:
+    """Yield all that is done, even if something fails; what a dead worker leaves is done here."""
+    failure: Exception | None = None
+    left = dict(tasks)
+    try:
+        for future in as_completed(futures):
+            try:
+                point = future.result()
+            except (CancelledError, BrokenExecutor):
+                continue
+            except Exception as error:
+                failure = failure or error
+                _cancel(futures)
+                continue
+            del left[futures[future]]
+            yield futures[future], point
+    finally:
+        _cancel(futures)
+    if failure is not None:
+        raise failure
+    if left:
+        text = f"a worker died; {len(left)} of {len(tasks)} points are computed in this process"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        yield from ((number, compute(task)) for number, task in left.items())
+
+
+def _cancel(futures: Iterable[Future[Point]]) -> None:
+    for future in futures:
+        future.cancel()
+
+
+def _cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Let processes start that do not run the caller's script again, which needs no guard then."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -1,0 +1,328 @@
+"""frontier(): an instance or scenario, solved at every value of a parameter."""
+
+from __future__ import annotations
+
+import math
+from inspect import signature
+from numbers import Real
+from typing import TYPE_CHECKING, Any, cast
+
+from optsched.documents.faults import shown
+from optsched.instance import Instance, NamedDocument
+from optsched.registry import UnknownNameError, problem
+from optsched.results.result import Status, versions
+from optsched.solving import Outcome, Search, concluded
+from optsched.sweeps.cache import Cache
+from optsched.sweeps.executor import ROLLOUT, Task, content_of, point_of, sweep
+from optsched.sweeps.points import Frontier, Point
+from optsched.sweeps.verified_points import result_of
+from optsched.verification import is_proven
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from optsched.rollout.scenario import Scenario
+
+    Subject = Instance | Scenario
+    Parameter = str | Callable[[float], Subject]
+    Points = dict[int, Point]
+
+
+def frontier(
+    subject: Subject | str | Path,
+    parameter: Parameter | None = None,
+    values: Iterable[float] | None = None,
+    *,
+    methods: Sequence[str] | str | None = None,
+    budgets: Iterable[float] | None = None,
+    metric: str = "jct_mean_s",
+    executor: Executor | int | None = None,
+    cache: str | Path | None = None,
+    progress: Callable[[float], None] | None = None,
+    **options: Any,
+) -> Frontier:
+    """Solve an instance, or run a scenario, at every value of a parameter.
+
+    Parameters
+    ----------
+    subject
+        An instance or scenario, its file, or the name of a bundled one.
+    parameter
+        Path of a field as `Instance.changed` takes it, such as ``"budget_gpus"``,
+        ``"jobs.*.max_slowdown"``, ``"locality.*.1"``, ``"power_cap_w"`` or ``"jobs.*.restart_s"``;
+        or a function that makes an instance of a value.
+    values
+        Ascending.
+    methods
+        Names of methods; the first one's points are the curve. By default the exact one; ``"all"``
+        adds the greedy ones. Of scenarios: policies, by default those that the scenario names.
+    budgets
+        Short for ``parameter="budget_gpus", values=budgets``.
+    metric
+        Of scenarios: which of `optsched.rollout.METRICS` is the objective; all are kept.
+    executor
+        Any `concurrent.futures.Executor`; or how many processes on this machine, 1 for the one
+        that calls. By default all CPUs, once that saves time.
+    cache
+        Folder of points computed before, by the hash of instance, method, options and versions. A
+        sweep that was killed goes on from there.
+    progress
+        Called with the share that is done.
+    **options
+        Of `optsched.solve` (time_limit_s, gap, seed, threads) or `optsched.rollout` (trace, seed).
+
+    Returns
+    -------
+    Frontier
+        A value at which there is no plan, or no valid instance, has a point that says why.
+
+    Raises
+    ------
+    ValueError
+        If values are none, unsorted or repeated, the path leads nowhere, or no value gives a valid
+        instance.
+    UnknownNameError
+        If there is no such method, policy or option.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> curve = optsched.frontier("boa/hand", budgets=[2, 3, 4])
+    >>> [round(point.objective, 4) for point in curve.points]
+    [2.0, 0.9583, 0.8333]
+    """
+    found = subject_of(subject)
+    if budgets is not None:
+        if parameter is not None or values is not None:
+            raise ValueError("budgets: stands for parameter and values; give the one or the others")
+        parameter, values = "budget_gpus", budgets
+    if parameter is None or values is None:
+        raise ValueError("frontier: give a parameter and its values, or budgets")
+    swept, names = _values(values), _methods(found, methods)
+    _check_options(found, options)
+    blank = _blank(found, parameter, names, options)
+    if blank.problem == ROLLOUT:
+        blank.of(metric)  # a misspelt one must not be found after hours
+    known = _at_once(found, parameter, swept, names, options)
+    tasks = _tasks(found, parameter, swept, names, options, known)
+    points = known | _computed(tasks, executor, Cache(cache), progress)
+    _check_some_valid(points.values(), parameter)
+    whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
+    whole.confirmed()
+    return whole.of(metric) if whole.problem == ROLLOUT else whole
+
+
+def subject_of(source: Subject | str | Path) -> Subject:
+    """Return an instance or scenario, read if it is not one yet."""
+    if isinstance(source, Instance):
+        return source
+    from optsched.rollout.trace_source import scenario_of
+
+    if not isinstance(source, NamedDocument):
+        from optsched.instance import find, load, read
+        from optsched.rollout.scenario_files import SCHEMA_ID, scenario_names
+
+        if str(source) not in scenario_names():
+            document = load(find(source))
+            if not isinstance(document, dict) or document.get("schema") != SCHEMA_ID:
+                return read(source)
+    return scenario_of(source)
+
+
+def _values(values: Iterable[float]) -> list[float]:
+    """Return the values as numbers, whole ones as integers, since some fields take no others."""
+    found = [_number(n, value) for n, value in enumerate(values)]
+    if not found:
+        raise ValueError("values: expected at least one, found none")
+    for n in range(1, len(found)):
+        if found[n] == found[n - 1]:
+            raise ValueError(f"values[{n}]: {found[n]!r} stands twice")
+        if found[n] < found[n - 1]:
+            raise ValueError(f"values[{n}]: {found[n]!r} after {found[n - 1]!r}; they must ascend")
+    return found
+
+
+def _number(n: int, value: Any) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise ValueError(f"values[{n}]: expected a number, found {shown(value)}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"values[{n}]: expected a finite number, found {shown(number)}")
+    return int(number) if number.is_integer() else number
+
+
+def _methods(subject: Subject, methods: Sequence[str] | str | None) -> list[str]:
+    if isinstance(subject, Instance):
+        known = problem(subject.problem).methods
+        if methods == "all":
+            return [m.name for m in known if m is known[0] or m.kind == "greedy"]
+        names = [methods] if isinstance(methods, str) else list(methods or [known[0].name])
+        for name in names:
+            problem(subject.problem).method(name)
+    else:
+        from optsched.rollout.registry import make
+
+        names = [methods] if isinstance(methods, str) else list(methods or subject.policies)
+        for name in names:
+            make(name, subject, 0)
+    twice = [name for n, name in enumerate(names) if name in names[:n]]
+    if twice:
+        raise ValueError(f"methods: '{twice[0]}' stands twice")
+    return names
+
+
+def _check_options(subject: Subject, options: dict[str, Any]) -> None:
+    if isinstance(subject, Instance):
+        from optsched.solving import solve
+
+        known = [p.name for p in signature(solve).parameters.values() if p.kind == p.KEYWORD_ONLY]
+    else:
+        known = ["trace", "seed"]
+    for name in options:
+        if name not in known:
+            raise UnknownNameError("option", name, known)
+
+
+def _limits(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key in ("gap", "seed")}
+
+
+def _at_once(
+    subject: Subject,
+    parameter: Parameter,
+    values: list[float],
+    names: list[str],
+    options: dict[str, Any],
+) -> Points:
+    """Return the points of the exact method that are found without a sweep, by number."""
+    if not isinstance(subject, Instance) or callable(parameter):
+        return {}
+    room = problem(subject.problem)
+    exact = room.methods[0].name
+    found = room.at_once(subject, parameter, values) if exact in names else None
+    points = {}
+    for n, (value, proven) in enumerate(zip(values, found or (), strict=found is not None)):
+        if proven is None:
+            continue
+        search = Search(subject.changed({parameter: value}), **_limits(options))
+        search.offer(proven[0])
+        result = concluded(room.methods[0], search, Outcome(proven[1]))
+        if result.status == Status.OPTIMAL:
+            number = n * len(names) + names.index(exact)
+            points[number] = point_of(value, result)
+    return points
+
+
+def _tasks(
+    subject: Subject,
+    parameter: Parameter,
+    values: list[float],
+    names: list[str],
+    options: dict[str, Any],
+    known: Points,
+) -> dict[int, Task]:
+    """Return what is left to compute, by number: values, and within them methods."""
+    name, options = ROLLOUT, dict(options)
+    if isinstance(subject, Instance):
+        name = subject.problem
+    elif "trace" in options:
+        subject, options = _with_trace(subject, options)
+    tasks = {}
+    for n, value in enumerate(values):
+        numbers = [n * len(names) + m for m in range(len(names))]
+        if all(number in known for number in numbers):
+            continue
+        base = parameter(value) if callable(parameter) else subject
+        changes = {} if callable(parameter) else {parameter: value}
+        content = content_of(base.changed_document(changes))
+        for number, method in zip(numbers, names, strict=True):
+            if number not in known:
+                tasks[number] = Task(name, base, changes, content, value, method, options)
+    return tasks
+
+
+def _with_trace(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
+    """Move the source of a trace into the scenario; a trace itself stays an option."""
+    from optsched.rollout.trace_source import with_trace
+    from optsched.traces.trace import Trace
+
+    trace = options["trace"]
+    if isinstance(trace, Trace):
+        return scenario, options
+    rest = {name: value for name, value in options.items() if name != "trace"}
+    return with_trace(scenario, trace), rest
+
+
+def _computed(
+    tasks: dict[int, Task],
+    executor: Executor | int | None,
+    cache: Cache,
+    progress: Callable[[float], None] | None,
+) -> Points:
+    """Return the points of tasks, from the cache or computed and put there."""
+    keys = {number: task.key() for number, task in tasks.items()}
+    cached = {number: cache.get(key) for number, key in keys.items()}
+    points = {
+        number: point
+        for number, point in cached.items()
+        if point is not None and _holds(tasks[number], point)
+    }
+    missing = {number: task for number, task in tasks.items() if number not in points}
+    for number, point in sweep(missing, executor):
+        points[number] = point
+        cache.put(keys[number], point)
+        if progress is not None:
+            progress(len(points) / len(tasks))
+    return points
+
+
+def _holds(task: Task, point: Point) -> bool:
+    """Tell whether the verifier confirms a point from the cache, which is a file like any other."""
+    if point.status in ("invalid", "simulated"):
+        return True
+    try:
+        instance = cast("Instance", task.base.changed(task.changes))
+        gap = task.options.get("gap", 1e-6)
+        result = result_of(instance, point, versions(), gap)
+        return is_proven(instance, result) or point.status not in ("optimal", "infeasible")
+    except ValueError:
+        return False
+
+
+def _check_some_valid(points: Iterable[Point], parameter: Parameter) -> None:
+    reasons = [point.reason for point in points if point.status == "invalid"]
+    if reasons and all(point.status == "invalid" for point in points):
+        name = parameter if isinstance(parameter, str) else _name(parameter)
+        raise ValueError(f"no value of {name} gives a valid instance: {reasons[0]}")
+
+
+def _blank(
+    subject: Subject, parameter: Parameter, names: list[str], options: dict[str, Any]
+) -> Frontier:
+    """Return the frontier without its points."""
+    name = unit = ""
+    if isinstance(subject, Instance):
+        room = problem(subject.problem)
+        name, unit = room.objective_name(subject), room.objective_unit(subject)
+    plain = {k: v for k, v in options.items() if isinstance(v, bool | int | float | str)}
+    return Frontier(
+        problem=subject.problem if isinstance(subject, Instance) else ROLLOUT,
+        instance=subject.name,
+        instance_sha256=subject.sha256,
+        changes=subject.changes,
+        parameter=parameter if isinstance(parameter, str) else _name(parameter),
+        by_function=not isinstance(parameter, str),
+        objective_name=name,
+        objective_unit=unit,
+        methods=tuple(names),
+        options=plain,
+        versions=versions(),
+        points=(),
+    )
+
+
+def _name(function: Callable[[float], Subject]) -> str:
+    name = getattr(function, "__name__", "value")
+    return "value" if name == "<lambda>" else name

@@ -1,0 +1,127 @@
+"""Streams of jobs for checks against theory: the classes of a BOA instance, and equal gangs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from optsched.instance import CheckedDocument, Fault, InstanceError, Positive, read
+from optsched.traces.generators.random_draws import bursty_gaps, pick, streams
+from optsched.traces.generators.synthetic import draw_models, weighted_names
+from optsched.traces.trace import Trace, trace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+SHORT_GAPS = 0.1
+"""Median gap within bursts over the mean gap, where arrivals are burstier than Poisson's."""
+
+
+class StreamOptions(CheckedDocument):
+    """What streams have in common."""
+
+    cv: float = Field(
+        default=1.0,
+        ge=1,
+        le=1000,
+        description="Coefficient of variation of gaps between arrivals; 1: Poisson.",
+    )
+    sizes: Literal["exponential", "deterministic", "pareto"] = Field(
+        default="exponential", description="Distribution of work around its mean."
+    )
+    pareto_shape: float = Field(
+        default=2.5, gt=1, le=1000, description="Tail index; the variance is finite above 2."
+    )
+
+
+class BoaOptions(StreamOptions):
+    """Options of the generator boa."""
+
+    instance: str = Field(default="boa/cbd-85", description="A BOA instance, by name or file.")
+    rate: Positive = Field(default=1.0, description="Factor on the arrival rates.")
+
+
+class PoissonOptions(StreamOptions):
+    """Options of the generator poisson."""
+
+    rate_per_h: Positive = Field(default=30.0, description="Arrivals per hour.")
+    mean_run_s: Positive = Field(default=600.0, description="Mean run time of a job.")
+    gpus: int = Field(default=1, ge=1, le=1_000_000, description="Gang of every job.")
+    models: str = Field(
+        default="", description="What is trained, drawn by weights: 'resnet50:2,bert:1'."
+    )
+
+    @classmethod
+    def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
+        """Yield what is wrong with the models."""
+        if isinstance(document.get("models"), str):
+            yield from ((("models",), text) for text in weighted_names(document["models"])[1])
+
+
+def arrivals_s(rng: Generator, jobs: int, rate_per_s: float, cv: float) -> Floats:
+    """Return moments of arrival, a Poisson process if cv is 1."""
+    moments: Floats = np.cumsum(bursty_gaps(rng, jobs, SHORT_GAPS, cv)) / rate_per_s
+    return moments
+
+
+def draw_work(rng: Generator, mean_s: Floats, options: StreamOptions) -> Floats:
+    """Return work with these means, independent from job to job."""
+    if options.sizes == "deterministic":
+        return mean_s.copy()
+    if options.sizes == "exponential":
+        return mean_s * rng.exponential(size=len(mean_s))
+    shape = options.pareto_shape
+    return mean_s * (shape - 1) / shape * (1 + rng.pareto(shape, len(mean_s)))
+
+
+def boa(jobs: int, seed: int, options: BoaOptions) -> Trace:
+    """Return a stream of the classes of a BOA instance, each job on one GPU.
+
+    The model of a job is the id of its class, its run time its work on one GPU: `work_gpu_s` of all
+    phases, each over the speedup at width 1 where that is known.
+
+    Raises
+    ------
+    InstanceError
+        If it is not a BOA instance, or not valid.
+    """
+    instance: Any = read(options.instance)
+    if instance.problem != "boa":
+        found = f"expected an instance of BOA, found one of {instance.problem.upper()}"
+        raise InstanceError(options.instance, [found])
+    rng = streams(seed, ("arrivals", "classes", "work"))
+    rates = np.array([c.arrival_rate_per_h for c in instance.classes]) * options.rate / 3600
+    means = np.array([sum(_on_one_gpu(phase) for phase in c.phases) for c in instance.classes])
+    kind = pick(rng["classes"].random(jobs), rates)
+    columns = {
+        "submit_s": arrivals_s(rng["arrivals"], jobs, rates.sum(), options.cv),
+        "gpus": np.ones(jobs, dtype=np.int64),
+        "run_s": draw_work(rng["work"], means[kind], options),
+        "model": [instance.classes[n].id for n in kind],
+    }
+    return trace_of(f"{instance.name}, {jobs} jobs, seed {seed}", instance.source, columns)
+
+
+def _on_one_gpu(phase: Any) -> float:
+    measured = getattr(phase.speedup, "measured", {1: 1.0})
+    return float(phase.work_gpu_s / measured.get(1, 1.0))
+
+
+def poisson(jobs: int, seed: int, options: PoissonOptions) -> Trace:
+    """Return a stream of equal gangs, as in the M/M/c and M/D/1 queues."""
+    rng = streams(seed, ("arrivals", "work", "models"))
+    mean_s = np.full(jobs, options.mean_run_s)
+    columns = {
+        "submit_s": arrivals_s(rng["arrivals"], jobs, options.rate_per_h / 3600, options.cv),
+        "gpus": np.full(jobs, options.gpus, dtype=np.int64),
+        "run_s": draw_work(rng["work"], mean_s, options),
+        "model": draw_models(rng["models"], jobs, options.models),
+    }
+    return trace_of(f"poisson, {jobs} jobs, seed {seed}", "queueing theory", columns)

@@ -1,0 +1,1 @@
+"""Importers of traces that others published."""

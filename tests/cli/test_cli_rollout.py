@@ -1,0 +1,318 @@
+"""The commands rollout, compare, policies and scenarios: what they print, write and return."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import optsched
+from optsched.cli.main import app
+from optsched.cli.rollout import split_policies
+from optsched.rollout import registry
+from optsched.rollout.results.metrics import METRICS
+from tests.support.builders.small_rollouts import POLICIES
+
+COMMANDS = ["rollout", "compare", "policies", "scenarios"]
+HEAD = "workload,job_id,num_gpus,submit_time,iterations,model,pal_class,iter_time_s\n"
+ROWS = (
+    "1,a,2,0,100,bert,A,1.0\n1,b,1,5,50,bert,A,1.0\n1,c,4,10,60,bert,A,1.0\n"
+    "2,d,1,0,10,bert,A,1.0\n2,e,64,3,10,bert,A,1.0\n"
+)
+
+
+def run(*arguments, columns=80):
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(a) for a in arguments])
+
+
+def refused(*arguments, code=2):
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (code, ""), done.output
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(registry, "ENTRIES", (*registry.ENTRIES, *POLICIES))
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """Return the file of a scenario of 8 GPUs whose trace lies beside it."""
+    (tmp_path / "jobs.csv").write_text(HEAD + ROWS)
+    path = tmp_path / "mine.json"
+    document = {
+        "schema": "optsched/scenario/1",
+        "name": "mine",
+        "policies": ["first", "other"],
+        "nodes": 2,
+        "gpus_per_node": 4,
+        "trace": {"file": "jobs.csv", "format": "pal", "workload": 1},
+        "price_usd_per_gpu_h": 2,
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def row(text, name):
+    return re.split(r"  +", next(n for n in text.splitlines() if n.startswith(f"{name} ")).strip())
+
+
+# --- help and lists ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_that_begins_with_it(name):
+    shown = run(name, "--help")
+    assert shown.exit_code == 0
+    assert f"Example: optsched {name}" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_policies_lists_every_one():
+    shown = run("policies")
+    assert all(re.search(rf"^{e.name}  ", shown.stdout, re.M) for e in registry.ENTRIES)
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_scenarios_lists_every_one():
+    shown = run("scenarios")
+    assert shown.exit_code == 0
+    folder = Path(optsched.__file__).parent / "instances" / "scenarios"
+    for path in folder.glob("*.json"):
+        described = json.loads(path.read_text())["description"]
+        assert described.partition(". ")[0] in row_text(shown.stdout, path.stem)
+
+
+def row_text(text, name):
+    return next(n for n in text.splitlines() if n.startswith(f"{name} "))
+
+
+# --- rollout ----------------------------------------------------------------------------------
+
+
+def test_rollout_shows_every_metric_in_80_columns(scenario):
+    shown = run("rollout", scenario, "--policy", "first")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    told = optsched.rollout(str(scenario), "first").metrics
+    for key in METRICS:
+        assert (told[key] is not None) == bool(re.search(rf"^{key} ", shown.stdout, re.M)), key
+    assert row(shown.stdout, "jct_mean_s")[1:] == ["70", "mean job completion time (JCT)"]
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert len(shown.stdout.splitlines()) == 3 + sum(value is not None for value in told.values())
+
+
+def test_rollout_as_json_and_in_a_folder(scenario, tmp_path):
+    out = tmp_path / "out"
+    options = ("--policy", "first", "--seed", 3, "--set", "epoch_s=7", "--json")
+    done = run("rollout", scenario, *options, "--output", out, "--intervals")
+    assert done.stdout == (out / "summary.json").read_text()
+    told = json.loads(done.stdout)
+    assert (told["policy"], told["seed"], told["scenario"]["epoch_s"]) == ("first", 3, 7)
+    assert sorted(os.listdir(out)) == [
+        "epochs.csv", "intervals.csv", "jobs.csv", "summary.json", "timing.json",
+    ]  # fmt: skip
+    assert run("rollout", scenario, *options, "--output", out, "--resume").exit_code == 0
+
+
+def test_another_trace(scenario, tmp_path):
+    path = tmp_path / "jobs.csv"
+    options = ("rollout", scenario, "--policy", "first", "--trace", path, "--format", "pal")
+    text = refused(*options, "--workload", 2)
+    assert "job 'e' needs 64 GPUs, but scenario 'mine' has 8" in text
+    shown = run(*options, "--workload", 2, "--drop-larger").stdout
+    assert row(shown, "jobs")[1] == "1"
+    assert "workload" in refused(*options)
+    assert "9" in refused(*options, "--workload", 9)
+
+
+def test_a_trace_of_the_own_format(scenario, tmp_path):
+    from optsched.traces import import_trace, write_trace
+
+    path = tmp_path / "trace.json"
+    write_trace(import_trace(tmp_path / "jobs.csv", "pal", 1), path)
+    mine = run("rollout", scenario, "--policy", "first", "--trace", path).stdout
+    theirs = run("rollout", scenario, "--policy", "first").stdout
+    assert row(mine, "jct_mean_s") == row(theirs, "jct_mean_s")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--policy", "frist"], "error: there is no policy 'frist'; did you mean 'first'?"),
+        (["--policy", "first:pause=1"], "policy 'first:pause=1': there is no option 'pause'"),
+        (["--policy", "first:pause_s"], "option 'pause_s': expected key=value"),
+        (["--set", "epoch=3"], "there is no field 'epoch'; did you mean 'epoch_s'?"),
+        (["--set", "epoch_s"], "--set epoch_s: expected PATH=VALUE"),
+        (["--trace", "nowhere.json"], "nowhere.json"),
+        (["--trace", "x", "--format", "palm"], "no format of traces 'palm'; did you mean 'pal'?"),
+        (["--workload", "1"], "--format and --workload are of a file: give --trace FILE"),
+        (["--resume"], "resume: name the output folder"),
+    ],
+)
+def test_wrong_options_are_one_message(scenario, arguments, text):
+    base = ["rollout", scenario, *([] if "--policy" in arguments else ["--policy", "first"])]
+    assert text in refused(*base, *arguments)
+
+
+def test_wrong_scenarios_and_traces_are_one_message(scenario, tmp_path):
+    assert "there is no file or bundled scenario 'mein'" in refused("rollout", "mein")
+    document = json.loads(scenario.read_text())
+    scenario.write_text(json.dumps(document | {"nodse": 3, "nodes": 0}))
+    text = refused("rollout", scenario)
+    assert "did you mean 'nodes'" in text
+    assert "2 faults" in text
+    scenario.write_text(json.dumps(document))
+    (tmp_path / "jobs.csv").write_text(HEAD + ROWS.replace("1,b,1", "1,b,none"))
+    assert "line 3, column num_gpus" in refused("rollout", scenario, "--policy", "first")
+
+
+def test_an_unfinished_rollout_is_not_overwritten(scenario, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "checkpoint.pickle").write_text("{}")
+    options = ("rollout", scenario, "--policy", "first", "--output", tmp_path / "out")
+    assert "holds an unfinished rollout; resume it (--resume)" in refused(*options)
+    assert "not a checkpoint" in refused(*options, "--resume")
+
+
+# --- compare ----------------------------------------------------------------------------------
+
+
+def test_compare_shows_metrics_and_ratios_to_the_first(scenario, tmp_path):
+    out = tmp_path / "all.csv"
+    shown = run("compare", scenario, "--output", out)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    frame = pd.read_csv(out, index_col="policy")
+    assert list(frame.index) == ["first", "other"]
+    first, ratios = shown.stdout.split("to first")
+    assert row(first, "other")[1] == "70.0"
+    assert row(ratios, "other")[1] == "1.000"
+    assert "cost USD" in first
+    assert "energy" not in first
+    assert max(map(len, shown.stdout.splitlines())) <= 120
+
+
+def test_compare_with_seeds_and_options(scenario):
+    policies = ("--policies", "other,first:pause_s=0", "--policies", "first")
+    shown = run("compare", scenario, *policies, "--seeds", 2).stdout
+    names = [line.split("  ")[0] for line in shown.splitlines()]
+    assert [n for n in names if n in ("first", "first:pause_s=0", "other")] == 2 * [
+        "other", "first:pause_s=0", "first",
+    ]  # fmt: skip
+    assert "One trace, and seeds change nothing: figures of one rollout each" in shown
+    assert "Means over" not in shown
+    drawn = run("compare", scenario, *policies, "--seeds", 3, "--resample", 2).stdout
+    assert "Means over 3 traces, drawn from one in blocks of 2 jobs" in drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--policies", "first,first"], "expected some, each once, found first, first"),
+        (["--policies", "first,othr"], "there is no policy 'othr'; did you mean 'other'?"),
+        (["--policies", "first,a=1"], "option 'a=1' follows no policy"),
+        (["--seeds", "0"], "seeds: must be at least 1, found 0"),
+        (["--seeds", "2", "--resample", "9"], "resample: blocks must be of 1 to 3 jobs"),
+        (["--resample", "2"], "resample: it draws a trace for each seed from one; give several"),
+        (["--processes", "0"], "--processes: must be at least 1, found 0"),
+    ],
+)
+def test_compare_refuses(scenario, arguments, text):
+    assert text in refused("compare", scenario, *arguments)
+
+
+def test_processes_give_the_same(tmp_path):
+    base = ("compare", "philly-small", "--policies", "fifo,las", "--set", "trace.jobs=30")
+    for name, processes in (("one", 1), ("two", 2)):
+        done = run(*base, "--processes", processes, "--output", tmp_path / name)
+        assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+# --- lists of policies ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (["fifo,las"], ["fifo", "las"]),
+        (["fifo:relax_s=600,backfill=true,las"], ["fifo:relax_s=600,backfill=true", "las"]),
+        (["fifo:a=1,las:b=2,c=x:y", "srtf"], ["fifo:a=1", "las:b=2,c=x:y", "srtf"]),
+        (["fifo, las ,"], ["fifo", "las"]),
+    ],
+)
+def test_commas_in_options_do_not_split(texts, names):
+    assert split_policies(texts) == names
+
+
+@given(st.lists(
+    st.tuples(st.sampled_from(["fifo", "pal-64"]),
+              st.dictionaries(st.sampled_from("abc"), st.sampled_from(["1", "x:y", "true"]))),
+    min_size=1, max_size=4,
+))  # fmt: skip
+def test_what_is_joined_is_split(policies):
+    texts = [name + (":" if options else "") + ",".join(f"{k}={v}" for k, v in options.items())
+             for name, options in policies]  # fmt: skip
+    assert split_policies([",".join(texts)]) == texts
+
+
+# --- terminals and signals --------------------------------------------------------------------
+
+
+def command(prelude, *arguments, **options):
+    root = str(Path(__file__).parents[2])
+    code = f"""
+from optsched.rollout import registry
+make = "tests.support.builders.small_rollouts:make_first"
+registry.ENTRIES += (registry.Entry("first", "", "", make),)
+{prelude}
+from optsched.cli.main import main; main()
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": root}, text=True, **options,
+    )  # fmt: skip
+
+
+def test_a_terminal_sees_progress_on_stderr_only(scenario):
+    ours, theirs = pty.openpty()
+    process = command("", "rollout", scenario, "--policy", "first:pause_s=0.1",
+                      stdout=subprocess.PIPE, stderr=theirs)  # fmt: skip
+    stdout, _ = process.communicate(timeout=60)
+    os.close(theirs)
+    progress = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert process.returncode == 0
+    assert "first:pause_s=0.1 on mine" in progress
+    assert "%" in progress
+    assert "jct_mean_s" in stdout
+    assert "on mine" not in stdout
+
+
+def test_ctrl_c_is_130(scenario, tmp_path):
+    prelude = """
+import signal, sys, time
+from optsched.rollout.engine import engine
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def slow(self):
+    print("ready", file=sys.stderr, flush=True)
+    time.sleep(30)
+engine.Engine.step = slow
+"""
+    pipe = subprocess.PIPE
+    process = command(prelude, "rollout", scenario, "--policy", "first", "--output",
+                      tmp_path / "out", stdout=pipe, stderr=pipe)  # fmt: skip
+    assert process.stderr.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")

@@ -1,0 +1,255 @@
+"""EaCO's column generation: the optima over all groups, with proofs that the judge takes."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import optsched
+from optsched.eaco import EacoInstance
+from optsched.eaco.exact import column_generation, large_scale, master
+from optsched.eaco.exact import warm_start as warm
+from optsched.eaco.groups import enumeration
+from optsched.eaco.groups.columns import columns as all_columns
+from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.groups.pricing_scope import markets
+from optsched.eaco.plan import Group
+from optsched.eaco.primal import diving, large_neighbourhood_search
+from optsched.eaco.primal.batch_greedy import filled
+from optsched.eaco.verify import plan_energy
+from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_enumeration import Menu
+from tests.support.oracles.eaco import brute_force
+from tests.support.strategies.common import law
+from tests.support.strategies.eaco import eaco_instances, small_instance
+
+
+def plain(instance):
+    """Return an instance whose groups can be searched: no measurements, affine power."""
+    text = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+    text["interference"] = {"partner_slowdown": 0.02 + 0.1 * (len(instance.jobs) % 3)}
+    for gpu in text["gpu_types"]:
+        gpu["power"].pop("curve", None)
+    return EacoInstance.from_document(text)
+
+
+def searchable(max_jobs, **options):
+    return eaco_instances(
+        max_jobs=max_jobs,
+        objectives=("run-to-completion",),
+        running=False,
+        levels=False,
+        caps=False,
+        **options,
+    ).map(plain)
+
+
+def solved(instance, **options):
+    result = optsched.solve(instance, "columns", **options)
+    optsched.verify(instance, result)
+    return result
+
+
+@law(500)
+@given(searchable(6, feasible=False))
+def test_a_wide_gap_is_kept_and_proven(instance):
+    result = solved(instance, gap=0.05)
+    assert result.status in ("optimal", "infeasible")
+
+
+@law(2000)
+@given(searchable(6))
+def test_the_search_finds_every_group(instance):
+    """Without prices all groups, and at prices all of those that pay."""
+    classes = job_classes(instance)
+    listed = all_columns(instance, classes)
+    frame = master.frame(instance, classes)
+    found = column_generation.Generation(instance, classes, frame, 0)
+    for share in (0.0, 0.6, 1.1):
+        prices = found.prices._replace(jobs=share * found.prices.jobs)
+        reduced = prices.reduced(listed)
+        room = 0.3 * float(abs(reduced).max())
+        seen = {tuple(row) for row in _keys(found.near(prices, room))}
+        clear = abs(reduced - room) > 1e-9 * abs(reduced).max()
+        expected = {tuple(row) for row in _keys(listed.take((reduced < room) & clear))}
+        assert expected <= seen
+        assert seen <= {tuple(row) for row in _keys(listed)}
+
+
+@law(300)
+@given(searchable(7))
+def test_groups_of_the_first_plan_cost_what_all_groups_do(instance):
+    classes = job_classes(instance)
+    listed = all_columns(instance, classes)
+    costs = dict(zip(map(tuple, _keys(listed)), listed.cost.tolist(), strict=True))
+    frame = master.frame(instance, classes)
+    pays = column_generation.Generation(instance, classes, frame, 0).prices.jobs
+    found = filled(instance, classes, markets(instance, classes), pays)
+    for key, cost in zip(_keys(found), found.cost.tolist(), strict=True):
+        assert cost == pytest.approx(costs[tuple(key)], rel=1e-9)
+
+
+def test_jobs_that_end_in_another_order_on_other_gpus():
+    """Once a group's first cost was that of jobs in the order of another type of GPU."""
+    job = {"gpus": 1, "work_s": 600.0}
+    watts = {"bare_w": 0, "context_w": 0, "peak_w": 100}
+    document = {
+        "schema": "optsched/eaco/1",
+        "name": "two types",
+        "max_jobs_per_gpu": 2,
+        "gpu_types": [
+            {"id": "X", "memory_gb": 16, "power": watts},
+            {"id": "Y", "memory_gb": 40, "power": {"bare_w": 30, "context_w": 60, "peak_w": 300}},
+        ],
+        "nodes": [
+            {"id": "x", "gpu": "X", "gpus": 1, "count": 2, "power": {"base_w": 100}},
+            {"id": "y", "gpu": "Y", "gpus": 1, "count": 1, "power": {"base_w": 0}},
+        ],
+        "types": [
+            {"id": "a", "utilisation": 0.05, "memory_gb": 0, "speeds": {"X": 2.0}},
+            {"id": "b", "utilisation": 0.05, "memory_gb": 0},
+        ],
+        "jobs": [{"id": f"j{n}", "type": kind} | job for n, kind in enumerate("aab")],
+        "interference": {"saturation_slope": 0.56, "partner_slowdown": 0.02},
+    }
+    result = solved(EacoInstance.from_document(document), gap=0.0)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(0.0213333333)
+
+
+def _keys(columns):
+    for members, pool, gang in zip(columns.members, columns.pool, columns.gang, strict=True):
+        yield (*members.tolist(), int(pool), int(gang))
+
+
+@law(2000)
+@given(searchable(6))
+def test_the_judge_leaves_out_only_what_does_not_pay(instance):
+    menu = Menu(instance, is_free=False)
+    every = list(menu.options())
+    gpus = {nodes.id: 0 for nodes in instance.nodes}
+    alone = {o.members[0]: o.cost for o in every if len(o.members) == 1}
+    for share in (0, 6, 9, 13):
+        pays = [share * alone.get(n, 0) // 10 for n in range(len(menu.equal))]
+        threshold = max(alone.values()) // 10
+        seen = {(o.members, o.nodes) for o in menu.below(pays, gpus, threshold)}
+        near = threshold >> 30
+        for option in every:
+            reduced = option.cost - sum(pays[n] for n in option.members)
+            if reduced < threshold - near:
+                assert (option.members, option.nodes) in seen
+
+
+@law(2000)
+@given(searchable(3, max_nodes=2))
+def test_columns_equal_brute_force(instance):
+    result = solved(instance, gap=0.0)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(brute_force(instance), rel=2e-9, abs=1e-12)
+
+
+def test_exact_takes_columns_where_groups_are_too_many(monkeypatch):
+    jobs = [{"type": t, "work_s": 600.0 * (n + 1)} for n, t in enumerate("abcd")]
+    instance = small_instance(jobs)
+    listed = optsched.solve(instance)
+    monkeypatch.setattr(large_scale, "MOST_GROUPS", 1)
+    monkeypatch.setattr(enumeration, "MOST_GROUPS", 1)
+    result = optsched.solve(instance)
+    optsched.verify(instance, result)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(listed.objective, rel=1e-9)
+
+
+def test_equal_jobs_are_integer_columns():
+    jobs = [{"type": t, "max_slowdown": 1.25} for t in "abc" * 40]
+    types = {"a": 0.2, "b": 0.3, "c": 0.55}
+    instance = small_instance(jobs, types=types, nodes={"x": {"gpus": 8, "count": 15}})
+    result = solved(instance, gap=0.01)
+    assert result.status == "optimal"
+    assert len(markets(instance, job_classes(instance))[0].work) == 3
+
+
+@law(500)
+@given(searchable(7), st.integers(0, 3))
+def test_a_repaired_plan_is_complete_and_no_worse(instance, seed):
+    """From the worst plan there is, every job alone, where there is room for that."""
+    classes = job_classes(instance)
+    found = column_generation.Generation(instance, classes, master.frame(instance, classes), seed)
+    found.hurry()
+    alone = (found.pool.members < len(classes)).sum(axis=1) == 1
+    where = {tuple(row): n for n, row in enumerate(found.pool.members.tolist()) if alone[n]}
+    x = np.zeros(len(alone))
+    x[list(where.values())] = [len(classes[row[0]].jobs) for row in where]
+    gpus = np.bincount(found.pool.pool, weights=x * found.pool.gang, minlength=len(instance.nodes))
+    assume(len(where) == len(classes))
+    assume((gpus <= found.frame.gpus * found.frame.number).all())
+    better = large_neighbourhood_search.repaired(found, x, -np.inf, seed, lambda: None)
+    held = diving.held(found.pool.members, better, len(classes))
+    left = found.frame.copies - held
+    assert (left >= 0).all()
+    assert not left[found.frame.must].any()
+    assert large_neighbourhood_search.total(found, better) <= large_neighbourhood_search.total(
+        found, x
+    ) * (1 + 1e-9)
+
+
+def test_a_repaired_plan_is_much_better():
+    """Of 60 jobs of types of their own, to one per cent, beyond the plan that comes first."""
+    instance = many(60)
+    result = solved(instance, gap=0.01)
+    assert result.status == "optimal"
+    first = solved(instance, time_limit_s=0)
+    assert result.objective < first.objective
+
+
+@law(500)
+@given(eaco_instances(max_jobs=6))
+def test_joules_at_one_rate_are_those_of_the_phases(instance):
+    book = Book(instance)
+    for nodes in instance.nodes:
+        if not plan_energy.is_even(book, nodes):
+            continue
+        even = plan_energy.Even(book, nodes)
+        for count in range(1, len(instance.jobs) + 1):
+            group = Group(jobs=tuple(job.id for job in instance.jobs[:count]), nodes=nodes.id)
+            expected = book.energy_j(group, book.phases(group))
+            assert even.energy_j(group) == expected
+
+
+# --- the next epoch -----------------------------------------------------------------------------
+
+
+def without(instance, n):
+    """Return an instance without one of its jobs, and with less work for the others."""
+    jobs = [job for m, job in enumerate(instance.jobs) if m != n % len(instance.jobs)]
+    jobs = jobs or list(instance.jobs)
+    shorter = [job.model_copy(update={"work_s": 0.9 * job.work_s}) for job in jobs]
+    return instance.model_copy(update={"jobs": tuple(shorter)})
+
+
+def many(count):
+    jobs = [
+        {"type": f"t{n}", "work_s": 600.0 + 7 * n * n % 9001, "max_slowdown": 1.25}
+        for n in range(count)
+    ]
+    types = {f"t{n}": 0.05 + n * 37 % 50 / 100 for n in range(count)}
+    return small_instance(jobs, types=types, nodes={"x": {"gpus": 8, "count": count // 8 + 1}})
+
+
+def test_groups_of_jobs_that_are_still_there_are_taken_over():
+    instance = many(60)
+    first = solved(instance, gap=0.1)
+    classes = job_classes(without(instance, 7))
+    found = warm.past(first, classes, np.ones(len(classes)), 4)
+    gone_class = next(n for n, c in enumerate(first.state.classes) if "j7" in c.jobs)
+    gone = sum(gone_class in row for row in first.state.members.tolist())
+    assert 0 < len(found.members) == len(first.state.members) - gone
+    assert (found.jobs > 0).all()
+
+
+def test_no_time_gives_a_plan_and_a_bound():
+    """The greedy one, from arrays; the bound is of prices that need no linear program."""
+    result = solved(many(450), time_limit_s=0)
+    assert result.status == "feasible"
+    assert 0 < result.gap < 0.3
+    assert "time limit" in result.message

@@ -1,0 +1,143 @@
+"""Cuts on a few jobs with weights, the index they are counted by, and the judge's fast groups."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optsched
+from optsched.eaco.cuts.cuts_and_branching import Rounded
+from optsched.eaco.cuts.rank1 import PATTERNS, VIOLATED, weighted_sets
+from optsched.eaco.groups.column_index import Holding
+from optsched.eaco.groups.columns import columns
+from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.verify.equal_rate_groups import is_uniform
+from optsched.eaco.verify.group_enumeration import Menu
+from tests.support.strategies.common import law
+from tests.support.strategies.eaco import small_instance
+
+# --- cuts -------------------------------------------------------------------------------------
+
+
+def value(held, x, classes, divisor):
+    weight = np.bincount(classes, minlength=held.shape[1])
+    return float(np.floor(held @ weight / divisor) @ x)
+
+
+def test_the_triangle():
+    held = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 0, 1]], dtype=float)
+    x = np.array([0.5, 0.5, 0.5, 1.0])
+    held = np.vstack([held, [[0, 0, 0, 1]]])  # a job in two halves, so that four are touched
+    x = np.array([0.5, 0.5, 0.5, 0.5, 0.5])
+    assert weighted_sets(held, x, np.ones(4)) == {((0, 1, 2), 2): pytest.approx(0.5)}
+
+
+def test_a_whole_point_violates_nothing():
+    held = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=float)
+    assert weighted_sets(held, np.ones(2), np.ones(6)) == {}
+
+
+@st.composite
+def points(draw):
+    """Groups of up to four jobs, and parts of them."""
+    jobs, groups = draw(st.integers(4, 9)), draw(st.integers(3, 25))
+    held = np.zeros((groups, jobs))
+    for row in held:
+        row[draw(st.lists(st.integers(0, jobs - 1), min_size=1, max_size=4, unique=True))] = 1
+    parts = draw(st.lists(st.integers(1, 6), min_size=groups, max_size=groups))
+    copies = draw(st.lists(st.integers(1, 2), min_size=jobs, max_size=jobs))
+    return held, np.array(parts) / 6, np.array(copies, dtype=float)
+
+
+@law(300)
+@given(points())
+def test_what_is_found_is_violated_by_as_much(point):
+    held, x, copies = point
+    for (classes, divisor), excess in weighted_sets(held, x, copies).items():
+        most = Rounded(classes, divisor).most(copies)
+        assert excess > VIOLATED
+        assert value(held, x, classes, divisor) - most == pytest.approx(excess)
+
+
+@law(300)
+@given(points(), st.data())
+def test_no_partition_violates_a_cut(point, data):
+    """Whole plans keep every pattern: groups that hold each job at most as often as it is there."""
+    held, _, copies = point
+    left, chosen = copies.copy(), np.zeros(len(held))
+    for n in data.draw(st.permutations(range(len(held)))):
+        if (held[n] <= left).all():
+            chosen[n] += 1
+            left -= held[n]
+    for pattern in PATTERNS:
+        size = len(pattern.weights)
+        for jobs in itertools.islice(itertools.permutations(range(len(copies)), size), 200):
+            classes = tuple(np.repeat(jobs, pattern.weights).tolist())
+            rule = Rounded(classes, pattern.divisor)
+            assert value(held, chosen, classes, pattern.divisor) <= rule.most(copies)
+
+
+# --- the index --------------------------------------------------------------------------------
+
+
+def test_counts_are_those_of_the_rule():
+    jobs = [{"type": t} for t in "aabbcd"] + [{"type": "e", "work_s": 5.0}]
+    instance = small_instance(jobs, types=dict.fromkeys("abcde", 0.2), max_jobs_per_gpu=4)
+    classes = job_classes(instance)
+    found = columns(instance, classes)
+    holding = Holding(found, len(classes))
+    for rule in (
+        Rounded((0, 1, 2), 2),
+        Rounded((0, 0, 1, 2, 3), 3),
+        Rounded((0,), 2),
+        Rounded((1, 1, 2, 2, 3, 4), 4),
+    ):
+        counts = np.zeros(len(found.cost))
+        which, times = holding.counts(rule)
+        counts[which] = times
+        assert counts.any()
+        assert (counts == rule.counts(found)).all()
+
+
+# --- the judge's groups -----------------------------------------------------------------------
+
+
+@st.composite
+def by_formula(draw):
+    """An instance whose rates come from utilisations alone."""
+    jobs = [
+        {
+            "type": draw(st.sampled_from("abc")),
+            "work_s": draw(st.sampled_from([1.0, 60.0, 3600.5, 86_400.0])),
+            "max_slowdown": draw(st.sampled_from([1.0, 1.1, 1.25, 2.0])),
+            "gpus": draw(st.sampled_from([1, 2])),
+        }
+        for _ in range(draw(st.integers(1, 6)))
+    ]
+    types = {name: draw(st.floats(0.0, 1.0).map(lambda u: round(u, 2))) for name in "abc"}
+    return small_instance(jobs, types=types, max_jobs_per_gpu=draw(st.integers(1, 4)))
+
+
+@law(300)
+@given(by_formula())
+def test_groups_at_one_rate_are_those_found_by_phases(instance):
+    menu = Menu(instance, is_free=False)
+    assert all(is_uniform(instance, gpu) for gpu in instance.gpu_types)
+    free, nothing = [0] * len(menu.equal), {nodes.id: 0 for nodes in instance.nodes}
+    slow = {(o.members, o.nodes): o for o in menu.options()}
+    fast = {(o.members, o.nodes): o for o in menu.below(free, nothing, 1 << 200)}
+    assert fast.keys() == slow.keys()
+    for key, option in fast.items():
+        assert option.cost == pytest.approx(slow[key].cost, rel=1e-14)
+        assert option.gpus == slow[key].gpus
+
+
+def test_only_groups_below_the_threshold():
+    menu = Menu(optsched.read("eaco/pairs-60"), is_free=False)
+    nothing = {nodes.id: 0 for nodes in menu.instance.nodes}
+    every = list(menu.below([0] * len(menu.equal), nothing, 1 << 200))
+    middle = sorted(option.cost for option in every)[len(every) // 2]
+    below = list(menu.below([0] * len(menu.equal), nothing, middle))
+    assert sorted(below) == sorted(option for option in every if option.cost < middle)

@@ -1,0 +1,144 @@
+"""Jobs that pay too much at the prices of the epoch before, placed anew."""
+
+import numpy as np
+import pytest
+
+import optsched
+from benchmarks.generators import next_epoch
+from optsched.pal.decomposition import solver as pods
+from optsched.pal.exact import solver as exact
+from optsched.pal.exact import worst_removal
+from optsched.pal.exact.arrays import arrays
+from optsched.pal.exact.lagrangian_bound import Lagrangian
+from optsched.pal.exact.relaxation import labels
+from optsched.pal.exact.warm_start import Proof, of_gpus
+from optsched.pal.exact.worst_removal import Fees, packed, place_dear_anew
+from optsched.pal.greedy import methods
+from optsched.pal.instance import PalInstance
+from optsched.pal.plan import PalPlan
+from optsched.solving import Search
+
+NODES = {name: [f"{name}/{n}" for n in range(4)] for name in "abcd"}
+GPUS = [gpu for inside in NODES.values() for gpu in inside]
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    monkeypatch.setattr(worst_removal, "MANY_JOBS", 1)
+
+
+def fragmented():
+    """A gang of four, and a job of one on each of four nodes of four equal GPUs."""
+    domains = [{"id": "all", "level": "cluster"}]
+    domains += [{"id": n, "level": "node", "parent": "all", "gpus": g} for n, g in NODES.items()]
+    jobs = [{"id": n, "gpus": 1, "application_class": "A", "model": "m"} for n in "pqrs"]
+    instance = PalInstance.from_document(
+        {
+            "schema": "optsched/pal/1",
+            "topology": {"levels": ["node", "cluster"], "domains": domains},
+            "profile": {"gpus": GPUS, "slowdown": {"A": [1.0] * 16}, "kind": "persistent"},
+            "locality": {"m": [1, 1.5]},
+            "jobs": [{**jobs[0], "id": "gang", "gpus": 4}, *jobs],
+        }
+    )
+    placed = {job["id"]: [inside[0]] for job, inside in zip(jobs, NODES.values(), strict=True)}
+    placed["gang"] = [inside[1] for inside in NODES.values()]
+    return instance, plan_of(instance, placed)
+
+
+def plan_of(instance, placed):
+    jobs = [{"id": job.id, "gpus": placed[job.id]} for job in instance.jobs]
+    return PalPlan.model_validate({"jobs": jobs})
+
+
+def fees_at(instance, prices):
+    problem = arrays(instance)
+    found, reward = labels(problem), np.array([jobs.reward for jobs in problem.types])
+    known = of_gpus(np.asarray(prices, dtype=float))
+    options = known.options(problem, found, Lagrangian(problem, found, reward))
+    return Fees(problem, found, Proof(known, options))
+
+
+def offered(instance, plan):
+    search = Search(instance, gap=1e-3)
+    assert search.offer(plan)
+    return search
+
+
+def test_what_jobs_pay_too_much_and_idle_gpus_are_all_of_the_gap():
+    instance = optsched.read("pal/racks-256")
+    plan = methods.quick_start(instance)
+    prices = np.random.default_rng(0).uniform(0, 0.2, len(instance.free_gpus))
+    fees = fees_at(instance, prices)
+    packing = packed(instance, fees.problem, plan)
+    excess = fees.excess(packing)
+    assert excess.min() >= -1e-9
+    gap = offered(instance, plan).objective - fees.proof.options.value
+    assert excess.sum() + prices[packing.free].sum() == pytest.approx(gap)
+
+
+def test_a_gang_gets_a_node_of_its_own(few_are_many):
+    instance, plan = fragmented()
+    search, fees = offered(instance, plan), fees_at(instance, np.zeros(16))
+    assert fees.excess(packed(instance, fees.problem, plan)).tolist() == [0.5, 0, 0, 0, 0]
+    place_dear_anew(instance, search, fees, lambda: False)
+    assert search.objective == 5.0
+
+
+def test_the_emptiest_node_is_cleared(few_are_many, monkeypatch):
+    """Node c has a job less than the others, once the gang is gone."""
+    instance, plan = fragmented()
+    placed = {job.id: list(job.gpus) for job in plan.jobs} | {"r": ["a/2"]}
+    asked = []
+
+    def note(instance, search, jobs):
+        asked.append([job.id for job in jobs])
+
+    monkeypatch.setattr(worst_removal, "placed_anew", note)
+    search = offered(instance, plan_of(instance, placed))
+    place_dear_anew(instance, search, fees_at(instance, np.zeros(16)), lambda: False)
+    assert asked == [["gang"]]  # nobody else is there, and each job has one turn
+
+
+def test_nothing_is_done_for_few_jobs_or_when_it_is_done(monkeypatch):
+    instance, plan = fragmented()
+    search, fees = offered(instance, plan), fees_at(instance, np.zeros(16))
+    monkeypatch.setattr(worst_removal, "placed_anew", lambda *_: pytest.fail("placed anew"))
+    place_dear_anew(instance, search, fees, lambda: False)
+    monkeypatch.setattr(worst_removal, "MANY_JOBS", 1)
+    place_dear_anew(instance, search, fees, lambda: True)
+    hurried = Search(instance, 0.0)
+    hurried.offer(plan)
+    place_dear_anew(instance, hurried, fees, lambda: False)
+
+
+@pytest.mark.parametrize("method", ["exact", "pods"])
+def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
+    """Neither the relaxation of the whole, nor those of pods, nor parts anywhere are solved."""
+    monkeypatch.setattr(pods, "POD_GPUS", 8)
+    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
+    monkeypatch.setattr(pods, "GANGS", 1)
+    instance, plan = fragmented()
+    start = optsched.solve(instance).model_copy(update={"plan": plan})
+    for module, name in ((exact, "_certified"), (pods, "_prices"), (pods, "place_parts_anew")):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("more than a part"))
+    result = optsched.solve(instance, method, gap=1e-3, start=start)
+    optsched.verify(instance, result)
+    assert (result.status, result.objective) == ("optimal", 5.0)
+
+
+def test_ten_epochs_in_a_row_need_hardly_more_than_parts(monkeypatch):
+    whole, parts = exact._certified, worst_removal.placed_anew
+    asked = []
+    monkeypatch.setattr(exact, "_certified", lambda *a: asked.append("whole") or whole(*a))
+    monkeypatch.setattr(worst_removal, "placed_anew", lambda *a: asked.append("part") or parts(*a))
+    instance = optsched.read("pal/racks-256")
+    result = optsched.solve(instance, gap=5e-3)
+    asked.clear()
+    for seed in range(10):
+        instance = next_epoch(instance, 0.1, seed)
+        result = optsched.solve(instance, gap=5e-3, start=result)
+        optsched.verify(instance, result)
+        assert result.status == "optimal"
+    assert asked.count("part") >= 2
+    assert asked.count("whole") <= 2

@@ -1,0 +1,124 @@
+"""Epoch after epoch, whatever the one before was: the optimum is the same, and enclosed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optsched
+from optsched.pal import PalInstance
+from optsched.pal.decomposition import solver as pods
+from optsched.pal.exact import reoptimisation
+from optsched.pal.exact import solver as exact
+from tests.pal.test_pal_kinds import equal_nodes
+from tests.support.oracles.pal import assert_encloses_optimum, plan_cost
+from tests.support.strategies.common import among, as_document, law, left_by
+from tests.support.strategies.pal import pal_instances
+
+ANY = pal_instances(feasible=False)
+
+# --- epochs -------------------------------------------------------------------------------------
+
+
+@st.composite
+def epochs(draw, instances=ANY):
+    """Two instances: unlike, or the second with some jobs, GPUs, times and places changed."""
+    first = draw(instances)
+    if draw(st.integers(0, 3)) == 0:
+        return first, draw(instances)
+    return first, PalInstance.from_document(draw(changed(as_document(first), first.topology.gpus)))
+
+
+@st.composite
+def changed(draw, document, gpus):
+    """The document with fewer jobs, or twins of some, other figures and fewer or more GPUs."""
+    kept = draw(st.lists(st.sampled_from(document["jobs"]), min_size=1, max_size=5))
+    names = [job["id"] for job in kept]
+    jobs = [
+        job if names.index(job["id"]) == n else without_place(job) | {"id": f"k{n}"}
+        for n, job in enumerate(kept)
+    ]
+    factor = draw(among(1.0, 1.0, 0.9, 100.0))
+    for job in jobs:
+        if "remaining_s" in job:
+            job["remaining_s"] *= factor
+    spare = len(gpus) - max(job["gpus"] for job in jobs)
+    taken = draw(st.lists(st.sampled_from(gpus), max_size=min(2, max(0, spare)), unique=True))
+    if spare < 0:
+        taken = document.get("unavailable", [])
+    return document | {"jobs": jobs, "unavailable": taken}
+
+
+def without_place(job):
+    return {key: value for key, value in job.items() if key not in ("current", "restart_s")}
+
+
+GAPS = among(1e-6, 1e-6, 0.02, 0.5)
+METHODS = [*["exact", "kinds", "pods"] * 3, "pal-multilevel", "milp"]
+
+
+def solved(instance, method=None, **options):
+    """Solve an instance, and have the judge prove the outcome."""
+    result = optsched.solve(instance, method, **options)
+    optsched.verify(instance, result)
+    return result
+
+
+@pytest.fixture(scope="module")
+def small_is_large():
+    """Let clusters have many pods and jobs, and no greedy rule make up for what a method lacks."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (reoptimisation, exact):
+            patch.setattr(module, "MANY_JOBS", 3)
+        patch.setattr(pods, "POD_GPUS", 3)
+        patch.setattr(pods, "FEW_OPTIONS", 0)
+        patch.setattr(pods, "GANGS", 1)
+        yield
+
+
+# --- laws ---------------------------------------------------------------------------------------
+
+
+@law(2000)
+@given(epochs(), st.data())
+def test_exact_finds_the_optimum_after_any_epoch(small_is_large, both, data):
+    first, instance = both
+    before = optsched.solve(first, data.draw(among(*METHODS)), gap=data.draw(GAPS))
+    result = solved(instance, gap=data.draw(GAPS), start=data.draw(left_by(before)))
+    assert_encloses_optimum(instance, result)
+    assert result.status in ("optimal", "infeasible")
+
+
+@law(2000)
+@given(epochs(st.one_of(ANY, equal_nodes(max_gpus=8))), st.data())
+def test_kinds_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
+    hold(both, "kinds", data)
+
+
+@law(2000)
+@given(epochs(), st.data())
+def test_pods_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
+    hold(both, "pods", data)
+
+
+def hold(both, method, data):
+    """Hold two epochs, the first of which begins anew, to their optima."""
+    start, gap = None, data.draw(GAPS)
+    for instance in both:
+        result = solved(instance, method, gap=gap, start=start)
+        assert_encloses_optimum(instance, result)
+        if result.plan is not None:
+            cost = plan_cost(instance, result.plan)
+            assert cost == pytest.approx(result.objective, rel=1e-12)
+        start = data.draw(left_by(result))
+
+
+@law(200)
+@given(ANY, among("exact", "kinds", "pods"))
+def test_the_same_again_is_no_worse(small_is_large, instance, method):
+    result = solved(instance, method)
+    again, twice = (solved(instance, method, start=result) for _ in range(2))
+    assert (again.plan is None) == (result.plan is None)
+    clocks = {"seconds": 0.0, "verification_s": 0.0}
+    assert again.model_copy(update=clocks) == twice.model_copy(update=clocks)
+    if result.plan is not None:
+        assert again.objective <= result.objective

@@ -1,0 +1,134 @@
+"""The policy `sia`: choices by hand, and against the exact optimum of one kind of GPUs."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.rollout.policies.pollux import Row, best_widths
+from optsched.rollout.registry import make
+from tests.support.builders.rollout_stub import StubView, scenario
+from tests.support.strategies.common import law
+
+
+def model(gpus, speedup):
+    table = {"kind": "table", "gpus": gpus, "speedup": speedup}
+    return {"phases": [{"work_gpu_s": 100.0, "speedup": table}]}
+
+
+MODELS = {
+    "linear": model([1, 2, 3, 4, 6, 8], [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]),
+    "steep": model([2, 4, 8], [1.0, 1.9, 3.0]),
+    "odd": model([3, 6], [1.0, 1.5]),
+    "flat": model([1, 2, 4], [1.0, 1.0, 1.0]),
+}
+WORLD = scenario(2, 4, models=MODELS, epoch_s=60.0)
+
+
+class View(StubView):
+    """Jobs of one phase, whose widths are the policy's to choose."""
+
+    advanced = ()
+
+    def step(self, policy):
+        decision = policy.decide(self)
+        self.held |= dict.fromkeys(decision.stop, ()) | dict(decision.place)
+        taken = [gpu for gpus in self.held.values() for gpu in gpus]
+        assert len(set(taken)) == len(taken)
+        self.arrived, self.ended, self.failed = [], [], []
+        return decision
+
+
+def widths(view):
+    return [len(gpus) for gpus in view.held.values()]
+
+
+def test_configurations_are_powers_of_two_and_whole_nodes():
+    view, policy = View(WORLD), make("sia", WORLD)
+    jobs = [view.submit(5 if name == "" else 1, model=name) for name in (*MODELS, "")]
+    assert [policy._widths(view, job) for job in jobs] == [
+        *((1, 2, 4, 8), (2, 4, 8), (3, 6)),  # the third has no configuration of Sia's
+        *((1,), (5,)),
+    ]
+
+
+def test_choices_by_hand():
+    """Costs: 8 GPUs 8 ** -0.5 = 0.35, 4 GPUs 0.5, 2 GPUs 0.71, 1 GPU 1, none 1.1."""
+    view, policy = View(WORLD), make("sia", WORLD)
+    for _ in range(2):
+        view.submit(1, model="linear")
+    (solve,) = view.step(policy).solves
+    assert widths(view) == [4, 4]
+    assert (solve.objective, solve.status) == (1.0, "optimal")
+    for _ in range(2):
+        view.submit(1, model="linear")
+    view.step(policy)  # at an age of 0 restarts cost nothing yet
+    assert widths(view) == [2, 2, 2, 2]
+    for _ in range(6):
+        view.submit(1, model="linear")
+    (solve,) = view.step(policy).solves
+    assert sorted(widths(view)) == [0] * 6 + [2] * 4  # 9.44; one GPU for each of eight: 10.2
+    assert solve.objective == pytest.approx(4 * 0.71 + 6 * 1.1)
+
+
+def test_restarts_are_worth_less_and_less():
+    """Of two jobs one ends; the other would get twice as fast by a restart."""
+    for restarts, width in ((0, 8), (2, 4)):
+        view, policy = View(WORLD), make("sia", WORLD)
+        stays, ends = (view.submit(1, model="linear") for _ in range(2))
+        view.step(policy)
+        assert widths(view) == [4, 4]
+        policy.restarts[stays] = restarts
+        view.wait(120)  # 8 GPUs count (120 - 30 x restarts) / 150 as much: 6.4, or 3.2
+        view.finish(ends)
+        view.step(policy)
+        assert widths(view) == [width]
+        assert policy.restarts == {stays: restarts + (width == 8)}
+
+
+def test_between_epochs_nothing_changes():
+    view, policy = View(WORLD), make("sia", WORLD)
+    view.submit(1, model="linear")
+    view.is_epoch = False
+    decision = policy.decide(view)
+    assert (decision.place, decision.solves) == ({}, ())
+
+
+@law(500)
+@given(st.data())
+def test_every_round_is_the_best_of_its_kind(data):
+    """As least sums over all numbers of GPUs have it, with memory that went through a pickle."""
+    view, policy = View(WORLD), make("sia:gap=0", WORLD)
+    for _ in range(data.draw(st.integers(1, 4))):
+        view.wait(data.draw(st.sampled_from([0, 20, 60, 600])))
+        for job in list(view.held):
+            if data.draw(st.booleans()):
+                view.finish(job)
+        names = st.sampled_from([*MODELS, ""])
+        for name in data.draw(st.lists(names, max_size=4)):
+            view.submit(data.draw(st.sampled_from([1, 1, 2, 3, 8, 9])), model=name)
+        policy = pickle.loads(pickle.dumps(policy))
+        rows = rows_of(pickle.loads(pickle.dumps(policy)), view)
+        decision = view.step(policy)
+        assert sum(widths(view)) <= 8
+        if rows:
+            (solve,) = decision.solves
+            assert solve.status == "optimal"
+            assert solve.objective == pytest.approx(best_widths(rows, 8).value[8], abs=1e-9)
+
+
+def rows_of(policy, view):
+    """Widths and costs of the jobs in the next round."""
+    policy.take_note(view)
+    jobs = list(policy.active)
+    if not jobs:
+        return []
+    policy.restarts = {job: policy.restarts.get(job, 0) for job in jobs}
+    own = [policy._widths(view, job) for job in jobs]
+    found = policy._round(view, jobs, own, 8)
+    ends = found.first + found.counts
+    return [
+        Row((0, *gpus), (found.cost[end - 1], *found.cost[first : end - 1]))
+        for gpus, first, end in zip(own, found.first, ends, strict=True)
+    ]

@@ -1,0 +1,134 @@
+"""What exact policies say in epochs.csv: nothing of proofs that the verifier did not confirm."""
+
+import math
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import optsched.eaco.exact.solver
+from optsched.choice import Choice
+from optsched.pal.exact.bounding import Prover
+from optsched.rollout import rollout
+from optsched.rollout.engine.decision import SolveRecord
+from optsched.rollout.policies import sia, verified_claims
+from optsched.rollout.scenario_files import read_scenario
+from optsched.verification import closed, relative_gap
+
+solve_module = sys.modules["optsched.solving"]
+SMALL = {
+    "pal:gap=1e-3": ("pal-64", {"trace.jobs": 20}, 1e-3),
+    "eaco:gap=0.01": ("eaco-28", {"trace.jobs": 10}, 1e-2),
+    "boa:gap=1e-3,rates=history": ("boa-cloud", {"trace.jobs": 10}, 1e-3),
+    "sia:gap=1e-4": ("boa-cloud", {"trace.jobs": 6}, 1e-4),
+}
+
+
+def epochs(policy, folder):
+    """Return the record, and the rows of epochs.csv that have solves."""
+    name, changes, _ = SMALL[policy]
+    done = rollout(read_scenario(name).changed(changes), policy, output=folder)
+    table = pd.read_csv(folder / "epochs.csv", dtype={"verified": str, "status": str})
+    rows = table[table["solves"] > 0]
+    assert len(rows)
+    return done, rows
+
+
+@pytest.mark.parametrize("policy", SMALL)
+def test_what_is_called_optimal_was_verified(policy, tmp_path):
+    done, rows = epochs(policy, tmp_path)
+    assert set(rows["verified"]) == {"true"}
+    assert set(rows["status"]) <= {"optimal", "feasible", "infeasible"}
+    assert "optimal" in set(rows["status"])
+    for solve in [solve for epoch in done.record.epochs for solve in epoch.solves]:
+        if solve.status == "infeasible":
+            continue
+        assert solve.gap == relative_gap(solve.objective, solve.bound, solve.scale) >= 0
+        assert (solve.status == "optimal") == closed(solve.gap, SMALL[policy][2])
+    timing = done.timing()
+    assert 0 < timing["verification_s"] < timing["solver_s"] < timing["wall_s"]
+    assert timing["verification_share"] == timing["verification_s"] / timing["wall_s"]
+
+
+def lying(make):
+    """Return a function that makes certificates of too high bounds."""
+
+    def changed(*args, **options):
+        found = make(*args, **options)
+        if found is None or found.bound is None:
+            return found
+        return found.model_copy(update={"bound": np.nextafter(found.bound, math.inf) * 1.5})
+
+    return changed
+
+
+def choose_with_a_lie(self, found):
+    chosen = DECIDE(self, found)
+    return chosen._replace(bound=chosen.objective, gap=0.0)
+
+
+def solve_with_a_lie(*args, **options):
+    found = SOLVE(*args, **options)
+    certificate = lying(lambda: found.certificate)()
+    return found.model_copy(update={"certificate": certificate, "bound": certificate.bound})
+
+
+DECIDE, SOLVE = Choice.decide, solve_module.solve
+
+
+@pytest.fixture
+def liars(monkeypatch):
+    """Every method states more than it can prove."""
+    monkeypatch.setattr(Prover, "prove", lying(Prover.prove))
+    monkeypatch.setattr(Prover, "resume", lying(Prover.resume))
+    monkeypatch.setattr(
+        optsched.eaco.exact.solver, "exact", lying(optsched.eaco.exact.solver.exact)
+    )
+    monkeypatch.setattr(Choice, "decide", choose_with_a_lie)
+    monkeypatch.setattr(solve_module, "solve", solve_with_a_lie)
+
+
+@pytest.mark.parametrize("policy", SMALL)
+def test_a_lie_of_a_method_reaches_no_reader(policy, tmp_path, liars):
+    done, rows = epochs(policy, tmp_path)
+    refused = rows[rows["verified"] == "false"]
+    assert len(refused)
+    assert set(refused["status"]) == {"feasible"}
+    assert refused[["bound", "gap"]].isna().all().all()
+    assert done.metrics["passed"] == len(done.record.trace)
+
+
+@pytest.mark.parametrize("policy", SMALL)
+def test_what_is_too_large_to_verify_is_called_unverified(policy, tmp_path, monkeypatch):
+    monkeypatch.setattr(verified_claims, "confirmed", lambda instance, certificate: None)
+    monkeypatch.setattr(sia, "LIMIT", 0)
+    _, rows = epochs(policy, tmp_path)
+    assert "unverified" in set(rows["status"])
+    assert set(rows["status"]) <= {"unverified", "error"}  # the latter: no plan, and no proof
+    assert rows["verified"].isna().all()
+
+
+def test_the_budgeted_program_states_no_bound(tmp_path):
+    """HiGHS' float bound has no certificate; it was told as it came, status and all."""
+    world = read_scenario("boa-cloud").changed({"trace.jobs": 10})
+    rollout(world, "boa-budgeted", output=tmp_path)
+    rows = pd.read_csv(tmp_path / "epochs.csv")
+    last = rows[(rows["solves"] > 0) & (rows["status"] == "feasible")]
+    assert len(last)
+    assert last[["bound", "gap", "verified"]].isna().all().all()
+
+
+def test_words_of_proof_of_ones_own_policy_count_as_unverified():
+    said = {status: SolveRecord(status, 2.0, 1.0, 0.0).told for status in ("optimal", "feasible")}
+    assert said == {"optimal": "unverified", "feasible": "feasible"}
+    assert SolveRecord("infeasible", math.nan, math.nan, 0.0).told == "error"
+    assert SolveRecord("optimal", 2.0, 2.0, 0.0, verified=True).told == "optimal"
+
+
+def test_eaco_is_not_optimal_because_nothing_stopped_it(tmp_path, monkeypatch):
+    """It said so whatever the gap, also where the search proved nothing at all."""
+    monkeypatch.setattr(optsched.eaco.exact.solver, "exact", lambda instance, search: None)
+    _, rows = epochs("eaco:gap=0.01", tmp_path)
+    assert set(rows["status"]) == {"feasible"}
+    assert rows[["bound", "gap", "verified"]].isna().all().all()

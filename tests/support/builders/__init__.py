@@ -1,0 +1,1 @@
+"""Small things to test with."""

@@ -1,0 +1,1 @@
+"""Forgers of certificates."""

@@ -1,0 +1,1 @@
+"""Slow and obvious ways to the same answers."""

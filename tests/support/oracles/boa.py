@@ -1,0 +1,107 @@
+"""Slow and obvious ways to the same answers, for tests only."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from optsched.boa.speedup_curves import curve
+from optsched.boa.verify.feasibility import limit, objective_divisor
+from optsched.boa.verify.speedup_bounds import speedup_enclosure
+
+
+def ways(instance):
+    """Every way through each class: (value, use, widths), exact where the speedup is rational.
+
+    Value adds up to the objective times lambda (or to GPUs), use to what is limited.
+    """
+    flipped = instance.budget is None
+    classes = []
+    for c in instance.classes:
+        rate = Fraction(c.arrival_rate_per_h) / 3600
+        rows = []
+        for widths in product(*(phase.speedup.widths for phase in c.phases)):
+            jobs = gpus = Fraction(0)
+            before = None
+            for phase, k in zip(c.phases, widths, strict=True):
+                low, high = speedup_enclosure(phase.speedup, Fraction(k))
+                seconds = Fraction(phase.work_gpu_s) * 2 / (low + high)
+                seconds += Fraction(c.rescale_s) if k != before else 0
+                jobs += rate * seconds
+                gpus += rate * seconds * k
+                before = k
+            rows.append((gpus, jobs, widths) if flipped else (jobs, gpus, widths))
+        classes.append(rows)
+    return classes
+
+
+def extreme_uses(instance):
+    """The least and the greatest use of any plan, as floats in the instance's unit."""
+    totals = np.zeros(2)
+    for c in instance.classes:
+        for column, best in enumerate((min, max)):
+            totals[column] += c.arrival_rate_per_h / 3600 * extreme_way(c, instance, best)
+    divisor = 1.0 if instance.budget is not None else float(instance.arrival_rate_per_s)
+    return tuple((totals / divisor).tolist())
+
+
+def extreme_way(job_class, instance, best):
+    """The least or greatest use of one job on its way, by dynamic programming in floats."""
+    ending = {None: 0.0}  # width of the last phase -> use so far
+    for phase in job_class.phases:
+        ending = {
+            k: best(
+                so_far
+                + (phase.work_gpu_s / speedup + (job_class.rescale_s if k != before else 0))
+                * (1 if instance.budget is None else k)
+                for before, so_far in ending.items()
+            )
+            for k, speedup in zip(*map(np.ndarray.tolist, curve(phase.speedup)), strict=True)
+        }
+    return best(ending.values())
+
+
+def brute_force(instance):
+    """The least objective over all integer plans; None if none keeps within the limit."""
+    partial = [(Fraction(0), Fraction(0))]
+    for rows in ways(instance):
+        partial = pareto((v + value, u + use) for v, u in partial for value, use, _ in rows)
+    within = [value for value, use in partial if use <= limit(instance)]
+    return min(within) / objective_divisor(instance) if within else None
+
+
+def pareto(pairs):
+    kept = []
+    for use, value in sorted({(use, value) for value, use in pairs}):
+        if not kept or value < kept[-1][0]:
+            kept.append((value, use))
+    return kept
+
+
+def path_lp(instance, share=1.0):
+    """The optimum of mixtures: shares of every way through each class; SciPy's own HiGHS.
+
+    The limit is taken times `share`, for bounds from both sides where its price is steep.
+    """
+    from scipy.optimize import linprog
+
+    classes = ways(instance)
+    value = np.array([float(v) for rows in classes for v, _, _ in rows])
+    use = np.array([float(u) for rows in classes for _, u, _ in rows])
+    owner = np.repeat(np.arange(len(classes)), [len(rows) for rows in classes])
+    sums = (owner == np.arange(len(classes))[:, None]).astype(float)
+    # HiGHS has absolute tolerances: bring both rows to the size of one.
+    v_scale, u_scale = value.max(initial=0) or 1, use.max(initial=0) or 1
+    outcome = linprog(
+        value / v_scale,
+        A_ub=[use / u_scale],
+        b_ub=[share * float(limit(instance)) / u_scale],
+        A_eq=sums,
+        b_eq=np.ones(len(classes)),
+        method="highs-ds",
+    )
+    if not outcome.success:
+        return None
+    return outcome.fun * v_scale / float(objective_divisor(instance))

@@ -1,0 +1,1 @@
+"""Oracles, instances and forgers that share nothing with the project."""

@@ -1,0 +1,137 @@
+"""Hypothesis strategies for instances, made to reach the awkward corners."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import optsched
+from optsched.boa import Amdahl, BoaInstance, JobClass, Phase, Power, Table
+from optsched.results.result import read_result
+from tests.support.oracles.boa import extreme_uses
+
+
+def law(examples: int) -> settings:
+    """As many examples as a law is to have, unless the profile has fewer."""
+    return settings(max_examples=min(examples, settings().max_examples))
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def among(*values):
+    """`sampled_from`, made once: making and validating one takes longer than drawing from it."""
+    return st.sampled_from(values)
+
+
+NICE = st.integers(1, 12).map(float)
+UGLY = st.floats(0.05, 50)
+RATES = st.one_of(st.just(0.0), NICE, UGLY)
+WIDTHS = [1, 2, 3, 4, 6, 8, 16]
+
+
+@st.composite
+def tables(draw, max_widths=4):
+    """Measured curves: non-concave, non-monotone, flat, super-linear, with duplicate points."""
+    gpus = sorted(draw(st.sets(st.sampled_from(WIDTHS), min_size=1, max_size=max_widths)))
+    shape = draw(st.sampled_from(["any", "nice", "linear", "flat", "amdahl"]))
+    if shape == "any":
+        speedup = [draw(UGLY) for _ in gpus]
+    elif shape == "nice":
+        speedup = [draw(NICE) for _ in gpus]
+    elif shape == "linear":
+        speedup = [float(k) for k in gpus]
+    elif shape == "flat":
+        speedup = [draw(NICE)] * len(gpus)
+    else:
+        fraction = draw(st.floats(0.001, 0.999))
+        speedup = [1 / (1 - fraction + fraction / k) for k in gpus]
+    if draw(st.booleans()):
+        twice = draw(st.integers(0, len(gpus) - 1))
+        gpus.insert(twice, gpus[twice])
+        speedup.insert(twice, speedup[twice])
+    return Table(gpus=tuple(gpus), speedup=tuple(speedup))
+
+
+def curves(max_gpus=4):
+    fraction = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0.001, 0.999))
+    most = st.integers(1, max_gpus)
+    return st.one_of(
+        st.builds(Amdahl, parallel_fraction=fraction, max_gpus=most),
+        st.builds(Power, exponent=fraction, max_gpus=most),
+    )
+
+
+@st.composite
+def job_classes(draw, name, rescaling, speedups, max_phases):
+    phases = draw(
+        st.lists(
+            st.builds(Phase, work_gpu_s=st.one_of(NICE, UGLY), speedup=speedups),
+            min_size=1,
+            max_size=max_phases,
+        )
+    )
+    rescale = draw(st.one_of(st.just(0.0), NICE, st.floats(1e-9, 1e3))) if rescaling else 0.0
+    return JobClass(id=name, arrival_rate_per_h=draw(RATES), rescale_s=rescale, phases=phases)
+
+
+@st.composite
+def boa_instances(
+    draw,
+    widths=("integer", "mixed"),
+    rescaling=True,
+    targets=True,
+    speedups=None,
+    max_classes=3,
+    max_phases=3,
+    feasible=False,
+):
+    """Small instances; limits lie below, at, between and above the least and the greatest use."""
+    if speedups is None:
+        speedups = st.one_of(tables(), curves())
+    count = draw(st.integers(1, max_classes))
+    classes = [draw(job_classes(f"c{i}", rescaling, speedups, max_phases)) for i in range(count)]
+    if not any(c.arrival_rate_per_h for c in classes):
+        classes[0] = classes[0].model_copy(update={"arrival_rate_per_h": 7.5})
+    key = draw(st.sampled_from(["budget_gpus", "target_mean_jct_s"])) if targets else "budget_gpus"
+    loose = BoaInstance(widths=draw(st.sampled_from(widths)), classes=tuple(classes), **{key: 1.0})
+    least, greatest = extreme_uses(loose)
+    edge = st.sampled_from([0.0, 1.0] if feasible else [-0.1, 0.0, 1.0])
+    where = draw(st.one_of(edge, st.floats(0, 1.1)))
+    limit = min(max(least + where * (greatest - least), 1e-9), 1e12)
+    if feasible:
+        limit *= 1 + 1e-9  # a float cannot always hold the least use itself
+    elif where == 0 and draw(st.booleans()):
+        limit = math.nextafter(limit, math.inf)
+    return loose.model_copy(update={key: limit})
+
+
+# --- epochs -------------------------------------------------------------------------------------
+
+
+def as_document(part):
+    return part.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+@st.composite
+def left_by(draw, result):
+    """What may be left of a result for the next epoch: all, what a file has, or not even that."""
+    kept = draw(among("all", "all", "file", "no state", "no plan", "no certificate"))
+    if kept == "all":
+        return result
+    if kept == "file":
+        return through_a_file(result)
+    lost = {"no plan": {"plan": None}, "no certificate": {"certificate": None}}.get(kept, {})
+    left = result.model_copy(update=lost)
+    if kept == "no state" or draw(st.booleans()):
+        left._state = None
+    return left
+
+
+def through_a_file(result):
+    with tempfile.TemporaryDirectory() as folder:
+        optsched.write(result, Path(folder) / "result.json")
+        return read_result(Path(folder) / "result.json")

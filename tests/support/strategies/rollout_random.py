@@ -1,0 +1,358 @@
+"""Random rollouts: scenarios, traces with failures, and policies that do whatever is allowed.
+
+In a module of its own, so that policies and engines can be pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from optsched.rollout.engine.decision import Decision, InvalidDecision
+from optsched.rollout.engine.state import RUNNING, TRIAL
+from optsched.traces.trace import Failure
+from tests.support.builders.rollout_parts import scenario, trace
+
+REASONS = ("CPU out of memory", "Semantic error")
+TIMES = st.sampled_from([0.0, 1.0, 2.5, 5.0, 10.0, 12.0, 20.0, 33.333333, 47.0])
+SMALL = st.sampled_from([0.0, 0.0, 1.0, 2.5, 5.0])
+
+
+@st.composite
+def models(draw, gpus):
+    """Model "e" is elastic, "m" is not."""
+    found = {"m": {"utilisation": 0.7, "memory_gb": draw(st.sampled_from([0.0, 9.0]))}}
+    phases = []
+    for _ in range(draw(st.integers(1, 3))):
+        work = draw(st.sampled_from([1.0, 7.0]))
+        if gpus > 1 and draw(st.booleans()):
+            speedup = {"kind": "table", "gpus": [1, 2], "speedup": [1.0, 1.7]}
+        else:
+            speedup = {"kind": "amdahl", "parallel_fraction": 0.9, "max_gpus": min(4, gpus)}
+        phases.append({"work_gpu_s": work, "speedup": speedup})
+    found["e"] = {"phases": phases, "utilisation": 0.5}
+    if draw(st.booleans()):
+        found["e"]["rescale_s"] = draw(SMALL)
+    return found
+
+
+@st.composite
+def scenarios(draw, plain=False):
+    """All that a scenario can have; plain: what policies that neither share nor rent know."""
+    nodes, each = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    parts = {"models": draw(models(nodes * each))}
+    parts["decide_on"] = draw(
+        st.sampled_from([("arrival", "finish"), (), ("arrival",), ("finish",)])
+    )
+    if draw(st.booleans()):
+        parts["costs"] = {
+            "start_s": draw(SMALL),
+            "restore_s": draw(SMALL),
+            "checkpoint_s": draw(SMALL),
+            "rescale_s": draw(SMALL),
+            "checkpoint_every_s": draw(st.sampled_from([None, 3.0, 10.0])),
+            "stop_loses_work": draw(st.booleans()),
+        }
+    if draw(st.booleans()):
+        limits = draw(st.dictionaries(st.sampled_from(REASONS), st.integers(0, 2)))
+        parts["retries"] = {"delay_s": draw(SMALL), "limits": limits}
+    if not plain and draw(st.booleans()):
+        parts["sharing"] = {
+            "max_jobs_per_gpu": draw(st.integers(1, 3)),
+            "memory_gb": draw(st.sampled_from([None, 20.0])),
+        }
+    if not plain and draw(st.booleans()):
+        parts["rented"] = {"provision_s": draw(SMALL), "at_start": draw(st.integers(0, nodes))}
+    if draw(st.booleans()):
+        parts["quotas"] = {"q": draw(st.integers(1, nodes * each))}
+    if draw(st.booleans()):
+        parts["power"] = {
+            "gpu": {"bare_w": 30, "context_w": 36, "peak_w": 300},
+            "node": {"base_w": 500, "sleep_w": 20},
+            "idle_nodes": draw(st.sampled_from(["on", "sleep"])),
+        }
+    if draw(st.booleans()):
+        parts["neighbours"] = {"shared_server": 0.77}
+        parts["locality"] = (1.0, 1.7)
+    if draw(st.integers(0, 3)) == 0:
+        parts["events"] = {"mean_between_s": 20, "mean_length_s": 7}
+    parts["finish_at_epochs"] = draw(st.booleans())
+    # Policies that move jobs for ever may never let one end, so those of the registry are cut off.
+    parts["end_s"] = draw(st.sampled_from([100.0, 300.0] if plain else [None, None, 30.0, 100.0]))
+    return scenario(nodes, each, **parts)
+
+
+@st.composite
+def traces(draw, world):
+    count = draw(st.integers(0, 7))
+    sizes = st.integers(1, min(world.gpus, 4))
+    rows = [(draw(TIMES), draw(sizes), draw(TIMES)) for _ in range(count)]
+    word = st.sampled_from(["passed", "killed", "failed"])
+    after = st.sampled_from([0, 2_000_000, 7_000_001])
+    failure = st.builds(Failure, st.sampled_from(REASONS), after)
+    return trace(
+        *rows,
+        status=[draw(word) for _ in range(count)],
+        model=[draw(st.sampled_from(["m", "e", "e", ""])) for _ in range(count)],
+        queue=[draw(st.sampled_from(["q", "", "r"])) for _ in range(count)],
+        failures=[draw(st.lists(failure, max_size=3)) for _ in range(count)],
+    )
+
+
+@dataclass(frozen=True)
+class Call:
+    now: int
+    is_epoch: bool
+    arrived: tuple
+    ended: tuple
+    failed: tuple
+    advanced: tuple
+    decision: Decision
+
+
+class Watched:
+    """Notes every call of a policy, checks the view, and tries what is not allowed."""
+
+    name = "watched"
+
+    def __init__(self, policy, every_epoch=False):
+        self.policy, self.every_epoch = policy, every_epoch
+        self.calls, self.given_up, self.world, self.tried = [], set(), None, 0
+
+    def decide(self, view):
+        check_view(view, self.world.state)
+        decision = self.policy.decide(view)
+        if self.world is not None:
+            self.try_broken(view)
+        news = (tuple(view.arrived), tuple(view.ended), tuple(view.failed), tuple(view.advanced))
+        self.calls.append(Call(view.now_us, view.is_epoch, *news, decision))
+        return decision
+
+    def retries(self, view, job, reason):
+        assert view.failures(job)[-1] == reason
+        if self.policy.random.random() < 0.2:
+            self.given_up.add((job, len(view.failures(job))))
+            return False
+        return True
+
+    def try_broken(self, view):
+        before = digest(self.world)
+        for rule, decision in broken_decisions(view, self.world.state):
+            with pytest.raises(InvalidDecision, match=f"^{rule}: "):
+                self.world.apply(decision)
+            self.tried += 1
+        assert digest(self.world) == before
+
+
+class Observed(Watched):
+    """Notes the calls of a policy of the registry."""
+
+    def __init__(self, policy):
+        super().__init__(policy, getattr(policy, "every_epoch", False))
+
+    def try_broken(self, view):
+        pass
+
+    def retries(self, view, job, reason):
+        asks = getattr(self.policy, "retries", None)
+        if asks is None or asks(view, job, reason):
+            return True
+        self.given_up.add((job, len(view.failures(job))))
+        return False
+
+
+def digest(world):
+    """A fingerprint of everything that a decision could change."""
+    parts = (world.state, world.accounts, world.waiting, world.events, world.fleet)
+    return hashlib.sha256(pickle.dumps([vars(part) for part in parts])).hexdigest()
+
+
+def broken_decisions(view, state):
+    """One decision for each rule that can be broken now; each is right but for that rule."""
+    count, submitted = len(state.status), state.submitted
+    yield "unknown-job", Decision(place={count: (0,)})
+    yield "unknown-job", Decision(stop=(-1,))
+    if submitted < count:
+        yield "not-submitted", Decision(place={submitted: (0,)})
+    pending, running = view.pending.tolist(), view.running.tolist()
+    for job in range(submitted):
+        if job not in pending and job not in running:
+            yield "not-active", Decision(place={job: tuple(range(view.demand(job)))})
+            break
+    if pending:
+        yield "not-running", Decision(stop=(pending[0],))
+        yield from _broken_places(view, pending[0])
+    for job in [job for job in running if state.status[job] == RUNNING][:1]:
+        yield "repeated-job", Decision(stop=(job, job))
+        yield "repeated-job", Decision(stop=(job,), place={job: view.gpus_of(job)})
+        yield "not-waiting", Decision(pre_run={job: (0,)}, pre_run_us=1)
+    most = view.cluster.nodes
+    wrong = most + 1 if view.scenario.rented is not None else most
+    yield "rent-range", Decision(rent=wrong)
+    yield "rent-range", Decision(rent=-1)
+
+
+def _broken_places(view, job):
+    total, demand = view.cluster.gpus, view.demand(job)
+    node_of = view.cluster.node_of
+    usable = [gpu for gpu in range(total) if view.ready[node_of[gpu]]]
+    yield "unknown-gpu", Decision(place={job: (total,)})
+    yield "unknown-gpu", Decision(place={job: (-1,)})
+    yield "gang-size", Decision(place={job: ()})
+    for gpu in [gpu for gpu in range(total) if gpu not in usable][:1]:
+        yield "node-not-ready", Decision(place={job: (gpu,)})
+    if usable:
+        yield "repeated-gpu", Decision(place={job: (usable[0],) * 2})
+        yield "pre-run-range", Decision(pre_run={job: usable[:1]})
+    if len(usable) > 5 and demand != 6:
+        yield "gang-size", Decision(place={job: usable[:6]})
+    held = [gpu for gpu in usable if view.jobs_on(gpu)]
+    chosen = (held + [gpu for gpu in usable if gpu not in held])[:demand]
+    quota = view.scenario.quotas.get(view.queue(job), 1_000)
+    fits_quota = demand + sum(
+        len(view.gpus_of(other))
+        for other in view.running.tolist()
+        if view.queue(other) == view.queue(job)
+    )
+    if held and len(chosen) == demand and fits_quota <= quota:
+        if view.scenario.sharing.max_jobs_per_gpu == 1:
+            yield "overcommit", Decision(place={job: chosen})
+        elif len(view.jobs_on(held[0])) == view.scenario.sharing.max_jobs_per_gpu:
+            yield "sharing-limit", Decision(place={job: chosen})
+    free = [gpu for gpu in usable if not view.jobs_on(gpu)]
+    if fits_quota > quota and len(free) >= demand:
+        yield "quota", Decision(place={job: free[:demand]})
+
+
+def check_view(view, state):
+    """The view tells what the state holds, in arrays that cannot be written to."""
+    free = [len(view.free_gpus(node)) for node in range(view.cluster.nodes)]
+    assert view.free.tolist() == free
+    pending, running = view.pending, view.running
+    assert not pending.flags.writeable
+    assert not view.free.flags.writeable
+    assert list(pending) == sorted(set(pending.tolist()))
+    assert not set(pending.tolist()) & set(running.tolist())
+    for job in running.tolist():
+        assert view.gpus_of(job)
+        assert view.waited_us(job) == 0
+        assert all(job in view.jobs_on(gpu) for gpu in view.gpus_of(job))
+    active = pending.tolist() + running.tolist()
+    assert np.all(view.attained_gpu_us(active) >= view.attained_us(active))
+    assert len(view.remaining_us(active)) == len(active)
+    if state.submitted < len(state.status):
+        with pytest.raises(LookupError):
+            view.demand(state.submitted)
+
+
+class Anything:
+    """Starts, moves, resizes, stops, tries and rents at random; calm after so many calls."""
+
+    def __init__(self, seed, wild_calls):
+        self.random = random.Random(seed)
+        self.wild_calls = wild_calls
+
+    def decide(self, view):
+        self.wild_calls -= 1
+        wild = self.wild_calls >= 0
+        plan = _Plan(view, self.random)
+        for job in view.running.tolist():
+            if wild and self.random.random() < 0.3:
+                plan.change(job)
+        for job in view.pending.tolist():
+            if not wild or self.random.random() < 0.7:
+                plan.start(job, wild)
+        return plan.decision(wild)
+
+
+class _Plan:
+    """A decision in the making, with the load of every GPU as it would be."""
+
+    def __init__(self, view, draws):
+        self.view, self.draws = view, draws
+        self.on = {gpu: len(view.jobs_on(gpu)) for gpu in range(view.cluster.gpus)}
+        ready, node_of = view.ready, view.cluster.node_of
+        self.usable = [gpu for gpu in self.on if ready[node_of[gpu]]]
+        self.held = {}
+        for job in view.running.tolist():
+            self.hold(job, len(view.gpus_of(job)))
+        self.place, self.stop, self.trials = {}, [], {}
+
+    def hold(self, job, gpus):
+        queue = self.view.queue(job)
+        self.held[queue] = self.held.get(queue, 0) + gpus
+
+    def change(self, job):
+        gpus = self.view.gpus_of(job)
+        if self.view_is_trial(job):
+            return
+        for gpu in gpus:
+            self.on[gpu] -= 1
+        self.hold(job, -len(gpus))
+        chosen = self.choose(job) if self.draws.random() < 0.7 else None
+        if chosen is None:
+            self.stop.append(job)
+        else:
+            self.put(job, chosen)
+
+    def view_is_trial(self, job):
+        return self.view._state.status[job] == TRIAL
+
+    def start(self, job, wild):
+        if wild and self.draws.random() < 0.15:
+            one = [gpu for gpu in self.usable if not self.on[gpu]]
+            if one and self.within_quota(job, 1) and self.fits(one[:1], job):
+                self.trials[job] = (one[0],)
+                self.on[one[0]] += 1
+                self.hold(job, 1)
+            return
+        chosen = self.choose(job)
+        if chosen is not None:
+            self.put(job, chosen)
+
+    def choose(self, job):
+        width = self.view.demand(job)
+        if self.view.model(job) == "e" and self.draws.random() < 0.5:
+            phases = self.view.scenario.models["e"].phases
+            width = self.draws.choice([k for p in phases for k in p.speedup.widths])
+        most = self.view.scenario.sharing.max_jobs_per_gpu
+        open_gpus = [gpu for gpu in self.usable if self.on[gpu] < most]
+        if len(open_gpus) < width or not self.within_quota(job, width):
+            return None
+        chosen = self.draws.sample(open_gpus, width)
+        return chosen if self.fits(chosen, job) else None
+
+    def fits(self, gpus, job):
+        """Stay away from the memory limit: two jobs of 9 GB fit into 20 GB, three do not."""
+        limit = self.view.scenario.sharing.memory_gb
+        return limit is None or all(self.on[gpu] < 2 for gpu in gpus)
+
+    def within_quota(self, job, width):
+        queue = self.view.queue(job)
+        quota = self.view.scenario.quotas.get(queue)
+        return quota is None or self.held.get(queue, 0) + width <= quota
+
+    def put(self, job, gpus):
+        self.place[job] = gpus
+        self.hold(job, len(gpus))
+        for gpu in gpus:
+            self.on[gpu] += 1
+
+    def decision(self, wild):
+        rent = None
+        if self.view.scenario.rented is not None:
+            nodes = self.view.cluster.nodes
+            rent = self.draws.randint(0, nodes) if wild else nodes
+        return Decision(
+            place=self.place,
+            stop=self.stop,
+            rent=rent,
+            pre_run=self.trials,
+            pre_run_us=self.draws.choice([1, 2_000_000, 9_000_000]),
+        )
