@@ -17,7 +17,7 @@ import numpy as np
 from optsched.eaco import fluid
 from optsched.rollout import rollout
 from optsched.rollout.physics.cluster import Cluster
-from optsched.rollout.policies.eaco_adapter import Frame
+from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.scenario_files import read_scenario
 from optsched.traces.trace import US
 
@@ -45,7 +45,7 @@ PAPER_NODES = {("eaco-28", "eaco-greedy"): 0.70, ("eaco-64", "eaco-greedy"): 0.5
 
 def bound_kwh(scenario: Scenario, trace: Trace) -> float:
     """Return the fluid bound: a model's work is one lump, in as many jobs as may share a GPU."""
-    frame = Frame(scenario, Cluster(scenario))
+    frame = EacoInstanceParts(scenario, Cluster(scenario))
     job, most = frame.template.jobs[0], scenario.sharing.max_jobs_per_gpu
     models = np.array(trace.model)
     jobs = [

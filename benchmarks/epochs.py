@@ -19,7 +19,7 @@ from generators import sharing, sharing_next_epoch
 
 import optsched
 from optsched.rollout.engine.engine import Engine
-from optsched.rollout.policies.pal_adapter import Exact
+from optsched.rollout.policies.pal_adapter import ExactPlacement
 from optsched.rollout.registry import make
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
@@ -47,7 +47,7 @@ class Timed:
 def place(scenario, is_cold):
     """Return the policy `pal`, and the times of its placements."""
     policy = make("pal", scenario)
-    policy.placement = placement = Exact(gap=GAP)
+    policy.placement = placement = ExactPlacement(gap=GAP)
 
     def forget():
         placement._last = None if is_cold else placement._last

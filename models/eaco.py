@@ -76,7 +76,7 @@ from optsched.models.eaco_nodes import beginnings, parts_of, take
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Nodes
-    from optsched.models.eaco_columns import Column
+    from optsched.models.eaco_columns import GroupColumn
     from optsched.models.eaco_nodes import Key, Part
 
 
@@ -97,7 +97,7 @@ class Data(NamedTuple):
         By job what it costs to wait; None if it must not.
     """
 
-    columns: list[Column]
+    columns: list[GroupColumn]
     pools: dict[str, Nodes]
     parts: dict[Key, Part]
     starts: dict[tuple[int, str, int], dict[Key, int]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from optsched.models.eaco_figures import Group
 
 
-class Column(NamedTuple):
+class GroupColumn(NamedTuple):
     """A group that may run.
 
     Attributes
@@ -54,7 +54,7 @@ class Column(NamedTuple):
     gpu_w: float
 
 
-def columns(instance: EacoInstance) -> list[Column]:
+def columns(instance: EacoInstance) -> list[GroupColumn]:
     """Return C: every group that is allowed, on all nodes, at all levels and locations."""
     figures = Figures(instance)
     return [
@@ -169,9 +169,9 @@ def _is_tolerable(figures: Figures, group: Group, place: Place) -> bool:
     return True
 
 
-def _column(figures: Figures, group: Group, place: Place) -> Column:
+def _column(figures: Figures, group: Group, place: Place) -> GroupColumn:
     phases, level, location = list(figures.phases(group, place)), place.level, place.location
-    return Column(
+    return GroupColumn(
         jobs=tuple(job.id for job in group),
         nodes=place.nodes.id,
         level=None if level is None else level.id,

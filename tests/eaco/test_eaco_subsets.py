@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.eaco.cuts.cuts_and_branching import Rounded
+from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.cuts.rank1 import PATTERNS, VIOLATED, weighted_sets
 from optsched.eaco.groups.column_index import Holding
 from optsched.eaco.groups.columns import columns
@@ -56,7 +56,7 @@ def points(draw):
 def test_what_is_found_is_violated_by_as_much(point):
     held, x, copies = point
     for (classes, divisor), excess in weighted_sets(held, x, copies).items():
-        most = Rounded(classes, divisor).most(copies)
+        most = Rank1CutRow(classes, divisor).most(copies)
         assert excess > VIOLATED
         assert value(held, x, classes, divisor) - most == pytest.approx(excess)
 
@@ -75,7 +75,7 @@ def test_no_partition_violates_a_cut(point, data):
         size = len(pattern.weights)
         for jobs in itertools.islice(itertools.permutations(range(len(copies)), size), 200):
             classes = tuple(np.repeat(jobs, pattern.weights).tolist())
-            rule = Rounded(classes, pattern.divisor)
+            rule = Rank1CutRow(classes, pattern.divisor)
             assert value(held, chosen, classes, pattern.divisor) <= rule.most(copies)
 
 
@@ -89,10 +89,10 @@ def test_counts_are_those_of_the_rule():
     found = columns(instance, classes)
     holding = Holding(found, len(classes))
     for rule in (
-        Rounded((0, 1, 2), 2),
-        Rounded((0, 0, 1, 2, 3), 3),
-        Rounded((0,), 2),
-        Rounded((1, 1, 2, 2, 3, 4), 4),
+        Rank1CutRow((0, 1, 2), 2),
+        Rank1CutRow((0, 0, 1, 2, 3), 3),
+        Rank1CutRow((0,), 2),
+        Rank1CutRow((1, 1, 2, 2, 3, 4), 4),
     ):
         counts = np.zeros(len(found.cost))
         which, times = holding.counts(rule)

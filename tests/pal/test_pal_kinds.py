@@ -15,7 +15,7 @@ from optsched.pal.decomposition import solver as pods
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import labels, relaxation
 from optsched.pal.node_classes import solver as kinds
-from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation, _Builder
+from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation, _AggregatedBuilder
 from optsched.pal.node_classes.aggregation import merged
 from optsched.pal.node_classes.disaggregation import Places
 from optsched.pal.node_classes.pattern_master import Master
@@ -298,7 +298,7 @@ def test_the_next_epoch_goes_on_with_patterns_and_relaxation(monkeypatch):
     _, result, later, rounds = epochs(monkeypatch)
     cold = solved(later, gap=1e-3)
     before = len(rounds)
-    monkeypatch.setattr(_Builder, "program", None)
+    monkeypatch.setattr(_AggregatedBuilder, "program", None)
     warm, again = (solved(later, gap=1e-3, start=result) for _ in range(2))
     assert len(rounds) - before <= 6  # in both; against a dozen in one
     assert warm.gap <= 1e-3

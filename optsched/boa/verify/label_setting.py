@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from optsched.boa.verify.feasibility import SCALE, rounded_down
 from optsched.boa.verify.phase_graphs import (
     NOTHING,
-    Chain,
     Node,
+    PhaseGraph,
     Weights,
     chains,
     completions,
@@ -174,7 +174,7 @@ def _combined(
     return sides[0].labels, sides[1].labels
 
 
-def _ways(chain: Chain, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
+def _ways(chain: PhaseGraph, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
     """Return the ways through a chain whose weight is below a ceiling."""
     if len(chain.phases) == 1:
         return _widths(chain, ceiling, goal)
@@ -203,7 +203,7 @@ def _ways(chain: Chain, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
     return entering
 
 
-def _widths(chain: Chain, ceiling: int, goal: _Goal) -> Labels:
+def _widths(chain: PhaseGraph, ceiling: int, goal: _Goal) -> Labels:
     """Return the widths of a single phase that weigh less than a ceiling."""
     [nodes] = chain.phases
     found = []

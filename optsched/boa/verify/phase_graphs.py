@@ -44,7 +44,7 @@ class Node(NamedTuple):
 NOTHING = Node(0, 0)
 
 
-class Chain(NamedTuple):
+class PhaseGraph(NamedTuple):
     """A class: for every phase its nodes by width, and the rescaling node of every width."""
 
     phases: list[dict[int, Node]]
@@ -141,7 +141,7 @@ def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterabl
     return {min(max(k, 1), speedup.max_gpus) for k in (below, below + 1)}
 
 
-def chains(instance: BoaInstance, weights: Weights) -> Iterator[tuple[int, Chain]]:
+def chains(instance: BoaInstance, weights: Weights) -> Iterator[tuple[int, PhaseGraph]]:
     """Yield a chain for every class, or for every phase where rescaling is free; one at a time.
 
     With each comes its part of `least_total` at these weights.
@@ -157,15 +157,15 @@ def chains(instance: BoaInstance, weights: Weights) -> Iterator[tuple[int, Chain
             nodes = _nodes(phase, rate, flipped)
             yield (
                 _least_of_phase(phase, rate, turned),
-                Chain([nodes], dict.fromkeys(nodes, NOTHING)),
+                PhaseGraph([nodes], dict.fromkeys(nodes, NOTHING)),
             )
 
 
-def _chain(job_class: JobClass, flipped: bool) -> Chain:
+def _chain(job_class: JobClass, flipped: bool) -> PhaseGraph:
     rate = _rate(job_class)
     phases = [_nodes(phase, rate, flipped) for phase in job_class.phases]
     lost, widths = _lost(job_class, rate), {k for nodes in phases for k in nodes}
-    return Chain(phases, {k: _node(lost, k, (1, 1), flipped) for k in widths})
+    return PhaseGraph(phases, {k: _node(lost, k, (1, 1), flipped) for k in widths})
 
 
 def _nodes(phase: Phase, rate: Ratio, flipped: bool) -> dict[int, Node]:
@@ -193,7 +193,7 @@ def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> Node:
     return Node(held, mean) if flipped else Node(mean, held)
 
 
-def completions(chain: Chain, weights: Weights) -> tuple[int, list[dict[int, int]]]:
+def completions(chain: PhaseGraph, weights: Weights) -> tuple[int, list[dict[int, int]]]:
     """Return the least weight of a way through a chain, and from after each node to its end."""
     after: list[dict[int, int]] = [dict.fromkeys(chain.phases[-1], 0)]
     for nodes, earlier in zip(chain.phases[:0:-1], chain.phases[-2::-1], strict=True):

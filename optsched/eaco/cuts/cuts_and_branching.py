@@ -1,9 +1,9 @@
 """What splits and cuts count, over arrays of columns; and which ones a fractional point calls for.
 
-A group counts in `Together` if it holds some jobs, and may have to be on some nodes, at some power
-level or location. `Rounded` counts how many times q of a set of jobs a group holds, rounded down:
-all groups together at most as often as the whole set does (a Chvatal-Gomory cut; for q = 2 the odd
-set cuts of matching, and the subset rows of vehicle routing).
+A group counts in `GroupCountRow` if it holds some jobs, and may have to be on some nodes, at some
+power level or location. `Rank1CutRow` counts how many times q of a set of jobs a group holds,
+rounded down: all groups together at most as often as the whole set does (a Chvatal-Gomory cut; for
+q = 2 the odd set cuts of matching, and the subset rows of vehicle routing).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_IN_CUT_TREE = 150  # jobs
 
 
 @dataclass(frozen=True, order=True)
-class Together:
+class GroupCountRow:
     """Counts groups that hold jobs of some classes; None stands for any pool, gang and so on."""
 
     classes: tuple[int, ...] = ()
@@ -61,7 +61,7 @@ class Together:
 
 
 @dataclass(frozen=True, order=True)
-class Rounded:
+class Rank1CutRow:
     """Counts floor(jobs of some classes in a group / divisor); one named twice has weight two."""
 
     classes: tuple[int, ...]
@@ -79,17 +79,17 @@ class Rounded:
 
 
 @dataclass(frozen=True, order=True)
-class NodesUsed:
+class NodeCountRow:
     """Counts nodes of a pool in use; or those of them that are asleep now."""
 
     pool: int
     asleep: bool = False
 
 
-Rule = Together | Rounded | NodesUsed
+Rule = GroupCountRow | Rank1CutRow | NodeCountRow
 
 
-def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rounded]:
+def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow]:
     """Return cuts that a point violates, the most violated first.
 
     Parameters
@@ -97,12 +97,12 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rounded]:
     support
         The columns that are not zero at the point, and `x` how much of each.
     """
-    found: dict[Rounded, float] = {}
+    found: dict[Rank1CutRow, float] = {}
     held = _held(support, len(frame.copies))
     if held.sum(axis=1).max(initial=0) > 2:
         weighted = weighted_sets(held, x, frame.copies)
         if weighted:
-            found = {Rounded(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
+            found = {Rank1CutRow(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
             return sorted(found, key=lambda rule: (-found[rule], rule))
     for candidates, divisor in _candidates(held, x, frame.copies):
         sizes = np.array([len(members) for members in candidates])
@@ -111,7 +111,7 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rounded]:
         totals = np.add.reduceat(held.T[flat], starts, axis=0)
         values = np.floor(totals / divisor) @ x
         for members, value in zip(candidates, values, strict=True):
-            rule = Rounded(members, divisor)
+            rule = Rank1CutRow(members, divisor)
             excess = float(value) - rule.most(frame.copies)
             if excess > VIOLATED:
                 found[rule] = excess / np.sqrt(len(members))
@@ -199,7 +199,7 @@ def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
 
 
 def best_splits(
-    frame: Frame, support: Columns, x: Floats, nodes: Mapping[NodesUsed, float]
+    frame: Frame, support: Columns, x: Floats, nodes: Mapping[NodeCountRow, float]
 ) -> list[tuple[Rule, float]]:
     """Return rules whose counts are not whole at a point, and the counts, the best ones first."""
     found: dict[Rule, float] = {rule: count for rule, count in nodes.items()}
@@ -219,14 +219,14 @@ def _merit(count: float) -> float:
     return float(min(part, 1 - part) + 0.01 * part)
 
 
-def _splits(support: Columns, classes: int) -> Iterator[list[Together]]:
+def _splits(support: Columns, classes: int) -> Iterator[list[GroupCountRow]]:
     """Yield rules that count some of the columns, the coarse ones first."""
     groups = [tuple(c for c in row if c < classes) for row in support.members.tolist()]
     marks = list(zip(*(array.tolist() for array in support[1:5]), strict=True))
-    yield [Together()]
+    yield [GroupCountRow()]
     for size in range(2, support.members.shape[1] + 1):
         yield [
-            Together(inner)
+            GroupCountRow(inner)
             for group in groups
             for inner in sorted(set(itertools.combinations(group, size)))
         ]
@@ -234,9 +234,9 @@ def _splits(support: Columns, classes: int) -> Iterator[list[Together]]:
         yield [_marked(group, mark, part) for group, mark in zip(groups, marks, strict=True)]
 
 
-def _marked(group: tuple[int, ...], mark: tuple[int, int, int, int], parts: int) -> Together:
+def _marked(group: tuple[int, ...], mark: tuple[int, int, int, int], parts: int) -> GroupCountRow:
     pool, level, place, gang = mark
-    return Together(
+    return GroupCountRow(
         group,
         pool=pool,
         gang=gang if parts > 3 else None,

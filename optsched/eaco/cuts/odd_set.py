@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.cuts.cuts_and_branching import Rounded
+from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.cuts.matching import Matching
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MORE_PAIRS = 5  # for each job, of those that are too cheap in the end
 
 def needed(
     frame: Frame, pool: Columns, reduced: Floats, penalty: float, point: Point
-) -> list[Rounded]:
+) -> list[Rank1CutRow]:
     """Return cuts on odd sets of jobs that pairs at an optimum of the relaxation call for.
 
     Parameters
@@ -56,7 +56,7 @@ def needed(
     x[point.columns] = point.x
     pairs = np.flatnonzero(many == 2)
     sets = odd_sets(jobs[pairs].T, reduced[pairs], alone, x[pairs])
-    return [Rounded(tuple(which[members].tolist()), 2) for members in sets]
+    return [Rank1CutRow(tuple(which[members].tolist()), 2) for members in sets]
 
 
 def odd_sets(ends: Indices, reduced: Floats, alone: Floats, x: Floats) -> list[list[int]]:

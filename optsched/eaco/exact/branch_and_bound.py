@@ -15,9 +15,9 @@ import numpy as np
 
 from optsched.eaco.cuts import odd_set
 from optsched.eaco.cuts.cuts_and_branching import (
-    Rounded,
+    GroupCountRow,
+    Rank1CutRow,
     Rule,
-    Together,
     best_splits,
     violated_cuts,
 )
@@ -146,7 +146,7 @@ class Tree:
         tree._rooted(replace(self.root, columns=positions[self.root.columns]))
         tree.limit = limit
         for rule in self.root.cuts:
-            assert isinstance(rule, Rounded)
+            assert isinstance(rule, Rank1CutRow)
             tree.relaxation.add_cut(rule)
         return tree
 
@@ -217,7 +217,7 @@ class Tree:
         asked: dict[Rule, int] = {}
         for n in np.flatnonzero((chosen.pool == pool) & (amounts > 0)):
             place = int(chosen.place[n])
-            gangs = Together(pool=pool, gang=int(chosen.gang[n]), place=place)
+            gangs = GroupCountRow(pool=pool, gang=int(chosen.gang[n]), place=place)
             asked[gangs] = asked.get(gangs, 0) + int(amounts[n])
         for counted, total in asked.items():
             if Case(counted, total - 1, is_above=True) not in fixed:
@@ -248,7 +248,7 @@ class Tree:
         """Put the cuts that hold up a case back where they were dropped for other cases."""
         self.relaxation.drop_loose()
         for rule in node.point.cuts:
-            assert isinstance(rule, Rounded)
+            assert isinstance(rule, Rank1CutRow)
             self.relaxation.add_cut(rule)
 
     def _inherited(self, point: Point, parent: Node) -> Point:

@@ -93,10 +93,10 @@ class Writer:
         )
 
     def _rule(self, rule: cuts_and_branching.Rule) -> plan.Together | plan.Rounded | plan.NodesUsed:
-        if isinstance(rule, cuts_and_branching.NodesUsed):
+        if isinstance(rule, cuts_and_branching.NodeCountRow):
             return plan.NodesUsed(nodes=self.instance.nodes[rule.pool].id, asleep=rule.asleep)
         names = tuple(self.classes[c].jobs[0] for c in rule.classes)
-        if isinstance(rule, cuts_and_branching.Rounded):
+        if isinstance(rule, cuts_and_branching.Rank1CutRow):
             return plan.Rounded(jobs=names, divisor=rule.divisor)
         return plan.Together(
             jobs=names,
@@ -106,7 +106,7 @@ class Writer:
             location=self._location(rule),
         )
 
-    def _level(self, rule: cuts_and_branching.Together) -> str | None:
+    def _level(self, rule: cuts_and_branching.GroupCountRow) -> str | None:
         if rule.level is None or rule.level < 0:
             return None if rule.level is None else ""
         assert rule.pool is not None
@@ -114,7 +114,7 @@ class Writer:
         found = next(entry for entry in self.instance.gpu_types if entry.id == gpu)
         return found.levels[rule.level].id
 
-    def _location(self, rule: cuts_and_branching.Together) -> str | None:
+    def _location(self, rule: cuts_and_branching.GroupCountRow) -> str | None:
         if rule.place is None or rule.place < 0:
             return None if rule.place is None else ""
         return self.instance.running[rule.place].id

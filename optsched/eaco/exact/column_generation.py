@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.exact.lp_solution import ROUNDING, Proof, lagrangian
-from optsched.eaco.exact.master import Master, Prices
+from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.groups.columns import Columns, joined, none
 from optsched.eaco.groups.group_members import is_allowed
 from optsched.eaco.groups.pricing_scope import markets
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.exact.warm_start import Past
     from optsched.eaco.groups.enumeration import JobClass
-    from optsched.eaco.groups.pricing import Found, Market
+    from optsched.eaco.groups.pricing import Market, PricedGroups
     from optsched.eaco.instance import EacoInstance
     from optsched.mip.incremental_lp import Solved
 
@@ -179,7 +179,7 @@ class Generation:
             self._most = min(WIDER * self._most, MANY)
         return True
 
-    def priced(self, prices: Prices, left: Floats | None = None, room: float = 0.0) -> Columns:
+    def priced(self, prices: Duals, left: Floats | None = None, room: float = 0.0) -> Columns:
         """Return groups that cost less than their jobs pay; keep the prices if they prove more.
 
         Parameters
@@ -207,7 +207,7 @@ class Generation:
                 self.value, self.prices = value, lower
         return joined(parts)
 
-    def near(self, prices: Prices, room: float) -> Columns | None:
+    def near(self, prices: Duals, room: float) -> Columns | None:
         """Return all groups that cost less than `room` above what jobs pay; None if too many."""
         parts = [none(self._instance)]
         for market in self.markets:
@@ -248,16 +248,16 @@ class Generation:
             parts.append(self._columns(market, found, _best(found, pays, SEEDED)))
         return joined(parts)
 
-    def _guess(self) -> Prices:
+    def _guess(self) -> Duals:
         """Return prices of full groups of jobs that end together, of jobs alone if that is less."""
         jobs = np.full(len(self.frame.copies), np.inf)
         for market in self.markets:
             np.minimum.at(jobs, market.classes, market.shares())
             np.minimum.at(jobs, market.classes, market.alone().cost)
         jobs = np.minimum(np.where(np.isfinite(jobs), jobs, 0.0), self.frame.waiting)
-        return Prices(jobs, 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
+        return Duals(jobs, 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
 
-    def _columns(self, market: Market, found: Found, which: Indices) -> Columns:
+    def _columns(self, market: Market, found: PricedGroups, which: Indices) -> Columns:
         """Return some of the groups that were found; fractions decide where a limit is near."""
         near = found.is_near[which]
         members = np.append(market.classes, len(self._classes))[found.at[which]]
@@ -271,7 +271,7 @@ class Generation:
         )
 
 
-def _best(found: Found, pays: Floats, layers: int) -> Indices:
+def _best(found: PricedGroups, pays: Floats, layers: int) -> Indices:
     """Return the groups to add: the best of all, of each leader, and of each job at each place."""
     size = np.maximum(np.where(np.isfinite(pays), pays, 0.0), 1e-300)[found.at[:, 0]]
     order = np.argsort(found.reduced / size, kind="stable")
@@ -288,8 +288,8 @@ def _best(found: Found, pays: Floats, layers: int) -> Indices:
     return np.unique(np.concatenate(chosen))
 
 
-def _between(duals: Prices, best: Prices, share: float) -> Prices:
+def _between(duals: Duals, best: Duals, share: float) -> Duals:
     """Return prices between the duals of the program and those that prove most."""
     pairs: list[tuple[Any, Any]] = list(zip(best, duals, strict=True))
     mixed = [share * mine + (1 - share) * his for mine, his in pairs]
-    return Prices(*mixed)
+    return Duals(*mixed)

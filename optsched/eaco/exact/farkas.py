@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.cuts.cuts_and_branching import Rounded
+from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.exact.relaxation import Relaxation
 
 if TYPE_CHECKING:
@@ -81,6 +81,6 @@ class Firm:
             pool = pool._replace(cost=np.zeros(len(pool.cost)))
             self._free = Relaxation(frame, pool, 1.0, self._seed)
         for rule in self._priced.capacity:
-            assert isinstance(rule, Rounded)
+            assert isinstance(rule, Rank1CutRow)
             self._free.add_cut(rule)
         return self._free

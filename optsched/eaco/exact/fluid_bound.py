@@ -43,7 +43,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from optsched.cluster.power import Measured
-from optsched.eaco.exact.fluid_prices import CALM, Patterns, Prices, lowered
+from optsched.eaco.exact.fluid_prices import CALM, FluidDuals, Patterns, lowered
 from optsched.eaco.groups.enumeration import NEAR, Enumeration, job_classes, memory_fits
 from optsched.eaco.verify.group_energy import Book, gang_fits
 from optsched.mip import highs
@@ -103,7 +103,7 @@ def _down(value: Fraction) -> float:
 # --- the linear program -----------------------------------------------------------------------
 
 
-def _solved(classes: list[JobClass], parts: list[Patterns]) -> Prices:
+def _solved(classes: list[JobClass], parts: list[Patterns]) -> FluidDuals:
     """Return prices that about solve the program; in kWh and hours for HiGHS."""
     rows, columns, paces, timed, first = [], [], [], [], 0
     for part in parts:
@@ -139,7 +139,7 @@ def _solved(classes: list[JobClass], parts: list[Patterns]) -> Prices:
         prices[0][:] = np.maximum(outcome.row_duals[: len(classes)], 0)
         prices[1][due] = np.maximum(-outcome.row_duals[len(classes) :], 0)
     exact = [[1000 * Fraction(price) for price in part.tolist()] for part in prices]
-    return Prices(*exact)
+    return FluidDuals(*exact)
 
 
 def _patterns(instance: EacoInstance, classes: list[JobClass]) -> Iterator[Patterns]:

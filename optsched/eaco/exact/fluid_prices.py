@@ -60,14 +60,16 @@ class Patterns(NamedTuple):
     level: str | None
 
 
-class Prices(NamedTuple):
+class FluidDuals(NamedTuple):
     """By class: what a second of work pays, and what a second in a group is paid back; joules."""
 
     work: list[Fraction]
     time: list[Fraction]
 
 
-def lowered(book: Book, classes: list[JobClass], parts: list[Patterns], prices: Prices) -> Prices:
+def lowered(
+    book: Book, classes: list[JobClass], parts: list[Patterns], prices: FluidDuals
+) -> FluidDuals:
     """Return prices at which no pattern pays more than it draws, as high as one factor allows.
 
     Jobs that may run for nothing pay nothing.
@@ -82,10 +84,10 @@ def lowered(book: Book, classes: list[JobClass], parts: list[Patterns], prices: 
             most, watts = charge.of(*part.mixes[number])
             if most > watts:
                 factor = min(factor, watts / most)
-    return Prices(*([factor * price for price in row] for row in prices))
+    return FluidDuals(*([factor * price for price in row] for row in prices))
 
 
-def _to_look_at(part: Patterns, prices: Prices) -> list[int]:
+def _to_look_at(part: Patterns, prices: FluidDuals) -> list[int]:
     """Return the multisets of types that floats cannot tell to draw more than they are charged.
 
     Their figures are right to about 1e-12 but for cliffs in measured curves, and watts next to 0.
@@ -102,7 +104,9 @@ def _to_look_at(part: Patterns, prices: Prices) -> list[int]:
 class _Charge:
     """What jobs pay for patterns of one size, in fractions."""
 
-    def __init__(self, book: Book, classes: list[JobClass], part: Patterns, prices: Prices) -> None:
+    def __init__(
+        self, book: Book, classes: list[JobClass], part: Patterns, prices: FluidDuals
+    ) -> None:
         self.book, self.nodes = book, part.nodes
         self.of_type: dict[str, list[tuple[JobClass, Fraction, Fraction]]] = {}
         for n in part.among:

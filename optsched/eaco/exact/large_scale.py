@@ -15,7 +15,7 @@ from optsched.eaco.exact import solver as exact
 from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.exact.column_generation import MOST_NEAR, SHARES, Generation
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
-from optsched.eaco.exact.master import Prices, frame
+from optsched.eaco.exact.master import Duals, frame
 from optsched.eaco.exact.warm_start import Kept, past
 from optsched.eaco.greedy import methods
 from optsched.eaco.groups.enumeration import MOST_GROUPS, job_classes
@@ -204,7 +204,7 @@ class _Columns:
             prices, value = root.proof.prices, root.value
         return None
 
-    def _near(self, prices: Prices, value: float) -> Columns | None:
+    def _near(self, prices: Duals, value: float) -> Columns | None:
         """Put all groups into the program that pay at some prices; return it, None if too many."""
         best = self.search.objective
         assert best is not None
@@ -228,12 +228,12 @@ class _Columns:
             prices, value = self._lowered(CLOSED * self.search.gap * most - (most - value))
         return Writer(self.instance, self.classes).single(Proof(prices, (), {}), value, most)
 
-    def _lowered(self, room: float) -> tuple[Prices, float]:
+    def _lowered(self, room: float) -> tuple[Duals, float]:
         """Return lower prices that prove less by most of the room: the judge looks at less then."""
         generation = self.generation
         share = 1 - LOWERED * room / (max(abs(generation.value), room) or 1.0)
         parts: list[Any] = [share * part for part in generation.prices]
-        prices = Prices(*parts)
+        prices = Duals(*parts)
         return prices, lagrangian(self.frame, {}, (), Proof(prices, (), {}), 0.0)
 
     def _take(self, x: NDArray[np.float64]) -> None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.cuts.cuts_and_branching import FRACTION, NodesUsed, Rule
+from optsched.eaco.cuts.cuts_and_branching import FRACTION, NodeCountRow, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.master import Frame, Prices
+    from optsched.eaco.exact.master import Duals, Frame
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -36,7 +36,7 @@ Path = tuple[Case, ...]
 class Proof(NamedTuple):
     """Prices of the frame's rows, of the cases on a path, and of cuts."""
 
-    prices: Prices
+    prices: Duals
     split_prices: tuple[float, ...]
     cuts: dict[Rule, float]
 
@@ -87,7 +87,7 @@ class Point:
     proof: Proof
     columns: Indices
     x: Floats
-    nodes: dict[NodesUsed, float]
+    nodes: dict[NodeCountRow, float]
     unplaced: float
     missed: float
 
@@ -98,7 +98,7 @@ class Point:
 
     def used(self, pool: int, *, asleep: bool) -> float:
         """Return how many nodes of a pool are in use, or woken; infinite if it does not matter."""
-        return self.nodes.get(NodesUsed(pool, asleep), np.inf)
+        return self.nodes.get(NodeCountRow(pool, asleep), np.inf)
 
     @property
     def is_whole(self) -> bool:
@@ -145,7 +145,7 @@ def _least_nodes(frame: Frame, path: Path, proof: Proof) -> Floats:
         on = on + prices.watt * frame.node_w
     wake = frame.wake_cost.copy()
     for case, price in zip(path, proof.split_prices, strict=True):
-        if isinstance(case.rule, NodesUsed):
+        if isinstance(case.rule, NodeCountRow):
             (wake if case.rule.asleep else on)[case.rule.pool] += _signed(case, price)
     asleep = frame.number - frame.awake
     corners = [0 * on, on * frame.awake, on * frame.number + wake * asleep, (on + wake) * asleep]

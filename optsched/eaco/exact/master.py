@@ -113,7 +113,7 @@ def _waiting(book: Book, jobs: JobClass) -> float:
     return (later + penalty) * float(book.instance.per_kwh)
 
 
-class Prices(NamedTuple):
+class Duals(NamedTuple):
     """Duals of the rows of a frame: of jobs any, the others at least 0."""
 
     jobs: Floats
@@ -249,13 +249,13 @@ class Master(LinearProgram):
         """Bound each miss."""
         self.bound_columns(self._misses, most)
 
-    def prices(self, solved: Solved) -> Prices:
+    def prices(self, solved: Solved) -> Duals:
         """Return the duals of the frame's rows, with signs that the judge accepts."""
         duals = solved.row_duals
         watt = 0.0
         if np.isfinite(self.frame.room_w):
             watt = max(0.0, -float(duals[self.cap_row])) / self.watt_scale
-        return Prices(
+        return Duals(
             jobs=duals[: self.classes],
             pools=np.maximum(0, -duals[self.first_pool : self.first_wake]),
             places=np.maximum(0, -duals[self.first_place : self.cap_row]),

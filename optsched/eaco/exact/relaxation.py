@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from optsched.eaco.cuts.cuts_and_branching import NodesUsed, Rounded, Rule
+from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
 from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian
-from optsched.eaco.exact.master import Master, Prices
+from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.groups.column_index import Holding
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Relaxation:
         """Return the row of a rule; it gets one when it is first asked for."""
         if rule in self._rows:
             return self._rows[rule]
-        if isinstance(rule, NodesUsed):
+        if isinstance(rule, NodeCountRow):
             column = self.master.classes + rule.asleep * self.master.pools + rule.pool
             where, values = np.array([column]), np.ones(1)
         else:
@@ -75,7 +75,7 @@ class Relaxation:
             counts[which] = times
             inside = counts[self._inside]
             where, values = self._at[inside > 0], inside[inside > 0]
-        is_cut = isinstance(rule, Rounded)
+        is_cut = isinstance(rule, Rank1CutRow)
         add = self.master.add_row if is_cut else self.master.add_rule
         self._rows[rule] = add(where, values)
         return self._rows[rule]
@@ -83,9 +83,9 @@ class Relaxation:
     def _counted(self, rule: Rule) -> tuple[Indices, Floats]:
         """Return the columns of the pool that a rule counts, and how often."""
         if rule not in self._counts:
-            if isinstance(rule, NodesUsed):
+            if isinstance(rule, NodeCountRow):
                 found = np.zeros(0, dtype=np.intp), np.zeros(0)
-            elif isinstance(rule, Rounded):
+            elif isinstance(rule, Rank1CutRow):
                 found = self._held.counts(rule)
             else:
                 counts = rule.counts(self.pool)
@@ -94,7 +94,7 @@ class Relaxation:
             self._counts[rule] = found
         return self._counts[rule]
 
-    def add_cut(self, rule: Rounded) -> bool:
+    def add_cut(self, rule: Rank1CutRow) -> bool:
         """Bound the count of a rule for good; return whether it was not bounded before."""
         if rule in self._rows:
             return False
@@ -154,7 +154,7 @@ class Relaxation:
         self._bound_rows(path)
         return rises
 
-    def reduced(self, prices: Prices, charges: dict[Rule, float]) -> Floats:
+    def reduced(self, prices: Duals, charges: dict[Rule, float]) -> Floats:
         """Return the reduced cost of every column of the pool."""
         reduced = prices.reduced(self.pool)
         for rule, charge in charges.items():
@@ -235,7 +235,7 @@ class Relaxation:
         charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
         return {rule: charge for rule, charge in charges.items() if charge}
 
-    def _point(self, path: Path, tightest: set[int], solved: Solved, prices: Prices) -> Point:
+    def _point(self, path: Path, tightest: set[int], solved: Solved, prices: Duals) -> Point:
         charges = self._charges(solved)
         split_prices = [0.0] * len(path)
         for n in tightest:
@@ -251,7 +251,7 @@ class Relaxation:
         used = x > 1e-9
         first, pools = self.master.classes, self.master.pools
         nodes = {
-            NodesUsed(p, asleep): float(solved.x[first + asleep * pools + p])
+            NodeCountRow(p, asleep): float(solved.x[first + asleep * pools + p])
             for asleep in (False, True)
             for p in range(pools)
             if self.frame.matters(p, asleep=asleep)
@@ -274,12 +274,12 @@ class Relaxation:
         proof = proof._replace(prices=prices)
         return proof, lagrangian(self.frame, self.capacity, path, proof, least)
 
-    def _doubt(self, prices: Prices, charges: dict[Rule, float]) -> Floats:
+    def _doubt(self, prices: Duals, charges: dict[Rule, float]) -> Floats:
         """Return by how much rounding may have raised the reduced cost of each column.
 
         What is taken off the bound for it is that of columns that pay, not of the dearest ones.
         """
-        sizes = Prices(*(np.abs(part) for part in prices))  # type: ignore[arg-type]
+        sizes = Duals(*(np.abs(part) for part in prices))  # type: ignore[arg-type]
         padded = np.append(sizes.jobs, 0.0)
         doubt = np.abs(self.pool.cost) + padded[self.pool.members].sum(axis=1)
         doubt += sizes.pools[self.pool.pool] * self.pool.gang
@@ -298,7 +298,7 @@ class Relaxation:
         each = np.repeat((self.pool.cost / size)[:, None], self.pool.members.shape[1], axis=1)
         np.minimum.at(share, self.pool.members.ravel(), each.ravel())
         share[np.isinf(share)] = 0.0
-        prices = Prices(share[:-1], 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
+        prices = Duals(share[:-1], 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
         return self.priced(*self.proven((), Proof(prices, (), {})))
 
     @staticmethod

@@ -11,7 +11,7 @@ from optsched.eaco.plan import EacoPlan
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.master import Prices
+    from optsched.eaco.exact.master import Duals
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.results.result import Result
 
@@ -38,7 +38,7 @@ class Kept(NamedTuple):
 
     classes: list[JobClass]
     first: Floats
-    prices: Prices
+    prices: Duals
     members: Indices
     fresh: int
 

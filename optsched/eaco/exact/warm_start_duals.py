@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.cuts.cuts_and_branching import Rounded
+from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.exact.lp_solution import Point, Proof
-from optsched.eaco.exact.master import Prices
+from optsched.eaco.exact.master import Duals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def carried(instance: EacoInstance, classes: list[JobClass], proof: Proof) -> Ca
     cuts = [
         (tuple(classes[c].jobs[0] for c in rule.classes), rule.divisor, price)
         for rule, price in proof.cuts.items()
-        if isinstance(rule, Rounded)
+        if isinstance(rule, Rank1CutRow)
     ]
     each = zip(classes, proof.prices.jobs.tolist(), strict=True)
     return Carried(
@@ -76,9 +76,9 @@ def resumed(
         return None
     cuts = _cuts(past, classes)
     for rule in cuts:
-        assert isinstance(rule, Rounded)
+        assert isinstance(rule, Rank1CutRow)
         relaxation.add_cut(rule)
-    prices = Prices(
+    prices = Duals(
         jobs=_prices(past, instance, classes),
         pools=np.array([past.gpus.get(nodes.id, 0.0) for nodes in instance.nodes]),
         places=np.zeros(len(instance.running)),
@@ -94,7 +94,7 @@ def _cuts(past: Carried, classes: list[JobClass]) -> dict[Rule, float]:
     found: dict[Rule, float] = {}
     for names, divisor, price in past.cuts:
         if all(name in at for name in names):
-            rule = Rounded(tuple(sorted(at[name] for name in names)), divisor)
+            rule = Rank1CutRow(tuple(sorted(at[name] for name in names)), divisor)
             found[rule] = max(price, found.get(rule, 0.0))
     return found
 
@@ -113,7 +113,7 @@ def _prices(past: Carried, instance: EacoInstance, classes: list[JobClass]) -> F
     return found * work
 
 
-def _raised(prices: Prices, cuts: dict[Rule, float], relaxation: Relaxation) -> Floats:
+def _raised(prices: Duals, cuts: dict[Rule, float], relaxation: Relaxation) -> Floats:
     """Return prices of jobs, each one as high as its groups and waiting allow, in turn."""
     frame, reduced = relaxation.frame, relaxation.reduced(prices, cuts)
     jobs = prices.jobs.copy()

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.eaco.cuts.cuts_and_branching import Rounded
+    from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
     from optsched.eaco.groups.columns import Columns
 
     Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Holding:
         held, times = np.unique(self._columns[c], return_counts=True)
         return held, times
 
-    def counts(self, rule: Rounded) -> tuple[Indices, Floats]:
+    def counts(self, rule: Rank1CutRow) -> tuple[Indices, Floats]:
         """Return the columns that a rule counts, and how often."""
         weights = Counter(rule.classes)
         held = [self._columns[c] for c in weights]

@@ -51,7 +51,7 @@ class Partial(NamedTuple):
         return Partial(*taken)
 
 
-class Found(NamedTuple):
+class PricedGroups(NamedTuple):
     """Groups below a threshold, or the best of them if they are too many.
 
     Attributes
@@ -73,7 +73,7 @@ class Found(NamedTuple):
 
 
 class _Quest(NamedTuple):
-    """What a search asks for: see `Market.below` and `Found.least`."""
+    """What a search asks for: see `Market.below` and `PricedGroups.least`."""
 
     pays: Floats
     gains: Gains
@@ -96,7 +96,9 @@ class Market(Goods):
     is_cut = False
     stops: Callable[[], bool] = staticmethod(lambda: False)
 
-    def below(self, pays: Floats, charge: float, threshold: Floats | float, most: int) -> Found:
+    def below(
+        self, pays: Floats, charge: float, threshold: Floats | float, most: int
+    ) -> PricedGroups:
         """Return groups that cost less than a threshold above what their jobs pay.
 
         Parameters
@@ -136,7 +138,9 @@ class Market(Goods):
         rank = partial.reduced / self.work[partial.at[:, 0]]
         return partial.take(np.argpartition(rank, most)[:most])
 
-    def _found(self, found: list[Partial], pays: Floats, charge: float, least: Floats) -> Found:
+    def _found(
+        self, found: list[Partial], pays: Floats, charge: float, least: Floats
+    ) -> PricedGroups:
         padded = np.append(pays, 0.0)
         parts = []
         for partial in found:
@@ -150,15 +154,15 @@ class Market(Goods):
             cost = partial.reduced + padded[at].sum(axis=1) - charge
             parts.append((at, cost, partial.reduced, near))
         at, cost, reduced, near = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Found(at, cost, reduced, near, least)
+        return PricedGroups(at, cost, reduced, near, least)
 
-    def alone(self) -> Found:
+    def alone(self) -> PricedGroups:
         """Return each job alone."""
         nothing = np.zeros(len(self.work))
         partial = self._alone(nothing, 0.0)
         return self._found([partial], nothing, 0.0, partial.reduced)
 
-    def allowed(self, at: Indices) -> Found:
+    def allowed(self, at: Indices) -> PricedGroups:
         """Return those groups that are allowed, with their costs.
 
         Parameters

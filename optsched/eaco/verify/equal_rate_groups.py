@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SIGNIFICANT = 80  # bits of the least work
 
 
-class Found(NamedTuple):
+class CheapGroup(NamedTuple):
     """A group: numbers of sets of equal jobs, ascending, and at least what it costs."""
 
     members: tuple[int, ...]
@@ -64,7 +64,7 @@ class Uniform:
     """
 
     def __init__(self, menu: Menu, gang: int, nodes: Nodes, among: Sequence[int]) -> None:
-        from optsched.eaco.verify.reduced_cost_filter import Figures, Sieve
+        from optsched.eaco.verify.reduced_cost_filter import FilterData, Sieve
 
         instance, book, paces = menu.instance, menu.book, menu.paces
         power, share = book.gpus[nodes.gpu].power, book.node_share_w(nodes)
@@ -90,7 +90,7 @@ class Uniform:
         sizes = [Fraction(kind.memory_gb) for kind in kinds]
         unit = lcm(room.denominator, *(size.denominator for size in sizes))
         self._room, self._memory = int(room * unit), [int(size * unit) for size in sizes]
-        figures = Figures(
+        figures = FilterData(
             work=self._work,
             busy=[Fraction(kind.utilisation) for kind in kinds],
             least=least,
@@ -114,7 +114,7 @@ class Uniform:
             for rate in least
         ]
 
-    def below(self, pays: Sequence[int], threshold: int) -> Iterator[Found]:
+    def below(self, pays: Sequence[int], threshold: int) -> Iterator[CheapGroup]:
         """Yield the groups that cost less than the threshold above what their jobs pay."""
         if self._sieve is None:
             return
@@ -125,7 +125,7 @@ class Uniform:
                     continue
                 cost = self._cost(at)
                 if cost < sum([inside[n] for n in at]) + threshold:
-                    yield Found(tuple(sorted([self._order[n] for n in at])), cost)
+                    yield CheapGroup(tuple(sorted([self._order[n] for n in at])), cost)
 
     def _keeps(self, at: list[int]) -> bool:
         """Tell whether jobs keep their tolerances and the limits of groups, by positions."""

@@ -34,7 +34,7 @@ ROWS = 500_000  # groups that are looked at in one go
 ROWS_PER_TERM = 100  # as many take about as long as one group that is judged exactly
 
 
-class Figures(NamedTuple):
+class FilterData(NamedTuple):
     """What the cost of groups depends on; jobs in the order of their work, the longest first.
 
     Attributes
@@ -91,7 +91,7 @@ class Part(NamedTuple):
 class Sieve:
     """Groups of one gang size on nodes of one pool."""
 
-    def __init__(self, figures: Figures, effort: Effort) -> None:
+    def __init__(self, figures: FilterData, effort: Effort) -> None:
         assert 1 <= figures.most <= MOST_JOBS
         self._figures, self._most, self._effort = figures, figures.most, effort
         self._busy = _wholes([int(min(busy, Fraction(1)) * ONE) for busy in figures.busy])  # down
@@ -125,7 +125,7 @@ class Sieve:
         Parameters
         ----------
         pays, threshold
-            In the multiples of `Figures.unit_cost`.
+            In the multiples of `FilterData.unit_cost`.
         """
         if not pays:
             return

@@ -115,7 +115,9 @@ def _divided(whole: Whole, division: Sequence[Pod], search: Search) -> PalCertif
     return whole.certificate(bound, search)
 
 
-def _resumed(whole: Whole, start: Result, division: Sequence[Pod], search: Search) -> Bound | None:
+def _resumed(
+    whole: Whole, start: Result, division: Sequence[Pod], search: Search
+) -> DecompositionBound | None:
     """Begin with the epoch before, and do no more than it takes to close the gap.
 
     Returns
@@ -149,14 +151,14 @@ def _resumed(whole: Whole, start: Result, division: Sequence[Pod], search: Searc
     return bound
 
 
-class Bound(NamedTuple):
+class DecompositionBound(NamedTuple):
     """Prices, and the Lagrangian value that they prove."""
 
     known: Known
     value: float
 
 
-class Priced(NamedTuple):
+class PricedBlock(NamedTuple):
     """A pod, and the prices of its GPUs by number."""
 
     pod: Pod
@@ -173,16 +175,16 @@ class Whole:
         self._reward = np.array([jobs.reward for jobs in self.problem.types])
         self._lagrangian = Lagrangian(self.problem, self.labels, self._reward)
 
-    def bound(self, prices: Floats) -> Bound:
+    def bound(self, prices: Floats) -> DecompositionBound:
         """Return what GPU prices prove, or no prices at all if that is more."""
         found = (self._bound(of_gpus(each)) for each in (np.zeros_like(prices), prices))
         return max(found, key=lambda bound: bound.value)
 
-    def unpriced(self) -> Bound:
+    def unpriced(self) -> DecompositionBound:
         """Return what no prices prove: that each job costs what it would cost alone."""
         return self._bound(of_gpus(np.zeros(len(self.problem.gpus))))
 
-    def options(self, bound: Bound, search: Search) -> int:
+    def options(self, bound: DecompositionBound, search: Search) -> int:
         """Return how many labels and stays a plan that is better by the gap may use.
 
         At the prices of the bound any plan with one of the others costs too much. Even without
@@ -192,13 +194,13 @@ class Whole:
         goal = search.objective * (1 - search.gap)
         return int((~self._lagrangian.too_dear(self._proof(bound).options, goal)).sum())
 
-    def proven(self, bound: Bound, search: Search) -> PalCertificate | None:
+    def proven(self, bound: DecompositionBound, search: Search) -> PalCertificate | None:
         """Grow one tree for the whole cluster, without what the prices of the bound rule out."""
         prover = WholeProver(self.instance, search)
         prover.begin_with(self._proof(bound))
         return prover.prove()
 
-    def bound_before(self, start: Result, search: Search) -> Bound:
+    def bound_before(self, start: Result, search: Search) -> DecompositionBound:
         """Return what prices of the epoch before prove, or no prices at all if that is more."""
         assert search.objective is not None
         none = self.unpriced()
@@ -206,20 +208,22 @@ class Whole:
         best = best_known(*parts, start, search.objective)
         if best is None or best.options.value <= none.value:
             return none
-        return Bound(best.known, best.options.value)
+        return DecompositionBound(best.known, best.options.value)
 
-    def fees(self, bound: Bound) -> Fees:
+    def fees(self, bound: DecompositionBound) -> Fees:
         """Return what jobs pay at the prices of a bound."""
         return Fees(self.problem, self.labels, self._proof(bound))
 
-    def _proof(self, bound: Bound) -> Proof:
+    def _proof(self, bound: DecompositionBound) -> Proof:
         options = bound.known.options(self.problem, self.labels, self._lagrangian)
         return Proof(bound.known, options)
 
-    def _bound(self, known: Known) -> Bound:
-        return Bound(known, known.options(self.problem, self.labels, self._lagrangian).value)
+    def _bound(self, known: Known) -> DecompositionBound:
+        return DecompositionBound(
+            known, known.options(self.problem, self.labels, self._lagrangian).value
+        )
 
-    def certificate(self, bound: Bound, search: Search) -> PalCertificate:
+    def certificate(self, bound: DecompositionBound, search: Search) -> PalCertificate:
         """Return the prices as a certificate."""
         assert search.objective is not None
         value = min(bound.value, search.objective)
@@ -234,20 +238,20 @@ def _is_closed(bound: float, search: Search) -> bool:
 # --- pods -------------------------------------------------------------------------------------
 
 
-def _place(whole: Whole, division: Sequence[Pod], search: Search) -> dict[object, Priced]:
+def _place(whole: Whole, division: Sequence[Pod], search: Search) -> dict[object, PricedBlock]:
     """Offer the plan in which each pod places the jobs that were dealt to it; return prices."""
     first = {(pod.kind, pod.demand): pod for pod in reversed(division)}
     kinds = dict.fromkeys((pod.kind, pod.demand) for pod in division)
     tasks = [_placing(whole, first[kind], search) for kind in kinds]
     known: dict[object, list[Indices]] = {}
-    priced: dict[object, Priced] = {}
+    priced: dict[object, PricedBlock] = {}
     for kind, placed in zip(kinds, results(tasks, search), strict=True):
         if placed is None:
             return {}
         order = np.argsort(first[kind].open)
         known[kind] = [order[list(inside)] for inside in placed.places]
         if placed.prices is not None:
-            priced.setdefault(kind[0], Priced(first[kind], placed.prices))
+            priced.setdefault(kind[0], PricedBlock(first[kind], placed.prices))
     gpus_of = {job.id: job.current for job in division[0].stays}
     names = np.array(whole.problem.gpus)
     for pod in division:
@@ -259,7 +263,7 @@ def _place(whole: Whole, division: Sequence[Pod], search: Search) -> dict[object
 
 
 def _prices(
-    whole: Whole, division: Sequence[Pod], known: dict[object, Priced], search: Search
+    whole: Whole, division: Sequence[Pod], known: dict[object, PricedBlock], search: Search
 ) -> Floats:
     """Return the prices of all GPUs, as the pods see them; zero where time runs out."""
     first = {pod.kind: pod for pod in reversed(division) if pod.kind not in known}
@@ -267,7 +271,7 @@ def _prices(
     priced = dict(known)
     for pod, found in zip(first.values(), results(tasks, search), strict=True):
         if found is not None:
-            priced[pod.kind] = Priced(pod, found)
+            priced[pod.kind] = PricedBlock(pod, found)
     prices = np.zeros(len(whole.problem.gpus))
     for pod in division:
         if pod.kind in priced:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Bound:
+class AggregatedBound:
     """Prices of units, and the Lagrangian value of them for the whole cluster."""
 
     prices: Floats
@@ -66,7 +66,7 @@ class MergedRelaxation:
     @cached_property
     def _program(self) -> Program:
         finite = np.where(np.isfinite(self._reward), self._reward, self._penalty)
-        return _Builder(self._units, self._labels).program(finite)
+        return _AggregatedBuilder(self._units, self._labels).program(finite)
 
     def solve(self, time_limit_s: float | None) -> Solved | None:
         """Solve the linear program; return None if there is no time for it."""
@@ -91,19 +91,19 @@ class MergedRelaxation:
         new._basis = self._basis
         return new
 
-    def prices(self, solved: Solved | None) -> Bound:
+    def prices(self, solved: Solved | None) -> AggregatedBound:
         """Return the prices of a solution and what they prove; none without a solution."""
         first, count = len(self._nodes.types), len(self._units.copies)
         if solved is None:
             return self.bound(np.zeros(count))
         return self.bound(np.maximum(-solved.row_duals[first : first + count], 0.0))
 
-    def bound_of_gpus(self, prices: Floats) -> Bound:
+    def bound_of_gpus(self, prices: Floats) -> AggregatedBound:
         """Return what prices of all free GPUs prove, if equal GPUs take their mean."""
         means = [prices[kind.gpus].mean(axis=0) for kind in self._nodes.kinds]
         return self.bound(np.concatenate(means))
 
-    def bound(self, prices: Floats) -> Bound:
+    def bound(self, prices: Floats) -> AggregatedBound:
         """Return what prices of units prove; as `Lagrangian.options`, but for merged nodes."""
         found, stay_nodes = self._labels, self._units.stay_nodes
         options = self._lagrangian.options(prices, np.zeros(len(found.type)), 0.0)
@@ -116,11 +116,11 @@ class MergedRelaxation:
         rent = float((prices * self._units.copies).sum())
         total = float(terms.sum()) + float(kept.sum()) - rent
         if not np.isfinite(total):
-            return Bound(prices, np.inf)
+            return AggregatedBound(prices, np.inf)
         size = float(np.abs(terms).sum() + np.abs(kept).sum()) + rent
-        return Bound(prices, total - ROUNDING * size)
+        return AggregatedBound(prices, total - ROUNDING * size)
 
-    def gpu_prices(self, bound: Bound) -> Floats:
+    def gpu_prices(self, bound: AggregatedBound) -> Floats:
         """Return the price of each free GPU."""
         prices = np.zeros(self._nodes.slowdown.shape[1])
         for kind, (start, stop) in zip(self._nodes.kinds, self._units.spans, strict=True):
@@ -135,7 +135,7 @@ def _are_alike(old: Nodes, new: Nodes) -> bool:
     return old.type_keys == new.type_keys and old.kind_keys == new.kind_keys
 
 
-class _Builder:
+class _AggregatedBuilder:
     """Collects the entries of the matrix, block by block.
 
     Columns are labels, stays, jobs left out by type, and then GPUs given to labels; rows are types,

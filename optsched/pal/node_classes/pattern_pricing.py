@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_GPUS = 10  # of a node: there are 1,024 sets of them
 
 
-class Gang(NamedTuple):
+class PlacedGang(NamedTuple):
     """A job of a type in a node, by the positions of its GPUs; and whether it stays there."""
 
     type: int
@@ -37,7 +37,7 @@ class Pattern(NamedTuple):
     """What nodes of a kind may run, and what that costs."""
 
     kind: int
-    gangs: tuple[Gang, ...]
+    gangs: tuple[PlacedGang, ...]
     cost: float
 
 
@@ -130,12 +130,12 @@ class _Group:
             cost += gang_cost(self._types, self._kinds[n], gang)
         return Pattern(self.numbers[n], tuple(sorted(gangs)), cost)
 
-    def _gang(self, n: int, taken: int, option: int) -> Gang:
+    def _gang(self, n: int, taken: int, option: int) -> PlacedGang:
         positions = self._positions[taken]
         if option < len(self._types):
-            return Gang(option, positions, stays=False)
+            return PlacedGang(option, positions, stays=False)
         stay = self._kinds[n].stays[option - len(self._types)]
-        return Gang(stay.type, positions, stays=True)
+        return PlacedGang(stay.type, positions, stays=True)
 
     def _slowest_of_sets(self) -> Floats:
         """Return the slowdown of the slowest GPU of each set, an array of kinds x rows x sets."""
@@ -207,7 +207,7 @@ def _beginnings(number: int, sizes: list[int]) -> Iterator[int]:
             yield first + sum(chosen)
 
 
-def gang_cost(types: tuple[JobType, ...], kind: Kind, gang: Gang) -> float:
+def gang_cost(types: tuple[JobType, ...], kind: Kind, gang: PlacedGang) -> float:
     """Return what a job costs in a node of a kind."""
     jobs = types[gang.type]
     slowest = float(kind.slowdown[jobs.row, list(gang.positions)].max())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.instance import PalInstance
-    from optsched.pal.node_classes.aggregated_relaxation import Bound
+    from optsched.pal.node_classes.aggregated_relaxation import AggregatedBound
     from optsched.pal.node_classes.aggregation import Nodes
 
     Floats = NDArray[np.float64]
@@ -101,7 +101,7 @@ def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertific
     return _certificate(relaxation, bound, search)
 
 
-def _bound(nodes: Nodes, search: Search, before: State) -> tuple[MergedRelaxation, Bound]:
+def _bound(nodes: Nodes, search: Search, before: State) -> tuple[MergedRelaxation, AggregatedBound]:
     """Return a bound by the prices of the epoch before if they do, else by the relaxation's."""
     assert search.objective is not None
     relaxation = None if before.relaxation is None else before.relaxation.renewed(nodes)
@@ -119,7 +119,9 @@ def _is_closed(bound: float, search: Search) -> bool:
     return search.objective - bound <= search.gap * search.objective
 
 
-def _certificate(relaxation: MergedRelaxation, bound: Bound, search: Search) -> PalCertificate:
+def _certificate(
+    relaxation: MergedRelaxation, bound: AggregatedBound, search: Search
+) -> PalCertificate:
     assert search.objective is not None
     leaf = Leaf(gpu_prices=tuple(relaxation.gpu_prices(bound).tolist()))
     return PalCertificate(bound=min(bound.value, search.objective), nodes=(leaf,))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.node_classes.pattern_pricing import Gang, Pattern, gang_cost
+from optsched.pal.node_classes.pattern_pricing import Pattern, PlacedGang, gang_cost
 from optsched.pal.plan import Leaf, PalCertificate
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class State(NamedTuple):
             for remembered in self.known.get(kind.slowdown.tobytes(), ()):
                 gangs = tuple(
                     sorted(
-                        Gang(types[demand], positions, stays=False)
+                        PlacedGang(types[demand], positions, stays=False)
                         for demand, positions in remembered
                         if demand in types
                     )
@@ -89,7 +89,9 @@ def prices_before(search: Search, nodes: Nodes) -> Floats | None:
 def staying(nodes: Nodes) -> Iterator[Pattern]:
     """Yield the patterns in which nothing moves."""
     for k, kind in enumerate(nodes.kinds):
-        gangs = tuple(sorted(Gang(stay.type, stay.positions, stays=True) for stay in kind.stays))
+        gangs = tuple(
+            sorted(PlacedGang(stay.type, stay.positions, stays=True) for stay in kind.stays)
+        )
         if gangs:
             yield Pattern(k, gangs, sum(gang_cost(nodes.types, kind, gang) for gang in gangs))
 

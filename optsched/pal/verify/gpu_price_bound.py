@@ -11,7 +11,7 @@ from heapq import heapreplace
 from typing import TYPE_CHECKING
 
 from optsched.pal.verify.costs import NEVER
-from optsched.pal.verify.placement_pricing import JobType, jobs_by_type, paid_by, stay_of
+from optsched.pal.verify.placement_pricing import EqualJobs, jobs_by_type, paid_by, stay_of
 from optsched.pal.verify.placements import Cluster
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def least(instance: PalInstance, costs: Costs, prices: Sequence[int]) -> int | N
         shared = _shared(costs, jobs[0], offers.of(jobs[0])[: top + 1])
         stays = [stay for job in jobs if (stay := stay_of(cluster, costs, job, top))]
         rents = [stay.cost + sum(prices[gpu] for gpu in stay.gpus) for stay in stays]
-        kind = JobType([], [], stays, len(jobs) - len(stays), costs.left_out(jobs[0]))
+        kind = EqualJobs([], [], stays, len(jobs) - len(stays), costs.left_out(jobs[0]))
         paid = paid_by(kind, [[shared]], rents)
         if paid.dearest >= NEVER:
             return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # --- jobs -------------------------------------------------------------------------------------
 
 
-class Stay(NamedTuple):
+class KeptPlacement(NamedTuple):
     """A running job stays where it is."""
 
     job: str
@@ -33,7 +33,7 @@ class Stay(NamedTuple):
     cost: int
 
 
-class JobType(NamedTuple):
+class EqualJobs(NamedTuple):
     """Jobs that are equal but for their ids and current GPUs.
 
     Attributes
@@ -48,7 +48,7 @@ class JobType(NamedTuple):
 
     places: list[int]
     costs: list[list[int]]
-    stays: list[Stay]
+    stays: list[KeptPlacement]
     others: int
     left_out: int | None
 
@@ -59,9 +59,9 @@ class Counted(NamedTuple):
     Attributes
     ----------
     labels
-        (type, position in `JobType.places`, how many of the labels from the first).
+        (type, position in `EqualJobs.places`, how many of the labels from the first).
     stays
-        (type, position in `JobType.stays`).
+        (type, position in `EqualJobs.stays`).
     """
 
     labels: list[tuple[int, int, int]]
@@ -96,7 +96,7 @@ class Menu:
                 self.numbers.setdefault((name, place.size), []).append(len(self.places))
                 self.places.append(place)
 
-    def _job_type(self, instance: PalInstance, jobs: list[Job]) -> JobType:
+    def _job_type(self, instance: PalInstance, jobs: list[Job]) -> EqualJobs:
         job, levels = jobs[0], instance.topology.levels
         top = len(levels) - 1 if job.highest_level is None else levels.index(job.highest_level)
         known = self.numbers.get((job.application_class, job.gpus), [])
@@ -106,7 +106,7 @@ class Menu:
             costs.append([restart + cost for cost in self.costs.placed(job, level, slowdowns)])
         stays = [stay for one in jobs if (stay := stay_of(self.cluster, self.costs, one, top))]
         left_out, others = self.costs.left_out(job), len(jobs) - len(stays)
-        return JobType(places, costs, stays, others, left_out)
+        return EqualJobs(places, costs, stays, others, left_out)
 
     def within(self, types: set[int], domain: str, slowest: float | None) -> Counted:
         """Return what counts jobs of some types in a domain, on GPUs that are fast enough."""
@@ -173,7 +173,7 @@ class Menu:
                 if price - min(price, each.shared) >= room:
                     kind.stays[n] = stay._replace(cost=NEVER)
 
-    def _priced(self, prices: list[int], charges: list[tuple[Counted, int]]) -> list[Priced]:
+    def _priced(self, prices: list[int], charges: list[tuple[Counted, int]]) -> list[PricedOptions]:
         negated = [-price for price in prices]
         gangs: dict[int, list[int]] = {}
         steps, fees = _by_option(charges)
@@ -192,7 +192,7 @@ class Menu:
         return found
 
 
-class Priced(NamedTuple):
+class PricedOptions(NamedTuple):
     """What the jobs of a type may take at some prices.
 
     Attributes
@@ -216,7 +216,7 @@ class Priced(NamedTuple):
 
 def stay_of(
     cluster: Cluster, costs: ObjectiveCosts | MisfitCosts, job: Job, top: int
-) -> Stay | None:
+) -> KeptPlacement | None:
     """Return that a job stays; None if it waits, or has to move."""
     if not job.current or not all(gpu in cluster.numbers for gpu in job.current):
         return None
@@ -226,17 +226,17 @@ def stay_of(
     if level > top:
         return None
     slowest = cluster.slowest(job.application_class, gpus)
-    return Stay(job.id, gpus, domain, slowest, costs.placed(job, level, [slowest])[0])
+    return KeptPlacement(job.id, gpus, domain, slowest, costs.placed(job, level, [slowest])[0])
 
 
-def paid_by(kind: JobType, labels: list[list[int]], stays: list[int]) -> Priced:
+def paid_by(kind: EqualJobs, labels: list[list[int]], stays: list[int]) -> PricedOptions:
     """Return what the jobs of a type pay, given the prices of labels and stays."""
     shared = min((min(prices) for prices in labels), default=NEVER)
     if kind.left_out is not None:
         shared = min(shared, kind.left_out)
     paid = [min(stay, shared) for stay in stays] + ([shared] if kind.others else [])
     total = sum(paid) + (kind.others - 1) * shared * (kind.others > 0)
-    return Priced(labels, stays, shared, max(paid), total)
+    return PricedOptions(labels, stays, shared, max(paid), total)
 
 
 def _by_option(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.rollout.engine.accounting import Accounts
-from optsched.rollout.engine.decision_rules import Rules
+from optsched.rollout.engine.decision_rules import DecisionRules
 from optsched.rollout.engine.energy_accounting import Meter
-from optsched.rollout.engine.events import Events
+from optsched.rollout.engine.events import EventQueue
 from optsched.rollout.engine.live_view import LiveView
 from optsched.rollout.engine.rented_nodes import Fleet
 from optsched.rollout.engine.state import State
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-class World:
+class Simulation:
     """State, accounts, clocks, rules and physics of a scenario, and the time.
 
     Attributes
@@ -45,9 +45,9 @@ class World:
         self.state = State(scenario, self.cluster, trace)
         self.accounts = Accounts(self.state, None if every_s is None else round(every_s * US))
         self.waiting = Waiting(self.state, trace.queue, scenario.quotas)
-        self.events = Events(len(trace), self.cluster.nodes)
+        self.events = EventQueue(len(trace), self.cluster.nodes)
         self.fleet = Fleet(scenario, self.state, self.events)
-        self.rules = Rules(scenario, trace, self.state, self.physics, self.waiting.held)
+        self.rules = DecisionRules(scenario, trace, self.state, self.physics, self.waiting.held)
         self.dispatch = Dispatch(
             scenario,
             trace,

@@ -32,7 +32,7 @@ class Changes(NamedTuple):
         return [*self.stops, *(job for job, _ in self.places if state.gpus_of[job])]
 
 
-class Rules:
+class DecisionRules:
     """The rules of a scenario. None of the checks changes anything.
 
     `held` is kept by others: the GPUs that each queue with a quota holds now.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.rollout.engine.assembly import World
+from optsched.rollout.engine.assembly import Simulation
 from optsched.rollout.engine.decision import NOTHING
 from optsched.rollout.engine.event_handlers import Delivery
 from optsched.rollout.results.decision_log import EpochLog
@@ -60,7 +60,7 @@ class Engine:
         keep_intervals: bool = False,
     ) -> None:
         self.scenario, self.trace, self.policy, self.seed = scenario, trace, policy, seed
-        self.world = World(scenario, trace, seed, keep_intervals)
+        self.world = Simulation(scenario, trace, seed, keep_intervals)
         self.delivery = Delivery(scenario, self.world, policy)
         self.log = EpochLog()
         self.epoch_us = max(1, round(scenario.epoch_s * US))

@@ -11,7 +11,7 @@ from optsched.rollout.engine.state import RUNNING, TRIAL
 from optsched.traces.trace import STATUSES, US
 
 if TYPE_CHECKING:
-    from optsched.rollout.engine.assembly import World
+    from optsched.rollout.engine.assembly import Simulation
     from optsched.rollout.engine.decision import Policy
     from optsched.rollout.scenario import Scenario
 
@@ -30,7 +30,7 @@ class Delivery:
         Jobs that have ended, and events delivered, since the start.
     """
 
-    def __init__(self, scenario: Scenario, world: World, policy: Policy) -> None:
+    def __init__(self, scenario: Scenario, world: Simulation, policy: Policy) -> None:
         self.world, self.policy = world, policy
         self.limits = dict(scenario.retries.limits)
         self.delay_us = round(scenario.retries.delay_s * US)

@@ -12,7 +12,7 @@ back in the queue after a failure. New jobs come after these, and epochs last.
 """
 
 
-class Events:
+class EventQueue:
     """A heap of events (time, kind, number, subject, version).
 
     Events of a subject (a job or a node) that were added before its version was last raised are

@@ -9,7 +9,7 @@ from optsched.rollout.engine.state import OFF, READY, STARTING
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from optsched.rollout.engine.events import Events
+    from optsched.rollout.engine.events import EventQueue
     from optsched.rollout.engine.state import State
     from optsched.rollout.scenario import Scenario
 
@@ -25,7 +25,7 @@ class Fleet:
         Nodes that changed in this moment.
     """
 
-    def __init__(self, scenario: Scenario, state: State, events: Events) -> None:
+    def __init__(self, scenario: Scenario, state: State, events: EventQueue) -> None:
         rented = scenario.rented
         self.state, self.events = state, events
         self.provision_us = 0 if rented is None else round(rented.provision_s * US)

@@ -12,7 +12,7 @@ from optsched.traces.trace import US
 if TYPE_CHECKING:
     from optsched.rollout.engine.accounting import Accounts
     from optsched.rollout.engine.decision_rules import Changes
-    from optsched.rollout.engine.events import Events
+    from optsched.rollout.engine.events import EventQueue
     from optsched.rollout.engine.state import State
     from optsched.rollout.engine.waiting import Waiting
     from optsched.rollout.physics.physics import Physics
@@ -42,7 +42,7 @@ class Dispatch:
         state: State,
         accounts: Accounts,
         waiting: Waiting,
-        events: Events,
+        events: EventQueue,
         physics: Physics,
         keep_intervals: bool,
     ) -> None:

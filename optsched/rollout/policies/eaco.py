@@ -14,7 +14,7 @@ from pydantic import Field
 from optsched.eaco.greedy import published_rules, simple_rules
 from optsched.eaco.greedy.group_costs import Estimates
 from optsched.rollout.engine.decision import NOTHING, Decision
-from optsched.rollout.policies.eaco_adapter import Frame
+from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.verified_claims import Solved, recorded
 from optsched.rollout.policy_options import Count, Gap, Options, Positive, Share, takes
 from optsched.solving import Infeasible, Search
@@ -44,7 +44,7 @@ class SharingOptions(Options):
     )
 
 
-class Sharing:
+class GroupingPolicy:
     """At every change the jobs are parted into groups by a rule."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Sharing:
         self.name, self.seed, self.rule = name, seed, rule
         self.waiting_kwh, self.window = options.waiting_kwh, options.window
         self.calls = 0
-        self._frame: Frame | None = None
+        self._frame: EacoInstanceParts | None = None
 
     def decide(self, view: View) -> Decision:
         """Part the jobs anew, if there are others than before."""
@@ -65,7 +65,7 @@ class Sharing:
         if not jobs:
             return NOTHING
         if self._frame is None:
-            self._frame = Frame(view.scenario, view.cluster, **self.objective(view))
+            self._frame = EacoInstanceParts(view.scenario, view.cluster, **self.objective(view))
         self.calls += 1
         present = self._frame.present(view, jobs, self.waiting(view, jobs))
         plan, solves = self.plan(present)
@@ -125,7 +125,7 @@ class ExactOptions(SharingOptions):
     time_limit_s: Positive = Field(default=60.0, description="Of each search.")
 
 
-class Exact(Sharing):
+class ExactGrouping(GroupingPolicy):
     """At every change the groups of least cost, by the room's exact method.
 
     Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy",
@@ -231,60 +231,60 @@ FLOOR = ("eaco-greedy", "best-delta-energy", "longest-first")
 
 
 @takes(ExactOptions, draws=True)
-def eaco(scenario: Scenario, seed: int, options: ExactOptions) -> Exact:
+def eaco(scenario: Scenario, seed: int, options: ExactOptions) -> ExactGrouping:
     """Part the jobs into groups at least cost."""
-    return Exact("eaco", scenario, seed, options)
+    return ExactGrouping("eaco", scenario, seed, options)
 
 
 @takes(SharingOptions)
-def eaco_greedy(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def eaco_greedy(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share the busiest GPUs that are allowed; see `published_rules.eaco`."""
-    return Sharing("eaco-greedy", scenario, seed, "eaco-greedy", options)
+    return GroupingPolicy("eaco-greedy", scenario, seed, "eaco-greedy", options)
 
 
 @takes(SharingOptions)
-def fifo_exclusive(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def fifo_exclusive(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Never share; see `published_rules.fifo`."""
-    return Sharing("fifo-exclusive", scenario, seed, "fifo-exclusive", options)
+    return GroupingPolicy("fifo-exclusive", scenario, seed, "fifo-exclusive", options)
 
 
 @takes(SharingOptions)
-def fifo_packed(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def fifo_packed(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share in pairs when GPUs run out; see `published_rules.fifo_packed`."""
-    return Sharing("fifo-packed", scenario, seed, "fifo-packed", options)
+    return GroupingPolicy("fifo-packed", scenario, seed, "fifo-packed", options)
 
 
 @takes(SharingOptions, draws=True)
-def gandiva(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def gandiva(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share in random pairs when GPUs run out; see `published_rules.gandiva_gavel`."""
-    return Sharing("gandiva", scenario, seed, "gandiva", options)
+    return GroupingPolicy("gandiva", scenario, seed, "gandiva", options)
 
 
 @takes(SharingOptions)
-def gandiva_paper(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def gandiva_paper(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Pack by utilisation when GPUs run out; see `published_rules.gandiva`."""
-    return Sharing("gandiva-paper", scenario, seed, "gandiva-paper", options)
+    return GroupingPolicy("gandiva-paper", scenario, seed, "gandiva-paper", options)
 
 
 @takes(SharingOptions)
-def best_fit_memory(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def best_fit_memory(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share where least memory is left; see `simple_rules.best_fit`."""
-    return Sharing("best-fit-memory", scenario, seed, "best-fit-memory", options)
+    return GroupingPolicy("best-fit-memory", scenario, seed, "best-fit-memory", options)
 
 
 @takes(SharingOptions)
-def best_delta_energy(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def best_delta_energy(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share where the energy rises least; see `simple_rules.best_delta_energy`."""
-    return Sharing("best-delta-energy", scenario, seed, "best-delta-energy", options)
+    return GroupingPolicy("best-delta-energy", scenario, seed, "best-delta-energy", options)
 
 
 @takes(SharingOptions)
-def lucid(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def lucid(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share in pairs of calm jobs; see `published_rules.lucid`."""
-    return Sharing("lucid", scenario, seed, "lucid", options)
+    return GroupingPolicy("lucid", scenario, seed, "lucid", options)
 
 
 @takes(SharingOptions)
-def longest_first(scenario: Scenario, seed: int, options: SharingOptions) -> Sharing:
+def longest_first(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share among jobs that end together; see `simple_rules.longest_first`."""
-    return Sharing("longest-first", scenario, seed, "longest-first", options)
+    return GroupingPolicy("longest-first", scenario, seed, "longest-first", options)

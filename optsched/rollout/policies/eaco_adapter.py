@@ -47,7 +47,7 @@ class Present(NamedTuple):
     places: dict[str, Gpus]
 
 
-class Frame:
+class EacoInstanceParts:
     """What stays the same from call to call: GPUs, nodes, types and interference.
 
     The nodes are one pool, so they must be equal. A job of a model that the scenario does not know

@@ -163,12 +163,12 @@ class PalGreedy:
     def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:
         """Return GPUs for each of the jobs, and let them hold these."""
         from optsched.pal.greedy.list_scheduling import place
-        from optsched.rollout.policies.placement_round import Batch, GangJob, World
+        from optsched.rollout.policies.placement_round import Batch, ClusterData, GangJob
 
         if not widths:
             return {}
-        if not isinstance(self._world, World):
-            self._world = World(view)
+        if not isinstance(self._world, ClusterData):
+            self._world = ClusterData(view)
         held.release(widths)
         jobs = list(widths)
         ready = list(view.ready)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from optsched.pal.exact.relaxation import Labels
     from optsched.pal.greedy.free_gpus import Indices
     from optsched.pal.plan import PalCertificate
-    from optsched.rollout.policies.placement_round import Batch, World
+    from optsched.rollout.policies.placement_round import Batch, ClusterData
 
 STEP = 1.1  # remaining times are rounded to powers of it, so that like jobs stay alike
 
 
 @dataclass
-class Exact:
+class ExactPlacement:
     """Place a batch at least total cost, by the room's exact method from PAL's greedy plan on.
 
     What the last round left comes first: if its plan, carried over, is proven by its prices, that
@@ -53,7 +53,7 @@ class Exact:
     seed: int = 0
     settled: bool = field(default=True, init=False)
     sticky: bool = field(default=False, init=False)
-    _frame: Frame | None = field(default=None, init=False, repr=False)
+    _frame: PalInstanceParts | None = field(default=None, init=False, repr=False)
     _last: tuple[Result, PalInstance, Left] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Exact:
             return Placed({})
         started = time.perf_counter()
         if self._frame is None:
-            self._frame = Frame.of(batch.world)
+            self._frame = PalInstanceParts.of(batch.world)
         lengths = self._lengths(batch)
         instance = self._frame.instance(batch, lengths)
         search = Search(instance, self.time_limit_s, self.gap, self.seed, start=self._started())
@@ -129,7 +129,7 @@ class Planted(Prover):
 
 
 @dataclass(frozen=True)
-class Frame:
+class PalInstanceParts:
     """The parts of an instance that stay the same from round to round."""
 
     topology: Topology
@@ -137,7 +137,7 @@ class Frame:
     restart_s: float
 
     @classmethod
-    def of(cls, world: World) -> Frame:
+    def of(cls, world: ClusterData) -> PalInstanceParts:
         """Return the frame of a rollout's cluster."""
         scenario = world.scenario
         topology = scenario.topology

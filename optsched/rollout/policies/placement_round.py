@@ -35,7 +35,7 @@ class GangJob(NamedTuple):
     highest_level: str | None = None
 
 
-class World:
+class ClusterData:
     """What does not change in a rollout: the tree of domains, penalties and slowdowns.
 
     Attributes
@@ -106,7 +106,7 @@ class Batch:
     """
 
     view: View
-    world: World
+    world: ClusterData
     jobs: list[int]
     held: list[tuple[int, ...]]
     usable: NDArray[np.bool_]

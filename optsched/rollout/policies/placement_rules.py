@@ -48,7 +48,7 @@ class Placement(Protocol):
         ...
 
 
-class Rules(Protocol):
+class PlacementRules(Protocol):
     """Makes the rule of a round, and says in which order it takes jobs."""
 
     def rule(self, batch: Batch, state: FreeGpus) -> Rule:
@@ -126,7 +126,7 @@ class PalMultilevel(ByClass):
 class NonSticky:
     """All GPUs are released, and every job is placed anew."""
 
-    rules: Rules
+    rules: PlacementRules
     settled: bool = True
     sticky: bool = field(default=False, init=False)
 
@@ -146,7 +146,7 @@ class Sticky:
     preempted job waits for the next round, so it overtakes nobody.
     """
 
-    rules: Rules
+    rules: PlacementRules
     settled: bool = field(default=True, init=False)
     sticky: bool = field(default=True, init=False)
 

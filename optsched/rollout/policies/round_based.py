@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies import job_orders
-from optsched.rollout.policies.placement_round import Batch, World
+from optsched.rollout.policies.placement_round import Batch, ClusterData
 from optsched.rollout.policies.placement_rules import (
     Consolidate,
     NonSticky,
@@ -67,13 +67,13 @@ class Rounds:
         self.placement = placement
         self.backfill = backfill
         self.every_epoch = every_epoch
-        self._world: World | None = None
+        self._world: ClusterData | None = None
         self._last: tuple[list[int], list[bool]] | None = None
 
     def decide(self, view: View) -> Decision:
         """Place the admitted jobs; running ones that are not among them are stopped."""
         if self._world is None:
-            self._world = World(view)
+            self._world = ClusterData(view)
         running = view.running.tolist()
         active = self.order.sort(view, [*running, *view.pending.tolist()])
         quotas = dict(view.scenario.quotas)
@@ -192,9 +192,9 @@ def pal_multilevel(scenario: Scenario, seed: int, options: MultilevelOptions) ->
 @takes(PalOptions, draws=True)
 def pal(scenario: Scenario, seed: int, options: PalOptions) -> Rounds:
     """Place the admitted jobs at least total cost; see `pal_adapter.Exact`."""
-    from optsched.rollout.policies.pal_adapter import Exact
+    from optsched.rollout.policies.pal_adapter import ExactPlacement
 
-    placement = Exact(
+    placement = ExactPlacement(
         options.weights,
         gap=options.gap,
         work=options.work,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.rollout.engine.assembly import World
+    from optsched.rollout.engine.assembly import Simulation
     from optsched.rollout.engine.engine import Engine
 
     Integers = NDArray[np.int64]
@@ -40,7 +40,7 @@ def record_of(engine: Engine) -> Record:
     )
 
 
-def _open_intervals(world: World) -> tuple[tuple[int, int, int, tuple[int, ...]], ...]:
+def _open_intervals(world: Simulation) -> tuple[tuple[int, int, int, tuple[int, ...]], ...]:
     """Return the intervals of jobs that still hold GPUs, up to now."""
     held, gpus_of = world.dispatch.held_since, world.state.gpus_of
     if held is None:
@@ -48,7 +48,7 @@ def _open_intervals(world: World) -> tuple[tuple[int, int, int, tuple[int, ...]]
     return tuple((job, held[job], world.now, gpus_of[job]) for job in sorted(held))
 
 
-def _jobs(world: World) -> JobsRecord:
+def _jobs(world: Simulation) -> JobsRecord:
     accounts, state, waiting = world.accounts, world.state, world.waiting
     for job in sorted(state.running):
         accounts.settle(job, world.now)

@@ -27,7 +27,7 @@ GAP_MEDIAN, GAP_CV = 67.5 / 111.8, 1.15
 """Gaps between arrivals: median over mean, and coefficient of variation."""
 
 
-class Kind(NamedTuple):
+class ModelJobs(NamedTuple):
     """Jobs of one model: how many there are on each gang, and their run times at `LEVELS`."""
 
     model: str
@@ -37,17 +37,17 @@ class Kind(NamedTuple):
 
 LEVELS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 KINDS = (
-    Kind("vgg19", {1: 522}, (18, 21, 62, 286, 629, 811, 1_027)),
-    Kind("PointNet", {6: 143, 8: 123, 12: 127, 16: 107}, (17, 20, 58, 269, 558, 757, 994)),
-    Kind("resnet50", {4: 83}, (232, 2_526, 6_510, 9_706, 15_274, 22_385, 33_737)),
-    Kind(
+    ModelJobs("vgg19", {1: 522}, (18, 21, 62, 286, 629, 811, 1_027)),
+    ModelJobs("PointNet", {6: 143, 8: 123, 12: 127, 16: 107}, (17, 20, 58, 269, 558, 757, 994)),
+    ModelJobs("resnet50", {4: 83}, (232, 2_526, 6_510, 9_706, 15_274, 22_385, 33_737)),
+    ModelJobs(
         "resnet50",
         {24: 7, 32: 10, 48: 10},
         (9_871, 18_623, 24_431, 36_830, 92_839, 204_981, 510_859),
     ),
-    Kind("DCGAN", {6: 33, 8: 28, 12: 23}, (23, 181, 211, 279, 497, 1_023, 1_387)),
-    Kind("BERT", {6: 8, 8: 10, 12: 8, 16: 8}, (137, 651, 688, 961, 1_705, 2_305, 4_480)),
-    Kind(
+    ModelJobs("DCGAN", {6: 33, 8: 28, 12: 23}, (23, 181, 211, 279, 497, 1_023, 1_387)),
+    ModelJobs("BERT", {6: 8, 8: 10, 12: 8, 16: 8}, (137, 651, 688, 961, 1_705, 2_305, 4_480)),
+    ModelJobs(
         "GPT2",
         {6: 7, 8: 5, 12: 7, 16: 11},
         (2_196, 13_668, 14_983, 20_428, 47_676, 56_150, 104_131),

@@ -17,7 +17,7 @@ LONGEST_S = 1e11
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
+class ColumnType(Generic[T]):
     """What a column holds: `read` turns text into a value, or raises ValueError."""
 
     expected: str
@@ -77,17 +77,17 @@ def _word(text: str) -> str:
     return text
 
 
-COUNT = Kind("a whole number of at least 1", lambda text: _whole(text, 1), 1)
-COUNT_OR_0 = Kind("a whole number of at least 0", lambda text: _whole(text, 0), 0)
-SECONDS = Kind("seconds from 0 to 1e11", _seconds, 0.0)
-MILLISECONDS = Kind("milliseconds from 0 to 1e11", _milliseconds, 0.0)
-POSITIVE = Kind("a number above 0", _positive, 1.0)
-MOMENT = Kind("a date and time such as 2017-10-09 07:01:55", _moment, 0.0)
-WORD = Kind("a word", _word, "")
-TEXT = Kind("text", str, "")
+COUNT = ColumnType("a whole number of at least 1", lambda text: _whole(text, 1), 1)
+COUNT_OR_0 = ColumnType("a whole number of at least 0", lambda text: _whole(text, 0), 0)
+SECONDS = ColumnType("seconds from 0 to 1e11", _seconds, 0.0)
+MILLISECONDS = ColumnType("milliseconds from 0 to 1e11", _milliseconds, 0.0)
+POSITIVE = ColumnType("a number above 0", _positive, 1.0)
+MOMENT = ColumnType("a date and time such as 2017-10-09 07:01:55", _moment, 0.0)
+WORD = ColumnType("a word", _word, "")
+TEXT = ColumnType("text", str, "")
 
 
-def moment_in(zone: str) -> Kind[float]:
+def moment_in(zone: str) -> ColumnType[float]:
     """Return the kind of dates without a zone that are local times of a place.
 
     Raises
@@ -101,7 +101,7 @@ def moment_in(zone: str) -> Kind[float]:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=place)).timestamp()
 
-    return Kind(MOMENT.expected, read, 0.0)
+    return ColumnType(MOMENT.expected, read, 0.0)
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -112,7 +112,7 @@ def zone_of(name: str) -> ZoneInfo:
         raise ValueError(f"there is no time zone '{name}' on this machine") from None
 
 
-def one_of(words: dict[str, T], stand_in: T) -> Kind[T]:
+def one_of(words: dict[str, T], stand_in: T) -> ColumnType[T]:
     """Return the kind of columns that hold one of some words."""
 
     def read(text: str) -> T:
@@ -121,4 +121,4 @@ def one_of(words: dict[str, T], stand_in: T) -> Kind[T]:
         except KeyError:
             raise ValueError from None
 
-    return Kind(f"one of {', '.join(words)}", read, stand_in)
+    return ColumnType(f"one of {', '.join(words)}", read, stand_in)

@@ -13,7 +13,7 @@ from optsched.documents.faults import InstanceError, nearest, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from optsched.traces.importers.column_types import Kind
+    from optsched.traces.importers.column_types import ColumnType
 
 T = TypeVar("T")
 MOST_FAULTS = 20
@@ -57,7 +57,7 @@ class Table:
     def __contains__(self, name: str) -> bool:
         return name in self.columns
 
-    def read(self, name: str, kind: Kind[T]) -> list[T]:
+    def read(self, name: str, kind: ColumnType[T]) -> list[T]:
         """Return a column as values; what cannot be read becomes a fault."""
         try:
             return list(map(kind.read, self.columns[name]))
@@ -85,7 +85,7 @@ class Table:
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
         return Table(self.faults, [self.lines[row] for row in rows], columns)
 
-    def _read_each(self, name: str, kind: Kind[T]) -> Iterator[T]:
+    def _read_each(self, name: str, kind: ColumnType[T]) -> Iterator[T]:
         for line, cell in zip(self.lines, self.columns[name], strict=True):
             try:
                 yield kind.read(cell)

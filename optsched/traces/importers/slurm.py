@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optsched.documents.faults import InstanceError, nearest
-from optsched.traces.importers.column_types import TEXT, WORD, Kind, moment_in, one_of
+from optsched.traces.importers.column_types import TEXT, WORD, ColumnType, moment_in, one_of
 from optsched.traces.importers.csv_table import read_table
 from optsched.traces.importers.import_jobs import (
     ENDS,
@@ -86,9 +86,9 @@ def _gpus(text: str) -> int:
 
 
 _STATES = one_of(ENDS | dict.fromkeys(UNENDED, ""), "")
-ELAPSED = Kind("a time such as 1-02:30:00", _elapsed, 0.0)
-GPUS = Kind("resources such as cpu=8,gres/gpu=2", _gpus, 0)
-STATE = Kind(_STATES.expected, lambda text: _STATES.read(text.partition(" ")[0]), "")
+ELAPSED = ColumnType("a time such as 1-02:30:00", _elapsed, 0.0)
+GPUS = ColumnType("resources such as cpu=8,gres/gpu=2", _gpus, 0)
+STATE = ColumnType(_STATES.expected, lambda text: _STATES.read(text.partition(" ")[0]), "")
 
 
 def _require(table: Table, text: str, queue: str, origin: str) -> None:

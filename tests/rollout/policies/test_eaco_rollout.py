@@ -12,7 +12,7 @@ from optsched.rollout import rollout
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.eaco import RULES
-from optsched.rollout.policies.eaco_adapter import Frame
+from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
 from optsched.rollout.scenario_files import read_scenario
@@ -80,7 +80,7 @@ def test_equation_one_weighs_energy_and_time(weight, kwh):
 
 def bound_kwh(scenario, trace):
     """The fluid bound (O3): work of a model is one lump, in as many jobs as may share a GPU."""
-    frame = Frame(scenario, Cluster(scenario))
+    frame = EacoInstanceParts(scenario, Cluster(scenario))
     job, most = frame.template.jobs[0], scenario.sharing.max_jobs_per_gpu
     models = np.array(trace.model)
     jobs = [
@@ -298,7 +298,9 @@ class _View:
 def test_a_group_whose_jobs_became_late_may_stay(deadlines_s, nodes):
     """Each would be due at its end alone, where one only can stay: no plan, on full nodes."""
     world = gangs(nodes=nodes, gpus_per_node=1)
-    present = Frame(world, Cluster(world)).present(_View(deadlines_s), [0, 1], {0: None, 1: None})
+    present = EacoInstanceParts(world, Cluster(world)).present(
+        _View(deadlines_s), [0, 1], {0: None, 1: None}
+    )
     stay = EacoPlan(groups=(Group(jobs=("0", "1"), nodes="nodes", node=0, location="at-0"),))
     check(present.instance, stay)
     plan, _ = make("eaco", world).plan(present)

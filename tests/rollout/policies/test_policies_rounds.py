@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.engine.engine import Engine
-from optsched.rollout.policies.pal_adapter import Exact
-from optsched.rollout.policies.placement_round import Batch, World
+from optsched.rollout.policies.pal_adapter import ExactPlacement
+from optsched.rollout.policies.placement_round import Batch, ClusterData
 from optsched.rollout.registry import make
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
@@ -85,7 +85,7 @@ def test_binning_is_the_released_one_by_default():
     policy, view = make("pm-first", world), StubView(world)
     view.submit(1, model="slow")
     view.step(policy)
-    scores = policy.placement.rules.scores(Batch(view, World(view), [], [], np.ones(4, bool)))
+    scores = policy.placement.rules.scores(Batch(view, ClusterData(view), [], [], np.ones(4, bool)))
     assert len(set(scores["A"].tolist())) == 2
     with pytest.raises(ValueError, match="'bins': expected 'released', 'silhouette' or 'exact'"):
         make("pm-first:bins=beans", world)
@@ -240,14 +240,14 @@ def test_the_exact_placement_is_optimal_and_never_above_the_greedy_one(data):
 
 
 def _batch(view):
-    world = World(view)
+    world = ClusterData(view)
     jobs = [job for job, gpus in view.held.items() if gpus]
     held = [() for _ in jobs]
     return Batch(view, world, jobs, held, world.usable(view.ready))
 
 
 def _cost(view):
-    world, total = World(view), 0.0
+    world, total = ClusterData(view), 0.0
     for job, gpus in view.held.items():
         if gpus:
             row = world.slowdown[world.class_of(view.model(job))]
@@ -262,8 +262,8 @@ def test_equal_jobs_do_not_exchange_gpus():
     for _ in range(3):
         view.submit(1, model="slow")
     view.held = {0: (2,), 1: (1,), 2: (0,)}
-    placement = Exact()
-    base = World(view)
+    placement = ExactPlacement()
+    base = ClusterData(view)
     held = [view.held[job] for job in range(3)]
     batch = Batch(view, base, [0, 1, 2], held, base.usable(view.ready))
     gpus = [tuple(row.tolist()) for row in placement.place(batch).gpus.values()]
