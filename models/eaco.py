@@ -59,7 +59,7 @@ with :math:`\nu_p` nodes in p. Without a power cap there is no (power_cap). Obje
 
 **Parts.** Which nodes must be told apart: `optsched.models.eaco_nodes`.
 
-The usual compact program, over slots of GPUs instead of groups, is `optsched.models.eaco_pairwise`.
+The usual compact program is over slots of GPUs instead of groups: tests solve it as an oracle.
 """
 
 # mypy: allow-untyped-decorators

@@ -13,7 +13,7 @@ from .memory import TooLarge as TooLarge
 from .registry import UnknownNameError as UnknownNameError
 from .results.result import Result as Result
 from .results.result import Status as Status
-from .results.result import read_result as read_result
+from .results.result_files import read_result as read_result
 from .rollout import Comparison as Comparison
 from .rollout import Rollout as Rollout
 from .rollout import Scenario as Scenario

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from optsched.instance import Document, Instance
     from optsched.results.result import Result
-    from optsched.solving import Search
+    from optsched.search import Search
     from optsched.verification import BrokenRule
 
 ROOMS = {

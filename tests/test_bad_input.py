@@ -16,7 +16,7 @@ import optsched
 from optsched.boa import BoaInstance
 from optsched.cli.main import app
 from optsched.instance import InstanceError, find
-from optsched.results.result import read_result
+from optsched.results.result_files import read_result
 
 HAND = json.loads(find("boa/hand").read_text())
 TABLE = ("classes", 0, "phases", 0, "speedup")

@@ -10,7 +10,8 @@ import pytest
 import optsched
 from optsched.boa import BoaPlan, ClassPlan, WidthSequence
 from optsched.boa.verify.certificate import prove
-from optsched.results.result import Result, read_result
+from optsched.results.result import Result
+from optsched.results.result_files import read_result
 from optsched.verification import BrokenRule, Violation, relative_gap
 
 # --- rules of a plan --------------------------------------------------------------------------

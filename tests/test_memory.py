@@ -22,7 +22,7 @@ from optsched.pal.greedy import fast_fallback
 from optsched.pal.node_classes import pattern_pricing
 from optsched.pal.node_classes import solver as kinds
 from optsched.registry import problem
-from optsched.solving import Search
+from optsched.search import Search
 from tests.support.strategies.eaco import small_instance as small_eaco
 from tests.support.strategies.pal import small_instance
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaCertificate
-    from optsched.solving import Search
+    from optsched.search import Search
 
 # HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
 GAP_SHARE = 0.9

@@ -10,6 +10,7 @@ import numpy as np
 from optsched.certificates.bound_tree import Split
 from optsched.choice.master import TOLERANCE, Master
 from optsched.choice.priced import Pricing
+from optsched.choice.rounding import first_options, moved_to_cheaper
 from optsched.choice.verification.certificate import ChoiceCertificate, Prices, violations
 from optsched.verification import ROUNDING
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from optsched.choice.round import Floats, Indices, Round
     from optsched.mip.incremental_lp import Bools
 
-FEW, PER_JOB = 1000, 3  # options to begin with: so many, or more for more jobs
 SHARP = 0.02  # of the gap asked for: how near the prices come to the best ones
 MOST_ROUNDS = 60
 INSIDE = 0.999  # of the gap asked for: what is stated is rounded
@@ -81,7 +81,7 @@ class Search:
         least = np.minimum.reduceat(found.cost, found.first)
         self._negligible = TOLERANCE * (1.0 + float(np.abs(least).mean()))
         excess = self.pricing.price(start.prices, found.cost).excess
-        self.master = Master(found, _first_options(found, excess, start.basic), seed)
+        self.master = Master(found, first_options(found, excess, start.basic), seed)
         self.master.start_from(start.basic, start.loose)
 
     # --- the tree -----------------------------------------------------------------------------
@@ -271,37 +271,9 @@ class Search:
                 return
             chosen[job] = fitting[np.argmin(found.cost[fitting])]
             room -= found.use[chosen[job]]
-        self.offer(_moved(found, chosen, room))
+        self.offer(moved_to_cheaper(found, chosen, room))
 
 
 def _least(stack: list[Case]) -> int:
     """Return the case of least bound."""
     return min(range(len(stack)), key=lambda n: stack[n].bound)
-
-
-def _moved(found: Round, chosen: Indices, room: Floats) -> Indices:
-    """Let jobs move to cheaper options that fit, the largest drop first."""
-    is_open = found.cost < np.repeat(found.cost[chosen], found.counts)
-    for use, left in zip(found.of_capacity, room.tolist(), strict=True):
-        is_open &= use <= np.repeat(use[chosen] + left, found.counts)
-    moves = np.flatnonzero(is_open)
-    while len(moves):
-        own = chosen[found.job[moves]]
-        drop = found.cost[own] - found.cost[moves]
-        fits = (found.use[moves] - found.use[own] <= room).all(axis=1)
-        moves = moves[(drop > 0) & fits]
-        if len(moves):
-            best = moves[np.argmax(drop[(drop > 0) & fits])]
-            job = found.job[best]
-            room = room + found.use[chosen[job]] - found.use[best]
-            chosen[job] = best
-    return chosen
-
-
-def _first_options(found: Round, excess: Floats, basic: Bools) -> Indices:
-    """Return the options of least excess, and the basic ones, of every job its best."""
-    many = max(FEW, PER_JOB * len(found.jobs))
-    if len(excess) <= many:
-        return np.arange(len(excess), dtype=np.intp)
-    most = np.partition(excess, many)[many]
-    return np.flatnonzero((excess <= max(float(most), 0.0)) | basic)

@@ -19,6 +19,36 @@ if TYPE_CHECKING:
 
     from optsched.sweeps.points import Frontier
 
+FieldPath = Annotated[
+    str, typer.Option(metavar="PATH", help="Field to sweep, e.g. jobs.*.max_slowdown.")
+]
+Values = Annotated[
+    str | None, typer.Option(metavar="A,B,...", help="Instead: these values, ascending.")
+]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(help="Method or policy; may be given several times; the first is the curve."),
+]
+TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Of each solve.")]
+Processes = Annotated[
+    int | None, typer.Option(metavar="N", help="By default all CPUs, if that saves time.")
+]
+CacheFolder = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Keep points there; a killed sweep resumes.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a field beforehand."),
+]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write .json or .csv.")
+]
+Picture = Annotated[
+    str | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the frontier as JSON and nothing else.")
+]
 SHOWN = 20  # rows of the table, evenly chosen
 
 
@@ -26,45 +56,23 @@ def frontier(
     source: Annotated[
         str, typer.Argument(metavar="INSTANCE", help="A file or name; or that of a scenario.")
     ],
-    parameter: Annotated[
-        str, typer.Option(metavar="PATH", help="Field to sweep, e.g. jobs.*.max_slowdown.")
-    ] = "budget_gpus",
+    parameter: FieldPath = "budget_gpus",
     first: Annotated[float | None, typer.Option("--from", help="Least value.")] = None,
     last: Annotated[float | None, typer.Option("--to", help="Greatest value.")] = None,
     points: Annotated[int, typer.Option(help="How many values, evenly spaced.")] = 25,
-    values: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Instead: these values, ascending.")
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(help="Method or policy; may be given several times; the first is the curve."),
-    ] = None,
+    values: Values = None,
+    method: Methods = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="The greedy methods too.")] = False,
     metric: Annotated[str, typer.Option(help="Of scenarios: the objective.")] = "jct_mean_s",
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Of each solve.")
-    ] = None,
+    time_limit: TimeLimit = None,
     gap: Annotated[float | None, typer.Option(help="Relative gap at which solves stop.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
-    processes: Annotated[
-        int | None, typer.Option(metavar="N", help="By default all CPUs, if that saves time.")
-    ] = None,
-    cache: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Keep points there; a killed sweep resumes.")
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="Change a field beforehand."),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write .json or .csv.")
-    ] = None,
-    picture: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the frontier as JSON and nothing else.")
-    ] = False,
+    processes: Processes = None,
+    cache: CacheFolder = None,
+    changes: Changes = None,
+    output: Output = None,
+    picture: Picture = None,
+    as_json: AsJson = False,
 ) -> None:
     """Solve an instance, or run a scenario, at every value of a parameter.
 

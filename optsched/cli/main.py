@@ -17,7 +17,8 @@ from optsched.cli import report as cli_report
 from optsched.cli import trace as cli_trace
 from optsched.cli.instances import Changes, Source, read_instance
 from optsched.documents.faults import InstanceError
-from optsched.results.result import Result, Status, read_result, versions
+from optsched.results.result import Result, Status, versions
+from optsched.results.result_files import read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,31 @@ EXIT_CODES = {
 
 
 ResultFile = Annotated[str, typer.Argument(metavar="RESULT", help="A file written by --output.")]
+MethodName = Annotated[
+    str | None, typer.Option(help="See `optsched methods`; the default is the exact one.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Stop with the best plan so far.")
+]
+Gap = Annotated[float, typer.Option(help="Relative gap at which to stop, 0.01 for one per cent.")]
+Memory = Annotated[
+    float | None, typer.Option(metavar="GIB", help="May be taken; by default what is free.")
+]
+Start = Annotated[
+    str | None,
+    typer.Option(metavar="RESULT", help="Begin with the result of the epoch before."),
+]
+Processes = Annotated[
+    int, typer.Option(metavar="N", help="Processes for methods that part their work.")
+]
+ResultOutput = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write the result there, as JSON."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+AndCompare = Annotated[
+    bool, typer.Option("--compare/--no-compare", help="Run the greedy methods too.")
+]
 app = typer.Typer(
     cls=console.Commands,
     no_args_is_help=True,
@@ -74,38 +100,18 @@ def _optsched(
 @app.command()
 def solve(
     source: Source,
-    method: Annotated[
-        str | None, typer.Option(help="See `optsched methods`; the default is the exact one.")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop with the best plan so far.")
-    ] = None,
-    gap: Annotated[
-        float, typer.Option(help="Relative gap at which to stop, 0.01 for one per cent.")
-    ] = 1e-6,
+    method: MethodName = None,
+    time_limit: TimeLimit = None,
+    gap: Gap = 1e-6,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads for HiGHS.")] = 1,
-    memory: Annotated[
-        float | None, typer.Option(metavar="GIB", help="May be taken; by default what is free.")
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(metavar="RESULT", help="Begin with the result of the epoch before."),
-    ] = None,
-    processes: Annotated[
-        int, typer.Option(metavar="N", help="Processes for methods that part their work.")
-    ] = 1,
+    memory: Memory = None,
+    start: Start = None,
+    processes: Processes = 1,
     changes: Changes = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the result there, as JSON."),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON and nothing else.")
-    ] = False,
-    compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Run the greedy methods too.")
-    ] = True,
+    output: ResultOutput = None,
+    as_json: AsJson = False,
+    compare: AndCompare = True,
 ) -> None:
     """Solve an instance, and compare the greedy methods.
 

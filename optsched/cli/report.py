@@ -81,7 +81,7 @@ def explain(
     """
     from optsched.explanation.explain import as_solved, instance_of
     from optsched.explanation.explain import explain as explanation
-    from optsched.results.result import read_result
+    from optsched.results.result_files import read_result
 
     result = read_result(result_file)
     if instance or changes:

@@ -47,6 +47,25 @@ Changes = Annotated[
 ]
 
 
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="A,B,...",
+        help="The first is what the others are compared with. What follows a colon, up to the "
+        "next name, are options: fifo:relax_s=600,backfill=true,las is two policies. May be "
+        "given several times; by default those of the scenario.",
+    ),
+]
+Resample = Annotated[
+    int | None,
+    typer.Option(
+        metavar="JOBS",
+        help="Draw the trace of each seed from one, such as a file's, in blocks of so many "
+        "jobs. Without it, a seed changes nothing there but what policies draw.",
+    ),
+]
+
+
 def rollout(
     scenario: ScenarioName,
     policy: Annotated[
@@ -104,15 +123,7 @@ def rollout(
 
 def compare(
     scenario: ScenarioName,
-    policies: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="The first is what the others are compared with. What follows a colon, up to the "
-            "next name, are options: fifo:relax_s=600,backfill=true,las is two policies. May be "
-            "given several times; by default those of the scenario.",
-        ),
-    ] = None,
+    policies: Policies = None,
     trace: TraceFile = None,
     trace_format: TraceFormat = None,
     workload: Workload = None,
@@ -120,14 +131,7 @@ def compare(
     seeds: Annotated[
         int, typer.Option(metavar="N", help="Runs of each policy, with seeds 0 to N - 1.")
     ] = 1,
-    resample: Annotated[
-        int | None,
-        typer.Option(
-            metavar="JOBS",
-            help="Draw the trace of each seed from one, such as a file's, in blocks of so many "
-            "jobs. Without it, a seed changes nothing there but what policies draw.",
-        ),
-    ] = None,
+    resample: Resample = None,
     jobs: Annotated[
         int, typer.Option("--processes", metavar="N", help="Rollouts that run at the same time.")
     ] = 1,

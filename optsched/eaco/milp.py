@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.eaco.exact import solver as exact
+from optsched.eaco.exact import listed_groups
 from optsched.eaco.greedy import methods
 from optsched.eaco.plan import EacoPlan
 from optsched.mip.pyomo_model import claimed_bound, must_agree, run_model
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate
     from optsched.mip import highs
-    from optsched.solving import Search
+    from optsched.search import Search
 
 
 def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -48,7 +48,7 @@ def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
         outcome = solve_formulation(instance, search)
         claimed = claimed_bound(search, outcome, -math.inf)
         stated = math.inf if outcome.objective is None else outcome.objective
-    certificate = exact.certify_claim(instance, search, claimed)
+    certificate = listed_groups.certify_claim(instance, search, claimed)
     terms = abs(stated) + _cancelling(instance)
     must_agree(instance, stated, None if certificate is None else certificate.bound, terms)
     return certificate

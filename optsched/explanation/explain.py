@@ -18,7 +18,8 @@ from optsched.explanation.explanation import Explanation, Lever, Price, Rule
 from optsched.instance import names, read
 from optsched.registry import problem
 from optsched.results.result import Status
-from optsched.solving import Infeasible, Search, solve
+from optsched.search import Infeasible, Search
+from optsched.solving import solve
 from optsched.verification import ROUNDING, Violation, broken_parts, confirmed, is_proven
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.instance import Document, Instance
-    from optsched.solving import Search
+    from optsched.search import Search
 
     Start = Callable[[list[Any]], NDArray[np.float64] | None]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from optsched.mip import highs
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
-    from optsched.solving import Search
+    from optsched.search import Search
 
 
 def milp(instance: PalInstance, search: Search) -> PalCertificate | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from optsched.solving import Search
+    from optsched.search import Search
 
 SC24 = "PAL, SC'24, arXiv 2408.11919"
 RELEASED = "PAL's released code, hal-uw/blox-pal 8a59070"

@@ -187,7 +187,7 @@ def _repeat_frontier(frontier: Frontier) -> str:
 
 def _points(frontier: Frontier) -> dict[str, Any]:
     """Return what the picture of a frontier shows."""
-    from optsched.sweeps.points import split_unit
+    from optsched.sweeps.parameters import split_unit
 
     name, unit = split_unit(frontier.parameter)
     knee = frontier.knee()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from optsched.documents.faults import InstanceError, shown
 from optsched.documents.json_files import load
 from optsched.explanation.explain import frontier_instance, instance_of
-from optsched.results.result import OLD_SCHEMA_ID, SCHEMA_ID, Result, read_result
+from optsched.results.result import SCHEMA_ID, Result
+from optsched.results.result_files import OLD_SCHEMA_ID, read_result
 from optsched.sweeps.points import OLD_SCHEMA_ID as OLD_FRONTIER
 from optsched.sweeps.points import SCHEMA_ID as FRONTIER
 from optsched.sweeps.points import Frontier, read_frontier

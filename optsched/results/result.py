@@ -7,26 +7,21 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, PrivateAttr, SerializeAsAny, ValidationError
+from pydantic import Field, PrivateAttr, SerializeAsAny
 
-from optsched.documents.faults import InstanceError, lines, shown, validation_faults
-from optsched.documents.json_files import dumps, load
-from optsched.instance import Document, Instance, find, html_rows
-from optsched.registry import ROOMS, problem
+from optsched.documents.json_files import dumps
+from optsched.instance import Document, Instance, html_rows
+from optsched.registry import problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from optsched.documents.faults import Fault
     from optsched.explanation.explanation import Explanation
 
 SCHEMA_ID: Final = "optsched/result/2"
-OLD_SCHEMA_ID: Final = "optsched/result/1"
-UNPROVEN = {"optimal": "unverified", "infeasible": "error"}  # what version 1 states without proof
 PACKAGES = ("optsched", "highspy", "numpy", "pyomo", "scipy")
 
 
@@ -292,60 +287,3 @@ def versions() -> dict[str, str]:
 @cache
 def _versions() -> dict[str, str]:
     return {package: version(package) for package in PACKAGES}
-
-
-def read_result(source: str | Path) -> Result:
-    """Read a result that was written with `optsched.write`; it is unverified until `verify`.
-
-    Results of version 1 are read, too. They do not say which data they are of, so that they can not
-    be verified.
-
-    Raises
-    ------
-    InstanceError
-        If the file is not a result, with every fault.
-    """
-    document, origin = load(find(source)), str(source)
-    room = problem(_problem_name(document, origin))
-    if document["schema"] == OLD_SCHEMA_ID:
-        document = _of_version_2(document)
-    faults: list[Fault] = []
-    for key, cls in (("plan", room.plan), ("certificate", room.certificate)):
-        try:
-            if document.get(key) is not None:
-                document[key] = cls.model_validate(document[key])
-        except ValidationError as error:
-            faults += (((key, *path), text) for path, text in validation_faults(error, cls))
-            document[key] = None
-    try:
-        result = Result.model_validate(document)
-    except ValidationError as error:
-        faults += validation_faults(error, Result)
-    if faults:
-        raise InstanceError(origin, lines(dict(faults).items()))
-    return result
-
-
-def _problem_name(document: Any, origin: str) -> str:
-    if not isinstance(document, dict):
-        raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-    if document.get("schema") not in (SCHEMA_ID, OLD_SCHEMA_ID):
-        found = shown(document["schema"]) if "schema" in document else "none"
-        text = f'schema: not a result; expected "{SCHEMA_ID}", found {found}'
-        raise InstanceError(origin, [text])
-    name = document.get("problem")
-    if not isinstance(name, str) or name not in ROOMS:
-        found = shown(name) if "problem" in document else "none"
-        raise InstanceError(origin, [f"problem: expected one of {', '.join(ROOMS)}, found {found}"])
-    return name
-
-
-def _of_version_2(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a result of version 1 as one of version 2 that nothing was proven of."""
-    status = document.get("status")
-    changed = {"schema": SCHEMA_ID, "instance_sha256": "", "changes": {}}
-    if isinstance(status, str) and status in UNPROVEN:
-        changed["status"] = UNPROVEN[status]
-        text = f"a result of version 1 states '{status}', which was not verified"
-        changed["message"] = "; ".join(filter(None, [str(document.get("message", "")), text]))
-    return document | changed

@@ -20,6 +20,7 @@ from pydantic_core import to_json
 from optsched.documents.faults import InstanceError
 from optsched.instance import Instance
 from optsched.results.result import versions
+from optsched.sweeps.parameters import ROLLOUT
 from optsched.sweeps.points import Point
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     Points = Iterator[tuple[int, Point]]
 
-ROLLOUT = "rollout"
 WORTH_S = 8.0  # work for this process alone from which on starting others saves time
 
 

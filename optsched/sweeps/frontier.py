@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from inspect import signature
-from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
-from optsched.documents.faults import shown
 from optsched.instance import Instance, NamedDocument
-from optsched.registry import UnknownNameError, problem
+from optsched.registry import problem
 from optsched.results.result import Status, versions
-from optsched.solving import Outcome, Search, concluded
+from optsched.search import Search
+from optsched.solving import Outcome, concluded
+from optsched.sweeps.arguments import check_options, checked_methods, checked_values
 from optsched.sweeps.cache import Cache
-from optsched.sweeps.executor import ROLLOUT, Task, content_of, point_of, sweep
+from optsched.sweeps.executor import Task, content_of, point_of, sweep
+from optsched.sweeps.parameters import ROLLOUT
 from optsched.sweeps.points import Frontier, Point
 from optsched.sweeps.verified_points import result_of
 from optsched.verification import is_proven
@@ -100,8 +99,8 @@ def frontier(
         parameter, values = "budget_gpus", budgets
     if parameter is None or values is None:
         raise ValueError("frontier: give a parameter and its values, or budgets")
-    swept, names = _values(values), _methods(found, methods)
-    _check_options(found, options)
+    swept, names = checked_values(values), checked_methods(found, methods)
+    check_options(found, options)
     blank = _blank(found, parameter, names, options)
     if blank.problem == ROLLOUT:
         blank.of(metric)  # a misspelt one must not be found after hours
@@ -129,60 +128,6 @@ def subject_of(source: Subject | str | Path) -> Subject:
             if not isinstance(document, dict) or document.get("schema") != SCHEMA_ID:
                 return read(source)
     return scenario_of(source)
-
-
-def _values(values: Iterable[float]) -> list[float]:
-    """Return the values as numbers, whole ones as integers, since some fields take no others."""
-    found = [_number(n, value) for n, value in enumerate(values)]
-    if not found:
-        raise ValueError("values: expected at least one, found none")
-    for n in range(1, len(found)):
-        if found[n] == found[n - 1]:
-            raise ValueError(f"values[{n}]: {found[n]!r} stands twice")
-        if found[n] < found[n - 1]:
-            raise ValueError(f"values[{n}]: {found[n]!r} after {found[n - 1]!r}; they must ascend")
-    return found
-
-
-def _number(n: int, value: Any) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise ValueError(f"values[{n}]: expected a number, found {shown(value)}")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"values[{n}]: expected a finite number, found {shown(number)}")
-    return int(number) if number.is_integer() else number
-
-
-def _methods(subject: Subject, methods: Sequence[str] | str | None) -> list[str]:
-    if isinstance(subject, Instance):
-        known = problem(subject.problem).methods
-        if methods == "all":
-            return [m.name for m in known if m is known[0] or m.kind == "greedy"]
-        names = [methods] if isinstance(methods, str) else list(methods or [known[0].name])
-        for name in names:
-            problem(subject.problem).method(name)
-    else:
-        from optsched.rollout.registry import make
-
-        names = [methods] if isinstance(methods, str) else list(methods or subject.policies)
-        for name in names:
-            make(name, subject, 0)
-    twice = [name for n, name in enumerate(names) if name in names[:n]]
-    if twice:
-        raise ValueError(f"methods: '{twice[0]}' stands twice")
-    return names
-
-
-def _check_options(subject: Subject, options: dict[str, Any]) -> None:
-    if isinstance(subject, Instance):
-        from optsched.solving import solve
-
-        known = [p.name for p in signature(solve).parameters.values() if p.kind == p.KEYWORD_ONLY]
-    else:
-        known = ["trace", "seed"]
-    for name in options:
-        if name not in known:
-            raise UnknownNameError("option", name, known)
 
 
 def _limits(options: dict[str, Any]) -> dict[str, Any]:

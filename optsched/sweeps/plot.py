@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from optsched.sweeps.executor import ROLLOUT
-from optsched.sweeps.points import split_unit
+from optsched.sweeps.parameters import ROLLOUT, split_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

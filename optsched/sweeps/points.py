@@ -12,6 +12,7 @@ from optsched.documents.faults import InstanceError, lines, nearest, shown, vali
 from optsched.documents.json_files import dumps, load
 from optsched.instance import Document, find, html_rows
 from optsched.results.result import Verifiable, figure
+from optsched.sweeps.parameters import split_unit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
 
 SCHEMA_ID: Final = "optsched/frontier/2"
 OLD_SCHEMA_ID: Final = "optsched/frontier/1"
-UNITS = {
-    "_usd_per_h": "USD/h",
-    "_gpu_hours": "GPU-h",
-    "_gpu_h": "GPU-h",
-    "_gpus": "GPUs",
-    "_usd": "USD",
-    "_kwh": "kWh",
-    "_gb": "GB",
-    "_s": "s",
-    "_w": "W",
-}
 HIGHER_IS_BETTER = (
     "utilization", "utilization_effective", "goodput_gpu_h", "jain_index", "passed",
 )  # fmt: skip
@@ -295,17 +285,6 @@ def _unverified(point: Point) -> Point:
     if point.objective is None:
         changes |= {"status": "error", "reason": "no plan, unverified"}
     return point.model_copy(update=changes)
-
-
-def split_unit(path: str) -> tuple[str, str]:
-    """Return name and unit of a field or metric, such as "budget" and "GPUs" of budget_gpus."""
-    last = path.split(".")[-1]
-    if not last.replace("_", "").isalpha():
-        return path, ""
-    for ending, unit in UNITS.items():
-        if last.endswith(ending):
-            return last.removesuffix(ending).replace("_", " "), unit
-    return last.replace("_", " "), ""
 
 
 def _drop(first: Point, point: Point) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.instance import html_rows
 from optsched.results.result import figure
-from optsched.sweeps.points import split_unit
+from optsched.sweeps.parameters import split_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from optsched.boa.greedy import parametric
 from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import feasibility
 from optsched.registry import problem
-from optsched.solving import Search
+from optsched.search import Search
 from tests.support.oracles.boa import brute_force, extreme_uses
 from tests.support.strategies.common import boa_instances, law
 

@@ -8,7 +8,7 @@ import optsched
 from optsched.boa import milp as method
 from optsched.boa.verify import feasibility
 from optsched.mip import highs
-from optsched.solving import Search
+from optsched.search import Search
 from tests.support.builders.milp_parts import lying
 from tests.support.strategies.common import boa_instances, law
 

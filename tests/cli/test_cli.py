@@ -17,7 +17,8 @@ from optsched.boa.exact import solver as exact
 from optsched.boa.greedy import methods
 from optsched.cli.main import app
 from optsched.registry import problem
-from optsched.results.result import figure, read_result
+from optsched.results.result import figure
+from optsched.results.result_files import read_result
 
 GREEDY = [method.name for method in problem("boa").methods if method.kind == "greedy"]
 COMMANDS = ["instances", "solve", "check", "verify", "export", "methods", "schema"]

@@ -5,7 +5,7 @@ import pytest
 import optsched
 from benchmarks.generators import sharing
 from optsched.registry import problem
-from optsched.solving import Search
+from optsched.search import Search
 from tests.support.strategies.eaco import small_instance
 
 
@@ -82,7 +82,7 @@ def test_a_gap_that_stays_open_has_a_reason(monkeypatch):
 
 
 def test_a_tree_of_few_cases_says_so(monkeypatch):
-    monkeypatch.setattr("optsched.eaco.exact.solver.MOST_NODES", 2)
+    monkeypatch.setattr("optsched.eaco.exact.proving.MOST_NODES", 2)
     instance = sharing(24, 3, 0.25, 2)
     search = Search(instance)
     optsched.registry.problem("eaco").method("exact")(instance, search)

@@ -13,7 +13,7 @@ from optsched.eaco.greedy import methods
 from optsched.eaco.verify import feasibility
 from optsched.mip import highs
 from optsched.models import eaco
-from optsched.solving import Search
+from optsched.search import Search
 from tests.support.builders.milp_parts import lying
 from tests.support.oracles import eaco as oracles
 from tests.support.strategies.common import law

@@ -19,16 +19,11 @@ from optsched.cli.main import app
 from optsched.eaco import EacoPlan, Group
 from optsched.eaco.greedy import methods
 from optsched.eaco.plausibility import doubts
-from optsched.eaco.problem import (
-    PROBLEM,
-    headline,
-    objective_name,
-    objective_unit,
-    summary,
-)
+from optsched.eaco.problem import PROBLEM
 from optsched.eaco.verify import feasibility
 from optsched.eaco.view.plot import COLOURS, HATCHES, LABELLED, NAMED, plot
 from optsched.eaco.view.plot import SHOWN as DRAWN
+from optsched.eaco.view.summary import headline, objective_name, objective_unit, summary
 from optsched.eaco.view.tables import SHOWN, decisions, frame
 from optsched.results.result import Result
 from tests.support.strategies.common import law

@@ -12,9 +12,9 @@ from optsched.exporting import export
 from optsched.models import eaco
 from optsched.models.eaco_columns import columns
 from optsched.models.eaco_nodes import parts_of
-from optsched.models.eaco_pairwise import build_pairwise
 from tests.support.builders.milp_parts import solved_from_file
 from tests.support.oracles import eaco as oracles
+from tests.support.oracles.eaco_pairwise import build_pairwise
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances, small_instance
 

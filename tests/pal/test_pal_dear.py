@@ -16,7 +16,7 @@ from optsched.pal.exact.worst_removal import Fees, packed, place_dear_anew
 from optsched.pal.greedy import methods
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import PalPlan
-from optsched.solving import Search
+from optsched.search import Search
 
 NODES = {name: [f"{name}/{n}" for n in range(4)] for name in "abcd"}
 GPUS = [gpu for inside in NODES.values() for gpu in inside]

@@ -26,8 +26,8 @@ from optsched.pal.verify import feasibility
 from optsched.pal.verify.certificate import leaf_values, prove
 from optsched.pal.verify.costs import SCALE
 from optsched.registry import problem
-from optsched.results.result import read_result
-from optsched.solving import Infeasible, Search
+from optsched.results.result_files import read_result
+from optsched.search import Infeasible, Search
 from optsched.verification import Violation, relative_gap
 from tests.support.oracles.pal import bitmask_optimum, plan_cost
 from tests.support.strategies.common import law

@@ -13,7 +13,7 @@ from optsched.instances import build_pal, pal_parts
 from optsched.pal import PalInstance, PalPlan, Placement
 from optsched.pal.problem import PROBLEM
 from optsched.pal.verify import feasibility
-from optsched.solving import Search
+from optsched.search import Search
 
 FOLDER = Path(build_pal.__file__).parent / "pal"
 DATA = Path(__file__).parents[3] / "shared" / "data" / "pal"

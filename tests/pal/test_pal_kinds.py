@@ -24,8 +24,8 @@ from optsched.pal.node_classes.warm_start import State, staying
 from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.verify.certificate import leaf_values
 from optsched.pal.verify.costs import SCALE
-from optsched.results.result import read_result
-from optsched.solving import Search
+from optsched.results.result_files import read_result
+from optsched.search import Search
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances, small_instance
 

@@ -12,7 +12,7 @@ from optsched.models import pal
 from optsched.pal import milp as method
 from optsched.pal.greedy import methods
 from optsched.pal.plan import Leaf, PalCertificate
-from optsched.solving import Search
+from optsched.search import Search
 from tests.support.builders.milp_parts import lying
 from tests.support.oracles import pal as oracles
 from tests.support.strategies.common import law

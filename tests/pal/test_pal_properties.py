@@ -16,7 +16,7 @@ from optsched.models import pal as formulation
 from optsched.pal import PalInstance
 from optsched.pal.verify import feasibility
 from optsched.registry import problem
-from optsched.solving import Search
+from optsched.search import Search
 from tests.support.oracles.pal import envelope, job_cost, open_gpus, plan_cost
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances

@@ -12,7 +12,7 @@ from optsched.pal.exact import bounding
 from optsched.pal.exact import warm_start as warm
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.plan import Keeps, Leaf, PalCertificate, PalPlan, Split, Within
-from optsched.results.result import read_result
+from optsched.results.result_files import read_result
 from tests.support.strategies.pal import small_instance
 
 

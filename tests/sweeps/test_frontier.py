@@ -21,7 +21,8 @@ from optsched.cli.frontier import chosen_values
 from optsched.cli.main import app
 from optsched.documents.faults import InstanceError
 from optsched.registry import UnknownNameError
-from optsched.sweeps.points import Frontier, Point, read_frontier, split_unit
+from optsched.sweeps.parameters import split_unit
+from optsched.sweeps.points import Frontier, Point, read_frontier
 from optsched.sweeps.slider import rows
 from optsched.sweeps.verified_points import verify_frontier
 from tests.support.builders.small_rollouts import POLICIES, scenario, trace

@@ -22,14 +22,14 @@ from optsched.boa.plan import BoaCertificate
 from optsched.boa.speedup_curves import curve, curves
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility
-from optsched.solving import Infeasible
+from optsched.search import Infeasible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance, Speedup
     from optsched.boa.speedup_curves import Curves
-    from optsched.solving import Search
+    from optsched.search import Search
 
     Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import ClassPlan
-    from optsched.solving import Search
+    from optsched.search import Search
 
 
 def offer_mixture(

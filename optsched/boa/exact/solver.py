@@ -26,11 +26,12 @@ from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility
-from optsched.solving import Infeasible, SolverDisagreement
+from optsched.search import Infeasible
+from optsched.solving import SolverDisagreement
 from optsched.verification import ROUNDING, relative_gap
 
 if TYPE_CHECKING:
-    from optsched.solving import Search
+    from optsched.search import Search
 
 # What is subtracted for each phase, relative to the sum, from a bound that rests on sums of floats,
 # so that exact arithmetic confirms it: a few roundings.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaPlan
-    from optsched.solving import Search
+    from optsched.search import Search
 
 
 DIGITS = 12  # efficiencies that agree to so many digits count as equal

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaPlan
-    from optsched.solving import Search
+    from optsched.search import Search
 
 # Members that floats see beyond the limit by less than this, relatively, are judged exactly too.
 SLACK = 1e-9

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance
-    from optsched.solving import Search
+    from optsched.search import Search
 
 DRAWS = 30
 SHRINKING = 0.99

@@ -8,7 +8,7 @@ not fit on nodes by the counts that this hangs on.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from optsched.eaco.cuts.cuts_and_branching import (
 )
 from optsched.eaco.exact.farkas import Firm
 from optsched.eaco.exact.lp_solution import Case
+from optsched.eaco.exact.node import Node
 from optsched.eaco.exact.relaxation import Relaxation
 
 if TYPE_CHECKING:
@@ -47,28 +48,6 @@ FIRST = 800  # columns in the program once those of no use are dropped
 TRIED = 15  # splits that are probed before one of them is chosen
 SETTLED = 1e-5  # relative rise of the bound below which cutting ends
 SETTLED_PAIRS = 1e-7  # odd sets of pairs close all of the gap in the end
-
-
-@dataclass
-class Node:
-    """A case of the tree.
-
-    Attributes
-    ----------
-    value
-        What is proven of it; infinite if it holds no plan.
-    unpackable
-        Index of the nodes on which its groups do not fit.
-    split, cases
-        Rule and number of the split, and indices of its two cases, once there is one.
-    """
-
-    path: tuple[Case, ...]
-    point: Point
-    value: float
-    unpackable: int | None = None
-    split: tuple[Rule, int] | None = None
-    cases: tuple[int, int] = (0, 0)
 
 
 class Tree:

@@ -11,8 +11,9 @@ from optsched.eaco.cuts import cuts_and_branching
 from optsched.eaco.exact.lp_solution import Point
 
 if TYPE_CHECKING:
-    from optsched.eaco.exact.branch_and_bound import Node, Tree
+    from optsched.eaco.exact.branch_and_bound import Tree
     from optsched.eaco.exact.lp_solution import Proof
+    from optsched.eaco.exact.node import Node
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
 

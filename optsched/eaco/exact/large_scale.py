@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.eaco.exact import solver as exact
+from optsched.eaco.exact import listed_groups, proving
 from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.exact.column_generation import MOST_NEAR, SHARES, Generation
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate
     from optsched.mip.incremental_lp import Solved
-    from optsched.solving import Search
+    from optsched.search import Search
 
 MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
 MOST_LISTED = 2_000  # jobs
@@ -73,7 +73,7 @@ def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
         If the nodes or the tolerances leave no room for all jobs.
     """
     if not has_markets(instance):
-        return exact.over_all(instance, search)
+        return listed_groups.over_all(instance, search)
     return _Columns(instance, search).run()
 
 
@@ -168,7 +168,7 @@ class _Columns:
         if self._is_closed() or search.out_of_time():
             return self.certificate()
         if search.plan is None:
-            return exact.over_all(instance, search)
+            return listed_groups.over_all(instance, search)
         self.generation.run(0.0, search.seconds_left)
         if self._is_closed() or search.out_of_time():
             return self.certificate()
@@ -186,20 +186,20 @@ class _Columns:
         The prices of the root hold in all cases, so every group that pays at them must be there.
         """
         prices, value = self.generation.prices, self.generation.value
-        proving: exact.Proving | None = None
+        proof: proving.Proving | None = None
         listed = 0
         for _ in range(TRIES):
             pool = self._near(prices, value)
             if pool is None:
                 return None
-            if proving is not None and len(pool.cost) == listed:
-                proving.finish(exact.MOST_NODES)
-                return proving.certificate()
+            if proof is not None and len(pool.cost) == listed:
+                proof.finish(proving.MOST_NODES)
+                return proof.certificate()
             listed = len(pool.cost)
-            proving = exact.Proving(self.instance, self.search, pool)
-            if not proving.plant(np.inf):
+            proof = proving.Proving(self.instance, self.search, pool)
+            if not proof.plant(np.inf):
                 return None
-            root = proving.tree.root
+            root = proof.tree.root
             assert root is not None
             prices, value = root.proof.prices, root.value
         return None

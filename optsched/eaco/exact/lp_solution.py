@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.master import Duals, Frame
+    from optsched.eaco.exact.master import Duals, Frame, Master
+    from optsched.mip.incremental_lp import Solved
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -154,3 +155,14 @@ def _least_nodes(frame: Frame, path: Path, proof: Proof) -> Floats:
 
 def _signed(case: Case, price: float) -> float:
     return -price if case.is_above else price
+
+
+def nodes_used(master: Master, solved: Solved) -> dict[NodeCountRow, float]:
+    """Return how many nodes a solution uses, of those awake and of those asleep, by pool."""
+    first, pools = master.classes, master.pools
+    return {
+        NodeCountRow(p, asleep): float(solved.x[first + asleep * pools + p])
+        for asleep in (False, True)
+        for p in range(pools)
+        if master.frame.matters(p, asleep=asleep)
+    }

@@ -130,6 +130,16 @@ class Duals(NamedTuple):
             reduced += np.append(self.places, 0.0)[columns.place]
         return np.asarray(reduced + self.watt * columns.watts if self.watt else reduced)
 
+    def summands(self, columns: Columns) -> Floats:
+        """Return the sizes, added up, of all that the reduced costs of columns are the sum of."""
+        sizes = Duals(*(np.abs(part) for part in self))  # type: ignore[arg-type]
+        padded = np.append(sizes.jobs, 0.0)
+        found = np.abs(columns.cost) + padded[columns.members].sum(axis=1)
+        found += sizes.pools[columns.pool] * columns.gang
+        if len(sizes.places):
+            found += np.append(sizes.places, 0.0)[columns.place]
+        return np.asarray(found + sizes.watt * np.abs(columns.watts))
+
 
 class Master(LinearProgram):
     """The linear program of a frame, at first without any group.

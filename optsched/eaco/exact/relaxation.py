@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
-from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian
+from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian, nodes_used
 from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.groups.column_index import Holding
 
@@ -249,16 +249,17 @@ class Relaxation:
         proof, value = self.proven(path, Proof(prices, tuple(split_prices), cuts))
         x = solved.x[self._at]
         used = x > 1e-9
-        first, pools = self.master.classes, self.master.pools
-        nodes = {
-            NodeCountRow(p, asleep): float(solved.x[first + asleep * pools + p])
-            for asleep in (False, True)
-            for p in range(pools)
-            if self.frame.matters(p, asleep=asleep)
-        }
-        unplaced = float(solved.x[:first][self.frame.must].sum())
+        unplaced = float(solved.x[: self.master.classes][self.frame.must].sum())
         missed = self.master.missed(solved)
-        return Point(value, proof, self._inside[used], x[used], nodes, unplaced, missed)
+        return Point(
+            value,
+            proof,
+            self._inside[used],
+            x[used],
+            nodes_used(self.master, solved),
+            unplaced,
+            missed,
+        )
 
     def proven(self, path: Path, proof: Proof) -> tuple[Proof, float]:
         """Lower prices of jobs until no group pays too much; return the value, too."""
@@ -279,13 +280,7 @@ class Relaxation:
 
         What is taken off the bound for it is that of columns that pay, not of the dearest ones.
         """
-        sizes = Duals(*(np.abs(part) for part in prices))  # type: ignore[arg-type]
-        padded = np.append(sizes.jobs, 0.0)
-        doubt = np.abs(self.pool.cost) + padded[self.pool.members].sum(axis=1)
-        doubt += sizes.pools[self.pool.pool] * self.pool.gang
-        if len(sizes.places):
-            doubt += np.append(sizes.places, 0.0)[self.pool.place]
-        doubt += sizes.watt * np.abs(self.pool.watts)
+        doubt = prices.summands(self.pool)
         for rule, charge in charges.items():
             which, counts = self._counted(rule)
             doubt[which] += abs(charge) * counts

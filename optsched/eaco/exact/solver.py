@@ -6,40 +6,16 @@ groups of high reduced cost left out, then proven by cases; if that proves too l
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.exact.branch_and_bound import Tree
-from optsched.eaco.exact.certificate_writer import HAIR, Writer
-from optsched.eaco.exact.master import frame
-from optsched.eaco.exact.warm_start_duals import Carried, carried, resumed
-from optsched.eaco.greedy import methods
-from optsched.eaco.groups.columns import columns
-from optsched.eaco.groups.enumeration import TooManyGroupsError, job_classes
-from optsched.eaco.plan import EacoCertificate
-from optsched.eaco.primal.node_packing import Limits, groups_of, placed, plan_of
-from optsched.eaco.primal.restricted_master import favoured
-from optsched.solving import Infeasible
+from optsched.eaco.exact.listed_groups import over_all, prove_over_all, refuse_below_floor
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optsched.eaco.exact.branch_and_bound import Node
-    from optsched.eaco.groups.columns import Columns
-    from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
-    from optsched.solving import Search
-
-MOST_NODES = 20_000
-NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
-WIDER = 4  # times as many in the next one
-PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
-SAFETY = 1e-10
-NAMED = 5  # jobs in a message
-LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
+    from optsched.eaco.plan import EacoCertificate
+    from optsched.search import Search
 
 
 def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -50,282 +26,19 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     Infeasible
         If the power cap, the nodes or the tolerances leave no room for all jobs.
     """
-    from optsched.eaco.exact import large_scale
+    from optsched.eaco.exact import large_scale  # for large instances only
 
-    _refuse_below_floor(instance)
+    refuse_below_floor(instance)
     if large_scale.is_large(instance):
         return large_scale.columns(instance, search)
     return over_all(instance, search)
 
 
-def over_all(instance: EacoInstance, search: Search) -> EacoCertificate | None:
-    """Solve and prove over all groups, listed."""
-    _refuse_below_floor(instance)
-    if search.plan is None:
-        plan = methods.quick_start(instance)
-        if plan is not None:
-            search.offer(plan)
-    return _prove(instance, search, np.inf, MOST_NODES)
-
-
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
-    from optsched.eaco.exact import large_scale
+    from optsched.eaco.exact import large_scale  # for large instances only
 
-    _refuse_below_floor(instance)
+    refuse_below_floor(instance)
     if large_scale.is_large(instance):
         return large_scale.certify(instance, search)
-    return _prove(instance, search, np.inf, most_nodes=1)
-
-
-def certify_claim(instance: EacoInstance, search: Search, claimed: float) -> EacoCertificate | None:
-    """Prove a bound that a solver claims, or as much of it as time and nodes allow."""
-    return _prove(instance, search, claimed, MOST_NODES)
-
-
-def _prove(
-    instance: EacoInstance, search: Search, claimed: float, most_nodes: int
-) -> EacoCertificate | None:
-    _refuse_below_floor(instance)
-    try:
-        proof = Proving(instance, search, None)
-    except TooManyGroupsError as error:
-        search.stopped = search.stopped or str(error)
-        return None
-    proof.run(claimed, most_nodes)
-    search.state = proof.left()
-    return proof.certificate()
-
-
-def _is_below_floor(instance: EacoInstance) -> bool:
-    cap = instance.power_cap_w
-    return cap is not None and Fraction(cap) < instance.idle_floor_w
-
-
-def _refuse_below_floor(instance: EacoInstance) -> None:
-    if _is_below_floor(instance):
-        floor = float(instance.idle_floor_w)
-        raise Infeasible(
-            f"{instance.name}: the power cap of {instance.power_cap_w!r} W is below the idle floor "
-            f"of {floor!r} W, which the cluster draws with all nodes asleep",
-            EacoCertificate(kind="floor"),
-        )
-
-
-def _late_text(classes: list[JobClass]) -> str:
-    """Name the jobs that must not wait and cannot meet their deadlines, as part of a message."""
-    late = [
-        name
-        for c in classes
-        if c.due is not None
-        and c.due > Fraction(c.job.deadline_s or 0)
-        and c.job.waiting_penalty_kwh is None
-        for name in c.jobs
-    ]
-    if not late:
-        return ""
-    more = f" and {len(late) - NAMED} more" if len(late) > NAMED else ""
-    names = ", ".join(f"'{name}'" for name in late[:NAMED])
-    return f"; due at the earliest end that they can have alone: {names}{more}"
-
-
-class Proving:
-    """A search for plans and prices on one instance.
-
-    Parameters
-    ----------
-    pool
-        The groups that may matter; all if None.
-    """
-
-    def __init__(self, instance: EacoInstance, search: Search, pool: Columns | None) -> None:
-        self.instance, self.search = instance, search
-        self.classes = job_classes(instance)
-        self.frame = frame(instance, self.classes)
-        self.columns = self._capped(columns(instance, self.classes) if pool is None else pool)
-        self.tree = Tree(self.frame, self.columns, self._penalty(), search.seed)
-        self.proven = self.tree
-        self.writer = Writer(instance, self.classes)
-        self.claimed = np.inf
-
-    def _capped(self, pool: Columns) -> Columns:
-        """Return columns that cost at most twice what they can in a plan as good as the best.
-
-        To lower a cost leaves every bound valid, and plans are judged by their own costs. A group
-        that is dearer by orders would set the tolerances of the program for all others.
-        """
-        best, frame = self.search.objective, self.frame
-        if best is None or not len(pool.cost):
-            return pool
-        waits = np.where(frame.must, 0.0, np.minimum(frame.waiting, 0.0))
-        others = frame.most_groups * min(0.0, float(pool.cost.min())) + float(frame.copies @ waits)
-        most = 2 * (abs(best) - others) + frame.gross
-        return pool._replace(cost=np.minimum(pool.cost, most)) if most > 0 else pool
-
-    def _penalty(self) -> float:
-        frame = self.frame
-        costs = frame.most_groups * np.abs(self.columns.cost).max(initial=0.0)
-        costs += frame.number @ (frame.node_cost + frame.wake_cost)
-        costs += frame.copies @ np.where(frame.must, 0.0, frame.waiting)
-        return PENALTY * float(costs + abs(self.search.objective or 0.0)) or 1.0
-
-    def goal(self) -> float:
-        """Return what must be proven."""
-        best = self.search.objective
-        if best is None:
-            return float(self.claimed)
-        room = max(0.9 * self.search.gap, SAFETY) * abs(best) + HAIR * self.frame.gross
-        return float(min(self.claimed, best - room))
-
-    def run(self, claimed: float, most_nodes: int) -> None:
-        """Solve the root, and go on from there."""
-        if self.plant(claimed):
-            self.finish(most_nodes)
-
-    def plant(self, claimed: float) -> bool:
-        """Solve the root; return whether there was time for it."""
-        self.claimed = claimed
-        clock = self.search.seconds_left
-        if self._resumed():
-            return True
-        if not self.tree.plant(clock):
-            self.search.out_of_time()
-            return False
-        if not self._is_proven():
-            self.tree.tighten(clock, self.goal())
-        return True
-
-    def _resumed(self) -> bool:
-        """Begin with what the last epoch left; tell whether that is enough."""
-        past = self.search.past
-        if not isinstance(past, Carried):
-            return False
-        point = resumed(past, self.instance, self.classes, self.tree.relaxation)
-        if point is None:
-            return False
-        self.tree.begin(point)
-        return self._is_proven()
-
-    def left(self) -> Carried:
-        """Return what the next epoch may begin with."""
-        root = self.proven.root
-        assert root is not None
-        return carried(self.instance, self.classes, root.proof)
-
-    def _is_proven(self) -> bool:
-        return self.tree.bound >= self.goal()
-
-    def _look_among_few(self) -> None:
-        """Offer the plan that the favoured groups make."""
-        found = favoured(self.tree, self.search)
-        if found is not None:
-            self._offer(self.tree.pool.take(found[0]), found[1], {})
-
-    def finish(self, most_nodes: int) -> None:
-        """Look for a plan, drop what cannot matter, and grow the tree."""
-        search = self.search
-        search.certificate = self.certificate()
-        self._visit(self.tree.nodes[0])
-        if search.plan is None:
-            self._find_any()
-        if most_nodes == 1 or self._is_proven():
-            return
-        self._look_among_few()
-        try:
-            if not self._is_proven():
-                self._deepen(most_nodes)
-        finally:
-            search.certificate = self.certificate()
-        if self.proven.bound < self.goal() and not search.out_of_time():
-            search.gave_up = self._reason(most_nodes)
-
-    def _reason(self, most_nodes: int) -> str:
-        """Return why the tree ended before it proved enough."""
-        if len(self.tree.nodes) >= most_nodes:
-            return f"the tree of cases has {len(self.tree.nodes):,} cases, as many as it may have"
-        return "the costs differ by so much that floats cannot tell the cases that are left apart"
-
-    def _deepen(self, most_nodes: int) -> None:
-        """Grow trees over the groups of ever dearer plans, until one of them proves enough."""
-        root, near = self.tree, NEAR_GROUPS
-        ahead = np.sort(root.reduced()) + root.bound
-        while True:
-            best = np.inf if self.search.objective is None else self.search.objective
-            limit = min(best, float(ahead[near])) if near < len(ahead) else best
-            self.tree = root.narrowed(limit)
-            goal = partial(self._goal_below, limit)
-            self.tree.grow(goal, self._visit, self.search.seconds_left, most_nodes)
-            self.proven = self.best()
-            if self.tree.bound < limit or self.tree.bound >= self.goal():
-                return
-            near *= WIDER
-
-    def _goal_below(self, limit: float) -> float:
-        return min(self.goal(), limit)
-
-    def best(self) -> Tree:
-        """Return the tree that proves most."""
-        return max(self.proven, self.tree, key=lambda tree: tree.bound)
-
-    def certificate(self) -> EacoCertificate:
-        """Return what is proven so far."""
-        best = self.search.objective
-        return self.writer.written(self.best(), "prices", np.inf if best is None else best)
-
-    def _find_any(self) -> None:
-        """Offer a plan that places all jobs, or prove that there is none."""
-        nothing = np.zeros(len(self.frame.gpus))
-        waiting = np.where(self.frame.must, 1.0, 0.0)
-        bare = self.frame._replace(  # jobs left out are counted: no joule, and none to round by
-            waiting=waiting, node_cost=nothing, wake_cost=nothing, gross=0.0
-        )
-        free = self.columns._replace(cost=np.zeros(len(self.columns.cost)))
-        tree = Tree(bare, free, 1.0, self.search.seed)
-
-        def goal() -> float:
-            return LEFT_OUT if self.search.plan is None else -np.inf
-
-        if not tree.plant(self.search.seconds_left):
-            return
-        tree.grow(goal, lambda node: self._try(tree, node), self.search.seconds_left, MOST_NODES)
-        if self.search.plan is None and tree.bound >= LEFT_OUT:
-            raise Infeasible(
-                f"{self.instance.name}: no plan places all jobs that must not wait within the "
-                f"tolerances, the nodes and the power cap{_late_text(self.classes)}",
-                self.writer.written(tree, "misfit", float(len(self.instance.jobs))),
-            )
-        if self.search.plan is None:
-            self.search.out_of_time()
-
-    # --- plans ---------------------------------------------------------------------------------
-
-    def _visit(self, node: Node) -> int | None:
-        return self._try(self.tree, node) if node.point.is_whole else None
-
-    def _try(self, tree: Tree, node: Node) -> int | None:
-        """Offer the plan of a point that is whole; return where it does not fit for certain."""
-        point = node.point
-        if point.unplaced > 0.5:
-            return None
-        limits = {
-            nodes.id: Limits(
-                round(min(point.used(n, asleep=False), nodes.count)),
-                round(min(point.used(n, asleep=True), nodes.count - nodes.awake)),
-            )
-            for n, nodes in enumerate(self.instance.nodes)
-        }
-        return self._offer(tree.pool.take(point.columns), point.x, limits)
-
-    def _offer(
-        self, chosen: Columns, x: NDArray[np.float64], limits: dict[str, Limits]
-    ) -> int | None:
-        times = np.rint(x).astype(int).tolist()
-        groups, waiting = groups_of(self.instance, self.classes, chosen, times)
-        found, where, is_certain = placed(self.instance, groups, limits)
-        if found is None and limits:
-            self._offer(chosen, x, {})
-        if found is not None:
-            self.search.offer(plan_of(found, waiting))
-            return None
-        names = [nodes.id for nodes in self.instance.nodes]
-        return names.index(where) if where is not None and is_certain else None
+    return prove_over_all(instance, search, np.inf, most_nodes=1)

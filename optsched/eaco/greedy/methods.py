@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optsched.eaco.greedy.grouping import Grouping
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoPlan
-    from optsched.solving import Search
+    from optsched.search import Search
 
 
 def fifo(instance: EacoInstance, search: Search) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.exact.branch_and_bound import Tree
-    from optsched.solving import Search
+    from optsched.search import Search
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]

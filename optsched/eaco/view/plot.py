@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.eaco.problem import objective_name, objective_unit
 from optsched.eaco.verify import feasibility
 from optsched.eaco.view.figures import performance
+from optsched.eaco.view.summary import objective_name, objective_unit
 from optsched.results.result import figure
 
 if TYPE_CHECKING:

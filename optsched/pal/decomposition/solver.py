@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from optsched.pal.exact.warm_start import Known
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
-    from optsched.solving import Search
+    from optsched.search import Search
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]

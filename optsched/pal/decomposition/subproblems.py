@@ -14,7 +14,7 @@ from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import labels, relaxation
 from optsched.pal.exact.solver import PENALTY, Prover, start
 from optsched.pal.plan import PalPlan
-from optsched.solving import Infeasible, Search
+from optsched.search import Infeasible, Search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,10 +8,11 @@ is d and whose slowest GPU has the slowdown v for the job's class: all of them c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from optsched.pal.exact.domain_arrays import Domains, domain_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,45 +23,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class Domains:
-    """Domains that hold free GPUs, children before parents, without those that equal a child.
-
-    Attributes
-    ----------
-    start, stop
-        Shape (domains,): GPUs from `start` to `stop` stand in the domain.
-    level
-        Shape (domains,): number of the level, 0 for the lowest.
-    parent
-        Shape (domains,): the next domain around; -1 for the root.
-    names
-        Ids.
-    """
-
-    start: Indices
-    stop: Indices
-    level: Indices
-    parent: Indices
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @cached_property
-    def has_children(self) -> NDArray[np.bool_]:
-        """Shape (domains,): whether there are domains inside."""
-        found = np.zeros(len(self), dtype=np.bool_)
-        found[self.parent[self.parent >= 0]] = True
-        return found
-
-    def around(self, domain: int) -> Iterator[int]:
-        """Yield a domain and those around it, up to the root."""
-        while domain >= 0:
-            yield domain
-            domain = int(self.parent[domain])
 
 
 class Chain(NamedTuple):
@@ -144,7 +106,7 @@ class Arrays:
 
 def arrays(instance: PalInstance) -> Arrays:
     """Return the arrays of an instance."""
-    domains = _domains(instance)
+    domains = domain_arrays(instance)
     slowdown, rows = _slowdown(instance)
     types = job_types(instance, rows)
     return Arrays(
@@ -155,43 +117,6 @@ def arrays(instance: PalInstance) -> Arrays:
         stays=tuple(_stays(instance, domains, slowdown, types)),
         chains=tuple(_chains(domains, values) for values in slowdown),
     )
-
-
-def _domains(instance: PalInstance) -> Domains:
-    topology = instance.topology
-    free = set(instance.free_gpus)
-    count = np.cumsum([0] + [gpu in free for gpu in topology.gpus])
-    height = {level: n for n, level in enumerate(topology.levels)}
-    found: dict[tuple[int, int], tuple[int, str]] = {}
-    for n in sorted(range(len(topology.domains)), key=lambda n: height[topology.domains[n].level]):
-        inside = topology.gpus_in(n)
-        if len(inside):
-            span = int(count[inside[0]]), int(count[inside[-1] + 1])
-            if span[0] < span[1]:
-                domain = topology.domains[n]
-                found.setdefault(span, (height[domain.level], domain.id))
-    spans = np.array(list(found), dtype=np.intp).reshape(-1, 2)
-    return Domains(
-        start=spans[:, 0],
-        stop=spans[:, 1],
-        level=np.array([level for level, _ in found.values()], dtype=np.intp),
-        parent=_parents(spans),
-        names=tuple(name for _, name in found.values()),
-    )
-
-
-def _parents(spans: Indices) -> Indices:
-    """Return the narrowest span around each; spans are nested or disjoint, children first."""
-    parent = np.full(len(spans), -1, dtype=np.intp)
-    latest: dict[int, int] = {}  # by first GPU of a topmost span so far
-    ends: dict[int, int] = {}
-    for n, (start, stop) in enumerate(spans.tolist()):
-        here = start
-        while here < stop and here in latest:
-            parent[latest.pop(here)] = n
-            here = ends.pop(here)
-        latest[start], ends[start] = n, stop
-    return parent
 
 
 def _slowdown(instance: PalInstance) -> tuple[Floats, dict[str, int]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optsched.pal.exact.lagrangian_bound import Options
     from optsched.pal.exact.relaxation import Labels
     from optsched.pal.instance import PalInstance
-    from optsched.solving import Search
+    from optsched.search import Search
 
 LARGE = 2048  # GPUs, beyond which what is too dear at no prices is left out before any program
 WORK = 2_000_000  # labels times nodes, after which a tree is given up

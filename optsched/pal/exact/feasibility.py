@@ -16,14 +16,14 @@ from optsched.pal.exact.branch_and_bound import Tree
 from optsched.pal.exact.node_relaxation import Cases
 from optsched.pal.exact.relaxation import labels
 from optsched.pal.exact.rounding import rounded
-from optsched.solving import Infeasible
+from optsched.search import Infeasible
 
 if TYPE_CHECKING:
     from optsched.pal.exact.arrays import Arrays
     from optsched.pal.exact.branch_and_bound import Node
     from optsched.pal.exact.relaxation import Labels
     from optsched.pal.instance import PalInstance
-    from optsched.solving import Search
+    from optsched.search import Search
 
 LEFT_OUT = 1e-3  # a proof that so much of a job is left out is enough
 PENALTY = 4.0  # for each job

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from optsched.pal.exact.bounding import Prover
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods, joined, only, part
 from optsched.pal.plan import PalPlan
-from optsched.solving import Search
+from optsched.search import Search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from optsched.pal.exact.cuts_and_branching import Point
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
-    from optsched.solving import Search
+    from optsched.search import Search
 
 COARSE = 5e-4  # gaps from which on parts placed anew are likely to be enough, and quicker
 MIP_SHARE = 0.5  # of the gap that is asked for, at which HiGHS stops; rounding takes the rest

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optsched.pal.exact.relaxation import Labels
     from optsched.pal.exact.warm_start import Proof
     from optsched.pal.instance import PalInstance
-    from optsched.solving import Search
+    from optsched.search import Search
 
     Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from optsched.pal.greedy.free_gpus import Indices
     from optsched.pal.instance import Job, PalInstance
     from optsched.pal.plan import PalPlan
-    from optsched.solving import Search
+    from optsched.search import Search
 
     Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from optsched.pal.greedy.pal_rules import quick_start as quick_start
 if TYPE_CHECKING:
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalPlan
-    from optsched.solving import Search
+    from optsched.search import Search
 
 
 def packed_sticky(instance: PalInstance, search: Search) -> None:

@@ -23,7 +23,7 @@ from optsched.pal.node_classes.pattern_master import Master
 from optsched.pal.node_classes.pattern_pricing import MOST_GPUS
 from optsched.pal.node_classes.warm_start import State, prices_before, staying
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan
-from optsched.solving import Search
+from optsched.search import Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optsched.pal.exact.arrays import JobType
     from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation
     from optsched.pal.node_classes.aggregation import Nodes
-    from optsched.solving import Search
+    from optsched.search import Search
 
     Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.verified_claims import Solved, recorded
 from optsched.rollout.policy_options import Count, Gap, Options, Positive, Share, takes
-from optsched.solving import Infeasible, Search
+from optsched.search import Infeasible, Search
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from optsched.pal.plan import PalPlan
 from optsched.results.result import Result, Status
 from optsched.rollout.policies.placement_round import Placed
 from optsched.rollout.policies.verified_claims import Solved, recorded
-from optsched.solving import Search
+from optsched.search import Search
 
 if TYPE_CHECKING:
     from optsched.pal.exact.branch_and_bound import Tree

@@ -15,7 +15,7 @@ from optsched.eaco.verify import feasibility
 from optsched.eaco.verify.feasibility import exact_objective, objective, violations
 from optsched.eaco.verify.group_energy import Book
 from optsched.mip import highs
-from optsched.models.eaco_pairwise import build_pairwise
+from tests.support.oracles.eaco_pairwise import build_pairwise
 
 # --- groups by the judge --------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import optsched
 from optsched import choice as choices
 from optsched.registry import problem
-from optsched.results.result import read_result
+from optsched.results.result_files import read_result
 from tests.support.outside.oracles import ORACLES
 
 ROUNDING = 1e-9  # a gap up to it counts as closed where none is allowed

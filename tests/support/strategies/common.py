@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.boa import Amdahl, BoaInstance, JobClass, Phase, Power, Table
-from optsched.results.result import read_result
+from optsched.results.result_files import read_result
 from tests.support.oracles.boa import extreme_uses
 
 

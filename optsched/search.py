@@ -1,0 +1,131 @@
+"""Search: what a method is given besides the instance, and where it puts its plans."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from optsched.registry import problem
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from optsched.instance import Document, Instance
+    from optsched.registry import Method
+    from optsched.results.result import Result
+
+
+class Infeasible(Exception):
+    """Raised by a method when it can prove that no plan exists."""
+
+    def __init__(self, message: str, certificate: Document) -> None:
+        self.certificate = certificate
+        super().__init__(message)
+
+
+class Search:
+    """What a method is given besides the instance, and where it puts its plans.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds from now after which methods stop with the best plan so far; None for no limit.
+    gap
+        Relative gap at which to stop.
+    seed
+        Seed of everything that is drawn.
+    threads
+        Threads for HiGHS.
+    start
+        What was found in the epoch before.
+    executor
+        Takes work that methods part into pieces.
+
+    Attributes
+    ----------
+    state
+        What a method leaves for the next epoch, in memory only: columns, a basis.
+    past
+        What the epoch before left as its `state`; None if nothing, or if it was read from a file.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        time_limit_s: float | None = None,
+        gap: float = 1e-6,
+        seed: int = 0,
+        threads: int = 1,
+        start: Result | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.instance = instance
+        self.gap = gap
+        self.seed = seed
+        self.threads = threads
+        self.start = start
+        self.executor = executor
+        self.state: Any = None
+        self.past: Any = None if start is None else start.state
+        self.started = time.perf_counter()
+        self.deadline = None if time_limit_s is None else self.started + time_limit_s
+        self.plan: Document | None = None
+        self.objective: float | None = None
+        self.certificate: Document | None = None  # what is proven if the method is stopped now
+        self.stopped = ""  # why the solve ended early
+        self.gave_up = ""  # why a method ended with an open gap, though no clock cut it short
+        self.skipped: tuple[str, ...] = ()  # greedy methods that were not tried, for want of time
+        self._room = problem(instance.problem)
+
+    def offer(self, plan: Document) -> bool:
+        """Take a plan if it breaks no rule; keep it if it is the best so far."""
+        if self._room.violations(self.instance, plan):
+            return False
+        objective = self._room.objective(self.instance, plan)
+        if self.objective is None or objective < self.objective:
+            self.plan, self.objective = plan, objective
+        return True
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the deadline, at least 0; None if there is none."""
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - time.perf_counter())
+
+    def out_of_time(self) -> bool:
+        """Tell whether the deadline has passed, and remember that it cut the solve short."""
+        if self.deadline is None or time.perf_counter() < self.deadline:
+            return False
+        self.stopped = self.stopped or "time limit"
+        return True
+
+
+def check_options(
+    time_limit_s: float | None, gap: float, seed: int, threads: int, memory_gib: float | None
+) -> None:
+    """Raise a `ValueError` for an option of `solve` that is out of range."""
+    if time_limit_s is not None and not time_limit_s >= 0:
+        raise ValueError(f"the time limit must be at least 0 s, not {time_limit_s!r}")
+    if not 0 <= gap < 1:
+        raise ValueError(
+            f"the gap must be in [0, 1), for example 0.01 for one per cent, not {gap!r}"
+        )
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"the seed must be in [0, 2**31), not {seed!r}")
+    if not 1 <= threads <= 1024:
+        raise ValueError(f"the number of threads must be in [1, 1024], not {threads!r}")
+    if memory_gib is not None and not memory_gib > 0:
+        raise ValueError(f"the memory must be more than 0 GiB, not {memory_gib!r}")
+
+
+def check_start(start: Result | None, instance: Instance, method: Method) -> None:
+    """Raise a `ValueError` if a method cannot begin with that result."""
+    if start is None:
+        return
+    if start.problem != instance.problem:
+        raise ValueError(
+            f"a result of '{start.problem}' is no start for {instance.name}, "
+            f"an instance of '{instance.problem}'"
+        )
+    if method.kind != "exact":
+        raise ValueError(f"method '{method.name}' is greedy: it takes no start")
