@@ -166,3 +166,9 @@ def nodes_used(master: Master, solved: Solved) -> dict[NodeCountRow, float]:
         for p in range(pools)
         if master.frame.matters(p, asleep=asleep)
     }
+
+
+def priced(proof: Proof, value: float) -> Point:
+    """Return a point of which no more than its prices is known."""
+    none = np.zeros(0)
+    return Point(value, proof, none.astype(np.intp), none, {}, np.inf, np.inf)

@@ -141,6 +141,16 @@ class Duals(NamedTuple):
         return np.asarray(found + sizes.watt * np.abs(columns.watts))
 
 
+def least_shares(frame: Frame, pool: Columns) -> Duals:
+    """Return prices by which each job pays its least share of a group, or what waiting costs."""
+    size = (pool.members < len(frame.waiting)).sum(axis=1)
+    share = np.append(np.where(np.isfinite(frame.waiting), frame.waiting, np.inf), 0)
+    each = np.repeat((pool.cost / size)[:, None], pool.members.shape[1], axis=1)
+    np.minimum.at(share, pool.members.ravel(), each.ravel())
+    share[np.isinf(share)] = 0.0
+    return Duals(share[:-1], 0 * frame.gpus, 0 * frame.places, 0.0)
+
+
 class Master(LinearProgram):
     """The linear program of a frame, at first without any group.
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
-from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian, nodes_used
-from optsched.eaco.exact.master import Duals, Master
+from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian, nodes_used, priced
+from optsched.eaco.exact.master import Duals, Master, least_shares
 from optsched.eaco.groups.column_index import Holding
 
 if TYPE_CHECKING:
@@ -288,19 +288,8 @@ class Relaxation:
 
     def floor(self) -> Point:
         """Return a point whose prices need no solver: each job pays its least share of a group."""
-        size = (self.pool.members < self.master.classes).sum(axis=1)
-        share = np.append(np.where(np.isfinite(self.frame.waiting), self.frame.waiting, np.inf), 0)
-        each = np.repeat((self.pool.cost / size)[:, None], self.pool.members.shape[1], axis=1)
-        np.minimum.at(share, self.pool.members.ravel(), each.ravel())
-        share[np.isinf(share)] = 0.0
-        prices = Duals(share[:-1], 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
-        return self.priced(*self.proven((), Proof(prices, (), {})))
-
-    @staticmethod
-    def priced(proof: Proof, value: float) -> Point:
-        """Return a point of which no more than its prices is known."""
-        none = np.zeros(0)
-        return Point(value, proof, none.astype(np.intp), none, {}, np.inf, np.inf)
+        prices = least_shares(self.frame, self.pool)
+        return priced(*self.proven((), Proof(prices, (), {})))
 
     def holding(self, c: int) -> tuple[Indices, Indices]:
         """Return the columns of the pool that hold jobs of a class, and how many."""

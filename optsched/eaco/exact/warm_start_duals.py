@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
-from optsched.eaco.exact.lp_solution import Point, Proof
+from optsched.eaco.exact.lp_solution import Point, Proof, priced
 from optsched.eaco.exact.master import Duals
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def resumed(
     )
     raised = prices._replace(jobs=_raised(prices, cuts, relaxation))
     proof, value = relaxation.proven((), Proof(raised, (), cuts))
-    return relaxation.priced(proof, value)
+    return priced(proof, value)
 
 
 def _cuts(past: Carried, classes: list[JobClass]) -> dict[Rule, float]:
