@@ -6,7 +6,7 @@ from hypothesis import given
 import optsched
 from optsched.eaco import EacoInstance
 from optsched.eaco.exact import listed_groups
-from optsched.eaco.exact import solver as method
+from optsched.eaco.exact.branch_and_bound import Tree
 from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns, group_of
 from optsched.eaco.groups.enumeration import job_classes
@@ -267,7 +267,7 @@ def test_interrupted(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(method.Tree, "grow", stop)
+    monkeypatch.setattr(Tree, "grow", stop)
     result = solved(instance, gap=1e-9)
     assert result.status in ("feasible", "optimal")
     assert "interrupted" in result.message

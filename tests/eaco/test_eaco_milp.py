@@ -51,7 +51,7 @@ def claims(monkeypatch):
         proven = claimed if search.objective is None else min(claimed, search.objective)
         return SimpleNamespace(bound=proven)
 
-    monkeypatch.setattr(method.exact, "certify_claim", certify_claim)
+    monkeypatch.setattr(method.listed_groups, "certify_claim", certify_claim)
     return found
 
 
