@@ -31,7 +31,7 @@ one size, there is one kind of nodes, and nothing runs yet; no power levels, no 
 
 with :math:`q_{ijk} = 0` for pairs that are not allowed, and :math:`x, s, y \in \{0, 1\}`.
 
-Source: research on EaCO, arXiv 2412.08294; measured here as the weaker way by far.
+Source: optsched; the weaker way by far: docs/math/eaco.md, 'Set partitioning'.
 """
 
 # mypy: allow-untyped-decorators
