@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from optsched.certificates.bound_tree import Cut as Cut
 from optsched.certificates.bound_tree import Price
@@ -76,7 +76,7 @@ class PalCertificate(Document):
     Attributes
     ----------
     kind
-        ``"prices"``: every plan costs at least `bound`. ``"misfit"``: at least `left_out` jobs,
+        ``"prices"``: every plan costs at least `bound`. ``"infeasible"``: at least `left_out` jobs,
         more than none, cannot be placed; the prices are then for the cost of one for each job that
         is left out, and none for one that is placed.
     rules
@@ -89,9 +89,16 @@ class PalCertificate(Document):
         The tree of cases; the first is its root.
     """
 
-    kind: Literal["prices", "misfit"] = "prices"
+    kind: Literal["prices", "infeasible"] = "prices"
     bound: float | None = None
     left_out: float | None = None
     rules: tuple[Within | Keeps, ...] = ()
     exclusions: tuple[Leaf, ...] = ()
     nodes: tuple[Split | Leaf, ...] = Field(min_length=1)
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _is_no_old_name(cls, kind: object) -> object:
+        if kind == "misfit":
+            raise ValueError("'infeasible' (the new name of 'misfit')")
+        return kind

@@ -67,14 +67,14 @@ def _methods() -> Iterator[Method]:
         "exact",
         "large clusters: parts by themselves, a bound by prices for the whole",
         "optsched; parts as in POP, SOSP'21",
-        "optsched.pal.decomposition.solver:pods",
+        "optsched.pal.decomposition.solver:by_blocks",
     )
     yield Method(
         "kinds",
         "exact",
         "many nodes of few kinds: patterns of a node, a bound by merged nodes",
         "optsched; patterns as in cutting stock, Gilmore and Gomory 1961",
-        "optsched.pal.node_classes.solver:kinds",
+        "optsched.pal.node_classes.solver:by_node_class",
     )
     for name, effort, text, source in GREEDY:
         function = name.replace("-", "_")

@@ -21,33 +21,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pod:
+class Block:
     """Some GPUs of a cluster, and the jobs that are dealt to it.
 
     Attributes
     ----------
     gpus
         Numbers of its free GPUs; of alike pods in an order in which they are alike.
-    kind
+    likeness
         Equal for pods whose GPUs, in this order, are alike and stand alike, and run no job now.
     jobs
         In the order of their demand, so that equal demands are met alike.
     share
         Of the jobs that run nowhere now.
-    rooted
+    running_inside
         Ids of the jobs of the whole cluster that run within one pod now.
-    stays
+    spanning
         Jobs of the whole cluster that run in several pods now, and keep their GPUs.
     taken
         Numbers of these GPUs, in any pod.
     """
 
     gpus: Indices
-    kind: object
+    likeness: object
     jobs: tuple[Job, ...]
     share: float
-    rooted: frozenset[str]
-    stays: tuple[Job, ...]
+    running_inside: frozenset[str]
+    spanning: tuple[Job, ...]
     taken: frozenset[int]
 
     @cached_property
@@ -79,7 +79,7 @@ def _on(whole: PalInstance, jobs: Sequence[Job], gpus: Indices) -> PalInstance:
     return restricted(whole, jobs, {names[n] for n in gpus.tolist()})
 
 
-def divided(instance: PalInstance, most: int) -> list[Pod]:
+def partitioned(instance: PalInstance, most: int) -> list[Block]:
     """Return pods of at most so many GPUs each, with all jobs dealt out to them.
 
     Domains are kept whole as far up the tree as they are small enough; neighbours share a pod while
@@ -117,19 +117,21 @@ def _alike(
 ) -> list[list[Indices]]:
     """Return groups with equally many units of each kind, and of those left over; or none."""
     slowdown = _slowdowns(instance)
-    kinds: dict[bytes, list[Indices]] = {}
+    units_alike: dict[bytes, list[Indices]] = {}
     for unit in units:
-        kinds.setdefault(slowdown[:, unit].tobytes(), []).append(unit)
-    each = {kind: len(members) // groups for kind, members in kinds.items()}
+        units_alike.setdefault(slowdown[:, unit].tobytes(), []).append(unit)
+    each = {look: len(members) // groups for look, members in units_alike.items()}
     is_spread = all(count > 0 for count in each.values())
     if not is_spread or any(job.current for job in instance.jobs):
         return []
-    found = [
-        [unit for kind, members in kinds.items() for unit in members[n::groups][: each[kind]]]
+    alike = [
+        [unit for look, members in units_alike.items() for unit in members[n::groups][: each[look]]]
         for n in range(groups)
     ]
-    rest = [unit for kind, members in kinds.items() for unit in members[each[kind] * groups :]]
-    return [*found, *_neighbours(rest, most)]
+    rest = [
+        unit for look, members in units_alike.items() for unit in members[each[look] * groups :]
+    ]
+    return [*alike, *_neighbours(rest, most)]
 
 
 def _units(instance: PalInstance, most: int) -> list[Indices]:
@@ -161,46 +163,46 @@ def _slowdowns(instance: PalInstance) -> NDArray[np.float64]:
     return np.array([instance.profile.array(name)[chosen] for name in instance.profile.classes])
 
 
-def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Pod]:
+def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
     """Return pods with the jobs dealt out: running ones stay, of others each gets its share."""
     number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
-    pod_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
-    pod_of = pod_of[np.argsort(np.concatenate(spans))]
-    room = np.array([float(len(span)) for span in spans])
+    block_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
+    block_of = block_of[np.argsort(np.concatenate(spans))]
+    free = np.array([float(len(span)) for span in spans])
     jobs: list[list[Job]] = [[] for _ in spans]
-    rooted, stays = set(), []
+    running_inside, spanning = set(), []
     waiting: dict[object, list[Job]] = {}
     for job in instance.jobs:
-        if not _can_stay(instance, job, number):
+        if not _can_keep(instance, job, number):
             waiting.setdefault(_demand(job), []).append(job)
             continue
-        homes = pod_of[[number[gpu] for gpu in job.current]]
-        np.subtract.at(room, homes, 1.0)
+        homes = block_of[[number[gpu] for gpu in job.current]]
+        np.subtract.at(free, homes, 1.0)
         if len(set(homes.tolist())) > 1:
-            stays.append(job)
+            spanning.append(job)
             continue
         jobs[int(homes[0])].append(job)
-        rooted.add(job.id)
+        running_inside.add(job.id)
     slowdown, shape = _slowdowns(instance), _shape(instance)
     for alike in sorted(waiting.values(), key=lambda alike: -alike[0].gpus):
-        for job, home in zip(alike, _homes(alike[0].gpus, len(alike), room), strict=True):
+        for job, home in zip(alike, _homes(alike[0].gpus, len(alike), free), strict=True):
             jobs[home].append(job)
-    is_idle = not rooted and not stays
+    is_idle = not running_inside and not spanning
     return [
-        Pod(
+        Block(
             gpus=span,
-            kind=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
+            likeness=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
             jobs=tuple(jobs[p]),
             share=len(span) / len(number),
-            rooted=frozenset(rooted),
-            stays=tuple(stays),
-            taken=frozenset(number[gpu] for job in stays for gpu in job.current),
+            running_inside=frozenset(running_inside),
+            spanning=tuple(spanning),
+            taken=frozenset(number[gpu] for job in spanning for gpu in job.current),
         )
         for p, span in enumerate(spans)
     ]
 
 
-def _can_stay(instance: PalInstance, job: Job, free: Container[str]) -> bool:
+def _can_keep(instance: PalInstance, job: Job, free: Container[str]) -> bool:
     """Tell whether a job runs, and may go on where it does."""
     if not job.current or any(gpu not in free for gpu in job.current):
         return False
@@ -209,19 +211,19 @@ def _can_stay(instance: PalInstance, job: Job, free: Container[str]) -> bool:
     return instance.topology.lowest_common_level(job.current) <= top
 
 
-def _homes(size: int, count: int, room: NDArray[np.float64]) -> list[int]:
+def _homes(size: int, count: int, free: NDArray[np.float64]) -> list[int]:
     """Return a pod for each of some equal jobs: its share to each, the rest to the last with room.
 
-    Pods with equal room get equally many, as far as possible; `room` is used up.
+    Pods with equal room get equally many, as far as possible; `free` is used up.
     """
-    shares = np.floor(count * np.maximum(room, 0) / max(1.0, np.maximum(room, 0).sum()))
-    shares = np.minimum(shares, np.maximum(room, 0) // size).astype(int)
-    homes = np.repeat(np.arange(len(room)), shares).tolist()
-    room -= size * shares
+    shares = np.floor(count * np.maximum(free, 0) / max(1.0, np.maximum(free, 0).sum()))
+    shares = np.minimum(shares, np.maximum(free, 0) // size).astype(int)
+    homes = np.repeat(np.arange(len(free)), shares).tolist()
+    free -= size * shares
     for _ in range(count - len(homes)):
-        fits = np.flatnonzero(room >= size)
-        home = int(fits[-1] if len(fits) else np.argmax(room))
-        room[home] -= size
+        fits = np.flatnonzero(free >= size)
+        home = int(fits[-1] if len(fits) else np.argmax(free))
+        free[home] -= size
         homes.append(home)
     return homes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.pal.exact.bounding import Prover
+from optsched.pal.exact.bounding import Solver
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods, joined, only, part
 from optsched.pal.plan import PalPlan
 from optsched.search import Search
@@ -19,7 +19,7 @@ PATIENCE = 16  # parts in a row that bring nothing
 PART_GAP, PART_WORK = 2e-4, 0
 
 
-def place_parts_anew(
+def search_neighbourhoods(
     instance: PalInstance,
     search: Search,
     is_done: Callable[[], bool],
@@ -46,11 +46,11 @@ def place_parts_anew(
         if search.seconds_left() == 0:
             return
         assert isinstance(plan, PalPlan)
-        is_better = placed_anew(instance, search, drawn.draw(plan, next(centres, None)))
+        is_better = reoptimised(instance, search, drawn.draw(plan, next(centres, None)))
         failures = 0 if is_better else failures + 1
 
 
-def placed_anew(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
+def reoptimised(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
     """Place some jobs of the plan anew; return whether that brings anything."""
     plan = search.plan
     assert isinstance(plan, PalPlan)
@@ -58,7 +58,7 @@ def placed_anew(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
     inner = Search(smaller, search.seconds_left(), PART_GAP, search.seed)
     inner.offer(only(plan, jobs))
     before = inner.objective
-    Prover(smaller, inner).prove(PART_WORK)
+    Solver(smaller, inner).solve(PART_WORK)
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     return inner.objective != before

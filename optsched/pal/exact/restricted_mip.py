@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.branch_and_bound import Tree
-    from optsched.pal.exact.lagrangian_bound import Options
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.lagrangian_bound import PricedOptions
+    from optsched.pal.exact.relaxation import Options
 
 NEAR = 0.02  # of the gap: labels that are so much dearer are kept
 GAP = 2e-4
@@ -31,8 +31,8 @@ NODES = 20
 def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]:
     """Return the labels and stays that are nearly cheapest, or in use at one of some points."""
     root = tree.nodes[0]
-    options: Options = tree.cases.options(root.path, root.prices)
-    dearer = options.priced - options.least[tree.cases.labels.type]
+    priced: PricedOptions = tree.relaxation.priced(root.path, root.duals)
+    dearer = priced.costs - priced.least[tree.relaxation.options.type]
     kept = dearer <= NEAR * (objective - root.bound)
     for point in points:
         kept[point.columns] = True
@@ -40,7 +40,7 @@ def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]
 
 
 def whole_below_root(
-    tree: Tree, found: Labels, penalty: float, gap: float, time_limit_s: float | None, seed: int
+    tree: Tree, options: Options, penalty: float, gap: float, time_limit_s: float | None, seed: int
 ) -> Point | None:
     """Return a solution for some labels in which counts below the root are whole, if there is one.
 
@@ -51,12 +51,12 @@ def whole_below_root(
     gap
         Relative gap that is enough.
     """
-    problem = tree.cases.problem
+    problem = tree.relaxation.problem
     reward = np.array([jobs.reward for jobs in problem.types])
-    program = relaxation(problem, found, np.where(np.isfinite(reward), reward, penalty))
+    program = relaxation(problem, options, np.where(np.isfinite(reward), reward, penalty))
     integer = program.integer.copy()
-    at_root = problem.domains.parent[found.domain[: found.first_stay]] < 0
-    integer[: found.first_stay][at_root] = False
+    at_root = problem.domains.parent[options.domain[: options.first_keep]] < 0
+    integer[: options.first_keep][at_root] = False
     outcome = highs.solve(
         replace(program, integer=integer),
         gap=max(GAP, gap),
@@ -66,4 +66,4 @@ def whole_below_root(
     )
     if outcome.status == "interrupted":
         raise KeyboardInterrupt
-    return None if outcome.x is None else Point.of(outcome.x, found)
+    return None if outcome.x is None else Point.of(outcome.x, options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.pal.exact.cuts_and_branching import Rule, capacity
-from optsched.pal.exact.node_relaxation import Prices
+from optsched.pal.exact.node_relaxation import Duals
 from optsched.pal.exact.rounding import Packing
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan, Within
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import Arrays
-    from optsched.pal.exact.lagrangian_bound import Lagrangian, Options
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedOptions
+    from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SAME_SCALE = 0.05  # objectives so near each other are taken to be in one unit
 
 
-class Left(NamedTuple):
+class WarmStart(NamedTuple):
     """What stays in memory for the next epoch: whose prices the certificate has, in its order."""
 
     gpus: tuple[str, ...]
@@ -41,14 +41,14 @@ class Left(NamedTuple):
 # --- plans ------------------------------------------------------------------------------------
 
 
-class Carried(NamedTuple):
+class RepairedPlan(NamedTuple):
     """A plan that was carried over, and the jobs that were not in it."""
 
     packing: Packing
     new: list[int]
 
 
-def carried(instance: PalInstance, problem: Arrays, start: Result) -> Carried:
+def repaired_plan(instance: PalInstance, problem: Arrays, start: Result) -> RepairedPlan:
     """Return the jobs of now where they were, or else run, and new ones where it is cheapest.
 
     Of the plan only that is taken which still keeps the rules; the rest is as good as new.
@@ -66,7 +66,7 @@ def carried(instance: PalInstance, problem: Arrays, start: Result) -> Carried:
                 _keep(packing, n, gpus, reward[n])
     new = [n for n in range(len(instance.jobs)) if n not in packing.placed]
     packing.fill()
-    return Carried(packing, new)
+    return RepairedPlan(packing, new)
 
 
 def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
@@ -81,48 +81,48 @@ def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
 # --- prices -----------------------------------------------------------------------------------
 
 
-class Known(NamedTuple):
+class DualSolution(NamedTuple):
     """Prices of GPUs and cuts; cuts go by their number among the rules."""
 
     rules: list[Rule]
-    prices: Prices
+    duals: Duals
 
-    def options(self, problem: Arrays, found: Labels, lagrangian: Lagrangian) -> Options:
+    def priced(self, problem: Arrays, options: Options, lagrangian: Lagrangian) -> PricedOptions:
         """Return what jobs may take at these prices, and what the prices prove."""
-        extra, constant = np.zeros(len(found.type)), 0.0
-        for number, price in self.prices.cuts.items():
+        extra, constant = np.zeros(len(options.type)), 0.0
+        for number, dual in self.duals.cuts.items():
             rule = self.rules[number]
-            extra[rule.columns(problem, found)] += price
-            constant -= price * capacity(problem, rule)
-        return lagrangian.options(self.prices.gpus, extra, constant)
+            extra[rule.columns(problem, options)] += dual
+            constant -= dual * capacity(problem, rule)
+        return lagrangian.priced(self.duals.gpus, extra, constant)
 
     def certificate(self, instance: PalInstance, problem: Arrays, bound: float) -> PalCertificate:
         """Return the prices as a certificate of a bound."""
-        numbers = {number: n for n, number in enumerate(self.prices.cuts)}
+        numbers = {number: n for n, number in enumerate(self.duals.cuts)}
         rules = tuple(self.rules[number].document(instance, problem) for number in numbers)
-        return PalCertificate(bound=bound, rules=rules, nodes=(self.prices.leaf(numbers),))
+        return PalCertificate(bound=bound, rules=rules, nodes=(self.duals.leaf(numbers),))
 
 
-def of_gpus(prices: Floats) -> Known:
+def without_cuts(duals: Floats) -> DualSolution:
     """Return prices of GPUs alone."""
-    return Known([], Prices(prices, (), {}))
+    return DualSolution([], Duals(duals, (), {}))
 
 
-def known_prices(
+def previous_duals(
     instance: PalInstance, problem: Arrays, start: Result, objective: float
-) -> Iterator[Known]:
+) -> Iterator[DualSolution]:
     """Yield prices of the epoch before, in its unit and in that of an objective of now."""
     certificate = start.certificate
     if not isinstance(certificate, PalCertificate) or certificate.kind != "prices":
         return
-    names = start.state.gpus if isinstance(start.state, Left) else None
+    names = start.state.gpus if isinstance(start.state, WarmStart) else None
     leaves = [node for node in certificate.nodes if isinstance(node, Leaf)]
     for leaf in (*certificate.exclusions, *leaves[:1]):
-        prices = _of_gpus(leaf, names, problem.gpus)
-        if prices is not None:
+        duals = _gpu_duals(leaf, names, problem.gpus)
+        if duals is not None:
             rules = _rules(instance, problem, certificate, leaf)
             for scale in _scales(start.objective, objective):
-                yield _scaled(prices, rules, scale, objective)
+                yield _scaled(duals, rules, scale, objective)
 
 
 def _scales(before: float | None, now: float) -> Iterator[float]:
@@ -134,27 +134,27 @@ def _scales(before: float | None, now: float) -> Iterator[float]:
             yield ratio
 
 
-class Proof(NamedTuple):
+class DualBound(NamedTuple):
     """Prices of the epoch before that prove most, and what jobs may take at them."""
 
-    known: Known
-    options: Options
+    solution: DualSolution
+    priced: PricedOptions
 
 
-def best_known(
-    instance: PalInstance, problem: Arrays, found: Labels, lagrangian: Lagrangian,
+def best_previous(
+    instance: PalInstance, problem: Arrays, options: Options, lagrangian: Lagrangian,
     start: Result, objective: float,
-) -> Proof | None:  # fmt: skip
+) -> DualBound | None:  # fmt: skip
     """Return the prices of the epoch before that prove most now; None if there are none."""
-    best: Proof | None = None
-    for known in known_prices(instance, problem, start, objective):
-        options = known.options(problem, found, lagrangian)
-        if np.isfinite(options.value) and (best is None or options.value > best.options.value):
-            best = Proof(known, options)
+    best: DualBound | None = None
+    for solution in previous_duals(instance, problem, start, objective):
+        priced = solution.priced(problem, options, lagrangian)
+        if np.isfinite(priced.value) and (best is None or priced.value > best.priced.value):
+            best = DualBound(solution, priced)
     return best
 
 
-def _of_gpus(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> Floats | None:
+def _gpu_duals(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> Floats | None:
     """Return prices of the GPUs of now; without names, they are taken to be the same ones.
 
     GPUs that were not there get the greatest price: too dear costs less than too cheap.
@@ -173,7 +173,7 @@ def _rules(
     """Return the cuts of now that are like those of a leaf, with their prices."""
     type_of = {instance.jobs[n].id: t for t, jobs in enumerate(problem.types) for n in jobs.jobs}
     domain = {name: d for d, name in enumerate(problem.domains.names)}
-    found = []
+    cuts = []
     for cut in leaf.cuts:
         rule = certificate.rules[cut.rule] if cut.rule < len(certificate.rules) else None
         if not isinstance(rule, Within) or rule.domain not in domain:
@@ -182,8 +182,8 @@ def _rules(
         if types:
             alike = tuple(_types_like(problem, types, rule.slowest is None))
             slowest = np.inf if rule.slowest is None else rule.slowest
-            found.append((Rule(alike, domain[rule.domain], slowest), cut.price))
-    return found
+            cuts.append((Rule(alike, domain[rule.domain], slowest), cut.price))
+    return cuts
 
 
 def _types_like(problem: Arrays, types: list[int], of_any_class: bool) -> Iterator[int]:
@@ -194,9 +194,11 @@ def _types_like(problem: Arrays, types: list[int], of_any_class: bool) -> Iterat
             yield t
 
 
-def _scaled(prices: Floats, rules: list[tuple[Rule, float]], scale: float, most: float) -> Known:
+def _scaled(
+    duals: Floats, rules: list[tuple[Rule, float]], scale: float, most: float
+) -> DualSolution:
     """Return prices in another unit; more than a whole plan costs is no sensible price."""
     limit = most / scale
     cuts = {n: min(price, limit) * scale for n, (_, price) in enumerate(rules) if price > 0}
-    scaled = np.minimum(prices, limit) * scale
-    return Known([rule for rule, _ in rules], Prices(scaled, (), cuts))
+    scaled = np.minimum(duals, limit) * scale
+    return DualSolution([rule for rule, _ in rules], Duals(scaled, (), cuts))

@@ -53,7 +53,7 @@ def place(
     """
     placed = dict(chosen or {})
     for n in range(len(jobs)) if order is None else order:
-        if n in placed or state.room() < jobs[n].gpus:
+        if n in placed or state.free_count() < jobs[n].gpus:
             continue
         gpus = rule(state, jobs[n])
         if gpus is not None:
@@ -93,7 +93,7 @@ def place_with_preemption(
 def _preempting(
     state: FreeGpus, job: Gang, rule: Rule, placed: dict[int, Indices], later: list[int]
 ) -> Indices | None:
-    if state.room() + sum(len(placed[m]) for m in later) < job.gpus:
+    if state.free_count() + sum(len(placed[m]) for m in later) < job.gpus:
         return None
     for n, last in enumerate(later):
         state.release(placed[last])
@@ -107,12 +107,12 @@ def _preempting(
     return None
 
 
-def longest_prefix(demands: Iterable[int], room: int) -> int:
+def longest_prefix(demands: Iterable[int], free: int) -> int:
     """Return how many jobs from the first on fit into so many GPUs together."""
     count = 0
     for gpus in demands:
-        room -= gpus
-        if room < 0:
+        free -= gpus
+        if free < 0:
             break
         count += 1
     return count

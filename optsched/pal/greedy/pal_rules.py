@@ -185,7 +185,7 @@ def multilevel_rule(state: FreeGpus, scores: Scores, penalties: Penalties) -> Ru
 
     def rule(state: FreeGpus, job: Gang) -> Indices | None:
         ranking = rankings[job.application_class]
-        least, found = np.inf, None
+        least, chosen = np.inf, None
         for level, penalty in enumerate(penalties[job.model][: state.cap(job) + 1]):
             worst_in = ranking.worst_of_best(level, job.gpus)
             worst = worst_in.min()
@@ -193,8 +193,8 @@ def multilevel_rule(state: FreeGpus, scores: Scores, penalties: Penalties) -> Ru
                 least = penalty * worst
                 domains = np.flatnonzero(worst_in == worst)
                 best = best_fit(state.counts(level)[domains], job.gpus)
-                found = None if best is None else (level, int(domains[best]))
-        return None if found is None else ranking.best(*found, job.gpus)
+                chosen = None if best is None else (level, int(domains[best]))
+        return None if chosen is None else ranking.best(*chosen, job.gpus)
 
     return rule
 
@@ -220,7 +220,7 @@ def quick_start(instance: PalInstance) -> PalPlan | None:
     plans = [pal_multilevel(instance)]
     if any(job.current for job in instance.jobs):
         plans.append(pal_multilevel_sticky(instance))
-    found = [made for made in plans if made is not None]
-    if not found:
+    feasible = [made for made in plans if made is not None]
+    if not feasible:
         return largest_first(instance)
-    return min(found, key=lambda made: feasibility.objective(instance, made))
+    return min(feasible, key=lambda made: feasibility.objective(instance, made))

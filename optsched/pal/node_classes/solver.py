@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.large_neighbourhood_search import joined, part
-from optsched.pal.exact.reoptimisation import place_parts_anew
-from optsched.pal.exact.solver import PENALTY, Prover, exact, start
-from optsched.pal.greedy.fast_fallback import hurried
-from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation
-from optsched.pal.node_classes.aggregation import merged, sizes
+from optsched.pal.exact.reoptimisation import search_neighbourhoods
+from optsched.pal.exact.solver import PENALTY, Solver, exact, start
+from optsched.pal.greedy.fast_fallback import fall_back
+from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
+from optsched.pal.node_classes.aggregation import aggregated, sizes
 from optsched.pal.node_classes.disaggregation import Places
 from optsched.pal.node_classes.pattern_master import Master
 from optsched.pal.node_classes.pattern_pricing import MOST_GPUS
-from optsched.pal.node_classes.warm_start import State, prices_before, staying
+from optsched.pal.node_classes.warm_start import PatternWarmStart, keeping, previous_gpu_duals
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan
 from optsched.search import Search
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-MOST_KINDS = 400
+MOST_CLASSES = 400
 MOST_SHARE = 0.25  # of the nodes: with more kinds there is little to merge
 MOST_TYPES = 200
 MOST_WIDE = 0.05  # of the GPUs: what gangs that are larger than a node may ask for
 SMALL = 256  # GPUs, up to which what is left over is solved by the exact method
 ROOT_GAP = 1e-3
 FEW_PARTS = 4  # placed anew in vain, after which no more of them are tried
-SECONDS, SECONDS_PER_GPU, SECONDS_PER_KIND = 0.3, 2e-5, 0.02  # that this method takes at most
+SECONDS, SECONDS_PER_GPU, SECONDS_PER_CLASS = 0.3, 2e-5, 0.02  # that this method takes at most
 MISSING = 30.0  # what it costs to place a job nowhere, relative to its dearest place
 
 
-def few_kinds(instance: PalInstance, search: Search) -> Nodes | None:
+def few_node_classes(instance: PalInstance, search: Search) -> Nodes | None:
     """Return the nodes of an instance by kinds if this method suits it and its time limit."""
     gpus, left = len(instance.free_gpus), search.seconds_left()
     time = np.inf if left is None else left - SECONDS - SECONDS_PER_GPU * gpus
@@ -54,13 +54,15 @@ def few_kinds(instance: PalInstance, search: Search) -> Nodes | None:
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
     if time < 0 or largest > MOST_GPUS or wide > MOST_WIDE * gpus:
         return None
-    nodes = merged(instance)
-    share = len(nodes.kinds) / sum(kind.count for kind in nodes.kinds)
-    is_merged = share <= MOST_SHARE and len(nodes.kinds) <= min(MOST_KINDS, time / SECONDS_PER_KIND)
+    nodes = aggregated(instance)
+    share = len(nodes.classes) / sum(each.count for each in nodes.classes)
+    is_merged = share <= MOST_SHARE and len(nodes.classes) <= min(
+        MOST_CLASSES, time / SECONDS_PER_CLASS
+    )
     return nodes if is_merged and len(nodes.types) <= MOST_TYPES else None
 
 
-def kinds(instance: PalInstance, search: Search) -> PalCertificate | None:
+def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Place the jobs by patterns of equal nodes, and bound the cost by a relaxation of these.
 
     Where a node has many GPUs, this is the method "exact".
@@ -72,10 +74,10 @@ def kinds(instance: PalInstance, search: Search) -> PalCertificate | None:
     """
     if sizes(instance).max() > MOST_GPUS:
         return exact(instance, search)
-    return by_kinds(instance, search, merged(instance))
+    return solve_aggregated(instance, search, aggregated(instance))
 
 
-def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
+def solve_aggregated(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
     """Place the jobs of an instance whose nodes have been merged, and bound the cost.
 
     Raises
@@ -83,16 +85,16 @@ def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertific
     Infeasible
         If hard caps or the number of GPUs leave no room for all jobs.
     """
-    before = State.of(search)
-    master = _place(instance, search, nodes, before)
+    previous = PatternWarmStart.of(search)
+    master = _place(instance, search, nodes, previous)
     if search.plan is None:
-        in_haste = hurried(instance, search) if search.out_of_time() else None
-        return in_haste or exact(instance, search)
+        fallback = fall_back(instance, search) if search.out_of_time() else None
+        return fallback or exact(instance, search)
     assert search.objective is not None
-    relaxation, bound = _bound(nodes, search, before)
-    search.state = State.left(nodes, master.patterns, relaxation)
+    relaxation, bound = _bound(nodes, search, previous)
+    search.state = PatternWarmStart.left(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
-    place_parts_anew(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
+    search_neighbourhoods(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
     if not _is_closed(bound.value, search):
         search.out_of_time()
         search.gave_up = (
@@ -101,17 +103,19 @@ def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertific
     return _certificate(relaxation, bound, search)
 
 
-def _bound(nodes: Nodes, search: Search, before: State) -> tuple[MergedRelaxation, AggregatedBound]:
+def _bound(
+    nodes: Nodes, search: Search, previous: PatternWarmStart
+) -> tuple[AggregatedRelaxation, AggregatedBound]:
     """Return a bound by the prices of the epoch before if they do, else by the relaxation's."""
     assert search.objective is not None
-    relaxation = None if before.relaxation is None else before.relaxation.renewed(nodes)
+    relaxation = None if previous.relaxation is None else previous.relaxation.renewed(nodes)
     if relaxation is None:
-        relaxation = MergedRelaxation(nodes, PENALTY * search.objective, search.seed)
-        prices = prices_before(search, nodes)
-        bound = None if prices is None else relaxation.bound_of_gpus(prices)
+        relaxation = AggregatedRelaxation(nodes, PENALTY * search.objective, search.seed)
+        duals = previous_gpu_duals(search, nodes)
+        bound = None if duals is None else relaxation.bound_of_gpus(duals)
         if bound is not None and _is_closed(bound.value, search):
             return relaxation, bound
-    return relaxation, relaxation.prices(relaxation.solve(search.seconds_left()))
+    return relaxation, relaxation.bound_of(relaxation.solve(search.seconds_left()))
 
 
 def _is_closed(bound: float, search: Search) -> bool:
@@ -120,7 +124,7 @@ def _is_closed(bound: float, search: Search) -> bool:
 
 
 def _certificate(
-    relaxation: MergedRelaxation, bound: AggregatedBound, search: Search
+    relaxation: AggregatedRelaxation, bound: AggregatedBound, search: Search
 ) -> PalCertificate:
     assert search.objective is not None
     leaf = Leaf(gpu_prices=tuple(relaxation.gpu_prices(bound).tolist()))
@@ -130,7 +134,9 @@ def _certificate(
 # --- plans ------------------------------------------------------------------------------------
 
 
-def _place(instance: PalInstance, search: Search, nodes: Nodes, before: State) -> Master:
+def _place(
+    instance: PalInstance, search: Search, nodes: Nodes, previous: PatternWarmStart
+) -> Master:
     """Offer a plan of patterns, with what has no room in them placed last."""
     fits = [jobs.gpus <= nodes.largest for jobs in nodes.types]
     wide = [jobs for jobs, fit in zip(nodes.types, fits, strict=True) if not fit]
@@ -138,8 +144,8 @@ def _place(instance: PalInstance, search: Search, nodes: Nodes, before: State) -
     jobs = np.array([len(jobs.jobs) for jobs in nodes.types]) * fits
     counts = np.array([len(numbers) for numbers in open_nodes], dtype=np.intp)
     master = Master(nodes, jobs, counts, _missing(nodes), search.seed)
-    master.add(staying(nodes))
-    master.add(before.patterns(nodes))
+    master.add(keeping(nodes))
+    master.add(previous.patterns(nodes))
     uses = master.solve(search.seconds_left)
     if uses is None:
         return master
@@ -179,5 +185,5 @@ def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) 
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     if len(rest.free_gpus) <= SMALL and not search.out_of_time():
-        Prover(rest, inner).root()
+        Solver(rest, inner).root()
         search.offer(joined(plan, inner.plan))

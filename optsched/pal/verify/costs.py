@@ -50,7 +50,7 @@ class ObjectiveCosts:
         return scaled(job.reward or 0.0) if self.left_out_costs else None
 
 
-class MisfitCosts:
+class InfeasibilityCosts:
     """One for each job that is left out, and none for what is placed."""
 
     def placed(self, job: Job, level: int, slowdowns: Sequence[float]) -> list[int]:

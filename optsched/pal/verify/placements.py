@@ -108,10 +108,10 @@ class Cluster:
             inside = list(members)
             for domain in around:
                 gpus.setdefault(domain, []).extend(inside)
-        found: dict[int, list[list[int]]] = {}
+        by_level: dict[int, list[list[int]]] = {}
         for domain, inside in gpus.items():
-            found.setdefault(self.levels[domain], []).append(inside)
-        return found
+            by_level.setdefault(self.levels[domain], []).append(inside)
+        return by_level
 
     def places(self, application_class: str, sizes: Iterable[int]) -> Iterator[Place]:
         """Yield every place of a class, for gangs of some sizes."""
@@ -129,8 +129,8 @@ class Cluster:
             for size in sizes:
                 first = max(alone, size - 1)
                 if first < len(ascending) and (size > 1 or self.levels[domain] == 0):
-                    labels = _labels(ascending, slowdowns, first)
-                    yield Place(domain, self.levels[domain], size, *labels)
+                    options = _options(ascending, slowdowns, first)
+                    yield Place(domain, self.levels[domain], size, *options)
 
 
 def _climb(name: str, parents: dict[str, str | None]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _before_second_child(children: list[str | None]) -> int:
     return len(list(takewhile(lambda child: child == children[0], children)))
 
 
-def _labels(
+def _options(
     ascending: list[int], slowdowns: list[float], first: int
 ) -> tuple[list[float], list[list[int]]]:
     values, groups = [slowdowns[ascending[first]]], [ascending[: first + 1]]
