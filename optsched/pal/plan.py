@@ -53,14 +53,14 @@ class Keeps(Document):
 
 
 class Leaf(Document):
-    """Prices that prove the bound in one case.
+    """Prices that prove the bound in one leaf.
 
     Attributes
     ----------
     gpu_prices
         Of each free GPU, in the order of `PalInstance.free_gpus`, in the objective's unit.
     split_prices
-        Of one more or one less of what is counted, for each split on the way from the root.
+        Of one more or one less of what is counted, for each split on the path from the root.
     cuts
         Prices of cuts: a rule's count is at most what the GPUs hold, floor(GPUs / smallest gang).
     """
@@ -71,7 +71,7 @@ class Leaf(Document):
 
 
 class PalCertificate(Document):
-    """What proves a bound, or that no plan exists: cases, and Lagrangian prices in each of them.
+    """What proves a bound, or that no plan exists: a tree, and Lagrangian prices in each leaf.
 
     Attributes
     ----------
@@ -82,11 +82,11 @@ class PalCertificate(Document):
     rules
         What splits and cuts count.
     exclusions
-        Prices, for kind ``"prices"``, that say what better plans cannot use: a label, or stay, with
-        which every plan costs at least `bound`, since so do the prices of the rest. It is left out
+        Prices, for kind ``"prices"``, that say what better plans cannot use: an option with which
+        every plan costs at least `bound`, since so do the prices of the rest. It is left out
         of everything behind: later exclusions, and the leaves.
     nodes
-        The tree of cases; the first is its root.
+        The branch-and-bound tree; the first is its root.
     """
 
     kind: Literal["prices", "infeasible"] = "prices"

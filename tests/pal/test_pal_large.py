@@ -107,7 +107,7 @@ def test_a_tree_at_its_limit_says_so(monkeypatch):
         monkeypatch.setattr(exact.FullSolver, name, lambda *given: None)
     result = solved(optsched.read("pal/overfull"), gap=1e-6)
     assert result.status == "feasible"
-    assert "the tree of cases reached its limit of 3" in result.message
+    assert "the branch-and-bound tree reached its limit of 3" in result.message
 
 
 @pytest.mark.parametrize("method", ["pods", "kinds"])

@@ -1,4 +1,4 @@
-"""The method "kinds": equal nodes merged, patterns of nodes, and the bound of merged nodes."""
+"""The method "kinds": equal nodes aggregated, patterns of nodes, and the aggregated bound."""
 
 import dataclasses
 from itertools import combinations

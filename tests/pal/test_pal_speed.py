@@ -16,7 +16,7 @@ from optsched.pal.greedy.free_gpus import ClusterState, FreeGpus
 from optsched.pal.greedy.list_scheduling import class_order, place, plan
 from optsched.pal.verify import feasibility, gpu_price_bound
 from optsched.pal.verify.certificate import prove
-from optsched.pal.verify.costs import MisfitCosts, ObjectiveCosts, scaled
+from optsched.pal.verify.costs import InfeasibilityCosts, ObjectiveCosts, scaled
 from optsched.pal.verify.placement_pricing import JobOptions
 from tests.support.oracles.pal import bitmask_optimum
 from tests.support.strategies.common import law
@@ -156,7 +156,7 @@ def test_a_ranking_knows_what_was_taken_and_released(instance, data):
 PRICES = st.one_of(st.sampled_from([0.0, 0.0, 0.1, 0.5, 1.0]), st.floats(0, 1e3))
 
 
-@pytest.mark.parametrize("costs", [ObjectiveCosts, lambda instance: MisfitCosts()])
+@pytest.mark.parametrize("costs", [ObjectiveCosts, lambda instance: InfeasibilityCosts()])
 @law(500)
 @given(instance=pal_instances(feasible=False), data=st.data())
 def test_prices_alone_prove_what_they_prove_label_by_label(costs, instance, data):

@@ -90,7 +90,7 @@ def test_times_may_be_in_another_unit(no_linear_program):
 
 
 def test_fewer_labels_are_left_below_the_old_prices(monkeypatch):
-    """Where the old prices do not close the gap, they still leave out what is too dear."""
+    """Where the old prices do not close the gap, they still fix options."""
     instance, result = racks()
     sizes = []
     relaxation = bounding.NodeRelaxation

@@ -1,4 +1,4 @@
-"""Pods: a large cluster divided into parts that stand together, and the jobs dealt out to them."""
+"""A partition of a large cluster into blocks (POP, SOSP 2021), and its jobs dealt out."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Block:
     Attributes
     ----------
     gpus
-        Numbers of its free GPUs; of alike pods in an order in which they are alike.
+        Numbers of its free GPUs; of alike blocks in an order in which they are alike.
     likeness
-        Equal for pods whose GPUs, in this order, are alike and stand alike, and run no job now.
+        Equal for blocks whose GPUs, in this order, are alike and stand alike, and run no job now.
     jobs
         In the order of their demand, so that equal demands are met alike.
     share
         Of the jobs that run nowhere now.
     running_inside
-        Ids of the jobs of the whole cluster that run within one pod now.
+        Ids of the jobs of the whole cluster that run within one block now.
     spanning
-        Jobs of the whole cluster that run in several pods now, and keep their GPUs.
+        Jobs of the whole cluster that run in several blocks now, and keep their GPUs.
     taken
-        Numbers of these GPUs, in any pod.
+        Numbers of these GPUs, in any block.
     """
 
     gpus: Indices
@@ -52,25 +52,25 @@ class Block:
 
     @cached_property
     def open(self) -> Indices:
-        """Those of `gpus`, in their order, that no job keeps which runs in several pods."""
+        """Those of `gpus`, in their order, that no job keeps which runs in several blocks."""
         return np.array([n for n in self.gpus.tolist() if n not in self.taken], dtype=np.intp)
 
     @cached_property
     def demand(self) -> tuple[object, ...]:
-        """What the jobs ask for; of pods of one kind and equal demand one plan fits all."""
+        """What the jobs ask for; of alike blocks with equal demand one plan fits all."""
         return tuple(_demand(job) for job in self.jobs)
 
     @cached_property
     def rank(self) -> Indices:
-        """Position of each of `gpus` among them by number, as an instance of the pod has them."""
+        """Position of each of `gpus` among them by number, as an instance of the block has them."""
         return np.argsort(np.argsort(self.gpus))
 
     def instance(self, whole: PalInstance, jobs: Sequence[Job]) -> PalInstance:
-        """Return the instance of some jobs on all of this pod's GPUs."""
+        """Return the instance of some jobs on all of this block's GPUs."""
         return _on(whole, jobs, self.gpus)
 
     def to_place(self, whole: PalInstance) -> PalInstance:
-        """Return the instance of the pod's own jobs on its open GPUs."""
+        """Return the instance of the block's own jobs on its open GPUs."""
         return _on(whole, self.jobs, self.open)
 
 
@@ -80,11 +80,11 @@ def _on(whole: PalInstance, jobs: Sequence[Job], gpus: Indices) -> PalInstance:
 
 
 def partitioned(instance: PalInstance, most: int) -> list[Block]:
-    """Return pods of at most so many GPUs each, with all jobs dealt out to them.
+    """Return blocks of at most so many GPUs each, with all jobs dealt out to them.
 
-    Domains are kept whole as far up the tree as they are small enough; neighbours share a pod while
-    there is room. Where the parts are equal nodes of a few kinds and no job runs, as many pods as
-    possible get the same of each kind, so that one plan serves them all.
+    Domains are kept whole as far up the tree as they are small enough; neighbours share a block
+    while it is not full. Where the parts are equal nodes of a few classes and no job runs, as many
+    blocks as possible get the same of each class, so that one plan serves them all.
     """
     units = _units(instance, most)
     groups = _neighbours(units, most)
@@ -115,7 +115,7 @@ def _are_nodes_of_one_domain(instance: PalInstance, units: list[Indices]) -> boo
 def _alike(
     instance: PalInstance, units: list[Indices], most: int, groups: int
 ) -> list[list[Indices]]:
-    """Return groups with equally many units of each kind, and of those left over; or none."""
+    """Return groups with equally many units of each class, and of those left over; or none."""
     slowdown = _slowdowns(instance)
     units_alike: dict[bytes, list[Indices]] = {}
     for unit in units:
@@ -164,7 +164,7 @@ def _slowdowns(instance: PalInstance) -> NDArray[np.float64]:
 
 
 def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
-    """Return pods with the jobs dealt out: running ones stay, of others each gets its share."""
+    """Return blocks with the jobs dealt out: running ones keep theirs, others are shared out."""
     number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
     block_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
     block_of = block_of[np.argsort(np.concatenate(spans))]
@@ -212,9 +212,9 @@ def _can_keep(instance: PalInstance, job: Job, free: Container[str]) -> bool:
 
 
 def _homes(size: int, count: int, free: NDArray[np.float64]) -> list[int]:
-    """Return a pod for each of some equal jobs: its share to each, the rest to the last with room.
+    """Return a block for each of some equal jobs: its share to each, the rest where it fits.
 
-    Pods with equal room get equally many, as far as possible; `free` is used up.
+    Blocks with as many free GPUs get equally many, as far as possible; `free` is used up.
     """
     shares = np.floor(count * np.maximum(free, 0) / max(1.0, np.maximum(free, 0).sum()))
     shares = np.minimum(shares, np.maximum(free, 0) // size).astype(int)

@@ -1,14 +1,14 @@
-"""The method "pods": parts of a large cluster by themselves, under prices that hold for all of it.
+"""The method "pods": Lagrangian decomposition over a partition (POP, SOSP 2021).
 
-The cluster is divided into pods of about a thousand GPUs that stand together. For the bound each
-pod solves the relaxation for its *share* of every type of jobs, fractions of jobs and all; pods
-that are alike then agree on prices, and the Lagrangian value of all prices together is a bound for
-the whole cluster (any prices are). For the plan each type's jobs are dealt out evenly, and each pod
-places its own by the exact method's relaxation, rounding and dives. Last, jobs that pay far more
-than the prices ask for are placed anew, and then some jobs at a time, wherever they are.
+The cluster is divided into blocks of about a thousand GPUs that stand together. For the bound each
+block solves the relaxation for its *share* of every type of jobs, fractions of jobs and all; blocks
+that are alike then agree on duals, and the Lagrangian value of all duals together is a bound for
+the whole cluster (any duals are). For the plan each type's jobs are dealt out evenly, and each
+block places its own by the exact method's relaxation, rounding and dives. Last, jobs that pay far
+more than the duals ask for are reoptimised, and then some jobs at a time, wherever they are.
 
-The pods are those of POP (Narayanan et al., SOSP'21), which has no bound; with whole jobs instead
-of shares pods disagree on prices, and the bound is ten times as far away.
+The blocks are those of POP (Narayanan et al., SOSP'21), which has no bound; with whole jobs instead
+of shares blocks disagree on duals, and the bound is ten times as far away.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its pods
+LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its blocks
 BLOCK_GPUS = 1024
-GANGS = 4  # a pod holds at least so many of the largest gang
-FEW_OPTIONS = 20_000  # labels that plans may need: with fewer the whole relaxation is quick
-MOST_TYPES = 200  # with more types than that a pod gets whole jobs, not shares of every type
+GANGS = 4  # a block holds at least so many of the largest gang
+FEW_OPTIONS = 20_000  # options that plans may need: with fewer the whole relaxation is quick
+MOST_TYPES = 200  # with more types than that a block gets whole jobs, not shares of every type
 ROOT_GAP = 5e-3
-FEW_PARTS = 4  # placed anew in vain, after which the bound must be what keeps a gap open
+FEW_PARTS = 4  # reoptimised in vain, after which the bound must be what keeps a gap open
 
 
 def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
-    """Solve by `exact`; where the cluster is large by `kinds`, or `pods` if there are many kinds.
+    """Solve by `exact`; large clusters by `kinds`, or by `pods` if node classes are many.
 
     A time limit that is too short for either gets what `fast_fallback` does.
 
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
     if len(instance.free_gpus) <= LARGE:
         return exact(instance, search)
@@ -87,19 +87,19 @@ def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
 
 
 def by_blocks(instance: PalInstance, search: Search) -> PalCertificate | None:
-    """Place the jobs pod by pod, and bound the cost by prices for the whole cluster.
+    """Place the jobs block by block, and bound the cost by duals for the whole cluster.
 
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
     largest = max(job.gpus for job in instance.jobs)
     partition = partitioned(instance, max(BLOCK_GPUS, GANGS * largest))
     if len(partition) < 2:
         return exact(instance, search)
     search.gave_up = (
-        f"the prices of {len(partition)} pods prove no more, and placing jobs anew gained no more"
+        f"the prices of {len(partition)} blocks prove no more, and reoptimising jobs gained no more"
     )
     certificate = _solved(Whole(instance), partition, search)
     search.out_of_time()  # parts may have been cut short
@@ -136,12 +136,12 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
 def _from_previous(
     whole: Whole, start: Result, partition: Sequence[Block], search: Search
 ) -> DecompositionBound | None:
-    """Begin with the epoch before, and do no more than it takes to close the gap.
+    """Begin with the previous epoch, and do no more than it takes to close the gap.
 
     Returns
     -------
     Bound | None
-        None without a plan, when everything is to be done as if there had been no epoch before.
+        None without a plan, when everything is to be done as if there had been no previous epoch.
     """
     instance, problem = whole.instance, whole.problem
     packing, new = repaired_plan(instance, problem, start)
@@ -174,21 +174,21 @@ def _from_previous(
 
 
 class DecompositionBound(NamedTuple):
-    """Prices, and the Lagrangian value that they prove."""
+    """Duals, and the Lagrangian value that they prove."""
 
     solution: DualSolution
     value: float
 
 
 class PricedBlock(NamedTuple):
-    """A pod, and the prices of its GPUs by number."""
+    """A block, and the duals of its GPUs by number."""
 
     block: Block
     duals: Floats
 
 
 class Whole:
-    """The whole cluster as arrays, and what prices prove for it."""
+    """The whole cluster as arrays, and what duals prove for it."""
 
     def __init__(self, instance: PalInstance) -> None:
         self.instance = instance
@@ -198,19 +198,19 @@ class Whole:
         self._lagrangian = Lagrangian(self.problem, self.options, self._reward)
 
     def bound(self, duals: Floats) -> DecompositionBound:
-        """Return what GPU prices prove, or no prices at all if that is more."""
+        """Return what GPU duals prove, or no duals at all if that is more."""
         bounds = (self._bound(without_cuts(each)) for each in (np.zeros_like(duals), duals))
         return max(bounds, key=lambda bound: bound.value)
 
     def at_zero_duals(self) -> DecompositionBound:
-        """Return what no prices prove: that each job costs what it would cost alone."""
+        """Return what no duals prove: that each job costs what it would cost alone."""
         return self._bound(without_cuts(np.zeros(len(self.problem.gpus))))
 
     def open_options(self, bound: DecompositionBound, search: Search) -> int:
-        """Return how many labels and stays a plan that is better by the gap may use.
+        """Return how many options a plan that is better by the gap may use.
 
-        At the prices of the bound any plan with one of the others costs too much. Even without
-        prices these are nearly all, where jobs are few or it is dear to move them.
+        At the duals of the bound any plan with one of the others costs too much. Even without
+        duals these are nearly all, where jobs are few or it is expensive to move them.
         """
         assert search.objective is not None
         goal = search.objective * (1 - search.gap)
@@ -219,13 +219,13 @@ class Whole:
         )
 
     def solved(self, bound: DecompositionBound, search: Search) -> PalCertificate | None:
-        """Grow one tree for the whole cluster, without what the prices of the bound rule out."""
+        """Solve one tree for the whole cluster, without what the duals of the bound rule out."""
         solver = FullSolver(self.instance, search)
         solver.start_from(self._dual_bound(bound))
         return solver.solve()
 
     def previous_bound(self, start: Result, search: Search) -> DecompositionBound:
-        """Return what prices of the epoch before prove, or no prices at all if that is more."""
+        """Return what duals of the previous epoch prove, or no duals at all if that is more."""
         assert search.objective is not None
         none = self.at_zero_duals()
         parts = self.instance, self.problem, self.options, self._lagrangian
@@ -235,7 +235,7 @@ class Whole:
         return DecompositionBound(best.solution, best.priced.value)
 
     def dual_costs(self, bound: DecompositionBound) -> DualCosts:
-        """Return what jobs pay at the prices of a bound."""
+        """Return what jobs cost at the duals of a bound."""
         return DualCosts(self.problem, self.options, self._dual_bound(bound))
 
     def _dual_bound(self, bound: DecompositionBound) -> DualBound:
@@ -243,10 +243,12 @@ class Whole:
         return DualBound(bound.solution, priced)
 
     def _bound(self, solution: DualSolution) -> DecompositionBound:
-        return DecompositionBound(solution, solution.priced(self.problem, self.options, self._lagrangian).value)
+        return DecompositionBound(
+            solution, solution.priced(self.problem, self.options, self._lagrangian).value
+        )
 
     def certificate(self, bound: DecompositionBound, search: Search) -> PalCertificate:
-        """Return the prices as a certificate."""
+        """Return the duals as a certificate."""
         assert search.objective is not None
         value = min(bound.value, search.objective)
         return bound.solution.certificate(self.instance, self.problem, value)
@@ -257,11 +259,11 @@ def _is_closed(bound: float, search: Search) -> bool:
     return search.objective - bound <= search.gap * search.objective
 
 
-# --- pods -------------------------------------------------------------------------------------
+# --- blocks -------------------------------------------------------------------------------------
 
 
 def _place(whole: Whole, partition: Sequence[Block], search: Search) -> dict[object, PricedBlock]:
-    """Offer the plan in which each pod places the jobs that were dealt to it; return prices."""
+    """Offer the plan in which each block places the jobs that were dealt to it; return duals."""
     first = {(block.likeness, block.demand): block for block in reversed(partition)}
     keys = dict.fromkeys((block.likeness, block.demand) for block in partition)
     tasks = [_placement_task(whole, first[key], search) for key in keys]
@@ -287,7 +289,7 @@ def _place(whole: Whole, partition: Sequence[Block], search: Search) -> dict[obj
 def _gpu_duals(
     whole: Whole, partition: Sequence[Block], known: dict[object, PricedBlock], search: Search
 ) -> Floats:
-    """Return the prices of all GPUs, as the pods see them; zero where time runs out."""
+    """Return the duals of all GPUs, as the blocks see them; zero where time runs out."""
     first = {block.likeness: block for block in reversed(partition) if block.likeness not in known}
     tasks = [_pricing_task(whole, block, search) for block in first.values()]
     block_duals = dict(known)
@@ -317,5 +319,5 @@ def _pricing_task(whole: Whole, block: Block, search: Search) -> PricingTask:
     others = (
         job for job in instance.jobs if job.id not in own and job.id not in block.running_inside
     )
-    part = block.instance(instance, [*block.jobs, *others])  # types in the order of the pod's own
+    part = block.instance(instance, [*block.jobs, *others])  # types in the order of the block's own
     return PricingTask(part, block.share, penalty, search.seed)

@@ -1,4 +1,7 @@
-"""Work on one pod, as any process can do it: what the method `pods` hands to an executor."""
+"""The subproblem of one block (POP, SOSP 2021), as any process can solve it.
+
+It is what the method `pods` hands to an executor.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,12 @@ Done = TypeVar("Done", covariant=True)
 
 
 class PricingTask(NamedTuple):
-    """GPUs of a pod to be priced, as if it ran a share of the jobs that do not run there now.
+    """GPUs of a block to be priced, as if it ran a share of the jobs that do not run there now.
 
     Attributes
     ----------
     share
-        1 if all jobs are the pod's own.
+        1 if all jobs are the block's own.
     penalty
         The most that leaving out a job costs.
     """
@@ -47,11 +50,11 @@ class PricingTask(NamedTuple):
     seed: int
 
     def run(self, seconds: float | None) -> Floats | None:
-        """Return the prices of the GPUs; None if there is no time."""
+        """Return the duals of the GPUs; None if there is no time."""
         return None if seconds == 0 else self.duals_and_basis(seconds)[0]
 
     def duals_and_basis(self, seconds: float | None) -> tuple[Floats | None, HighsBasis | None]:
-        """Return the prices, and the basis of the relaxation."""
+        """Return the duals, and the basis of the relaxation."""
         problem = arrays(self.part)
         reward = np.array([min(jobs.reward, self.penalty) for jobs in problem.types])
         options = all_options(problem)
@@ -74,14 +77,14 @@ class PricingTask(NamedTuple):
 
 
 class PlacedJobs(NamedTuple):
-    """The GPUs of each job of a pod, by number; and prices of all, if there are jobs and time."""
+    """The GPUs of each job of a block, by number; and duals of all, if there are jobs and time."""
 
     places: list[tuple[int, ...]]
     duals: Floats | None
 
 
 class PlacementTask(NamedTuple):
-    """Jobs to be placed on the GPUs of a pod, to a relative gap; and its GPUs to be priced."""
+    """Jobs to be placed on the GPUs of a block, to a relative gap; and its GPUs to be priced."""
 
     part: PalInstance
     pricing: PricingTask

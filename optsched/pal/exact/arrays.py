@@ -1,7 +1,7 @@
-"""A PAL instance as arrays: free GPUs, domains, job types and the labels that a job may get.
+"""A PAL instance as arrays: free GPUs, domains, job types and the options of a job.
 
 GPUs are numbered from 0 in the order of `PalInstance.free_gpus`, so those of a domain stand
-together. A *label* (domain d, slowdown v) stands for every set of GPUs whose lowest common domain
+together. An *option* (domain d, slowdown v) stands for every set of GPUs whose lowest common domain
 is d and whose slowest GPU has the slowdown v for the job's class: all of them cost the same.
 """
 
@@ -113,7 +113,7 @@ class JobType:
 
 
 class KeepOption(NamedTuple):
-    """A running job that may keep its GPUs: its number, type, GPUs, label and cost."""
+    """A running job that may keep its GPUs: its number, type, GPUs, option and cost."""
 
     job: int
     type: int

@@ -1,4 +1,4 @@
-"""A proof on its way: roots with ever fewer labels, plans that they suggest, a tree of cases."""
+"""Root bound, reduced-cost fixing, primal heuristics and tree (Achterberg, TU Berlin 2007)."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
-LARGE = 2048  # GPUs, beyond which what is too dear at no prices is left out before any program
-WORK = 2_000_000  # labels times nodes, after which a tree is given up
+LARGE = 2048  # GPUs, beyond which what is fixed at zero duals is left out before any program
+WORK = 2_000_000  # options times nodes, after which a tree is given up
 LEAST_NODES = 15
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
 PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
 GAP_SHARE = 0.999  # of the gap that is asked for is used, so that rounding cannot miss it
 LEAST_GAP = 1e-10
-WORTH_EXCLUDING = 0.1  # of the labels: with fewer the next tree would be much like the last one
+WORTH_EXCLUDING = 0.1  # of the options: with fewer the next tree would be much like the last one
 EXCLUSIONS = 4
 
 
 class Solver:
-    """One instance on its way to a proven optimum.
+    """Solves one instance to a proven gap: root, reduced-cost fixing, heuristics, tree.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Solver:
         self.reward = np.array([jobs.reward for jobs in self.problem.types])
         self.exclusions: list[Exclusion] = []
         self.limit = np.inf  # of what the exclusions prove
-        self._inherited = 0  # exclusions by prices that no tree of this prover found
+        self._inherited = 0  # exclusions by duals that no tree of this solver found
         self._previous: DualBound | None = None
         self._basis = basis
 
@@ -79,7 +79,7 @@ class Solver:
         return min(self.claimed, objective * (1 - max(GAP_SHARE * self.search.gap, LEAST_GAP)))
 
     def resume(self) -> PalCertificate | None:
-        """Offer the plan of the epoch before, and improve it while its prices do not prove it.
+        """Offer the plan of the previous epoch, and improve it while its duals do not prove it.
 
         Returns
         -------
@@ -98,11 +98,11 @@ class Solver:
         return certificate
 
     def start_from(self, bound: DualBound) -> None:
-        """Begin with prices that are known, as if they were of the epoch before."""
+        """Begin with duals that are known, as if they were of the previous epoch."""
         self._previous = bound
 
     def _proven_by_previous_duals(self) -> PalCertificate | None:
-        """Return a certificate by prices of the epoch before, if they reach the goal."""
+        """Return a certificate by duals of the previous epoch, if they reach the goal."""
         start, objective = self.search.start, self.search.objective
         if start is None or objective is None:
             return None
@@ -116,7 +116,7 @@ class Solver:
         return self._previous.solution.certificate(self.instance, self.problem, bound)
 
     def _fix_by_previous_duals(self) -> None:
-        """Leave out what better plans cannot use, by prices of the epoch before."""
+        """Fix what better plans cannot use at zero, by duals of the previous epoch."""
         if self._previous is None or self._inherited:
             return
         self._fix(*self._previous)
@@ -128,7 +128,7 @@ class Solver:
         self._fix(solution, solution.priced(self.problem, self.options, lagrangian))
 
     def _fix(self, solution: DualSolution, priced: PricedOptions) -> None:
-        """Leave out what is only in plans that reach the goal at some prices, if that is much."""
+        """Leave out what is only in plans that reach the goal at some duals, if that is much."""
         lagrangian = Lagrangian(self.problem, self.options, self.reward)
         kept = ~lagrangian.fixed_by_reduced_cost(priced, self.goal())
         if kept.size and kept.mean() <= 1 - WORTH_EXCLUDING:
@@ -155,7 +155,7 @@ class Solver:
         return tree if tree.solve_root() else None
 
     def root(self) -> Tree | None:
-        """Return a tree for as few labels as need be, with the plans that its root suggests."""
+        """Return a tree for as few options as need be, with the plans that its root suggests."""
         tree = self.tree(self.options)
         has_parts = False
         while tree is not None and tree.bound < self.goal():
@@ -185,14 +185,14 @@ class Solver:
             self.improve(tree, [point, dived])
 
     def _not_fixed(self, tree: Tree) -> Options | None:
-        """Return the labels that plans below the goal may need; None if that is nearly all."""
+        """Return the options that plans below the goal may need; None if that is nearly all."""
         kept = ~tree.fixed_by_reduced_cost(min(self.goal(), self.limit))
         if kept.mean() > 1 - WORTH_EXCLUDING or self.fixing_rounds() == EXCLUSIONS:
             return None
         return self.options.only(kept)
 
     def fixing_rounds(self) -> int:
-        """Return how often the trees of this prover were used to leave out what is too dear."""
+        """Return how often the roots of this solver were used to fix options."""
         return len(self.exclusions) - self._inherited
 
     def improve(self, tree: Tree, points: list[Point]) -> None:
@@ -226,7 +226,7 @@ class Solver:
         return self._better(tree.certificate(self.instance, "prices", self.exclusions, stated))
 
     def at_zero_duals(self) -> PalCertificate:
-        """Return what is proven without any prices, when there is no time to find some."""
+        """Return what is proven without any duals, when there is no time to find some."""
         duals = Duals(np.zeros(len(self.problem.gpus)), (), {})
         lagrangian = Lagrangian(self.problem, all_options(self.problem), self.reward)
         value = lagrangian.priced(duals.gpus, np.zeros(1), 0.0).value
@@ -235,7 +235,7 @@ class Solver:
         return self._better(PalCertificate(bound=bound, nodes=(duals.leaf({}),)))
 
     def _better(self, certificate: PalCertificate) -> PalCertificate:
-        """Return a certificate, or that of the epoch before if it proves more."""
+        """Return a certificate, or that of the previous epoch if it proves more."""
         objective = self.search.objective
         assert objective is not None
         assert certificate.bound is not None

@@ -1,8 +1,8 @@
-"""Branch and bound on the type-chain relaxation, as a tree of cases that a judge can follow.
+"""Branch and bound (Land & Doig, Econometrica 1960) on the type-chain relaxation.
 
-Every case is solved as a linear program whose duals are the prices of a leaf; what a leaf proves is
-its Lagrangian value, not the word of HiGHS. A case that does not prove enough is split by a rule
-whose count is not whole there.
+Every node is solved as a linear program; what a leaf proves is the Lagrangian value of its duals,
+not the word of HiGHS, so a verifier can follow the tree. A node that does not prove enough is split
+by a rule whose count is not whole there.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ CUT_ROUNDS = 12
 
 @dataclass
 class Node:
-    """A case of the tree.
+    """A node of the tree.
 
     Attributes
     ----------
     bound
-        Lagrangian value of its prices; infinite if the case is empty.
+        Lagrangian value of its duals; infinite if the node has no plan.
     point
         Solution of the relaxation there.
     split
-        The rule and number by which it is split, and the first of the two nodes for its cases.
+        The rule and number by which it is split, and the first of its two children.
     """
 
     path: Path
@@ -51,14 +51,14 @@ class Node:
 
 
 class Exclusion(NamedTuple):
-    """Prices at which some labels are only in plans that cost a limit or more."""
+    """Duals at which some options are only in plans that cost a limit or more."""
 
     rules: list[Rule]
     duals: Duals
 
 
 class Tree:
-    """A tree of cases that grows until the bound is proven.
+    """A branch-and-bound tree that grows until the bound is proven.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Tree:
             tighter = self._node(())
             if tighter is None:
                 break
-            if tighter.bound < node.bound:  # prices of the looser program can be the better ones
+            if tighter.bound < node.bound:  # duals of the looser program can be the better ones
                 tighter.bound, tighter.duals = node.bound, node.duals
             node = tighter
         if node is None:
@@ -103,7 +103,7 @@ class Tree:
         return True
 
     def fixed_by_reduced_cost(self, limit: float) -> NDArray[np.bool_]:
-        """Tell which labels and stays are only in plans that cost at least a limit."""
+        """Tell which options are only in plans that cost at least a limit."""
         root = self.nodes[0]
         return self.relaxation.fixed_by_reduced_cost(
             self.relaxation.priced(root.path, root.duals), limit
@@ -140,9 +140,9 @@ class Tree:
             for child in split.children:
                 visit(child)
         if len(self.nodes) >= most_nodes:
-            self.ended = f"the tree of cases reached its limit of {most_nodes:,}"
+            self.ended = f"the branch-and-bound tree reached its limit of {most_nodes:,}"
         elif not self._open:
-            self.ended = "all cases are whole, and rounding keeps them below the goal"
+            self.ended = "all leaves are whole, and rounding keeps them below the goal"
 
     def certificate(
         self,
@@ -197,7 +197,7 @@ class Tree:
         child = self._node((*node.path, branch))
         if (
             child is not None and child.bound < node.bound
-        ):  # what holds in a node holds in its cases
+        ):  # what holds in a node holds in its children
             child.bound = node.bound
             child.duals = node.duals._replace(branches=(*node.duals.branches, 0.0))
         return child

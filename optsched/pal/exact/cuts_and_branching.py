@@ -1,4 +1,4 @@
-"""Rules that count jobs by label: cuts, which the GPUs imply, and splits of a tree of cases."""
+"""Rules that count jobs: Chvatal-Gomory cuts (Chvatal, Discrete Math. 1973) and branching."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VIOLATED = 1e-4  # by how much a cut must be violated to be worth a row
 
 
 class Rule(NamedTuple):
-    """Counts the jobs of some types in a domain, on GPUs that are fast enough; or one that stays.
+    """Counts jobs of some types in a domain, on GPUs that are fast enough; or one that keeps its.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     slowdown
         Greatest slowdown; if finite, the types are of one class.
     job
-        If not negative, the rule counts only whether this running job stays.
+        If not negative, the rule counts only whether this running job keeps its GPUs.
     """
 
     types: tuple[int, ...]
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
     job: int = -1
 
     def columns(self, problem: Arrays, options: Options) -> Indices:
-        """Return the labels and stays that are counted."""
+        """Return the options that are counted."""
         if self.job >= 0:
             return np.flatnonzero(options.job == self.job)
         domains = problem.domains
@@ -71,20 +71,20 @@ class Rule(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The labels and stays that a solution of the relaxation uses, and how much of each."""
+    """The options that a solution of the relaxation uses, and how much of each."""
 
     columns: Indices
     share: Floats
 
     @classmethod
     def of(cls, x: Floats, options: Options) -> Point:
-        """Return the part of a solution that concerns labels and stays."""
+        """Return the part of a solution that concerns options."""
         columns = np.flatnonzero(x[: len(options.type)] > INTEGRAL)
         return cls(columns, x[columns])
 
     @property
     def is_whole(self) -> bool:
-        """Whether every label is used a whole number of times."""
+        """Whether every option is used a whole number of times."""
         return bool((np.abs(self.share - np.rint(self.share)) <= INTEGRAL).all())
 
 
@@ -118,7 +118,7 @@ def violated_cuts(problem: Arrays, options: Options, point: Point) -> Iterator[R
 
 
 def _by_domain(problem: Arrays, options: Options, point: Point) -> dict[int, list[int]]:
-    """Return the used labels inside each domain."""
+    """Return the used options inside each domain."""
     members: dict[int, list[int]] = {}
     for n, d in enumerate(options.domain[point.columns].tolist()):
         for around in problem.domains.around(d):
@@ -165,7 +165,7 @@ def splits(problem: Arrays, options: Options, point: Point) -> list[tuple[Rule, 
 
 
 def counts(problem: Arrays, options: Options, point: Point) -> Iterator[tuple[Rule, float]]:
-    """Yield what a point counts by rules: stays, and types by domain and ascending threshold."""
+    """Yield what a point counts by rules: kept placements; types by domain and threshold."""
     for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
         if options.job[column] >= 0:
             yield Rule((), 0, np.inf, int(options.job[column])), share

@@ -1,4 +1,7 @@
-"""Diving: the relaxation is solved again and again, with ever more of it fixed to whole counts."""
+"""Diving (Berthold, Primal Heuristics for Mixed Integer Programs, TU Berlin 2006).
+
+The relaxation is solved again and again, with ever more of it fixed to whole counts.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 STEPS = 200
 AT_ONCE = 0.6  # of the fractional counts are rounded up in one step
-DEARER = 1.2  # a step that makes the relaxation so much dearer leads nowhere
+COSTLIER = 1.2  # a step that makes the relaxation so much costlier leads nowhere
 
 
 class Dive:
@@ -65,7 +68,7 @@ class Dive:
             *(Branch(number(rule), n, is_above=False) for rule, n in most.items()),
         )
         solved = self.relaxation.relax(path, seconds_left())
-        if solved is None or solved.objective > DEARER * self._cost:
+        if solved is None or solved.objective > COSTLIER * self._cost:
             return False
         self.point = self.relaxation.point(solved)
         self._least, self._most = least, most
@@ -74,7 +77,7 @@ class Dive:
     def _raised(self, totals: dict[Rule, float], least: dict[Rule, int]) -> list[Rule]:
         """Return the counts to round up, the nearest to one more first.
 
-        One for each domain, so that they do not fight for the same GPUs, if there is room for it;
+        One for each domain, so that they do not fight for the same GPUs, if enough are free;
         and of each type only as many as its fractions add up to.
         """
         free = self._free_gpus(least)

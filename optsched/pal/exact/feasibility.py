@@ -1,7 +1,7 @@
-"""Whether all jobs fit: any plan that places them all, or a proof that there is none.
+"""Phase one (Dantzig 1963): a plan that places all jobs, or a proof of infeasibility.
 
 Nothing costs anything here but a job that is left out, which costs one. A tree for these costs
-finds a plan that leaves none out, or proves that in every case more than nothing is left out; as
+finds a plan that leaves none out, or proves that in every leaf more than nothing is left out; as
 jobs are whole, that is one at least.
 """
 
@@ -70,7 +70,7 @@ def without_costs(problem: Arrays) -> Arrays:
 
 
 def widest(options: Options) -> Options:
-    """Return the label of each type and domain that allows all its GPUs, and the stays."""
+    """Return the option of each type and domain that allows all GPUs, and kept placements."""
     kept = np.arange(len(options.type)) >= options.first_keep
     kept[[columns.stop - 1 for _, _, columns in options.blocks]] = True
     return options.only(kept)

@@ -1,8 +1,8 @@
-"""The Lagrangian value of prices, in floats: what the judge will find, but for rounding.
+"""The Lagrangian bound (Geoffrion, Math. Programming Study 1974), in floats.
 
-For given prices every job takes its cheapest option by itself, which is found by sorting: for a
-label the cheapest GPUs are the k with the least prices among those that are fast enough (pal.md
-4.6).
+It is what the verifier will reckon, but for rounding. For given duals every job takes its cheapest
+option by itself, which sorting gives: the cheapest GPUs of an option are the k of least duals among
+those that are fast enough (docs/math/pal.md, Lagrangian bound).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ROUNDING = 1e-13  # more than what rounding takes from a sum of some thousand te
 
 
 class PricedOptions(NamedTuple):
-    """What every job may take at given prices.
+    """The options of every job, priced at some duals: reduced costs but for the jobs' own duals.
 
     Attributes
     ----------
     costs
-        Shape (labels + stays,): cost and prices of each.
+        Shape (options,): cost of each, with the duals of what it takes.
     least
-        Shape (types,): the least of a type's labels, or its reward.
+        Shape (types,): the least of a type's options, or its reward.
     value
         The Lagrangian value; less than the exact one.
     """
@@ -44,7 +44,7 @@ class PricedOptions(NamedTuple):
 
 
 class Lagrangian:
-    """Values of prices for one instance; `reward` is the cost of leaving a job of a type out."""
+    """Values of duals for one instance; `reward` is the cost of leaving a job of a type out."""
 
     def __init__(self, problem: Arrays, options: Options, reward: Floats) -> None:
         self._options, self._reward = options, reward
@@ -56,25 +56,25 @@ class Lagrangian:
         gpus = {keep.job: keep.gpus for keep in problem.keeps}
         self._keep_gpus = [gpus[job] for job in options.job[options.first_keep :].tolist()]
 
-    def priced(self, gpu_prices: Floats, extra: Floats, constant: float) -> PricedOptions:
+    def priced(self, gpu_duals: Floats, extra: Floats, constant: float) -> PricedOptions:
         """Return what jobs may take, and the lower bound on the cost of all plans.
 
         Parameters
         ----------
-        gpu_prices
+        gpu_duals
             Shape (GPUs,), not negative.
         extra
-            Shape (labels + stays,): what the rules that count a label add to its cost.
+            Shape (options,): what the rules that count an option add to its cost.
         constant
             What their right-hand sides add.
         """
         first = self._options.first_keep
-        costs = self._options.cost + extra + self._gpu_costs(gpu_prices)
+        costs = self._options.cost + extra + self._gpu_costs(gpu_duals)
         least = self._reward.copy()
         np.minimum.at(least, self._options.type[:first], costs[:first])
         terms = np.where(self._others > 0, least, 0.0) * self._others
         keeping = np.minimum(costs[first:], least[self._keep_types])
-        capacity_term = float(gpu_prices.sum())
+        capacity_term = float(gpu_duals.sum())
         total = float(terms.sum()) + float(keeping.sum()) + constant - capacity_term
         if not np.isfinite(total):
             return PricedOptions(costs, least, np.inf)
@@ -88,10 +88,10 @@ class Lagrangian:
         return PricedOptions(costs, least, total - ROUNDING * size)
 
     def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
-        """Tell which labels and stays are only in plans that cost at least a limit."""
+        """Tell which options are only in plans that cost at least a limit."""
         first = self._options.first_keep
         kept = np.minimum(priced.costs[first:], priced.least[self._keep_types])
-        most = np.where(self._others > 0, priced.least, -np.inf)  # of what jobs of a type pay
+        most = np.where(self._others > 0, priced.least, -np.inf)  # of what jobs of a type cost
         np.maximum.at(most, self._keep_types, kept)
         added = priced.costs - np.r_[most[self._options.type[:first]], kept]
         is_fixed: NDArray[np.bool_] = priced.value + added * (1 - ROUNDING) >= limit * (
@@ -110,16 +110,16 @@ class Lagrangian:
 
 
 class ChainGroup(NamedTuple):
-    """Chains of equally many GPUs, and the labels of gangs of one size that stand in them.
+    """Chains of equally many GPUs, and the options of gangs of one size that stand in them.
 
     Attributes
     ----------
     size
         Of the gangs.
     order
-        Shape (chains, GPUs): each chain's GPUs, as far as some label reaches.
+        Shape (chains, GPUs): each chain's GPUs, as far as some option reaches.
     options, chain, end
-        Shape (labels,): number of each label, its chain, and how many of its GPUs it may take.
+        Shape (options,): number of each option, its chain, and how many of its GPUs it may take.
     """
 
     size: int
@@ -129,7 +129,7 @@ class ChainGroup(NamedTuple):
     end: Indices
 
     def sums(self, duals: Floats) -> Floats:
-        """Return the sum of the least `size` of the first n prices, n = 1, 2, ..., by chain."""
+        """Return the sum of the least `size` of the first n duals, n = 1, 2, ..., by chain."""
         if not duals.any():
             return np.zeros_like(duals)
         if self.size == 1:
@@ -169,14 +169,14 @@ def _group(options: Options, size: int, members: list[tuple[Indices, list[slice]
 
 
 def _least_sums(duals: list[float], size: int) -> list[float]:
-    """Return the sum of the least `size` of the first n prices, n = 1, 2, ..."""
+    """Return the sum of the least `size` of the first n duals, n = 1, 2, ..."""
     heap: list[float] = []
     total, sums = 0.0, []
-    for price in duals:
-        total += price
+    for dual in duals:
+        total += dual
         if len(heap) < size:
-            heapq.heappush(heap, -price)
+            heapq.heappush(heap, -dual)
         else:
-            total += heapq.heappushpop(heap, -price)
+            total += heapq.heappushpop(heap, -dual)
         sums.append(total)
     return sums

@@ -1,7 +1,7 @@
 """What the methods of PAL take of the memory at their peak, from an instance's sizes.
 
 Bytes are fitted to `benchmarks/memory.py`. Sizes are counted as if the domains of a level held
-equally many GPUs. A *label* is a slowdown, in a domain, up to which a gang may get GPUs.
+equally many GPUs. An *option* is a slowdown, in a domain, up to which a gang may get GPUs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ GREEDY, LOADED = 20 * MIB, 32 * MIB  # what is imported; HiGHS and scipy
 PYOMO = 180 * MIB  # the same with Pyomo, and what HiGHS takes for branch and bound at least
 BINNED = 90 * MIB  # scikit-learn, for the rules that bin slowdowns
 BINNING = ("pal-greedy", "pal-silhouette")
-ENTRY = 870  # of the relaxation's matrix: in arrays, in HiGHS, in cases
+ENTRY = 870  # of the relaxation's matrix: in arrays, in HiGHS, at nodes
 VARIABLE, TERM = 1500, 110  # of the formulation: in Pyomo and in HiGHS
-RANKED, MERGED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for pods
-DEALT = 4_000  # of a job, for pods
-LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
+RANKED, MERGED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for blocks
+DEALT = 4_000  # of a job, for blocks
+LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no duals
 BLOCK_GPUS = 1024
-BLOCK_GANGS = 4  # a pod holds at least so many of the largest gang
+BLOCK_GANGS = 4  # a block holds at least so many of the largest gang
 MOST_CLASSES, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
 MOST_WIDE, MOST_IN_NODE = 0.05, 10
 
@@ -99,7 +99,7 @@ def _types(instance: PalInstance) -> Counter[tuple[int, str, str | None]]:
 
 
 def _options(levels: list[Level], gang: int, bins: int) -> Iterator[tuple[float, float]]:
-    """Yield for each level the number of labels, and the GPUs of each on average."""
+    """Yield for each level the number of options, and the GPUs of each on average."""
     for level in levels:
         positions = level.gpus - gang + 1
         if positions > 0:
@@ -125,7 +125,7 @@ def _entries(instance: PalInstance) -> int:
 
 
 def _formulation(instance: PalInstance) -> int:
-    """Return the bytes of the formulation: a column for each job and label, and its GPUs."""
+    """Return the bytes of the formulation: a column for each job and option, and its GPUs."""
     levels, bins, variables, terms = _levels(instance), _bins(instance), 0.0, 0.0
     for (gang, name, cap), jobs in Counter(TYPE(job)[:3] for job in instance.jobs).items():
         sizes = list(_options(_allowed(instance, levels, cap), gang, bins[name]))
@@ -136,7 +136,7 @@ def _formulation(instance: PalInstance) -> int:
 
 
 def _in_blocks(instance: PalInstance) -> int:
-    """Return the bytes of one pod's relaxation, and of what is kept of the whole."""
+    """Return the bytes of one block's relaxation, and of what is kept of the whole."""
     gpus = len(instance.free_gpus)
     least = max(BLOCK_GPUS, BLOCK_GANGS * max(job.gpus for job in instance.jobs))
     block = ENTRY * _entries(instance) * min(1.0, least / gpus)

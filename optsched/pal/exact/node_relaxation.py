@@ -1,7 +1,7 @@
-"""The relaxation under cases: rules as rows that are bounded, and the prices that come out.
+"""The LP relaxation at the nodes of a tree (Dakin, Computer Journal 1965), with its duals.
 
-A case bounds what a rule counts; cuts bound it always. All of them are rows of one linear program
-that stays in HiGHS, so that going from one case to another changes bounds alone.
+A branch bounds what a rule counts; cuts bound it always. All of them are rows of one linear program
+that stays in HiGHS, so that going from one node to another changes bounds alone.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ Path = tuple[Branch, ...]
 
 
 class Duals(NamedTuple):
-    """Prices of GPUs, of the cases of a path, and of cuts by rule."""
+    """Duals of GPUs, of the branches of a path, and of cuts by rule."""
 
     gpus: Floats
     branches: tuple[float, ...]
     cuts: dict[int, float]
 
     def leaf(self, number: dict[int, int]) -> Leaf:
-        """Return the prices as they stand in certificates, with rules numbered anew."""
+        """Return the duals as they stand in certificates, with rules renumbered."""
         cuts = tuple(Cut(rule=number[rule], price=price) for rule, price in self.cuts.items())
         return Leaf(gpu_prices=tuple(self.gpus.tolist()), split_prices=self.branches, cuts=cuts)
 
 
 class NodeRelaxation:
-    """The relaxation of an instance, under any cases.
+    """The relaxation of an instance, at any node.
 
     Parameters
     ----------
     reward
         Shape (types,): cost of leaving a job of a type out; infinite where that is not allowed.
     penalty
-        Finite cost of missing a job or the lower bound of a rule, so that no case is infeasible.
+        Finite cost of missing a job or the lower bound of a rule, so that no node is infeasible.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class NodeRelaxation:
         return len(self._capacity) > before
 
     def relax(self, path: Path, time_limit_s: float | None) -> Solved | None:
-        """Solve the relaxation under the cases of a path; None if there is no time for it."""
+        """Solve the relaxation under the branches of a path; None if there is no time for it."""
         tightest = _tightest(path)
         for rule in self._bounded | {rule for rule, _ in tightest}:
             low, high = -np.inf, float(self._capacity.get(rule, np.inf))
@@ -120,7 +120,7 @@ class NodeRelaxation:
         return Point.of(solved.x, self.options)
 
     def duals(self, path: Path, solved: Solved) -> Duals:
-        """Return the prices of a solution; what a case bounds is paid to it, not to a cut."""
+        """Return the duals of a solution; what a branch bounds is charged to it, not to a cut."""
         row_duals = solved.row_duals
         types, gpus = len(self.problem.types), len(self.problem.gpus)
         tightest = _tightest(path)
@@ -137,7 +137,7 @@ class NodeRelaxation:
         return Duals(np.maximum(-row_duals[types : types + gpus], 0.0), tuple(branch_duals), cuts)
 
     def priced(self, path: Path, duals: Duals) -> PricedOptions:
-        """Return what jobs may take at some prices, and what the prices prove."""
+        """Return the options priced at some duals, and what the duals prove."""
         extra = np.zeros(len(self.options.type))
         constant = 0.0
         for branch, dual in zip(path, duals.branches, strict=True):
@@ -150,12 +150,12 @@ class NodeRelaxation:
         return self._lagrangian.priced(duals.gpus, extra, constant)
 
     def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
-        """Tell which labels and stays are only in plans that cost at least a limit."""
+        """Tell which options are only in plans that cost at least a limit."""
         return self._lagrangian.fixed_by_reduced_cost(priced, limit)
 
 
 def _tightest(path: Path) -> dict[tuple[int, bool], int]:
-    """Return for each rule and side the last case of a path that is tightest."""
+    """Return for each rule and side the last branch of a path that is tightest."""
     tightest: dict[tuple[int, bool], int] = {}
     for n, branch in enumerate(path):
         key = branch.rule, branch.is_above

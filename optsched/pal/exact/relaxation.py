@@ -1,16 +1,17 @@
-"""The type-chain formulation F7 (pal.md 4.5) on arrays: its linear relaxation and its bounds.
+"""The type-chain formulation: an LP relaxation by Hall's theorem (J. London Math. Soc. 1935).
 
-Jobs of one class in one domain d with threshold v may use any GPU of d that is no slower than v.
-These sets are nested in v, so by Hall's condition whole counts y[type, d, v] of jobs can be placed
-exactly if, threshold by threshold, no more GPUs are asked for than were given to the chain:
+It is F7 of docs/math/pal.md (type chains) on arrays. Jobs of one class in one domain d with
+threshold v may use any GPU of d that is no slower than v. These sets are nested in v, so by Hall's
+condition whole counts y[type, d, v] of jobs can be placed exactly if, threshold by threshold, no
+more GPUs are asked for than were given to the chain:
 
     S[c,d,v] = S[c,d,v-1] + sum of g[c,d,i] over GPUs i of slowdown v
                           - sum of k[t] y[t,d,v] over types t of class c,     S >= 0
     sum of g[c,d,i] over c, d <= 1 for each GPU i
-    sum of y[t,.,.] + stays + left out = n[t] for each type t
+    sum of y[t,.,.] + keeps + left out = n[t] for each type t
 
-A job may be counted under a label above its true one, but never gains by it. A running job may stay
-(one column with its GPUs), and then keeps them: holdings are disjoint.
+A job may be counted under an option above its true one, but never gains by it. A running job may
+keep its GPUs (one column with these), and nobody else gets them: holdings are disjoint.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What a job may get: labels by type, then domain, then slowdown; after them the stays.
+    """What a job may get: options by type, domain and slowdown; after them the kept placements.
 
     Attributes
     ----------
     type, domain
-        Shape (labels + stays,).
+        Shape (options,).
     end
-        Shape (labels + stays,): how many GPUs of the domain are fast enough; 0 for stays.
+        Shape (options,): how many GPUs of the domain are fast enough; 0 for kept placements.
     slowdown, cost
-        Shape (labels + stays,).
+        Shape (options,).
     job
-        Shape (labels + stays,): number of the job that stays, -1 for labels.
+        Shape (options,): number of the job that keeps its GPUs, -1 if none does.
     """
 
     type: Indices
@@ -60,12 +61,12 @@ class Options:
 
     @cached_property
     def first_keep(self) -> int:
-        """Index of the first stay."""
+        """Index of the first kept placement."""
         return int((self.job < 0).sum())
 
     @cached_property
     def blocks(self) -> list[tuple[int, int, slice]]:
-        """Type, domain, and the labels that have both; without the stays."""
+        """Type, domain, and the options that have both; without the kept placements."""
         keys = np.stack([self.type, self.domain])[:, : self.first_keep]
         starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0).any(axis=0)][: self.first_keep])
         stops = [*starts[1:].tolist(), self.first_keep]
@@ -75,7 +76,7 @@ class Options:
         ]
 
     def only(self, kept: NDArray[np.bool_]) -> Options:
-        """Return some of the labels and stays."""
+        """Return some of the options."""
         return Options(
             type=self.type[kept],
             domain=self.domain[kept],
@@ -87,7 +88,7 @@ class Options:
 
 
 def all_options(problem: Arrays) -> Options:
-    """Return every label that a job of each type may get, and the stays."""
+    """Return every option that a job of each type may get, and the kept placements."""
     blocks = [block for t in range(len(problem.types)) for block in _blocks_of_type(problem, t)]
     return _joined([*blocks, _keeps(problem)])
 
@@ -138,7 +139,7 @@ def _joined(blocks: list[Options]) -> Options:
 def relaxation(problem: Arrays, options: Options, reward: Floats) -> Program:
     """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array.
 
-    Its columns are labels, stays, jobs left out by type, and then g and S; its rows are types, GPUs
+    Its columns are options, jobs left out by type, and then g and S; its rows are types, GPUs
     and then chains.
     """
     builder = _MatrixBuilder(problem, options)
@@ -175,7 +176,7 @@ class _MatrixBuilder:
             self.add(rows, np.full(len(rows), column), 1.0)
 
     def add_chains(self) -> None:
-        """Add a chain for each class in each domain that some label is in."""
+        """Add a chain for each class in each domain that some option is in."""
         users: dict[tuple[int, int], list[slice]] = {}
         for t, d, columns in self.options.blocks:
             users.setdefault((self.problem.types[t].row, d), []).append(columns)

@@ -1,4 +1,7 @@
-"""Better plans by parts: some jobs at a time are placed anew, on their GPUs and the idle ones."""
+"""Large neighbourhood search (Shaw, CP 1998): some jobs at a time are reoptimised.
+
+They are placed on their own GPUs and the idle ones.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
     from optsched.pal.instance import Job, PalInstance
 
-MANY_JOBS = 24  # from so many on, parts of them are placed anew
+MANY_JOBS = 24  # from so many on, parts of them are reoptimised
 PATIENCE = 16  # parts in a row that bring nothing
 PART_GAP, PART_WORK = 2e-4, 0
 
@@ -26,7 +29,7 @@ def search_neighbourhoods(
     patience: int = PATIENCE,
     around: Sequence[str] = (),
 ) -> None:
-    """Place some jobs at a time anew, until it is done, or no longer pays, or time runs out.
+    """Reoptimise some jobs at a time, until it is done, or no longer pays, or time runs out.
 
     Nothing for few jobs.
 
@@ -51,7 +54,7 @@ def search_neighbourhoods(
 
 
 def reoptimised(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
-    """Place some jobs of the plan anew; return whether that brings anything."""
+    """Reoptimise some jobs of the plan; return whether that brings anything."""
     plan = search.plan
     assert isinstance(plan, PalPlan)
     smaller = part(instance, plan, jobs)

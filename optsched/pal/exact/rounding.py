@@ -1,4 +1,4 @@
-"""Plans from solutions of the type-chain relaxation: decoding, rounding and reinsertion."""
+"""Rounding by a maximum flow (Ford & Fulkerson, Canadian J. Math. 1956), and reinsertion."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ class Packing:
 def rounded(problem: Arrays, options: Options, point: Point) -> Packing:
     """Place jobs as a fractional solution suggests, and those that do not fit where it is cheapest.
 
-    A job gets the label at which the running sum of its type's shares, from the cheapest on,
-    reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to labels
+    A job gets the option at which the running sum of its type's shares, from the cheapest on,
+    reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to options
     by a maximum flow, so a whole solution is decoded exactly.
     """
     packing = Packing(problem)
@@ -175,7 +175,7 @@ def rounded(problem: Arrays, options: Options, point: Point) -> Packing:
 def _whole_counts(
     problem: Arrays, options: Options, point: Point, packing: Packing
 ) -> tuple[list[int], list[int]]:
-    """Return labels and how many jobs get each of them."""
+    """Return options and how many jobs get each of them."""
     chosen: dict[int, int] = {}
     for t, jobs in enumerate(problem.types):
         waiting = sum(job not in packing.placed for job in jobs.jobs)
@@ -200,7 +200,7 @@ def _whole_counts(
 def _steps(
     options: Options, columns: Indices, share: Floats
 ) -> tuple[dict[int, int], tuple[int, float]]:
-    """Return the labels at which running sums reach whole numbers, and the last with the rest."""
+    """Return the options at which running sums reach whole numbers, and the last with the rest."""
     if not len(columns):
         return {}, (0, 0.0)
     order = np.argsort(options.cost[columns], kind="stable")
@@ -214,7 +214,7 @@ def _steps(
 def _flow(
     packing: Packing, options: Options, columns: list[int], counts: list[int]
 ) -> Iterator[Indices]:
-    """Yield the GPUs for each label, ascending by slowdown: a maximum flow from labels to GPUs."""
+    """Yield the GPUs for each option, ascending by slowdown, by a maximum flow."""
     if not columns:
         return
     problem, count = packing.problem, len(columns)

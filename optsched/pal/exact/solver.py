@@ -1,7 +1,7 @@
-"""The method "exact": the type-chain relaxation by HiGHS, rounding, and a tree of cases.
+"""The method "exact": Lagrangian branch and bound for PAL's problem (Jain et al., SC 2024).
 
-Source: PAL, SC'24, arXiv 2408.11919, as the integer program F7 of pal.md 4.5; the bound is the
-Lagrangian one of 4.6.
+Source: PAL, SC'24, arXiv 2408.11919, as the integer program F7 of docs/math/pal.md (type chains);
+the bound is the Lagrangian one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from optsched.pal.plan import PalCertificate
     from optsched.search import Search
 
-COARSE = 5e-4  # gaps from which on parts placed anew are likely to be enough, and quicker
+COARSE = 5e-4  # gaps from which on reoptimised parts are likely to be enough, and quicker
 MIP_SHARE = 0.5  # of the gap that is asked for, at which HiGHS stops; rounding takes the rest
 
 
 class FullSolver(Solver):
-    """A prover that also looks for plans by HiGHS' branch and bound, and by placing parts anew."""
+    """A solver that also looks for plans by HiGHS' branch and bound, and by reoptimising parts."""
 
     def resume(self) -> PalCertificate | None:
-        """Do so, and place jobs anew that pay too much at the prices of the epoch before."""
+        """Do so, and reoptimise the worst jobs at the duals of the previous epoch."""
         certificate, previous = super().resume(), self._previous
         if certificate is not None or previous is None or self.search.gap < COARSE:
             return certificate
@@ -63,7 +63,7 @@ class FullSolver(Solver):
             self.offer(point, kept)
 
     def improve_parts(self, tree: Tree) -> None:
-        """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
+        """Reoptimise parts of the jobs for as long as it pays; nothing for few jobs."""
         relaxation, root = tree.relaxation, tree.nodes[0]
         solution = DualSolution(relaxation.rules, root.duals)
         bound = DualBound(solution, relaxation.priced(root.path, root.duals))
@@ -78,7 +78,7 @@ def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
     solver = FullSolver(instance, search)
     search.state = WarmStart(solver.problem.gpus)

@@ -1,7 +1,8 @@
-"""The epoch before: its plan, carried over to the jobs of now, and its prices, which still prove.
+"""Warm start (Gamrath et al., Reoptimization Techniques for MIP Solvers, SEA 2015).
 
-Prices of GPUs prove a bound for any jobs (`lagrangian_bound.py`). With few jobs changed, those of
-the epoch before prove nearly as much as new ones would, and no linear program is solved for them.
+The plan of the previous epoch is repaired for the jobs of now, and its duals still prove: duals of
+GPUs prove a bound for any jobs (`lagrangian_bound.py`). With few jobs changed they prove nearly as
+much as new ones would, and no linear program is solved for them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SAME_SCALE = 0.05  # objectives so near each other are taken to be in one unit
 
 
 class WarmStart(NamedTuple):
-    """What stays in memory for the next epoch: whose prices the certificate has, in its order."""
+    """What stays in memory for the next epoch: whose duals the certificate has, in its order."""
 
     gpus: tuple[str, ...]
 
@@ -78,17 +79,17 @@ def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
         packing.take(job)
 
 
-# --- prices -----------------------------------------------------------------------------------
+# --- duals ------------------------------------------------------------------------------------
 
 
 class DualSolution(NamedTuple):
-    """Prices of GPUs and cuts; cuts go by their number among the rules."""
+    """Duals of GPUs and cuts; cuts go by their number among the rules."""
 
     rules: list[Rule]
     duals: Duals
 
     def priced(self, problem: Arrays, options: Options, lagrangian: Lagrangian) -> PricedOptions:
-        """Return what jobs may take at these prices, and what the prices prove."""
+        """Return the options priced at these duals, and what the duals prove."""
         extra, constant = np.zeros(len(options.type)), 0.0
         for number, dual in self.duals.cuts.items():
             rule = self.rules[number]
@@ -97,21 +98,21 @@ class DualSolution(NamedTuple):
         return lagrangian.priced(self.duals.gpus, extra, constant)
 
     def certificate(self, instance: PalInstance, problem: Arrays, bound: float) -> PalCertificate:
-        """Return the prices as a certificate of a bound."""
+        """Return the duals as a certificate of a bound."""
         numbers = {number: n for n, number in enumerate(self.duals.cuts)}
         rules = tuple(self.rules[number].document(instance, problem) for number in numbers)
         return PalCertificate(bound=bound, rules=rules, nodes=(self.duals.leaf(numbers),))
 
 
 def without_cuts(duals: Floats) -> DualSolution:
-    """Return prices of GPUs alone."""
+    """Return duals of GPUs alone."""
     return DualSolution([], Duals(duals, (), {}))
 
 
 def previous_duals(
     instance: PalInstance, problem: Arrays, start: Result, objective: float
 ) -> Iterator[DualSolution]:
-    """Yield prices of the epoch before, in its unit and in that of an objective of now."""
+    """Yield duals of the previous epoch, in its unit and in that of an objective of now."""
     certificate = start.certificate
     if not isinstance(certificate, PalCertificate) or certificate.kind != "prices":
         return
@@ -126,7 +127,7 @@ def previous_duals(
 
 
 def _scales(before: float | None, now: float) -> Iterator[float]:
-    """Yield what prices may have to be multiplied by."""
+    """Yield what duals may have to be multiplied by."""
     yield 1.0
     if before is not None and before > 0:
         ratio = now / before
@@ -135,7 +136,7 @@ def _scales(before: float | None, now: float) -> Iterator[float]:
 
 
 class DualBound(NamedTuple):
-    """Prices of the epoch before that prove most, and what jobs may take at them."""
+    """Duals of the previous epoch that prove most, and the options priced at them."""
 
     solution: DualSolution
     priced: PricedOptions
@@ -145,7 +146,7 @@ def best_previous(
     instance: PalInstance, problem: Arrays, options: Options, lagrangian: Lagrangian,
     start: Result, objective: float,
 ) -> DualBound | None:  # fmt: skip
-    """Return the prices of the epoch before that prove most now; None if there are none."""
+    """Return the duals of the previous epoch that prove most now; None if there are none."""
     best: DualBound | None = None
     for solution in previous_duals(instance, problem, start, objective):
         priced = solution.priced(problem, options, lagrangian)
@@ -155,9 +156,9 @@ def best_previous(
 
 
 def _gpu_duals(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> Floats | None:
-    """Return prices of the GPUs of now; without names, they are taken to be the same ones.
+    """Return duals of the GPUs of now; without names, they are taken to be the same ones.
 
-    GPUs that were not there get the greatest price: too dear costs less than too cheap.
+    GPUs that were not there get the greatest dual: too great costs less than too small.
     """
     if names is None or len(names) != len(leaf.gpu_prices):
         known = len(leaf.gpu_prices) == len(gpus)
@@ -170,7 +171,7 @@ def _gpu_duals(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -
 def _rules(
     instance: PalInstance, problem: Arrays, certificate: PalCertificate, leaf: Leaf
 ) -> list[tuple[Rule, float]]:
-    """Return the cuts of now that are like those of a leaf, with their prices."""
+    """Return the cuts of now that are like those of a leaf, with their duals."""
     type_of = {instance.jobs[n].id: t for t, jobs in enumerate(problem.types) for n in jobs.jobs}
     domain = {name: d for d, name in enumerate(problem.domains.names)}
     cuts = []
@@ -197,7 +198,7 @@ def _types_like(problem: Arrays, types: list[int], of_any_class: bool) -> Iterat
 def _scaled(
     duals: Floats, rules: list[tuple[Rule, float]], scale: float, most: float
 ) -> DualSolution:
-    """Return prices in another unit; more than a whole plan costs is no sensible price."""
+    """Return duals in another unit; more than a whole plan costs is no sensible dual."""
     limit = most / scale
     cuts = {n: min(price, limit) * scale for n, (_, price) in enumerate(rules) if price > 0}
     scaled = np.minimum(duals, limit) * scale

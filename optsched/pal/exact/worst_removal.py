@@ -1,8 +1,9 @@
-"""Jobs that pay far more than prices ask for, placed anew with those that stand in their way.
+"""Worst removal (Ropke & Pisinger, Transportation Science 2006), by what jobs pay at duals.
 
-Whatever the prices, an objective exceeds what they prove by what jobs pay above the least that they
-could, and by the rent of idle GPUs. An epoch after another one most of that is paid by few jobs:
-those for which no domain of their size was left. Where they would pay least, others stand.
+Whatever the duals, an objective exceeds what they prove by what jobs pay above the least that they
+could, and by the duals of idle GPUs. An epoch after another one most of that is paid by few jobs:
+those for which no domain of their size was left. Where they would pay least, others stand; these
+are reoptimised with them.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-EXCESSIVE = 4.0  # jobs pay too much that add more than so many times the average to the gap
-NEAR = 0.1  # of what a job pays too much: places that are so much dearer than the cheapest will do
+EXCESSIVE = 4.0  # times the average share of a job in the gap, from which on it is removed
+NEAR = 0.1  # of a job's excess: options that are so much costlier than the cheapest will do
 MOST_JOBS, MOST_IN_THE_WAY = 45, 8
 
 
 class DualCosts(NamedTuple):
-    """Prices of an instance, and what jobs may take at them."""
+    """What jobs cost at some duals of an instance."""
 
     problem: Arrays
     options: Options
@@ -54,7 +55,7 @@ class DualCosts(NamedTuple):
 def reoptimise_worst(
     instance: PalInstance, search: Search, costs: DualCosts, is_done: Callable[[], bool]
 ) -> None:
-    """Place jobs that pay too much anew, the worst first, until it is done or each had a turn.
+    """Reoptimise jobs of much excess, the worst first, until it is done or each had a turn.
 
     Nothing for few jobs.
     """

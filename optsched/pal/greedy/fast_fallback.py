@@ -1,4 +1,4 @@
-"""What is done where time is too short for prices: one plan, type by type, and a bound without any.
+"""Fallback where time is short: list scheduling by type (Graham 1969), a bound at no prices.
 
 The jobs of a type are placed all at once, so the work grows with GPUs and types, not with jobs.
 """
@@ -171,7 +171,7 @@ def _least_costs(instance: PalInstance) -> Iterator[float]:
 
 
 def _cost_of_keeping(instance: PalInstance, state: ClusterState, job: Job) -> float:
-    """Return what a running job costs where it is; infinite if it cannot stay."""
+    """Return what a running job costs where it is; infinite if it cannot keep its GPUs."""
     gpus = state.held(job)
     if gpus is None:
         return np.inf

@@ -1,8 +1,9 @@
-"""One scheduling round: jobs are placed one after the other, by a rule that sees free GPUs only.
+"""List scheduling (Graham, SIAM J. Applied Math. 1969): one round, one job after the other.
 
-The order of `PalInstance.jobs` is the scheduler's (FIFO). With admission "all" a rule that cannot
-place some job has no plan. With "optional" that job is left out and the next ones are still tried
-(backfill), where the released PAL ends the round at the first failure. Rewards are not looked at.
+A rule sees free GPUs only. The order of `PalInstance.jobs` is the scheduler's (FIFO). With
+admission "all" a rule that cannot place some job has no plan. With "optional" that job is left out
+and the next ones are still tried (backfill), where the released PAL ends the round at the first
+failure. Rewards are not looked at.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def place_with_preemption(
     """Place waiting jobs besides running ones, which may be preempted by those before them.
 
     Where a waiting job does not fit, running jobs behind it are preempted one by one from the end
-    of the order until it does; they wait from then on, and are placed anew when it is their turn.
-    If it never fits they stay.
+    of the order until it does; they wait from then on, and are placed again when it is their turn.
+    If it never fits they keep their GPUs.
 
     Parameters
     ----------

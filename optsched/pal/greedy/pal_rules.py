@@ -1,7 +1,8 @@
-"""Placement by the GPUs' slowdowns: PM-First and PAL, and PAL over all levels of the topology.
+"""PM-First and PAL (Jain et al., SC 2024), and PAL over all levels of the topology.
 
-Scores of GPUs take the place of slowdowns: bins for the published rules, or the slowdowns
-themselves. All rules are non-sticky and go by class, in the order of `list_scheduling.class_order`.
+Placement by the GPUs' slowdowns. Scores of GPUs take the place of slowdowns: bins for the published
+rules, or the slowdowns themselves. All rules are non-sticky and go by class, in the order of
+`list_scheduling.class_order`.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def pal_multilevel(instance: PalInstance) -> PalPlan | None:
     in one domain of it; the lowest level of equals. Of several domains the one with the fewest free
     GPUs is taken, and in it the fastest.
 
-    Source: pal.md section 5, item 7; no published rule.
+    Source: docs/math/pal.md (greedy rules); no published rule.
     """
     state = ClusterState(instance)
     return _by_class(instance, state, _multilevel(instance, state))

@@ -1,7 +1,7 @@
-"""Merged nodes as arrays: one node for each kind, whose GPUs are there several times.
+"""Aggregated nodes as arrays: one node for each class, whose GPUs are there several times.
 
-A *unit* is a position of a kind: as many equal GPUs as there are nodes. In the arrays units stand
-for GPUs, and kinds for domains of the lowest level.
+A *unit* is a position of a node class: as many equal GPUs as there are nodes. In the arrays units
+stand for GPUs, and node classes for domains of the lowest level.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Above(NamedTuple):
-    """A domain around nodes of several kinds, or around several of one.
+    """A domain around nodes of several classes, or around several of one.
 
     Attributes
     ----------
     classes
-        Numbers of the kinds of its nodes.
+        Numbers of the classes of its nodes.
     inside
         For each of them the next domain of this sort around the nodes; -1 if there is none between.
     """
@@ -43,7 +43,7 @@ class Above(NamedTuple):
 
 @dataclass(frozen=True)
 class Units:
-    """The units of merged nodes, and the arrays of these.
+    """The units of aggregated nodes, and the arrays of these.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Units:
         Chains of domains above the nodes have a unit as often as a gang can take it; the numbers of
         GPUs of their thresholds are such counts too.
     spans
-        Of each kind the first unit, and the first one after it.
+        Of each class the first unit, and the first one after it.
     copies
         Shape (units,): how many GPUs each stands for.
     keep_nodes
-        Shape (stays,): in how many nodes each of `arrays.keeps` is.
+        Shape (keeps,): in how many nodes each of `arrays.keeps` is.
     """
 
     arrays: Arrays
@@ -65,7 +65,7 @@ class Units:
 
 
 def units(nodes: Nodes) -> Units:
-    """Return the units of merged nodes."""
+    """Return the units of aggregated nodes."""
     sizes = [len(each.gpus[0]) for each in nodes.classes]
     spans = list(pairwise(np.cumsum([0, *sizes]).tolist()))
     slowdown = np.concatenate([each.slowdown for each in nodes.classes], axis=1)
@@ -114,7 +114,7 @@ def _above(nodes: Nodes) -> Iterator[Above]:
 
 
 def _domains(nodes: Nodes, above: list[Above]) -> Domains:
-    """Return the kinds and the domains above them; they have no GPUs in a row."""
+    """Return the classes and the domains above them; they have no GPUs in a row."""
     number = len(nodes.classes) + len(above)
     parent = np.full(number, -1, dtype=np.intp)
     for n, domain in enumerate(above, start=len(nodes.classes)):
@@ -158,7 +158,7 @@ def _chain(values: Floats, mine: Indices, inside: Indices | None) -> Chain:
 
 
 def _keeps(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[KeepOption], list[int]]:
-    """Return one stay for all nodes of a kind, and in how many nodes it is."""
+    """Return one kept placement for all nodes of a class, and in how many nodes it is."""
     keeps, times = [], []
     for k, (node_class, (start, _)) in enumerate(zip(nodes.classes, spans, strict=True)):
         for n, held in enumerate(node_class.keeps):

@@ -1,11 +1,12 @@
-"""A relaxation of merged nodes: it has the optimum of the whole, and its prices hold for it.
+"""The aggregated LP relaxation (Boedi, Herr & Joswig, Math. Programming 2013).
 
-Equal nodes can change places, so the mean of a solution over all such changes is one too, and one
-that treats equal nodes alike. So a kind of nodes needs one set of rows, with the totals of all its
-nodes; and GPUs of one position get one price.
+It has the optimum of the whole, and its duals hold for it: equal nodes can change places, so the
+mean of a solution over all such changes is one too, and one that treats equal nodes alike. So a
+node class needs one set of rows, with the totals of all its nodes; and GPUs of one position get one
+dual.
 
-Inside nodes it is the relaxation F3 of pal.md 4.4: a gang of k takes at most one GPU of each
-position, x <= y, so that no part of it crowds on few GPUs. Its prices are those with the greatest
+Inside nodes it is the relaxation F3 of docs/math/pal.md: a gang of k takes at most one GPU of each
+position, x <= y, so that no part of it crowds on few GPUs. Its duals are those with the greatest
 Lagrangian value. Domains above the nodes have the chains of F7, which prove a little less.
 """
 
@@ -40,14 +41,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AggregatedBound:
-    """Prices of units, and the Lagrangian value of them for the whole cluster."""
+    """Duals of units, and the Lagrangian value of them for the whole cluster."""
 
     duals: Floats
     value: float
 
 
 class AggregatedRelaxation:
-    """The relaxation of an instance by kinds of nodes, with the basis in which it was solved.
+    """The relaxation of an instance by node classes, with the basis in which it was solved.
 
     Parameters
     ----------
@@ -92,19 +93,19 @@ class AggregatedRelaxation:
         return new
 
     def bound_of(self, solved: Solved | None) -> AggregatedBound:
-        """Return the prices of a solution and what they prove; none without a solution."""
+        """Return the duals of a solution and what they prove; none without a solution."""
         first, count = len(self._nodes.types), len(self._units.copies)
         if solved is None:
             return self.bound(np.zeros(count))
         return self.bound(np.maximum(-solved.row_duals[first : first + count], 0.0))
 
     def bound_of_gpus(self, duals: Floats) -> AggregatedBound:
-        """Return what prices of all free GPUs prove, if equal GPUs take their mean."""
+        """Return what duals of all free GPUs prove, if equal GPUs take their mean."""
         means = [duals[node_class.gpus].mean(axis=0) for node_class in self._nodes.classes]
         return self.bound(np.concatenate(means))
 
     def bound(self, duals: Floats) -> AggregatedBound:
-        """Return what prices of units prove; as `Lagrangian.priced`, but for merged nodes."""
+        """Return what duals of units prove; as `Lagrangian.priced`, but for aggregated nodes."""
         options, keep_nodes = self._options, self._units.keep_nodes
         priced = self._lagrangian.priced(duals, np.zeros(len(options.type)), 0.0)
         keep_types = options.type[options.first_keep :]
@@ -121,7 +122,7 @@ class AggregatedRelaxation:
         return AggregatedBound(duals, total - ROUNDING * size)
 
     def gpu_prices(self, bound: AggregatedBound) -> Floats:
-        """Return the price of each free GPU."""
+        """Return the dual of each free GPU."""
         duals = np.zeros(self._nodes.slowdown.shape[1])
         for node_class, (start, stop) in zip(self._nodes.classes, self._units.spans, strict=True):
             duals[node_class.gpus] = bound.duals[start:stop]
@@ -142,8 +143,8 @@ def _are_alike(old: Nodes, new: Nodes) -> bool:
 class _AggregatedBuilder:
     """Collects the entries of the matrix, block by block.
 
-    Columns are labels, stays, jobs left out by type, and then GPUs given to labels; rows are types,
-    units, and then what labels need.
+    Columns are options, jobs left out by type, and then GPUs given to options; rows are types,
+    units, and then what options need.
     """
 
     def __init__(self, units: Units, options: Options) -> None:
@@ -151,7 +152,7 @@ class _AggregatedBuilder:
         self.columns = len(options.type) + len(self.problem.types)
         self.rows = len(self.problem.types) + len(units.copies)
         self.entries: list[tuple[Indices, Indices, Floats]] = []
-        self.loose: list[Indices] = []  # rows that are at most 0; others of what labels need are 0
+        self.loose: list[Indices] = []  # rows that are at most 0; others of what options need are 0
 
     def add(self, rows: Indices, columns: Indices, value: float) -> None:
         self.entries.append((rows, columns, np.full(len(rows), value)))
@@ -190,7 +191,7 @@ class _AggregatedBuilder:
             self.add(len(types) + keep.gpus, np.full(len(keep.gpus), column), 1.0)
 
     def _users(self) -> dict[tuple[int, int, int], tuple[Chain, list[slice]]]:
-        """Return the labels of each class, domain and size; above the nodes, of any size."""
+        """Return the options of each class, domain and size; above the nodes, of any size."""
         users: dict[tuple[int, int, int], tuple[Chain, list[slice]]] = {}
         for t, d, columns in self.options.blocks:
             jobs = self.problem.types[t]
@@ -200,7 +201,7 @@ class _AggregatedBuilder:
         return users
 
     def _add_node(self, chain: Chain, size: int, blocks: list[slice]) -> None:
-        """Add what the labels of gangs of a size need in nodes of a kind, threshold by threshold.
+        """Add what the options of gangs of a size need in nodes of a class, threshold by threshold.
 
         All blocks have the same thresholds: those at which there are GPUs for the gang.
         """

@@ -1,8 +1,8 @@
-"""Nodes of a few kinds: those that are equal, stand alike, and run the same, merged into one.
+"""Symmetry aggregation (Liberti, Math. Programming 2012): equal nodes form one node class.
 
-Two nodes are of one kind if their free GPUs are equally fast for every class, in some order, if the
-same domains are around them as far up as any gang may spread, and if jobs of the same types hold
-the same of their GPUs. Such nodes can change places in any plan.
+Two nodes are in one node class if their free GPUs are equally fast for every application class, in
+some order, if the same domains are around them as far up as any gang may spread, and if jobs of the
+same types hold the same of their GPUs. Such nodes can change places in any plan.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NodeClass:
     around
         Domains around the nodes at the levels 1, 2, ..., as far up as a gang may spread.
     keeps, jobs
-        What may stay in each of the nodes; and for each node the numbers of these jobs.
+        What may be kept in each of the nodes; and for each node the numbers of these jobs.
     """
 
     gpus: Indices
@@ -74,14 +74,14 @@ class NodeClass:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a cluster by kinds, and the types of jobs.
+    """The nodes of a cluster by classes, and the types of jobs.
 
     Attributes
     ----------
     slowdown
         Shape (rows, GPUs): of each free GPU; classes with equal data share a row.
     wide_keeps
-        Nodes in which such a job stands are each of a kind of their own.
+        Nodes in which such a job stands are each of a class of their own.
     """
 
     types: tuple[JobType, ...]
@@ -96,7 +96,7 @@ class Nodes:
 
     @property
     def class_keys(self) -> list[object]:
-        """What kinds of nodes have in common with those of other epochs."""
+        """What node classes have in common with those of other epochs."""
         return [(each.slowdown.tobytes(), each.keeps) for each in self.classes]
 
     @property
@@ -105,7 +105,7 @@ class Nodes:
         return max(len(node_class.gpus[0]) for node_class in self.classes)
 
     def besides(self, gpus: int) -> list[Indices]:
-        """Return the numbers of the nodes of each kind, but for some with so many GPUs in all.
+        """Return the numbers of the nodes of each class, but for some with so many GPUs in all.
 
         Those in which wide jobs run are set aside first, those in which others run last.
         """
@@ -130,7 +130,7 @@ class Nodes:
 
 
 def aggregated(instance: PalInstance) -> Nodes:
-    """Return the nodes of an instance by kinds."""
+    """Return the nodes of an instance by classes."""
     slowdown, rows = _slowdown(instance)
     types = tuple(sorted(job_types(instance, rows), key=type_key))
     homes = _homes(instance)
@@ -221,7 +221,7 @@ def _positions(homes: Indices, codes: Indices) -> tuple[Indices, Indices]:
 def _keeps(
     instance: PalInstance, types: tuple[JobType, ...], homes: Indices, gpus: Indices
 ) -> tuple[dict[int, list[tuple[Held, int]]], list[WideKeep]]:
-    """Return what may stay by node, in an order in which alike nodes are alike; and wide stays."""
+    """Return what may be kept by node, in an order in which alike nodes are alike; and wide."""
     narrow: dict[int, list[tuple[Held, int]]] = {}
     wide: list[WideKeep] = []
     node_of, position_of = np.empty(len(homes), dtype=np.intp), np.empty(len(homes), dtype=np.intp)
@@ -248,7 +248,7 @@ def _holdings(
     number: dict[str, int] = {}
     for t, jobs in enumerate(types):
         if not jobs.moving:
-            continue  # staying then costs as much as being placed there anew
+            continue  # keeping then costs as much as being placed there again
         number = number or {gpu: n for n, gpu in enumerate(instance.free_gpus)}
         for n in jobs.jobs:
             current = instance.jobs[n].current
@@ -259,7 +259,7 @@ def _holdings(
 def _running(
     narrow: dict[int, list[tuple[Held, int]]], wide: list[WideKeep], gpus: Indices
 ) -> Indices:
-    """Return a number for each node, equal for nodes in which the same may stay; 0 if nothing."""
+    """Return a number for each node, equal where the same may be kept; 0 if nothing."""
     numbers: dict[object, int] = {}
     running = np.zeros(len(gpus), dtype=np.intp)
     for node, keeps in narrow.items():

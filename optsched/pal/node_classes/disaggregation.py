@@ -1,4 +1,4 @@
-"""Patterns as a plan: which job stands in which node."""
+"""Disaggregation: patterns as a plan, which job stands in which node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Places:
     Parameters
     ----------
     open_nodes
-        For each kind the numbers of its nodes that patterns may use.
+        For each class the numbers of its nodes that patterns may use.
     uses
         Shape (patterns,): how many nodes run each.
 
@@ -82,7 +82,7 @@ class Places:
 def _chosen(
     open_nodes: Sequence[Indices], patterns: Sequence[Pattern], uses: Indices
 ) -> Iterator[tuple[int, Pattern]]:
-    """Yield nodes, by number in their kind, with the pattern of each."""
+    """Yield nodes, by number in their class, with the pattern of each."""
     left = [deque(numbers.tolist()) for numbers in open_nodes]
     for n in np.flatnonzero(uses).tolist():
         for _ in range(int(uses[n])):

@@ -1,8 +1,9 @@
-"""Which patterns the nodes of each kind run: a master program, whose columns are generated.
+"""The master problem of column generation (Gilmore & Gomory, Operations Research 1961).
 
-Its rows are the types of jobs and the kinds of nodes, so a basic solution uses few patterns, and is
-nearly whole where there are many nodes. What is left over after rounding down, jobs and nodes, is a
-small program of its own, solved in whole numbers for the patterns that are known.
+It says which patterns the nodes of each class run. Its rows are the types of jobs and the node
+classes, so a basic solution uses few patterns, and is nearly whole where there are many nodes. What
+is left over after rounding down, jobs and nodes, is a small program of its own, solved in whole
+numbers for the patterns that are known.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Master:
     jobs
         Shape (types,): how many jobs there are to place.
     counts
-        Shape (kinds,): how many nodes there are for them.
+        Shape (classes,): how many nodes there are for them.
     missing
         Shape (types,): what it costs to place a job of a type nowhere.
     """

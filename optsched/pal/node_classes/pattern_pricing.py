@@ -1,7 +1,7 @@
-"""The best filling of a node at given prices of jobs, exactly, for all kinds of nodes at once.
+"""The pricing problem: the best pattern of a node, by DP over sets (Held & Karp, SIAM 1962).
 
-Dynamic programming over sets of GPUs: the first GPU of a set is idle, or in a gang of that set; a
-gang's slowdown is that of its slowest GPU. Nodes have few GPUs, so there are few sets.
+It is solved exactly, for all node classes at once: the first GPU of a set is idle, or in a gang of
+that set; a gang's slowdown is that of its slowest GPU. Nodes have few GPUs, so there are few sets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_GPUS = 10  # of a node: there are 1,024 sets of them
 
 
 class PlacedGang(NamedTuple):
-    """A job of a type in a node, by the positions of its GPUs; and whether it stays there."""
+    """A job of a type in a node, by the positions of its GPUs; and whether it keeps them."""
 
     type: int
     positions: tuple[int, ...]
@@ -34,7 +34,7 @@ class PlacedGang(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """What nodes of a kind may run, and what that costs."""
+    """What nodes of a class may run, and what that costs."""
 
     node_class: int
     gangs: tuple[PlacedGang, ...]
@@ -42,7 +42,7 @@ class Pattern(NamedTuple):
 
 
 class Fillings(NamedTuple):
-    """The best fillings: what they cost less the prices of their jobs, and a way to read them."""
+    """The best fillings: what they cost less the duals of their jobs, and a way to read them."""
 
     values: Floats
     patterns: list[Pattern]
@@ -62,14 +62,14 @@ class PatternPricing:
         ]
 
     def fill(self, duals: Floats, least: Floats) -> Fillings:
-        """Return the best filling of each kind, and those that are worth less than `least`.
+        """Return the best filling of each class, and those that are worth less than `least`.
 
         Parameters
         ----------
         duals
             Shape (types,): what placing a job saves.
         least
-            Shape (kinds,): patterns are given only for kinds whose value is below it.
+            Shape (classes,): patterns are given only for classes whose value is below it.
         """
         values = np.zeros(self._classes)
         patterns: list[Pattern] = []
@@ -81,7 +81,7 @@ class PatternPricing:
 
 
 class _Chosen(NamedTuple):
-    """For each kind and set the gang that is best for just that set, and the one to begin with."""
+    """For each class and set the gang that is best for just that set, and the one to begin with."""
 
     option: Indices
     first: Indices
@@ -109,7 +109,7 @@ class _SizeGroup:
         self._steps = [_Step.of(np.flatnonzero(count == n), gangs) for n in range(1, size + 1)]
 
     def fill(self, duals: Floats) -> tuple[Floats, _Chosen]:
-        """Return the value of each kind's best filling, and what to read it from."""
+        """Return the value of each class's best filling, and what to read it from."""
         best, option = self._best_gangs(duals)
         classes = len(self._classes)
         values, first = (
@@ -124,7 +124,7 @@ class _SizeGroup:
         return values[:, -1], _Chosen(option, first)
 
     def pattern(self, n: int, chosen: _Chosen) -> Pattern:
-        """Return the best filling of one of the kinds."""
+        """Return the best filling of one of the classes."""
         gangs, cost, left = [], 0.0, self._sets - 1
         while left:
             taken = int(chosen.first[n, left])
@@ -145,7 +145,7 @@ class _SizeGroup:
         return PlacedGang(keep.type, positions, is_kept=True)
 
     def _slowest_of_sets(self) -> Floats:
-        """Return the slowdown of the slowest GPU of each set, an array of kinds x rows x sets."""
+        """Return the slowdown of the slowest GPU of each set, an array of classes x rows x sets."""
         slowdown = np.stack([node_class.slowdown for node_class in self._classes])
         slowest = np.zeros((*slowdown.shape[:2], self._sets))
         for position in range(slowdown.shape[2]):
@@ -155,9 +155,9 @@ class _SizeGroup:
         return slowest
 
     def _best_gangs(self, duals: Floats) -> tuple[Floats, Indices]:
-        """Return for each kind and set the value of the best gang for it, and the option it is.
+        """Return for each class and set the value of the best gang for it, and the option it is.
 
-        Options are the types, and then what stays in the kind; the empty set is worth nothing.
+        Options are the types, and then what the class keeps; the empty set is worth nothing.
         """
         best = np.full((len(self._classes), self._sets), np.inf)
         option = np.zeros(best.shape, dtype=np.intp)
@@ -215,7 +215,7 @@ def _beginnings(number: int, sizes: list[int]) -> Iterator[int]:
 
 
 def gang_cost(types: tuple[JobType, ...], node_class: NodeClass, gang: PlacedGang) -> float:
-    """Return what a job costs in a node of a kind."""
+    """Return what a job costs in a node of a class."""
     jobs = types[gang.type]
     slowest = float(node_class.slowdown[jobs.row, list(gang.positions)].max())
     return float(jobs.factor[0]) * slowest + (0.0 if gang.is_kept else jobs.moving)

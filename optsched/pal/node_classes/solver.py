@@ -1,9 +1,10 @@
-"""The method "kinds": clusters whose nodes are of a few kinds, however many there are.
+"""The method "kinds": equal nodes as cutting stock (Gilmore & Gomory, Oper. Research 1961).
 
-Equal nodes are merged, so that neither bound nor plan depend on how many there are. The bound is
-that of a relaxation with one node for each kind (`aggregated_relaxation`). The plan is made of
-patterns, what one node may run, by column generation (`pattern_master`); gangs larger than a node,
-and jobs that no pattern has room for, are placed last, in nodes that were kept free for them.
+Equal nodes are aggregated to node classes, so that neither bound nor plan depend on how many there
+are. The bound is that of a relaxation with one node for each class (`aggregated_relaxation`). The
+plan is made of patterns, what one node may run, by column generation (`pattern_master`); gangs
+larger than a node, and jobs that fit into no pattern, are placed last, in nodes that were kept free
+for them.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 MOST_CLASSES = 400
-MOST_SHARE = 0.25  # of the nodes: with more kinds there is little to merge
+MOST_SHARE = 0.25  # of the nodes: with more classes there is little to merge
 MOST_TYPES = 200
 MOST_WIDE = 0.05  # of the GPUs: what gangs that are larger than a node may ask for
 SMALL = 256  # GPUs, up to which what is left over is solved by the exact method
 ROOT_GAP = 1e-3
-FEW_PARTS = 4  # placed anew in vain, after which no more of them are tried
+FEW_PARTS = 4  # reoptimised in vain, after which no more of them are tried
 SECONDS, SECONDS_PER_GPU, SECONDS_PER_CLASS = 0.3, 2e-5, 0.02  # that this method takes at most
-MISSING = 30.0  # what it costs to place a job nowhere, relative to its dearest place
+MISSING = 30.0  # what it costs to place a job nowhere, relative to its costliest place
 
 
 def few_node_classes(instance: PalInstance, search: Search) -> Nodes | None:
-    """Return the nodes of an instance by kinds if this method suits it and its time limit."""
+    """Return the nodes of an instance by classes if this method suits it and its time limit."""
     gpus, left = len(instance.free_gpus), search.seconds_left()
     time = np.inf if left is None else left - SECONDS - SECONDS_PER_GPU * gpus
     largest = int(sizes(instance).max())
@@ -56,10 +57,10 @@ def few_node_classes(instance: PalInstance, search: Search) -> Nodes | None:
         return None
     nodes = aggregated(instance)
     share = len(nodes.classes) / sum(each.count for each in nodes.classes)
-    is_merged = share <= MOST_SHARE and len(nodes.classes) <= min(
+    is_aggregated = share <= MOST_SHARE and len(nodes.classes) <= min(
         MOST_CLASSES, time / SECONDS_PER_CLASS
     )
-    return nodes if is_merged and len(nodes.types) <= MOST_TYPES else None
+    return nodes if is_aggregated and len(nodes.types) <= MOST_TYPES else None
 
 
 def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -70,7 +71,7 @@ def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | Non
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
     if sizes(instance).max() > MOST_GPUS:
         return exact(instance, search)
@@ -78,12 +79,12 @@ def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | Non
 
 
 def solve_aggregated(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
-    """Place the jobs of an instance whose nodes have been merged, and bound the cost.
+    """Place the jobs of an instance whose nodes have been aggregated, and bound the cost.
 
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
     previous = PatternWarmStart.of(search)
     master = _place(instance, search, nodes, previous)
@@ -98,7 +99,7 @@ def solve_aggregated(instance: PalInstance, search: Search, nodes: Nodes) -> Pal
     if not _is_closed(bound.value, search):
         search.out_of_time()
         search.gave_up = (
-            "the prices of merged nodes prove no more, and placing jobs anew gained no more"
+            "the prices of aggregated nodes prove no more, and reoptimising jobs gained no more"
         )
     return _certificate(relaxation, bound, search)
 
@@ -106,7 +107,7 @@ def solve_aggregated(instance: PalInstance, search: Search, nodes: Nodes) -> Pal
 def _bound(
     nodes: Nodes, search: Search, previous: PatternWarmStart
 ) -> tuple[AggregatedRelaxation, AggregatedBound]:
-    """Return a bound by the prices of the epoch before if they do, else by the relaxation's."""
+    """Return a bound by the duals of the previous epoch if they do, else by the relaxation's."""
     assert search.objective is not None
     relaxation = None if previous.relaxation is None else previous.relaxation.renewed(nodes)
     if relaxation is None:
@@ -137,7 +138,7 @@ def _certificate(
 def _place(
     instance: PalInstance, search: Search, nodes: Nodes, previous: PatternWarmStart
 ) -> Master:
-    """Offer a plan of patterns, with what has no room in them placed last."""
+    """Offer a plan of patterns, with what fits into none of them placed last."""
     fits = [jobs.gpus <= nodes.largest for jobs in nodes.types]
     wide = [jobs for jobs, fit in zip(nodes.types, fits, strict=True) if not fit]
     open_nodes = nodes.besides(sum(jobs.gpus * len(jobs.jobs) for jobs in wide))
@@ -158,9 +159,9 @@ def _place(
 def _missing(nodes: Nodes) -> Floats:
     """Return what it costs to place a job of each type nowhere."""
     slowest = nodes.slowdown.max(axis=1)
-    dearest = [jobs.factor[0] * slowest[jobs.row] + jobs.moving for jobs in nodes.types]
+    costliest = [jobs.factor[0] * slowest[jobs.row] + jobs.moving for jobs in nodes.types]
     reward = np.array([jobs.reward for jobs in nodes.types])
-    return np.asarray(np.minimum(reward, MISSING * np.array(dearest)))
+    return np.asarray(np.minimum(reward, MISSING * np.array(costliest)))
 
 
 def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) -> None:

@@ -1,4 +1,4 @@
-"""What the method "kinds" leaves for the next epoch: patterns, and the relaxation in HiGHS."""
+"""Warm start of "kinds" (Gamrath et al., SEA 2015): patterns and basis of the previous epoch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PatternWarmStart(NamedTuple):
 
     @classmethod
     def of(cls, search: Search) -> PatternWarmStart:
-        """Return what the epoch before left."""
+        """Return what the previous epoch left."""
         return search.past if isinstance(search.past, cls) else cls({}, None)
 
     @classmethod
@@ -64,7 +64,7 @@ class PatternWarmStart(NamedTuple):
             types.setdefault(_demand(nodes.types[t]), t)
         for k, node_class in enumerate(nodes.classes):
             if node_class.keeps:
-                continue  # what these ran is what stays, and what else they can run depends on it
+                continue  # what these ran is kept, and what else they can run depends on it
             for gangs_known in self.known.get(node_class.slowdown.tobytes(), ()):
                 gangs = tuple(
                     sorted(
@@ -80,7 +80,7 @@ class PatternWarmStart(NamedTuple):
 
 
 def previous_gpu_duals(search: Search, nodes: Nodes) -> Floats | None:
-    """Return the prices of GPUs of the epoch before, if it had as many; they need not be right."""
+    """Return the duals of GPUs of the previous epoch, if it had as many; they need not be right."""
     certificate = None if search.start is None else search.start.certificate
     if not isinstance(certificate, PalCertificate):
         return None

@@ -1,9 +1,9 @@
-"""The judge of PAL, second part: whether a certificate proves its bound.
+"""The verifier of PAL, second part: whether a certificate proves its bound.
 
-A tree of cases covers all plans: in each split a count, which is a whole number, is at most a
-number or at least one more. In each case the Lagrangian value, for any prices, is a lower bound on
-every plan: jobs pay for GPUs, and for what splits and cuts limit, and take on their own what is
-cheapest for them (`placement_pricing.py`). So the least value over the cases is a bound. All of it
+A branch-and-bound tree covers all plans: in each split a count, which is a whole number, is at most
+a number or at least one more. In each leaf the Lagrangian value, for any prices, is a lower bound
+on every plan: jobs pay for GPUs, and for what splits and cuts limit, and take on their own what is
+cheapest for them (`placement_pricing.py`). So the least value over the leaves is a bound. All of it
 is done in integers and fractions, and shares no code with the methods.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PathStep(NamedTuple):
-    """A split on the way to a node, and which of its cases the way takes."""
+    """A split on the path to a node, and which of its two sides the path takes."""
 
     split: Split
     side: int
@@ -44,7 +44,7 @@ def terms(instance: PalInstance, certificate: PalCertificate) -> int:
     """Return about how many prices `prove` has to reckon, from sizes alone.
 
     Counted before anything is done, and never by a clock: GPUs in domains, for each size of gangs,
-    each type of jobs and each case, and what rules count. A term takes less than a microsecond
+    each type of jobs and each leaf, and what rules count. A term takes less than a microsecond
     (`docs/obligations-pal.md`).
     """
     gpus, levels = len(instance.free_gpus), len(instance.topology.levels)
@@ -61,7 +61,7 @@ def terms(instance: PalInstance, certificate: PalCertificate) -> int:
 
 
 def _is_flat(certificate: PalCertificate) -> bool:
-    """Tell whether nothing is charged for but GPUs, in one case."""
+    """Tell whether nothing is charged for but GPUs, in a single leaf."""
     first = certificate.nodes[:1]
     is_leaf = all(isinstance(node, Leaf) for node in first)
     return is_leaf and not certificate.rules and not certificate.exclusions
@@ -81,7 +81,7 @@ def _values(instance: PalInstance, certificate: PalCertificate) -> Iterator[Brok
     low = {n: value for n, value in values.items() if value is not None and value < limit}
     if low:
         n = min(low, key=low.__getitem__)
-        more = f"; {len(low)} of {len(values)} cases prove less" if len(low) > 1 else ""
+        more = f"; {len(low)} of {len(values)} leaves prove less" if len(low) > 1 else ""
         text = f"nodes[{n}] proves only {_shown(low[n])}, {stated!r} is stated{more}"
         yield BrokenRule(name, text)
 
@@ -93,7 +93,7 @@ def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int,
     -------
     dict[int, int | None]
         By number of the node, in multiples of 2**-192: a lower bound on the objective of every plan
-        in that case, or on its number of jobs left out for kind "infeasible". None if a job can
+        in that leaf, or on its number of jobs left out for kind "infeasible". None if a job can
         neither stand anywhere nor be left out, so that there is no plan.
     """
     costs = ObjectiveCosts(instance) if certificate.kind == "prices" else InfeasibilityCosts()
@@ -120,7 +120,7 @@ def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int,
 
 
 def _paths(certificate: PalCertificate) -> Iterator[tuple[int, Leaf, list[PathStep]]]:
-    """Yield each leaf with the way to it from the root."""
+    """Yield each leaf with the path to it from the root."""
     above: dict[int, tuple[int, PathStep]] = {}
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Split):

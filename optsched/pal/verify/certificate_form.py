@@ -1,4 +1,4 @@
-"""Of the judge of PAL: whether figures and certificate have the form that a proof rests on.
+"""Verifier of PAL: whether figures and certificate have the form that a proof rests on.
 
 What `certificate.py` reckons holds for finite figures that are not negative, and for prices that
 are not negative. Validated documents have no others; a document can be copied with anything in it,
@@ -74,7 +74,7 @@ def _instance(instance: PalInstance) -> list[BrokenRule]:
 def _tree(instance: PalInstance) -> Iterator[BrokenRule]:
     """Yield why the domains are no tree, with levels that rise towards the root.
 
-    So the way from each domain up has an end, and GPUs meet at one level at least.
+    So the path from each domain up has an end, and GPUs meet at one level at least.
     """
     topology = instance.topology
     heights = {level: n for n, level in enumerate(topology.levels)}
@@ -157,7 +157,7 @@ def _statement(instance: PalInstance, certificate: PalCertificate) -> Iterator[B
         text = f"a proof that no plan exists needs more than none, {left_out!r} is stated"
         yield BrokenRule("left-out", text)
     if certificate.exclusions:
-        yield BrokenRule("exclusions", "only a bound can leave out what is too dear")
+        yield BrokenRule("exclusions", "only a bound can leave out what costs too much")
     if instance.admission != "all":
         yield BrokenRule("infeasible", f"admission '{instance.admission}' always allows a plan")
 

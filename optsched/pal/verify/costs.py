@@ -1,4 +1,4 @@
-"""Of the judge of PAL: what jobs add to the objective, in multiples of 2**-192, rounded down."""
+"""Verifier of PAL: what jobs add to the objective, in multiples of 2**-192, rounded down."""
 
 from __future__ import annotations
 

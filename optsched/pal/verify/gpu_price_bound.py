@@ -1,4 +1,4 @@
-"""Of the judge of PAL: what prices of GPUs prove where nothing else is charged for.
+"""Verifier of PAL: what prices of GPUs prove where nothing else is charged for.
 
 Then a job only has to know, at each level, the least price of a gang up to each slowdown, in
 whatever domain. Domains with equal GPUs at equal prices are priced once. Integers and fractions
@@ -131,7 +131,7 @@ def _offer(
     slowdowns, negated
         Of the domain's GPUs, ascending by slowdown; the prices come negated.
     """
-    heap = sorted(negated[:size])  # the dearest one comes first
+    heap = sorted(negated[:size])  # the highest one comes first
     total, highest, slowdown = -sum(heap), heap[0], slowdowns[size - 1]
     best[slowdown] = min(total, best.get(slowdown, NEVER))
     for n in range(size, len(negated)):

@@ -1,4 +1,4 @@
-"""Of the judge of PAL: the least priced cost of the jobs, whatever GPUs each of them takes.
+"""Verifier of PAL: the least priced cost of the jobs, whatever GPUs each of them takes.
 
 Integers and fractions only, and no code shared with the methods. Amounts are multiples of 2**-192;
 costs and prices are rounded down to them.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class KeptPlacement(NamedTuple):
-    """A running job stays where it is."""
+    """A running job keeps its GPUs."""
 
     job: str
     gpus: list[int]
@@ -39,9 +39,9 @@ class EqualJobs(NamedTuple):
     Attributes
     ----------
     places, costs
-        Numbers of places, and for each of them the costs of its labels.
+        Numbers of places, and for each of them the costs of its options.
     keeps, others
-        Jobs that can stay, and how many there are besides.
+        Jobs that can keep their GPUs, and how many there are besides.
     left_out
         Cost of leaving out; None if it is not allowed.
     """
@@ -59,7 +59,7 @@ class Counted(NamedTuple):
     Attributes
     ----------
     options
-        (type, position in `EqualJobs.places`, how many of the labels from the first).
+        (type, position in `EqualJobs.places`, how many of the options from the first).
     keeps
         (type, position in `EqualJobs.keeps`).
     """
@@ -152,7 +152,7 @@ class JobOptions:
     def exclude(
         self, prices: list[int], charges: list[tuple[Counted, int]], constant: int, limit: int
     ) -> None:
-        """Leave out labels and stays that are only in plans that cost at least a limit.
+        """Leave out options that are only in plans that cost at least a limit.
 
         Parameters
         ----------
@@ -198,9 +198,9 @@ class TypePrices(NamedTuple):
     Attributes
     ----------
     options, keeps
-        Prices of the labels of each place, and of each stay.
+        Prices of the options of each place, and of each kept placement.
     shared
-        The least that a job which does not stay can pay.
+        The least that a job that does not keep its GPUs can pay.
     highest
         What the job of the type that pays most pays.
     total
@@ -217,7 +217,7 @@ class TypePrices(NamedTuple):
 def keep_of(
     cluster: Cluster, costs: ObjectiveCosts | InfeasibilityCosts, job: Job, top: int
 ) -> KeptPlacement | None:
-    """Return that a job stays; None if it waits, or has to move."""
+    """Return that a job keeps its GPUs; None if it waits, or has to move."""
     if not job.current or not all(gpu in cluster.numbers for gpu in job.current):
         return None
     gpus = [cluster.numbers[gpu] for gpu in job.current]
@@ -230,7 +230,7 @@ def keep_of(
 
 
 def least_prices(job_type: EqualJobs, options: list[list[int]], keeps: list[int]) -> TypePrices:
-    """Return what the jobs of a type pay, given the prices of labels and stays."""
+    """Return what the jobs of a type pay, given the prices of options."""
     shared = min((min(prices) for prices in options), default=NEVER)
     if job_type.left_out is not None:
         shared = min(shared, job_type.left_out)
@@ -242,7 +242,7 @@ def least_prices(job_type: EqualJobs, options: list[list[int]], keeps: list[int]
 def _by_option(
     charges: list[tuple[Counted, int]],
 ) -> tuple[dict[tuple[int, int], list[tuple[int, int]]], dict[tuple[int, int], int]]:
-    """Return for each place of a type the charges of its first labels, and those of each stay."""
+    """Return for each place of a type the charges of its first options, and of each keep."""
     steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
     keep_charges: dict[tuple[int, int], int] = {}
     for counted, charge in charges:
@@ -256,7 +256,7 @@ def _by_option(
 def _option_prices(
     gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]
 ) -> list[int]:
-    """Return the sums of prices, costs, and charges for a number of labels from the first."""
+    """Return the sums of prices, costs, and charges for a number of options from the first."""
     sums = list(map(add, gangs, costs))
     charge = sum(charge for _, charge in steps)
     start = 0

@@ -1,8 +1,8 @@
-"""Of the judge of PAL: where a gang can stand, as labels of its domain and its slowest GPU.
+"""Verifier of PAL: where a gang can stand, as options of its domain and its slowest GPU.
 
 All sets of GPUs with the same lowest common domain and the same greatest slowdown cost a job the
 same. They are priced by the cheapest gang among the GPUs of that domain up to that slowdown, so one
-pass over them in ascending order prices all labels of a domain. Free GPUs go by their number in
+pass over them in ascending order prices all options of a domain. Free GPUs go by their number in
 `PalInstance.free_gpus`.
 """
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """The labels that gangs of one size and class can have in one domain.
+    """The options that gangs of one size and class can have in one domain.
 
     Attributes
     ----------
     slowdowns
-        Of the slowest GPU, ascending, one for each label.
+        Of the slowest GPU, ascending, one for each option.
     groups
-        A gang of label i stands on GPUs of the groups 0 to i.
+        A gang of option i stands on GPUs of the groups 0 to i.
     """
 
     domain: str
@@ -36,9 +36,9 @@ class Place(NamedTuple):
     groups: list[list[int]]
 
     def gang_prices(self, negated: Sequence[int]) -> list[int]:
-        """Return for each label the least price of a gang; prices of all GPUs come negated."""
+        """Return for each option the least price of a gang; prices of all GPUs come negated."""
         first, *rest = self.groups
-        heap = sorted(negated[gpu] for gpu in first)[-self.size :]  # the dearest one comes first
+        heap = sorted(negated[gpu] for gpu in first)[-self.size :]  # the highest one comes first
         total = -sum(heap)
         prices = [total]
         for group in rest:

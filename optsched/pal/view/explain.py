@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optsched.pal.instance import Job
     from optsched.results.result import Result
 
-DEAREST = 5  # GPUs whose prices are shown
+MOST_SHOWN = 5  # GPUs whose prices are shown
 NAMED = 3
 
 
@@ -79,12 +79,12 @@ def binding(instance: PalInstance, result: Result) -> Iterator[str]:
 
 
 def prices(instance: PalInstance, result: Result) -> Iterator[Price]:
-    """Yield the dearest GPUs: what jobs pay for them in the relaxation that begins the proof."""
+    """Yield the most expensive GPUs, and what jobs pay for them in the first relaxation."""
     leaf = _first_prices(result)
     if leaf is None:
         return
     named = sorted(zip(instance.free_gpus, leaf.gpu_prices, strict=True), key=lambda pair: -pair[1])
-    for gpu, price in named[:DEAREST]:
+    for gpu, price in named[:MOST_SHOWN]:
         if price > 0:
             note = "what jobs pay for it in the relaxation"
             yield Price(
@@ -93,7 +93,7 @@ def prices(instance: PalInstance, result: Result) -> Iterator[Price]:
 
 
 def levers(instance: PalInstance, result: Result) -> Iterator[Lever]:
-    """Yield one more GPU like the dearest one, and the instance without what limits the jobs."""
+    """Yield a GPU more like the most expensive one, and the instance without its limits."""
     gpu = _most_expensive(instance, result)
     yield Lever(f"1 more GPU like '{gpu}', beside it", _with_twin(instance, gpu))
     limits = ("unavailable", "drained", "cap")

@@ -159,7 +159,7 @@ def _square(label: str, colour: str, hatch: str = "") -> Patch:
 
 
 def _legend(ax: Axes, entries: list[Patch | Line2D]) -> None:
-    """Write the legend below the GPUs, in as many columns as there is room for."""
+    """Write the legend below the GPUs, in as many columns as fit."""
     ax.legend(
         handles=entries,
         loc="upper center",

@@ -16,6 +16,7 @@ from optsched.pal.plan import Cut, Keeps, Leaf, Split, Within
 from optsched.pal.verify.certificate import leaf_values, prove
 from optsched.pal.verify.costs import SCALE
 from optsched.pal.verify.feasibility import performance
+from optsched.result import read_result
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances, small_instance
 
@@ -586,10 +587,13 @@ def test_what_is_wrong_with_a_certificate_is_named(changes, rules, message):
     assert message in text
 
 
-def test_a_certificate_of_the_kind_misfit_is_told_its_new_name():
+def test_a_file_of_the_kind_misfit_is_told_its_new_name(tmp_path):
+    result = json.loads(optsched.solve(INSTANCE).to_json())
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(result | {"certificate": PROOF | {"kind": "misfit"}}))
     with pytest.raises(optsched.InstanceError) as error:
-        PalCertificate.from_document(PROOF | {"kind": "misfit"})
-    line = "kind: expected 'infeasible' (the new name of 'misfit'), found \"misfit\""
+        read_result(path)
+    line = "certificate.kind: expected 'infeasible' (the new name of 'misfit'), found \"misfit\""
     assert error.value.faults == [line]
 
 
