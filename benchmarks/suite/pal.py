@@ -72,7 +72,7 @@ def _in_parts(instance: Any, parts: int, gap: float, limit_s: float) -> list[Any
 
 
 def dealt(instance: Any, parts: int, seed: int = 0) -> list[PalInstance]:
-    """Deal nodes and whole jobs to parts at random; a job goes where there is room for it.
+    """Deal nodes and whole jobs to parts at random; a job goes where it fits.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def solved(instance, method="pods", **options):
 
 
 def cluster(nodes, classes, jobs, **fields):
-    """Nodes of 4 GPUs of some kinds below one domain, and one-class jobs."""
+    """Nodes of 4 GPUs of some classes below one domain, and one-class jobs."""
     names = [[f"n{n}/{g}" for g in range(4)] for n in range(nodes)]
     values = [1 + 0.1 * ((n % classes) * 4 + g) for n in range(nodes) for g in range(4)]
     domains = [{"id": "all", "level": "cluster"}]
@@ -138,7 +138,7 @@ def test_too_many_gpus_asked_for_is_infeasible(small_blocks):
 
 
 def mixed():
-    """A cluster whose pods are all unlike, so that each has work of its own."""
+    """A cluster whose blocks are all unlike, so that each has work of its own."""
     return cluster(34, 34, [4, 2, 1, 1] * 8)
 
 

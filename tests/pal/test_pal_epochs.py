@@ -65,7 +65,7 @@ def solved(instance, method=None, **options):
 
 @pytest.fixture(scope="module")
 def small_is_large():
-    """Let clusters have many pods and jobs, and no greedy rule make up for what a method lacks."""
+    """Let clusters have many blocks and jobs; no greedy rule makes up for what a method lacks."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (reoptimisation, exact):
             patch.setattr(module, "MANY_JOBS", 3)
@@ -101,7 +101,7 @@ def test_blocks_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data
 
 
 def hold(both, method, data):
-    """Hold two epochs, the first of which begins anew, to their optima."""
+    """Hold two epochs, the first of which begins afresh, to their optima."""
     start, gap = None, data.draw(GAPS)
     for instance in both:
         result = solved(instance, method, gap=gap, start=start)

@@ -17,7 +17,7 @@ from optsched.pal.exact.cuts_and_branching import Point
 from optsched.pal.exact.feasibility import find_any
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods, joined, only, part
-from optsched.pal.exact.node_relaxation import NodeRelaxation
+from optsched.pal.exact.node_relaxation import Relaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.greedy import packing_rules
@@ -211,7 +211,7 @@ def stop_at(monkeypatch, owner, name, call, *, again):
 @pytest.mark.parametrize("call", [1, 2, 5])
 def test_interrupted_in_the_tree(name, call, monkeypatch):
     instance, exact = bundled(name)
-    stop_at(monkeypatch, NodeRelaxation, "relax", call, again=False)
+    stop_at(monkeypatch, Relaxation, "relax", call, again=False)
     result = optsched.solve(instance, gap=GAPS[name])
     assert result.message == "stopped early: interrupted"
     assert not result.deterministic
@@ -222,7 +222,7 @@ def test_interrupted_in_the_tree(name, call, monkeypatch):
 @pytest.mark.parametrize("name", ["pal/tiny", "pal/sticky"])
 def test_interrupted_again_while_the_bound_is_proven(name, monkeypatch):
     instance, exact = bundled(name)
-    stop_at(monkeypatch, NodeRelaxation, "relax", 2, again=True)
+    stop_at(monkeypatch, Relaxation, "relax", 2, again=True)
     result = optsched.solve(instance, gap=GAPS[name])
     assert result.status == "feasible"
     assert result.certificate is None
@@ -230,7 +230,7 @@ def test_interrupted_again_while_the_bound_is_proven(name, monkeypatch):
 
 
 def test_interrupted_before_there_is_a_plan(monkeypatch):
-    stop_at(monkeypatch, NodeRelaxation, "relax", 1, again=True)
+    stop_at(monkeypatch, Relaxation, "relax", 1, again=True)
     result = optsched.solve(INFEASIBLE["caps of many"][0])
     assert result.status == "error"
     assert result.message == "stopped early: interrupted"
@@ -469,7 +469,7 @@ def test_bounds_of_nodes_are_those_of_the_verifier_but_for_rounding(instance, mo
     problem_arrays = arrays(instance)
     penalty = 4 * sum(job.weight * (job.remaining_s or 1) * 100 for job in instance.jobs)
     tree = Tree(
-        NodeRelaxation(
+        Relaxation(
             problem_arrays, all_options(problem_arrays), rewards(problem_arrays), penalty, 0
         ),
         lambda: None,
@@ -518,7 +518,7 @@ def any_plan(instance, seed):
 
 
 def column(problem_arrays, options, n, gpus):
-    """The label, or stay, that a job has on its GPUs."""
+    """The option that a job has on its GPUs."""
     gpus = np.sort(gpus)
     kept = {keep.job: keep.gpus for keep in problem_arrays.keeps}
     if n in kept and np.array_equal(kept[n], gpus):

@@ -326,7 +326,7 @@ def test_pal_keeps_caps():
 
 
 def test_best_fit_is_among_domains_with_the_least_product():
-    # The fullest node, a, has too slow GPUs: b and c have two of 1; c has less room.
+    # The fullest node, a, has too slow GPUs: b and c have two of 1; c has fewer free.
     slowdown = {"A": [1.3, 1.3, 1.0, 1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0]}
     instance = small_instance({"a": 2, "b": 5, "c": 4}, slowdown, jobs=[2])
     assert gpus_by("pal_multilevel", instance) == ["c/0 c/1"]
@@ -391,7 +391,7 @@ def test_kueue_begins_at_a_required_level():
 
 @pytest.mark.parametrize("name", ["slurm_best_fit", "kueue_best_fit"])
 def test_the_lowest_level_that_fits_and_its_best_fit(name):
-    # 3 GPUs fit into no node; of the racks with room r1 has the least.
+    # 3 GPUs fit into no node; of the racks that fit r1 has the fewest free.
     nodes = {"r0": {"a": 2, "b": 2}, "r1": {"c": 2, "d": 1}, "r2": {"e": 2}}
     assert gpus_by(name, small_instance(nodes, jobs=[3])) == ["c/0 c/1 d/0"]
 

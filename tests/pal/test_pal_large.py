@@ -41,7 +41,7 @@ def test_few_gangs_on_many_gpus_are_placed_at_least_cost(gangs):
 
 
 def test_jobs_that_it_is_expensive_to_move_stay_on_a_large_cluster():
-    """Above 2,048 GPUs those on the border of two pods had to move, whatever that costs."""
+    """Above 2,048 GPUs those on the border of two blocks had to move, whatever that costs."""
     names = [f"n{n}/{i}" for n in range(260) for i in range(8)]
     random.Random(3).shuffle(names)
     running = [
@@ -58,7 +58,7 @@ def test_jobs_that_it_is_expensive_to_move_stay_on_a_large_cluster():
 
 
 def straddling(restart_s=1e6, **fields):
-    """Three pods of one node each; the second job runs on two of them."""
+    """Three blocks of one node each; the second job runs on two of them."""
     running = {"remaining_s": 60.0, "restart_s": restart_s}
     jobs = [
         {"gpus": 2, "current": ["a/0", "a/1"], **running},
@@ -73,11 +73,11 @@ def straddling(restart_s=1e6, **fields):
 
 @pytest.fixture
 def blocks_alone(monkeypatch):
-    """Plans of pods of at most six GPUs, and no others before them."""
+    """Plans of blocks of at most six GPUs, and no others before them."""
     for name, value in (("BLOCK_GPUS", 6), ("GANGS", 1), ("FEW_OPTIONS", 0)):
         monkeypatch.setattr(blocks, name, value)
-    monkeypatch.setattr(blocks, "offer_greedy_plans", lambda *given: None)
-    monkeypatch.setattr(blocks, "search_neighbourhoods", lambda *given: None)
+    monkeypatch.setattr(blocks, "offer_greedy", lambda *given: None)
+    monkeypatch.setattr(blocks, "run_lns", lambda *given: None)
 
 
 def test_a_job_that_runs_in_several_blocks_keeps_its_gpus(blocks_alone):
@@ -112,7 +112,7 @@ def test_a_tree_at_its_limit_says_so(monkeypatch):
 
 @pytest.mark.parametrize("method", ["pods", "kinds"])
 def test_prices_that_leave_a_gap_say_so(method, blocks_alone, monkeypatch):
-    monkeypatch.setattr(node_classes, "search_neighbourhoods", lambda *given: None)
+    monkeypatch.setattr(node_classes, "run_lns", lambda *given: None)
     result = solved(straddling(restart_s=1.0), method=method, gap=1e-9)
     assert result.status == "feasible"
     assert "prove no more" in result.message

@@ -20,7 +20,7 @@ from optsched.pal.node_classes.aggregation import aggregated
 from optsched.pal.node_classes.disaggregation import Places
 from optsched.pal.node_classes.pattern_master import Master
 from optsched.pal.node_classes.pattern_pricing import PatternPricing, gang_cost
-from optsched.pal.node_classes.warm_start import PatternWarmStart, keeping
+from optsched.pal.node_classes.warm_start import WarmPatterns, keeping
 from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.verify.certificate import leaf_values
 from optsched.pal.verify.costs import SCALE
@@ -48,7 +48,7 @@ def equal_nodes(draw, **features):
 
 
 def cluster(nodes, classes, jobs, **fields):
-    """Nodes of 4 GPUs of some kinds below one domain, and one-class jobs."""
+    """Nodes of 4 GPUs of some classes below one domain, and one-class jobs."""
     values = [1 + 0.1 * ((n % classes) * 4 + g) for n in range(nodes) for g in range(4)]
     return small_instance({f"n{n}": 4 for n in range(nodes)}, {"A": values}, jobs, **fields)
 
@@ -280,11 +280,11 @@ def test_nodes_with_many_gpus_are_left_to_exact(monkeypatch):
 def test_large_clusters_of_few_node_classes_are_solved_by_them(monkeypatch):
     monkeypatch.setattr(blocks, "LARGE", 100)
     of_few = solved(cluster(32, 4, JOBS), "exact", gap=0.01)
-    assert isinstance(of_few.state, PatternWarmStart)
+    assert isinstance(of_few.state, WarmPatterns)
     of_many = solved(cluster(32, 32, JOBS), "exact", gap=0.05)
-    assert not isinstance(of_many.state, PatternWarmStart)
+    assert not isinstance(of_many.state, WarmPatterns)
     with_wide = solved(cluster(32, 4, [16, *JOBS]), "exact", gap=0.05)
-    assert not isinstance(with_wide.state, PatternWarmStart)
+    assert not isinstance(with_wide.state, WarmPatterns)
 
 
 # --- the next epoch -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tests.support.oracles.pal import envelope, job_cost, open_gpus, plan_cost
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances
 
-EXACT = 1e-8  # how well optima are known that are asked for with a gap of 1e-9, with room
+EXACT = 1e-8  # how well optima are known that are asked for with a gap of 1e-9, generously
 FACTORS = st.one_of(st.sampled_from([0.25, 2.0, 1024.0]), st.floats(0.1, 10))
 
 
@@ -246,7 +246,7 @@ def test_restarts_that_cost_nothing_are_none(instance):
     st.sampled_from([0.01, 0.3, 3.0, 100.0]),
 )
 def test_dearer_restarts_are_fewer(instance, first, step):
-    """Of plans that are optimal at two costs of a restart, the dearer has no more moves.
+    """Of plans that are optimal at two costs of a restart, the costlier has no more moves.
 
     The costs of both plans at both prices say so, without any optimum being the only one: A + mu M
     is least at mu, so (mu' - mu) (M' - M) is at most what is not proven of the two.
@@ -281,7 +281,7 @@ def _moves(instance, plan):
 @law(100)
 @given(pal_instances(optional=False))
 def test_nothing_that_can_stay_moves_if_that_is_too_expensive(instance):
-    """With restarts dearer than any plan where all stay that can, if the others fit beside them."""
+    """With restarts above any plan's cost all stay that can, if the others fit beside them."""
     stays = {job.id for job in instance.jobs if job.current and _can_stay(instance, job)}
     assume(stays)
     kept = {

@@ -250,8 +250,8 @@ def test_no_limit_is_never_short(small_is_large):
     instance = optsched.read("pal/tiny")
     for left, is_short in [(None, False), (1.0, True), (3.0, False)]:
         search = SimpleNamespace(seconds_left=lambda left=left: left)
-        assert fast_fallback.is_short_of_time(instance, search, 1e9) == is_short
-        assert not fast_fallback.is_short_of_time(instance, search, 1e-2)
+        assert fast_fallback.is_short(instance, search, 1e9) == is_short
+        assert not fast_fallback.is_short(instance, search, 1e-2)
 
 
 def test_greedy_plans_of_large_clusters_are_certified_without_prices(small_is_large):

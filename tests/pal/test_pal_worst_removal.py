@@ -12,7 +12,7 @@ from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.warm_start import DualBound, without_cuts
-from optsched.pal.exact.worst_removal import DualCosts, packed, reoptimise_worst
+from optsched.pal.exact.worst_removal import DualCosts, packed, remove_worst
 from optsched.pal.greedy import methods
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import PalPlan
@@ -81,7 +81,7 @@ def test_a_gang_gets_a_node_of_its_own(few_are_many):
     instance, plan = fragmented()
     search, costs = offered(instance, plan), costs_at(instance, np.zeros(16))
     assert costs.excess(packed(instance, costs.problem, plan)).tolist() == [0.5, 0, 0, 0, 0]
-    reoptimise_worst(instance, search, costs, lambda: False)
+    remove_worst(instance, search, costs, lambda: False)
     assert search.objective == 5.0
 
 
@@ -96,25 +96,25 @@ def test_the_emptiest_node_is_cleared(few_are_many, monkeypatch):
 
     monkeypatch.setattr(worst_removal, "reoptimised", note)
     search = offered(instance, plan_of(instance, placed))
-    reoptimise_worst(instance, search, costs_at(instance, np.zeros(16)), lambda: False)
+    remove_worst(instance, search, costs_at(instance, np.zeros(16)), lambda: False)
     assert asked == [["gang"]]  # nobody else is there, and each job has one turn
 
 
 def test_nothing_is_done_for_few_jobs_or_when_it_is_done(monkeypatch):
     instance, plan = fragmented()
     search, costs = offered(instance, plan), costs_at(instance, np.zeros(16))
-    monkeypatch.setattr(worst_removal, "reoptimised", lambda *_: pytest.fail("placed anew"))
-    reoptimise_worst(instance, search, costs, lambda: False)
+    monkeypatch.setattr(worst_removal, "reoptimised", lambda *_: pytest.fail("reoptimised"))
+    remove_worst(instance, search, costs, lambda: False)
     monkeypatch.setattr(worst_removal, "MANY_JOBS", 1)
-    reoptimise_worst(instance, search, costs, lambda: True)
+    remove_worst(instance, search, costs, lambda: True)
     late = Search(instance, 0.0)
     late.offer(plan)
-    reoptimise_worst(instance, late, costs, lambda: False)
+    remove_worst(instance, late, costs, lambda: False)
 
 
 @pytest.mark.parametrize("method", ["exact", "pods"])
 def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
-    """Neither the relaxation of the whole, nor those of pods, nor parts anywhere are solved."""
+    """Neither the relaxation of the whole, nor those of blocks, nor parts anywhere are solved."""
     monkeypatch.setattr(blocks, "BLOCK_GPUS", 8)
     monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
     monkeypatch.setattr(blocks, "GANGS", 1)
@@ -123,7 +123,7 @@ def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
     for module, name in (
         (exact, "_certified"),
         (blocks, "_gpu_duals"),
-        (blocks, "search_neighbourhoods"),
+        (blocks, "run_lns"),
     ):
         monkeypatch.setattr(module, name, lambda *_: pytest.fail("more than a part"))
     result = optsched.solve(instance, method, gap=1e-3, start=start)

@@ -34,7 +34,7 @@ class Block:
         In the order of their demand, so that equal demands are met alike.
     share
         Of the jobs that run nowhere now.
-    running_inside
+    running
         Ids of the jobs of the whole cluster that run within one block now.
     spanning
         Jobs of the whole cluster that run in several blocks now, and keep their GPUs.
@@ -46,7 +46,7 @@ class Block:
     likeness: object
     jobs: tuple[Job, ...]
     share: float
-    running_inside: frozenset[str]
+    running: frozenset[str]
     spanning: tuple[Job, ...]
     taken: frozenset[int]
 
@@ -170,7 +170,7 @@ def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
     block_of = block_of[np.argsort(np.concatenate(spans))]
     free = np.array([float(len(span)) for span in spans])
     jobs: list[list[Job]] = [[] for _ in spans]
-    running_inside, spanning = set(), []
+    running, spanning = set(), []
     waiting: dict[object, list[Job]] = {}
     for job in instance.jobs:
         if not _can_keep(instance, job, number):
@@ -182,19 +182,19 @@ def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
             spanning.append(job)
             continue
         jobs[int(homes[0])].append(job)
-        running_inside.add(job.id)
+        running.add(job.id)
     slowdown, shape = _slowdowns(instance), _shape(instance)
     for alike in sorted(waiting.values(), key=lambda alike: -alike[0].gpus):
         for job, home in zip(alike, _homes(alike[0].gpus, len(alike), free), strict=True):
             jobs[home].append(job)
-    is_idle = not running_inside and not spanning
+    is_idle = not running and not spanning
     return [
         Block(
             gpus=span,
             likeness=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
             jobs=tuple(jobs[p]),
             share=len(span) / len(number),
-            running_inside=frozenset(running_inside),
+            running=frozenset(running),
             spanning=tuple(spanning),
             taken=frozenset(number[gpu] for job in spanning for gpu in job.current),
         )

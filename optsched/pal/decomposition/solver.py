@@ -22,24 +22,12 @@ from optsched.pal.decomposition.subproblems import PlacementTask, PricingTask, r
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.relaxation import all_options
-from optsched.pal.exact.reoptimisation import search_neighbourhoods
+from optsched.pal.exact.reoptimisation import run_lns
 from optsched.pal.exact.solver import PENALTY, FullSolver, exact
-from optsched.pal.exact.warm_start import (
-    DualBound,
-    WarmStart,
-    best_previous,
-    repaired_plan,
-    without_cuts,
-)
-from optsched.pal.exact.worst_removal import DualCosts, reoptimise_worst
-from optsched.pal.greedy.fast_fallback import (
-    BLOCKS_S,
-    NODE_CLASSES_S,
-    fall_back,
-    is_short_of_time,
-    offer_greedy_plans,
-)
-from optsched.pal.node_classes.solver import few_node_classes, solve_aggregated
+from optsched.pal.exact.warm_start import DualBound, WarmStart, best_duals, repaired, without_cuts
+from optsched.pal.exact.worst_removal import DualCosts, remove_worst
+from optsched.pal.greedy.fast_fallback import BLOCKS_S, CLASSES_S, fall_back, is_short, offer_greedy
+from optsched.pal.node_classes.solver import by_patterns, few_node_classes
 from optsched.pal.plan import PalCertificate, PalPlan
 
 if TYPE_CHECKING:
@@ -77,13 +65,11 @@ def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
     if len(instance.free_gpus) <= LARGE:
         return exact(instance, search)
     nodes = few_node_classes(instance, search)
-    if is_short_of_time(instance, search, BLOCKS_S if nodes is None else NODE_CLASSES_S):
+    if is_short(instance, search, BLOCKS_S if nodes is None else CLASSES_S):
         certificate = fall_back(instance, search)
         if certificate is not None:
             return certificate
-    return (
-        by_blocks(instance, search) if nodes is None else solve_aggregated(instance, search, nodes)
-    )
+    return by_blocks(instance, search) if nodes is None else by_patterns(instance, search, nodes)
 
 
 def by_blocks(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -109,12 +95,10 @@ def by_blocks(instance: PalInstance, search: Search) -> PalCertificate | None:
 def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCertificate | None:
     instance = whole.instance
     search.state = WarmStart(whole.problem.gpus)
-    resumed = (
-        None if search.start is None else _from_previous(whole, search.start, partition, search)
-    )
+    resumed = None if search.start is None else _resumed(whole, search.start, partition, search)
     if resumed is not None and _is_closed(resumed.value, search):
         return whole.certificate(resumed, search)
-    offer_greedy_plans(instance, search)
+    offer_greedy(instance, search)
     if search.plan is not None and whole.open_options(whole.at_zero_duals(), search) < FEW_OPTIONS:
         return exact(instance, search)
     block_duals = _place(whole, partition, search)
@@ -122,29 +106,27 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
         return exact(instance, search)
     bound = resumed or whole.bound(_gpu_duals(whole, partition, block_duals, search))
     search.certificate = whole.certificate(bound, search)
-    reoptimise_worst(
-        instance, search, whole.dual_costs(bound), lambda: _is_closed(bound.value, search)
-    )
+    remove_worst(instance, search, whole.dual_costs(bound), lambda: _is_closed(bound.value, search))
     if not _is_closed(bound.value, search) and whole.open_options(bound, search) < FEW_OPTIONS:
         return whole.solved(bound, search)
-    search_neighbourhoods(instance, search, lambda: _is_closed(bound.value, search))
+    run_lns(instance, search, lambda: _is_closed(bound.value, search))
     if not _is_closed(bound.value, search) and whole.open_options(bound, search) < FEW_OPTIONS:
         return whole.solved(bound, search)
     return whole.certificate(bound, search)
 
 
-def _from_previous(
+def _resumed(
     whole: Whole, start: Result, partition: Sequence[Block], search: Search
 ) -> DecompositionBound | None:
     """Begin with the previous epoch, and do no more than it takes to close the gap.
 
     Returns
     -------
-    Bound | None
+    DecompositionBound | None
         None without a plan, when everything is to be done as if there had been no previous epoch.
     """
     instance, problem = whole.instance, whole.problem
-    packing, new = repaired_plan(instance, problem, start)
+    packing, new = repaired(instance, problem, start)
     search.offer(packing.plan(instance))
     if search.plan is None:
         return None
@@ -152,24 +134,20 @@ def _from_previous(
     search.certificate = whole.certificate(bound, search)
     if _is_closed(bound.value, search):
         return bound
-    reoptimise_worst(
-        instance, search, whole.dual_costs(bound), lambda: _is_closed(bound.value, search)
-    )
+    remove_worst(instance, search, whole.dual_costs(bound), lambda: _is_closed(bound.value, search))
     if _is_closed(bound.value, search):
         return bound
     packing.reinsert()
     search.offer(packing.plan(instance))
     names = [instance.jobs[n].id for n in new]
-    search_neighbourhoods(
-        instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS, names
-    )
+    run_lns(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS, names)
     if _is_closed(bound.value, search):
         return bound
     bound = max(
         bound, whole.bound(_gpu_duals(whole, partition, {}, search)), key=lambda each: each.value
     )
     search.certificate = whole.certificate(bound, search)
-    search_neighbourhoods(instance, search, lambda: _is_closed(bound.value, search), around=names)
+    run_lns(instance, search, lambda: _is_closed(bound.value, search), around=names)
     return bound
 
 
@@ -214,9 +192,8 @@ class Whole:
         """
         assert search.objective is not None
         goal = search.objective * (1 - search.gap)
-        return int(
-            (~self._lagrangian.fixed_by_reduced_cost(self._dual_bound(bound).priced, goal)).sum()
-        )
+        is_fixed = self._lagrangian.fixed_by_reduced_cost(self._dual_bound(bound).priced, goal)
+        return int((~is_fixed).sum())
 
     def solved(self, bound: DecompositionBound, search: Search) -> PalCertificate | None:
         """Solve one tree for the whole cluster, without what the duals of the bound rule out."""
@@ -229,7 +206,7 @@ class Whole:
         assert search.objective is not None
         none = self.at_zero_duals()
         parts = self.instance, self.problem, self.options, self._lagrangian
-        best = best_previous(*parts, start, search.objective)
+        best = best_duals(*parts, start, search.objective)
         if best is None or best.priced.value <= none.value:
             return none
         return DecompositionBound(best.solution, best.priced.value)
@@ -243,9 +220,8 @@ class Whole:
         return DualBound(bound.solution, priced)
 
     def _bound(self, solution: DualSolution) -> DecompositionBound:
-        return DecompositionBound(
-            solution, solution.priced(self.problem, self.options, self._lagrangian).value
-        )
+        priced = solution.priced(self.problem, self.options, self._lagrangian)
+        return DecompositionBound(solution, priced.value)
 
     def certificate(self, bound: DecompositionBound, search: Search) -> PalCertificate:
         """Return the duals as a certificate."""
@@ -259,7 +235,7 @@ def _is_closed(bound: float, search: Search) -> bool:
     return search.objective - bound <= search.gap * search.objective
 
 
-# --- blocks -------------------------------------------------------------------------------------
+# --- blocks -----------------------------------------------------------------------------------
 
 
 def _place(whole: Whole, partition: Sequence[Block], search: Search) -> dict[object, PricedBlock]:
@@ -316,8 +292,6 @@ def _pricing_task(whole: Whole, block: Block, search: Search) -> PricingTask:
     if len(whole.problem.types) > MOST_TYPES:
         return PricingTask(block.instance(instance, block.jobs), 1.0, penalty, search.seed)
     own = {job.id for job in block.jobs}
-    others = (
-        job for job in instance.jobs if job.id not in own and job.id not in block.running_inside
-    )
+    others = (job for job in instance.jobs if job.id not in own and job.id not in block.running)
     part = block.instance(instance, [*block.jobs, *others])  # types in the order of the block's own
     return PricingTask(part, block.share, penalty, search.seed)

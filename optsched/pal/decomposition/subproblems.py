@@ -1,7 +1,4 @@
-"""The subproblem of one block (POP, SOSP 2021), as any process can solve it.
-
-It is what the method `pods` hands to an executor.
-"""
+"""The subproblem of one block (POP, SOSP 2021): what the method `pods` hands to an executor."""
 
 from __future__ import annotations
 
@@ -102,9 +99,8 @@ class PlacementTask(NamedTuple):
         duals = None
         if self.part.jobs and seconds != 0:
             penalty = min(self.pricing.penalty, PENALTY * inner.objective / len(self.part.jobs))
-            duals, basis = self.pricing._replace(penalty=penalty).duals_and_basis(
-                inner.seconds_left()
-            )
+            pricing = self.pricing._replace(penalty=penalty)
+            duals, basis = pricing.duals_and_basis(inner.seconds_left())
             solver = Solver(self.part, inner, basis=basis)
             if len(solver.options.type):  # else no job fits in here
                 solver.root()

@@ -10,14 +10,14 @@ from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.branch_and_bound import Exclusion, Tree
 from optsched.pal.exact.diving import dive
 from optsched.pal.exact.lagrangian_bound import Lagrangian
-from optsched.pal.exact.node_relaxation import Duals, NodeRelaxation
+from optsched.pal.exact.node_relaxation import Duals, Relaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.exact.warm_start import (
     DualBound,
     DualSolution,
-    best_previous,
-    repaired_plan,
+    best_duals,
+    repaired,
     without_cuts,
 )
 from optsched.pal.plan import PalCertificate
@@ -88,7 +88,7 @@ class Solver:
         """
         if self.search.start is None:
             return None
-        packing = repaired_plan(self.instance, self.problem, self.search.start).packing
+        packing = repaired(self.instance, self.problem, self.search.start).packing
         self.search.offer(packing.plan(self.instance))
         certificate = self._proven_by_previous_duals()
         if certificate is None and self.search.plan is not None:
@@ -109,7 +109,7 @@ class Solver:
         if self._previous is None:
             lagrangian = Lagrangian(self.problem, self.options, self.reward)
             arguments = self.instance, self.problem, self.options, lagrangian, start, objective
-            self._previous = best_previous(*arguments)
+            self._previous = best_duals(*arguments)
         if self._previous is None or self._previous.priced.value < self.goal():
             return None
         bound = min(self._previous.priced.value, objective)
@@ -147,7 +147,7 @@ class Solver:
         """Return a tree with its root; None if there is no time for that."""
         assert self.search.objective is not None
         penalty = PENALTY * self.search.objective
-        relaxation = NodeRelaxation(self.problem, options, self.reward, penalty, self.search.seed)
+        relaxation = Relaxation(self.problem, options, self.reward, penalty, self.search.seed)
         if self._basis is not None:
             relaxation.begin_from(self._basis)
             self._basis = None

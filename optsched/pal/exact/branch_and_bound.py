@@ -15,7 +15,7 @@ import numpy as np
 
 from optsched.mip.reliability_branching import Branching
 from optsched.pal.exact.cuts_and_branching import Point, Rule, splits
-from optsched.pal.exact.node_relaxation import Branch, Duals, NodeRelaxation, Path
+from optsched.pal.exact.node_relaxation import Branch, Duals, Path, Relaxation
 from optsched.pal.plan import Leaf, PalCertificate, Split
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class Tree:
         What ended its growth, if neither the goal nor time did.
     """
 
-    def __init__(
-        self, relaxation: NodeRelaxation, seconds_left: Callable[[], float | None]
-    ) -> None:
+    def __init__(self, relaxation: Relaxation, seconds_left: Callable[[], float | None]) -> None:
         self.relaxation = relaxation
         self.nodes: list[Node] = []
         self.ended = ""
@@ -105,9 +103,8 @@ class Tree:
     def fixed_by_reduced_cost(self, limit: float) -> NDArray[np.bool_]:
         """Tell which options are only in plans that cost at least a limit."""
         root = self.nodes[0]
-        return self.relaxation.fixed_by_reduced_cost(
-            self.relaxation.priced(root.path, root.duals), limit
-        )
+        priced = self.relaxation.priced(root.path, root.duals)
+        return self.relaxation.fixed_by_reduced_cost(priced, limit)
 
     def explore(
         self, goal: Callable[[], float], visit: Callable[[Node], None], most_nodes: int

@@ -1,7 +1,4 @@
-"""Diving (Berthold, Primal Heuristics for Mixed Integer Programs, TU Berlin 2006).
-
-The relaxation is solved again and again, with ever more of it fixed to whole counts.
-"""
+"""Diving (Berthold, TU Berlin 2006): ever more of the relaxation is fixed to whole counts."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.cuts_and_branching import INTEGRAL, Point, Rule, domain_totals
-from optsched.pal.exact.node_relaxation import Branch, NodeRelaxation
+from optsched.pal.exact.node_relaxation import Branch, Relaxation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +26,7 @@ class Dive:
         Solution of the relaxation within what is fixed so far.
     """
 
-    def __init__(self, relaxation: NodeRelaxation, start: Point) -> None:
+    def __init__(self, relaxation: Relaxation, start: Point) -> None:
         self.relaxation = relaxation
         self.point = start
         self._cost = self._cost_of(start)
@@ -114,8 +111,6 @@ class Dive:
         return float(self.relaxation.options.cost[point.columns] @ point.share)
 
 
-def dive(
-    relaxation: NodeRelaxation, start: Point, seconds_left: Callable[[], float | None]
-) -> Point:
+def dive(relaxation: Relaxation, start: Point, seconds_left: Callable[[], float | None]) -> Point:
     """Return a solution of the relaxation in which few domains hold fractions of jobs."""
     return Dive(relaxation, start).run(seconds_left)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.branch_and_bound import Tree
-from optsched.pal.exact.node_relaxation import NodeRelaxation
+from optsched.pal.exact.node_relaxation import Relaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.search import Infeasible
@@ -41,7 +41,7 @@ def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
     free = without_costs(problem)
     options = widest(all_options(free))
     reward = np.ones(len(free.types))
-    relaxation = NodeRelaxation(free, options, reward, PENALTY * len(instance.jobs), search.seed)
+    relaxation = Relaxation(free, options, reward, PENALTY * len(instance.jobs), search.seed)
     tree = Tree(relaxation, search.seconds_left)
     if not tree.solve_root():
         search.out_of_time()

@@ -74,16 +74,13 @@ class Lagrangian:
         np.minimum.at(least, self._options.type[:first], costs[:first])
         terms = np.where(self._others > 0, least, 0.0) * self._others
         keeping = np.minimum(costs[first:], least[self._keep_types])
-        capacity_term = float(gpu_duals.sum())
-        total = float(terms.sum()) + float(keeping.sum()) + constant - capacity_term
+        capacity = float(gpu_duals.sum())
+        total = float(terms.sum()) + float(keeping.sum()) + constant - capacity
         if not np.isfinite(total):
             return PricedOptions(costs, least, np.inf)
         spread = float(np.abs(extra).max(initial=0.0)) * self._jobs
         size = (
-            float(np.abs(terms).sum() + np.abs(keeping).sum())
-            + capacity_term
-            + abs(constant)
-            + spread
+            float(np.abs(terms).sum() + np.abs(keeping).sum()) + capacity + abs(constant) + spread
         )
         return PricedOptions(costs, least, total - ROUNDING * size)
 

@@ -113,15 +113,13 @@ def _allowed(instance: PalInstance, levels: list[Level], cap: str | None) -> lis
 
 def _entries(instance: PalInstance) -> int:
     """Return about how many entries the matrix of the relaxation has."""
-    levels, bins, entries = _levels(instance), _bins(instance), 0.0
+    levels, bins, total = _levels(instance), _bins(instance), 0.0
     for (gang, name, cap), types in _types(instance).items():
         allowed = _allowed(instance, levels, cap)
-        entries += 2 * types * sum(options for options, _ in _options(allowed, gang, bins[name]))
+        total += 2 * types * sum(options for options, _ in _options(allowed, gang, bins[name]))
     for count in bins.values():
-        entries += sum(
-            2 * level.domains * (level.gpus + min(count, level.gpus)) for level in levels
-        )
-    return round(entries)
+        total += sum(2 * level.domains * (level.gpus + min(count, level.gpus)) for level in levels)
+    return round(total)
 
 
 def _formulation(instance: PalInstance) -> int:

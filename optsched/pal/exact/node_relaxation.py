@@ -52,7 +52,7 @@ class Duals(NamedTuple):
         return Leaf(gpu_prices=tuple(self.gpus.tolist()), split_prices=self.branches, cuts=cuts)
 
 
-class NodeRelaxation:
+class Relaxation:
     """The relaxation of an instance, at any node.
 
     Parameters

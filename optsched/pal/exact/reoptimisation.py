@@ -22,7 +22,7 @@ PATIENCE = 16  # parts in a row that bring nothing
 PART_GAP, PART_WORK = 2e-4, 0
 
 
-def search_neighbourhoods(
+def run_lns(
     instance: PalInstance,
     search: Search,
     is_done: Callable[[], bool],

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from optsched.pal.exact.bounding import PENALTY as PENALTY
 from optsched.pal.exact.bounding import Solver as Solver
 from optsched.pal.exact.feasibility import find_any
-from optsched.pal.exact.reoptimisation import MANY_JOBS, search_neighbourhoods
+from optsched.pal.exact.reoptimisation import MANY_JOBS, run_lns
 from optsched.pal.exact.restricted_mip import near, whole_below_root
 from optsched.pal.exact.warm_start import DualBound, DualSolution, WarmStart
-from optsched.pal.exact.worst_removal import DualCosts, reoptimise_worst
+from optsched.pal.exact.worst_removal import DualCosts, remove_worst
 from optsched.pal.greedy import methods
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class FullSolver(Solver):
         if certificate is not None or previous is None or self.search.gap < COARSE:
             return certificate
         dual_costs = DualCosts(self.problem, self.options, previous)
-        reoptimise_worst(
+        remove_worst(
             self.instance, self.search, dual_costs, lambda: previous.priced.value >= self.goal()
         )
         self.search.out_of_time()  # parts may have been cut short
@@ -68,8 +68,8 @@ class FullSolver(Solver):
         solution = DualSolution(relaxation.rules, root.duals)
         bound = DualBound(solution, relaxation.priced(root.path, root.duals))
         dual_costs = DualCosts(self.problem, relaxation.options, bound)
-        reoptimise_worst(self.instance, self.search, dual_costs, lambda: tree.bound >= self.goal())
-        search_neighbourhoods(self.instance, self.search, lambda: tree.bound >= self.goal())
+        remove_worst(self.instance, self.search, dual_costs, lambda: tree.bound >= self.goal())
+        run_lns(self.instance, self.search, lambda: tree.bound >= self.goal())
 
 
 def exact(instance: PalInstance, search: Search) -> PalCertificate | None:

@@ -49,7 +49,7 @@ class RepairedPlan(NamedTuple):
     new: list[int]
 
 
-def repaired_plan(instance: PalInstance, problem: Arrays, start: Result) -> RepairedPlan:
+def repaired(instance: PalInstance, problem: Arrays, start: Result) -> RepairedPlan:
     """Return the jobs of now where they were, or else run, and new ones where it is cheapest.
 
     Of the plan only that is taken which still keeps the rules; the rest is as good as new.
@@ -142,7 +142,7 @@ class DualBound(NamedTuple):
     priced: PricedOptions
 
 
-def best_previous(
+def best_duals(
     instance: PalInstance, problem: Arrays, options: Options, lagrangian: Lagrangian,
     start: Result, objective: float,
 ) -> DualBound | None:  # fmt: skip

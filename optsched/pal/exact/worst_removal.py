@@ -52,7 +52,7 @@ class DualCosts(NamedTuple):
         return np.array([excess[n] for n in range(len(excess))])
 
 
-def reoptimise_worst(
+def remove_worst(
     instance: PalInstance, search: Search, costs: DualCosts, is_done: Callable[[], bool]
 ) -> None:
     """Reoptimise jobs of much excess, the worst first, until it is done or each had a turn.
@@ -118,11 +118,7 @@ def _emptiest(
     costs: DualCosts, packing: Packing, t: int, excess: float, taken: set[int]
 ) -> int | None:
     """Return the domain with most idle GPUs of those where jobs of a type pay nearly least."""
-    options, priced, domains = (
-        costs.options,
-        costs.bound.priced,
-        costs.problem.domains,
-    )
+    options, priced, domains = costs.options, costs.bound.priced, costs.problem.domains
     mine = np.flatnonzero(options.type[: options.first_keep] == t)
     near = mine[priced.costs[mine] <= priced.least[t] + NEAR * excess]
     where = np.setdiff1d(options.domain[near], np.array(list(taken), dtype=np.intp))

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LARGE = 2048  # GPUs, beyond which no prices are sought for plans of greedy methods
-NODE_CLASSES_S, BLOCKS_S, MOST_S = 1e-5, 1e-4, 2.0  # too short for a method: per GPU, and at most
+CLASSES_S, BLOCKS_S, MOST_S = 1e-5, 1e-4, 2.0  # too short for a method: per GPU, and at most
 JOB_BY_JOB = 5000  # jobs that are placed one after the other in less than a second
 ROUNDING = 1e-13  # more than what rounding takes from a cost, relative
 
 
-def is_short_of_time(instance: PalInstance, search: Search, seconds_per_gpu: float) -> bool:
+def is_short(instance: PalInstance, search: Search, seconds_per_gpu: float) -> bool:
     """Tell whether a cluster is large, and the time that is left too short for prices."""
     left, gpus = search.seconds_left(), len(instance.free_gpus)
     return left is not None and gpus > LARGE and left < min(MOST_S, seconds_per_gpu * gpus)
@@ -46,7 +46,7 @@ def fall_back(instance: PalInstance, search: Search) -> PalCertificate | None:
 
     With a plan, the search counts as stopped by its time limit.
     """
-    offer_greedy_plans(instance, search)
+    offer_greedy(instance, search)
     if search.plan is None:
         return None
     search.stopped = search.stopped or "time limit"
@@ -56,7 +56,7 @@ def fall_back(instance: PalInstance, search: Search) -> PalCertificate | None:
 # --- a plan -----------------------------------------------------------------------------------
 
 
-def offer_greedy_plans(instance: PalInstance, search: Search) -> None:
+def offer_greedy(instance: PalInstance, search: Search) -> None:
     """Offer a plan made type by type, and those of greedy rules that take less than a second.
 
     The rules are those of `quick_start`, and where jobs run, one that moves none of them.

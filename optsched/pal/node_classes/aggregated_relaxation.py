@@ -114,11 +114,11 @@ class AggregatedRelaxation:
         terms = np.where(others > 0, priced.least, 0.0) * others
         kept = np.minimum(priced.costs[options.first_keep :], priced.least[keep_types])
         kept = kept * keep_nodes
-        capacity_term = float((duals * self._units.copies).sum())
-        total = float(terms.sum()) + float(kept.sum()) - capacity_term
+        capacity = float((duals * self._units.copies).sum())
+        total = float(terms.sum()) + float(kept.sum()) - capacity
         if not np.isfinite(total):
             return AggregatedBound(duals, np.inf)
-        size = float(np.abs(terms).sum() + np.abs(kept).sum()) + capacity_term
+        size = float(np.abs(terms).sum() + np.abs(kept).sum()) + capacity
         return AggregatedBound(duals, total - ROUNDING * size)
 
     def gpu_prices(self, bound: AggregatedBound) -> Floats:
@@ -131,11 +131,7 @@ class AggregatedRelaxation:
 
 def _are_alike(old: Nodes, new: Nodes) -> bool:
     """Tell whether two relaxations differ in nothing but numbers of jobs and nodes."""
-    if (
-        old.wide_keeps
-        or new.wide_keeps
-        or any(each.around for each in (*old.classes, *new.classes))
-    ):
+    if old.wide_keeps or new.wide_keeps or any(c.around for c in (*old.classes, *new.classes)):
         return False
     return old.type_keys == new.type_keys and old.class_keys == new.class_keys
 

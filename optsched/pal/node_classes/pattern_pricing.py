@@ -91,11 +91,7 @@ class _SizeGroup:
     """Kinds of nodes with equally many GPUs."""
 
     def __init__(
-        self,
-        size: int,
-        numbers: list[int],
-        classes: list[NodeClass],
-        types: tuple[JobType, ...],
+        self, size: int, numbers: list[int], classes: list[NodeClass], types: tuple[JobType, ...]
     ) -> None:
         self.numbers, self._classes, self._types = numbers, classes, types
         self._sets = 1 << size
@@ -111,11 +107,8 @@ class _SizeGroup:
     def fill(self, duals: Floats) -> tuple[Floats, _Chosen]:
         """Return the value of each class's best filling, and what to read it from."""
         best, option = self._best_gangs(duals)
-        classes = len(self._classes)
-        values, first = (
-            np.zeros((classes, self._sets)),
-            np.zeros((classes, self._sets), dtype=np.intp),
-        )
+        count = len(self._classes)
+        values, first = np.zeros((count, self._sets)), np.zeros((count, self._sets), dtype=np.intp)
         for step in self._steps:
             sums = values[:, step.rest] + best[:, step.gang]
             choice = sums.argmin(axis=2)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.large_neighbourhood_search import joined, part
-from optsched.pal.exact.reoptimisation import search_neighbourhoods
+from optsched.pal.exact.reoptimisation import run_lns
 from optsched.pal.exact.solver import PENALTY, Solver, exact, start
 from optsched.pal.greedy.fast_fallback import fall_back
 from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
@@ -22,7 +22,7 @@ from optsched.pal.node_classes.aggregation import aggregated, sizes
 from optsched.pal.node_classes.disaggregation import Places
 from optsched.pal.node_classes.pattern_master import Master
 from optsched.pal.node_classes.pattern_pricing import MOST_GPUS
-from optsched.pal.node_classes.warm_start import PatternWarmStart, keeping, previous_gpu_duals
+from optsched.pal.node_classes.warm_start import WarmPatterns, keeping, previous_gpu_duals
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan
 from optsched.search import Search
 
@@ -43,7 +43,7 @@ MOST_WIDE = 0.05  # of the GPUs: what gangs that are larger than a node may ask 
 SMALL = 256  # GPUs, up to which what is left over is solved by the exact method
 ROOT_GAP = 1e-3
 FEW_PARTS = 4  # reoptimised in vain, after which no more of them are tried
-SECONDS, SECONDS_PER_GPU, SECONDS_PER_CLASS = 0.3, 2e-5, 0.02  # that this method takes at most
+SECONDS, SECONDS_PER_GPU, CLASS_SECONDS = 0.3, 2e-5, 0.02  # that this method takes at most
 MISSING = 30.0  # what it costs to place a job nowhere, relative to its costliest place
 
 
@@ -57,10 +57,8 @@ def few_node_classes(instance: PalInstance, search: Search) -> Nodes | None:
         return None
     nodes = aggregated(instance)
     share = len(nodes.classes) / sum(each.count for each in nodes.classes)
-    is_aggregated = share <= MOST_SHARE and len(nodes.classes) <= min(
-        MOST_CLASSES, time / SECONDS_PER_CLASS
-    )
-    return nodes if is_aggregated and len(nodes.types) <= MOST_TYPES else None
+    is_few = share <= MOST_SHARE and len(nodes.classes) <= min(MOST_CLASSES, time / CLASS_SECONDS)
+    return nodes if is_few and len(nodes.types) <= MOST_TYPES else None
 
 
 def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -75,10 +73,10 @@ def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | Non
     """
     if sizes(instance).max() > MOST_GPUS:
         return exact(instance, search)
-    return solve_aggregated(instance, search, aggregated(instance))
+    return by_patterns(instance, search, aggregated(instance))
 
 
-def solve_aggregated(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
+def by_patterns(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
     """Place the jobs of an instance whose nodes have been aggregated, and bound the cost.
 
     Raises
@@ -86,16 +84,16 @@ def solve_aggregated(instance: PalInstance, search: Search, nodes: Nodes) -> Pal
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    previous = PatternWarmStart.of(search)
+    previous = WarmPatterns.of(search)
     master = _place(instance, search, nodes, previous)
     if search.plan is None:
         fallback = fall_back(instance, search) if search.out_of_time() else None
         return fallback or exact(instance, search)
     assert search.objective is not None
     relaxation, bound = _bound(nodes, search, previous)
-    search.state = PatternWarmStart.left(nodes, master.patterns, relaxation)
+    search.state = WarmPatterns.left(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
-    search_neighbourhoods(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
+    run_lns(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
     if not _is_closed(bound.value, search):
         search.out_of_time()
         search.gave_up = (
@@ -105,7 +103,7 @@ def solve_aggregated(instance: PalInstance, search: Search, nodes: Nodes) -> Pal
 
 
 def _bound(
-    nodes: Nodes, search: Search, previous: PatternWarmStart
+    nodes: Nodes, search: Search, previous: WarmPatterns
 ) -> tuple[AggregatedRelaxation, AggregatedBound]:
     """Return a bound by the duals of the previous epoch if they do, else by the relaxation's."""
     assert search.objective is not None
@@ -135,9 +133,7 @@ def _certificate(
 # --- plans ------------------------------------------------------------------------------------
 
 
-def _place(
-    instance: PalInstance, search: Search, nodes: Nodes, previous: PatternWarmStart
-) -> Master:
+def _place(instance: PalInstance, search: Search, nodes: Nodes, previous: WarmPatterns) -> Master:
     """Offer a plan of patterns, with what fits into none of them placed last."""
     fits = [jobs.gpus <= nodes.largest for jobs in nodes.types]
     wide = [jobs for jobs, fit in zip(nodes.types, fits, strict=True) if not fit]

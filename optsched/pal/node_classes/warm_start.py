@@ -26,7 +26,7 @@ MOST_PATTERNS = 2000
 PatternKey = tuple[tuple[object, tuple[int, ...]], ...]
 
 
-class PatternWarmStart(NamedTuple):
+class WarmPatterns(NamedTuple):
     """What is left of an epoch.
 
     Attributes
@@ -41,14 +41,14 @@ class PatternWarmStart(NamedTuple):
     relaxation: AggregatedRelaxation | None
 
     @classmethod
-    def of(cls, search: Search) -> PatternWarmStart:
+    def of(cls, search: Search) -> WarmPatterns:
         """Return what the previous epoch left."""
         return search.past if isinstance(search.past, cls) else cls({}, None)
 
     @classmethod
     def left(
         cls, nodes: Nodes, patterns: Sequence[Pattern], relaxation: AggregatedRelaxation
-    ) -> PatternWarmStart:
+    ) -> WarmPatterns:
         """Return what an epoch leaves; of very many patterns the last ones."""
         known: dict[bytes, dict[PatternKey, None]] = {}
         for pattern in patterns[-MOST_PATTERNS:]:
@@ -74,9 +74,8 @@ class PatternWarmStart(NamedTuple):
                     )
                 )
                 if gangs:
-                    yield Pattern(
-                        k, gangs, sum(gang_cost(nodes.types, node_class, g) for g in gangs)
-                    )
+                    cost = sum(gang_cost(nodes.types, node_class, g) for g in gangs)
+                    yield Pattern(k, gangs, cost)
 
 
 def previous_gpu_duals(search: Search, nodes: Nodes) -> Floats | None:

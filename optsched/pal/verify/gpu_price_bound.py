@@ -11,12 +11,7 @@ from heapq import heapreplace
 from typing import TYPE_CHECKING
 
 from optsched.pal.verify.costs import NEVER
-from optsched.pal.verify.placement_pricing import (
-    EqualJobs,
-    jobs_by_type,
-    keep_of,
-    least_prices,
-)
+from optsched.pal.verify.placement_pricing import EqualJobs, jobs_by_type, keep_of, least_prices
 from optsched.pal.verify.placements import Cluster
 
 if TYPE_CHECKING:

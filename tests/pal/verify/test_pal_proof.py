@@ -101,7 +101,7 @@ def capacity(instance, rule):
 
 
 def paths(certificate):
-    """Every leaf with its way: number -> [(rule, case, at_most), ...]."""
+    """Every leaf with its path: number -> [(rule, side, at_most), ...]."""
     path_of, open_nodes = {}, [(0, [])]
     while open_nodes:
         n, path = open_nodes.pop()
@@ -109,8 +109,8 @@ def paths(certificate):
         if isinstance(node, Leaf):
             path_of[n] = path
             continue
-        for case, child in enumerate(node.cases):
-            open_nodes.append((child, [*path, (node.rule, case, node.at_most)]))
+        for side, child in enumerate(node.cases):
+            open_nodes.append((child, [*path, (node.rule, side, node.at_most)]))
     return path_of
 
 
@@ -146,7 +146,7 @@ def priced_by_sets(instance, certificate, n):
 
 
 def priced_by_labels(instance, certificate, n):
-    """The same, but every set of a label pays for the cheapest GPUs that the label allows."""
+    """The same, but every set of an option pays for the cheapest GPUs that the option allows."""
     prices, charges, paid = leaf_terms(instance, certificate, n)
     total = -paid
     for job in instance.jobs:
@@ -177,7 +177,7 @@ def cheapest(instance, job, gpus, prices):
 
 
 def moved_value(instance, job, gpus, charges, kind):
-    """Cost and charges of a running job on other GPUs with the label of those that it holds."""
+    """Cost and charges of a running job on other GPUs with the option of those that it holds."""
     value = cost(instance, job, gpus, kind)
     if kind == "prices":
         value += Fraction(job.weight) * Fraction(job.restart_s)
@@ -222,7 +222,7 @@ def rules(draw, instance):
 
 @st.composite
 def certificates(draw, instance, kind="prices", max_splits=3):
-    """A tree of cases over drawn rules, with drawn prices and nothing stated."""
+    """A branch-and-bound tree over drawn rules, with drawn prices and nothing stated."""
     counting = tuple(draw(st.lists(rules(instance), max_size=3)))
     within = [n for n, rule in enumerate(counting) if isinstance(rule, Within)]
     nodes, depths = [None], [0]
@@ -273,7 +273,7 @@ def test_values_are_those_of_all_labels_and_at_most_those_of_all_sets(instance, 
         assert 0 <= expected * SCALE - value < ROUNDED
         by_sets = priced_by_sets(instance, certificate, n)
         assert value <= by_sets * SCALE
-        if not certificate.rules:  # labels know no thresholds of others, nor which set is kept
+        if not certificate.rules:  # options know no thresholds of others, nor which set is kept
             assert by_sets == expected
 
 

@@ -25,7 +25,7 @@ def flat(prices=(0.0,) * 4, bound=2.0, **fields):
 
 
 def split(at_most, split_prices=(0.0, 0.0)):
-    """One rule that counts both jobs in node a, and two cases."""
+    """One rule that counts both jobs in node a, and two leaves."""
     nodes = [Split.model_construct(rule=0, at_most=at_most, cases=(1, 2))]
     for price in split_prices:
         nodes.append(Leaf.model_construct(gpu_prices=(0.0,) * 4, split_prices=(price,), cuts=()))

@@ -99,13 +99,13 @@ def meeting(instance, gpus):
     parent = {d.id: d.parent for d in instance.topology.domains}
     level = {d.id: instance.topology.levels.index(d.level) for d in instance.topology.domains}
     home = {gpu: d.id for d in instance.topology.domains for gpu in d.gpus}
-    ways = []
+    paths = []
     for gpu in gpus:
-        way = [home[gpu]]
-        while parent[way[-1]] is not None:
-            way.append(parent[way[-1]])
-        ways.append(way)
-    return min(level[d] for d in ways[0] if all(d in way for way in ways))
+        path = [home[gpu]]
+        while parent[path[-1]] is not None:
+            path.append(parent[path[-1]])
+        paths.append(path)
+    return min(level[d] for d in paths[0] if all(d in path for path in paths))
 
 
 def cost(instance, job, gpus):
@@ -162,7 +162,7 @@ def telling(rng, instance):
 
 
 def forged(rng, instance, kind):
-    """Return a certificate with nothing stated: drawn prices, rules, cuts, cases, exclusions."""
+    """Return a certificate with nothing stated: drawn prices, rules, cuts, splits, exclusions."""
     rules = tuple(rule(rng, instance) for _ in range(rng.choice([0, 0, 1, 1, 2])))
     prices = telling(rng, instance) if kind == "prices" else [0.0, 0.25, 0.5, 1.0, 1e300, 5e-324]
     within = [n for n, each in enumerate(rules) if isinstance(each, Within)]
