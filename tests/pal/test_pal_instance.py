@@ -176,8 +176,8 @@ def test_each_fault_alone_is_the_only_one():
         (("jobs", 0, "current"), REMOVED),
     ):
         changed = edited(GOOD, {path: value})
-        found = [] if value is REMOVED else faults(changed)
-        assert len(found) == (value is not REMOVED), found
+        reported = [] if value is REMOVED else faults(changed)
+        assert len(reported) == (value is not REMOVED), reported
 
 
 def test_all_faults_at_once():

@@ -372,7 +372,7 @@ def test_jobs_look_different_and_only_the_largest_are_named():
     assert entries[-1] == f"+{count - NAMED + 1} more jobs"
 
 
-def test_a_figure_of_its_own_has_room_for_title_and_legend():
+def test_a_figure_of_its_own_has_space_for_title_and_legend():
     jobs = [{"id": f"a job with a rather long name {n}", "gpus": 1} for n in range(6)]
     instance = small_instance({"a": 3, "b": 3}, jobs=jobs)
     plan = plan_of(**{job["id"]: gpu for job, gpu in zip(jobs, instance.free_gpus, strict=True)})

@@ -159,7 +159,7 @@ PRICES = st.one_of(st.sampled_from([0.0, 0.0, 0.1, 0.5, 1.0]), st.floats(0, 1e3)
 @pytest.mark.parametrize("costs", [ObjectiveCosts, lambda instance: InfeasibilityCosts()])
 @law(500)
 @given(instance=pal_instances(feasible=False), data=st.data())
-def test_prices_alone_prove_what_they_prove_label_by_label(costs, instance, data):
+def test_prices_alone_prove_what_they_prove_option_by_option(costs, instance, data):
     prices = [scaled(data.draw(PRICES)) for _ in instance.free_gpus]
     expected = JobOptions(instance, costs(instance)).least(prices, [])
     assert gpu_price_bound.least(instance, costs(instance), prices) == expected

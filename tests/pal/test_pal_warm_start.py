@@ -89,7 +89,7 @@ def test_times_may_be_in_another_unit(no_linear_program):
     assert resumed(instance.changed({"jobs.*.weight": 250.0}), result, gap=0.011).gap <= 0.011
 
 
-def test_fewer_labels_are_left_below_the_old_prices(monkeypatch):
+def test_fewer_options_are_left_below_the_old_prices(monkeypatch):
     """Where the old prices do not close the gap, they still fix options."""
     instance, result = racks()
     sizes = []

@@ -65,7 +65,7 @@ def offer_greedy(instance: PalInstance, search: Search) -> None:
     if len(instance.jobs) <= JOB_BY_JOB:
         rules.append(pal_multilevel)
         if any(job.current for job in instance.jobs):
-            rules += [pal_multilevel_sticky, stay_and_consolidate]
+            rules += [pal_multilevel_sticky, keep_and_consolidate]
     for n, rule in enumerate(rules):
         if n and search.plan is not None and search.out_of_time():
             return
@@ -74,7 +74,7 @@ def offer_greedy(instance: PalInstance, search: Search) -> None:
             search.offer(made)
 
 
-def stay_and_consolidate(instance: PalInstance) -> PalPlan | None:
+def keep_and_consolidate(instance: PalInstance) -> PalPlan | None:
     """Place waiting jobs on few nodes; running ones keep their GPUs where they may."""
     return sticky(instance, consolidate)
 

@@ -145,7 +145,7 @@ def priced_by_sets(instance, certificate, n):
     return total
 
 
-def priced_by_labels(instance, certificate, n):
+def priced_by_options(instance, certificate, n):
     """The same, but every set of an option pays for the cheapest GPUs that the option allows."""
     prices, charges, paid = leaf_terms(instance, certificate, n)
     total = -paid
@@ -262,11 +262,11 @@ ROUNDED = 100  # costs and prices are rounded down to 2**-192 each
 
 @law(400)
 @given(pal_instances(max_gpus=7, max_jobs=4, feasible=False), st.data())
-def test_values_are_those_of_all_labels_and_at_most_those_of_all_sets(instance, data):
+def test_values_are_those_of_all_options_and_at_most_those_of_all_sets(instance, data):
     stated_kinds = ["prices", "infeasible"] if instance.admission == "all" else ["prices"]
     certificate = data.draw(certificates(instance, data.draw(st.sampled_from(stated_kinds))))
     for n, value in leaf_values(instance, certificate).items():
-        expected = priced_by_labels(instance, certificate, n)
+        expected = priced_by_options(instance, certificate, n)
         if expected is None:
             assert value is None
             continue
@@ -535,7 +535,7 @@ def refused(changes):
 def test_the_untouched_certificate_is_proven():
     assert refused({}) == ([], "")
     for n, value in VALUES.items():
-        assert value == priced_by_labels(INSTANCE, proof(), n) * SCALE
+        assert value == priced_by_options(INSTANCE, proof(), n) * SCALE
     assert Fraction(BOUND) * SCALE == min(VALUES.values())
     assert least_cost(INSTANCE) == BOUND == 37.5
 
