@@ -53,7 +53,7 @@ class ExactPlacement:
     seed: int = 0
     settled: bool = field(default=True, init=False)
     sticky: bool = field(default=False, init=False)
-    _frame: Frame | None = field(default=None, init=False, repr=False)
+    _frame: PalInstanceParts | None = field(default=None, init=False, repr=False)
     _last: tuple[Result, PalInstance, WarmStart] | None = field(
         default=None, init=False, repr=False
     )
