@@ -16,7 +16,7 @@ from optsched.pal.plan import Cut, Keeps, Leaf, Split, Within
 from optsched.pal.verify.certificate import leaf_values, prove
 from optsched.pal.verify.costs import SCALE
 from optsched.pal.verify.feasibility import performance
-from optsched.result import read_result
+from optsched.results.result_files import read_result
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances, small_instance
 
