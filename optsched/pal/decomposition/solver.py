@@ -176,12 +176,12 @@ class Whole:
         self._lagrangian = Lagrangian(self.problem, self.options, self._reward)
 
     def bound(self, duals: Floats) -> DecompositionBound:
-        """Return what GPU duals prove, or no duals at all if that is more."""
+        """Return what GPU duals prove, or zero duals if that is more."""
         bounds = (self._bound(without_cuts(each)) for each in (np.zeros_like(duals), duals))
         return max(bounds, key=lambda bound: bound.value)
 
     def at_zero_duals(self) -> DecompositionBound:
-        """Return what no duals prove: that each job costs what it would cost alone."""
+        """Return what zero duals prove: that each job costs what it would cost alone."""
         return self._bound(without_cuts(np.zeros(len(self.problem.gpus))))
 
     def open_options(self, bound: DecompositionBound, search: Search) -> int:
@@ -202,7 +202,7 @@ class Whole:
         return solver.solve()
 
     def previous_bound(self, start: Result, search: Search) -> DecompositionBound:
-        """Return what duals of the previous epoch prove, or no duals at all if that is more."""
+        """Return what duals of the previous epoch prove, or zero duals if that is more."""
         assert search.objective is not None
         none = self.at_zero_duals()
         parts = self.instance, self.problem, self.options, self._lagrangian

@@ -22,9 +22,9 @@ BINNED = 90 * MIB  # scikit-learn, for the rules that bin slowdowns
 BINNING = ("pal-greedy", "pal-silhouette")
 ENTRY = 870  # of the relaxation's matrix: in arrays, in HiGHS, at nodes
 VARIABLE, TERM = 1500, 110  # of the formulation: in Pyomo and in HiGHS
-RANKED, MERGED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for blocks
+RANKED, AGGREGATED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for blocks
 DEALT = 4_000  # of a job, for blocks
-LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no duals
+LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
 BLOCK_GPUS = 1024
 BLOCK_GANGS = 4  # a block holds at least so many of the largest gang
 MOST_CLASSES, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
@@ -48,7 +48,7 @@ def memory(instance: PalInstance, method: str) -> int | None:
     if method == "exact" and gpus > LARGE:
         method = "kinds" if _has_few_node_classes(instance) else "pods"
     if method == "kinds" and _largest_node(instance) <= MOST_IN_NODE:
-        return LOADED + MERGED * gpus
+        return LOADED + AGGREGATED * gpus
     if method == "pods":
         return _in_blocks(instance)
     if method == "milp":

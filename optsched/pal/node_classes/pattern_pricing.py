@@ -42,7 +42,7 @@ class Pattern(NamedTuple):
 
 
 class Fillings(NamedTuple):
-    """The best fillings: what they cost less the duals of their jobs, and a way to read them."""
+    """The best fillings: their cost minus the duals of their jobs, and a way to read them."""
 
     values: Floats
     patterns: list[Pattern]

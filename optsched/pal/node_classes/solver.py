@@ -91,7 +91,7 @@ def by_patterns(instance: PalInstance, search: Search, nodes: Nodes) -> PalCerti
         return fallback or exact(instance, search)
     assert search.objective is not None
     relaxation, bound = _bound(nodes, search, previous)
-    search.state = WarmPatterns.left(nodes, master.patterns, relaxation)
+    search.state = WarmPatterns.kept(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
     run_lns(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
     if not _is_closed(bound.value, search):

@@ -46,7 +46,7 @@ class WarmPatterns(NamedTuple):
         return search.past if isinstance(search.past, cls) else cls({}, None)
 
     @classmethod
-    def left(
+    def kept(
         cls, nodes: Nodes, patterns: Sequence[Pattern], relaxation: AggregatedRelaxation
     ) -> WarmPatterns:
         """Return what an epoch leaves; of very many patterns the last ones."""
