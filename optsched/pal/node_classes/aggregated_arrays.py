@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.arrays import Arrays, Chain, Domains, KeepOption
+from optsched.pal.exact.arrays import Arrays, Chain, KeepOption
+from optsched.pal.exact.domain_arrays import Domains
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
