@@ -24,7 +24,7 @@ import optsched
 from optsched.cluster import binning
 from optsched.pal import PalInstance
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.relaxation import labels, relaxation
+from optsched.pal.exact.relaxation import all_options, relaxation
 
 MILP_LIMIT_S = 120
 
@@ -88,7 +88,7 @@ def build(instance):
     problem = arrays(instance)
     built = time.perf_counter() - started
     reward = np.ones(len(problem.types))
-    program = relaxation(problem, labels(problem), reward)
+    program = relaxation(problem, all_options(problem), reward)
     both = time.perf_counter() - started
     shape = " x ".join(str(n) for n in program.matrix.shape)
     print(f"{instance.name}: arrays {built:.3f} s; with the program of {shape}: {both:.3f} s")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import optsched
 from optsched.eaco import EacoInstance
 from optsched.pal import PalInstance
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact import reoptimisation
 from tests.eaco.test_eaco_columns import plain
 from tests.pal.test_pal_properties import relabelled
@@ -41,9 +41,9 @@ def in_small_parts():
     """Let pods be small, and no greedy rule make up for what `kinds` lacks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reoptimisation, "MANY_JOBS", 8)
-        patch.setattr(pods, "POD_GPUS", 12)
-        patch.setattr(pods, "FEW_OPTIONS", 0)
-        patch.setattr(pods, "GANGS", 1)
+        patch.setattr(blocks, "BLOCK_GPUS", 12)
+        patch.setattr(blocks, "FEW_OPTIONS", 0)
+        patch.setattr(blocks, "GANGS", 1)
         yield
 
 

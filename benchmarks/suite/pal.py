@@ -72,7 +72,7 @@ def _in_parts(instance: Any, parts: int, gap: float, limit_s: float) -> list[Any
 
 
 def dealt(instance: Any, parts: int, seed: int = 0) -> list[PalInstance]:
-    """Deal nodes and whole jobs to parts at random; a job goes where there is room for it.
+    """Deal nodes and whole jobs to parts at random; a job goes where it fits.
 
     Raises
     ------
@@ -84,15 +84,15 @@ def dealt(instance: Any, parts: int, seed: int = 0) -> list[PalInstance]:
     nodes = [n for n, domain in enumerate(topology.domains) if domain.gpus]
     rng.shuffle(nodes)
     members = [set(nodes[n::parts]) for n in range(parts)]
-    room = [sum(len(topology.domains[n].gpus) for n in part) for part in members]
+    free = [sum(len(topology.domains[n].gpus) for n in part) for part in members]
     jobs: list[list[Any]] = [[] for _ in range(parts)]
     shuffled = rng.sample(instance.jobs, len(instance.jobs))
     for job in sorted(shuffled, key=lambda job: -job.gpus):
-        fitting = [n for n in range(parts) if room[n] >= job.gpus]
+        fitting = [n for n in range(parts) if free[n] >= job.gpus]
         if not fitting:
             raise ValueError(f"job '{job.id}' of {job.gpus} GPUs does not fit into a part")
         part = rng.choice(fitting)
-        room[part] -= job.gpus
+        free[part] -= job.gpus
         jobs[part].append(job)
     pairs = [(nodes, own) for nodes, own in zip(members, jobs, strict=True) if own]
     return [_part(instance, nodes, own) for nodes, own in pairs]

@@ -53,12 +53,12 @@ class _Cluster:
 
 def _around(name: str, parents: Mapping[str, Any]) -> set[str]:
     """Return a domain and those around it; a cycle ends where it began."""
-    found: set[str] = set()
+    seen: set[str] = set()
     here: Any = name
-    while isinstance(here, str) and here in parents and here not in found:
-        found.add(here)
+    while isinstance(here, str) and here in parents and here not in seen:
+        seen.add(here)
         here = parents[here]
-    return found
+    return seen
 
 
 def _profile_faults(document: Mapping[str, Any], cluster: _Cluster) -> Iterator[Fault]:

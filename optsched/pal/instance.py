@@ -98,13 +98,13 @@ class PalInstance(Instance):
     @cached_property
     def raised(self) -> dict[str, tuple[str, ...]]:
         """Levels at which the envelope lies above what was measured, by model."""
-        found = {}
+        raised = {}
         for model, values in self.locality.items():
             pairs = zip(self.topology.levels, values, self.penalties[model], strict=True)
             levels = tuple(level for level, value, used in pairs if used > value)
             if levels:
-                found[model] = levels
-        return found
+                raised[model] = levels
+        return raised
 
     @cached_property
     def free_gpus(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from optsched.certificates.bound_tree import Cut as Cut
 from optsched.certificates.bound_tree import Price
@@ -53,14 +53,14 @@ class Keeps(Document):
 
 
 class Leaf(Document):
-    """Prices that prove the bound in one case.
+    """Prices that prove the bound in one leaf.
 
     Attributes
     ----------
     gpu_prices
         Of each free GPU, in the order of `PalInstance.free_gpus`, in the objective's unit.
     split_prices
-        Of one more or one less of what is counted, for each split on the way from the root.
+        Of one more or one less of what is counted, for each split on the path from the root.
     cuts
         Prices of cuts: a rule's count is at most what the GPUs hold, floor(GPUs / smallest gang).
     """
@@ -71,27 +71,34 @@ class Leaf(Document):
 
 
 class PalCertificate(Document):
-    """What proves a bound, or that no plan exists: cases, and Lagrangian prices in each of them.
+    """What proves a bound, or that no plan exists: a tree, and Lagrangian prices in each leaf.
 
     Attributes
     ----------
     kind
-        ``"prices"``: every plan costs at least `bound`. ``"misfit"``: at least `left_out` jobs,
+        ``"prices"``: every plan costs at least `bound`. ``"infeasible"``: at least `left_out` jobs,
         more than none, cannot be placed; the prices are then for the cost of one for each job that
         is left out, and none for one that is placed.
     rules
         What splits and cuts count.
     exclusions
-        Prices, for kind ``"prices"``, that say what better plans cannot use: a label, or stay, with
-        which every plan costs at least `bound`, since so do the prices of the rest. It is left out
+        Prices, for kind ``"prices"``, that say what better plans cannot use: an option with which
+        every plan costs at least `bound`, since so do the prices of the rest. It is left out
         of everything behind: later exclusions, and the leaves.
     nodes
-        The tree of cases; the first is its root.
+        The branch-and-bound tree; the first is its root.
     """
 
-    kind: Literal["prices", "misfit"] = "prices"
+    kind: Literal["prices", "infeasible"] = "prices"
     bound: float | None = None
     left_out: float | None = None
     rules: tuple[Within | Keeps, ...] = ()
     exclusions: tuple[Leaf, ...] = ()
     nodes: tuple[Split | Leaf, ...] = Field(min_length=1)
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _is_no_old_name(cls, kind: object) -> object:
+        if kind == "misfit":
+            raise ValueError("'infeasible' (the new name of 'misfit')")
+        return kind

@@ -1,4 +1,4 @@
-"""The room of PAL: its nouns, methods and judge, as the rest of optsched sees them."""
+"""The problem PAL: its data, methods and verifier, as the rest of optsched sees them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _methods() -> Iterator[Method]:
     yield Method(
         "exact",
         "exact",
-        "type chains by HiGHS, rounding, a tree of cases with prices",
+        "type chains by HiGHS, rounding, branch and bound with prices",
         SC24,
         "optsched.pal.decomposition.solver:by_size",
     )
@@ -67,14 +67,14 @@ def _methods() -> Iterator[Method]:
         "exact",
         "large clusters: parts by themselves, a bound by prices for the whole",
         "optsched; parts as in POP, SOSP'21",
-        "optsched.pal.decomposition.solver:pods",
+        "optsched.pal.decomposition.solver:by_blocks",
     )
     yield Method(
         "kinds",
         "exact",
-        "many nodes of few kinds: patterns of a node, a bound by merged nodes",
+        "many nodes of few classes: patterns of a node, a bound by aggregated nodes",
         "optsched; patterns as in cutting stock, Gilmore and Gomory 1961",
-        "optsched.pal.node_classes.solver:kinds",
+        "optsched.pal.node_classes.solver:by_node_class",
     )
     for name, effort, text, source in GREEDY:
         function = name.replace("-", "_")
@@ -86,16 +86,16 @@ def _methods() -> Iterator[Method]:
 # The second figure is the effort: CPU time relative to packed-sticky, with 1,024 to 8,192 GPUs.
 GREEDY = (
     ("packed-sticky", 1, "fewest nodes, running jobs keep their GPUs", RELEASED),
-    ("packed-non-sticky", 1, "fewest nodes, every job placed anew", RELEASED),
+    ("packed-non-sticky", 1, "fewest nodes, every job placed again", RELEASED),
     ("random-sticky", 2, "random GPUs, running jobs keep theirs", RELEASED),
-    ("random-non-sticky", 2, "random GPUs, every job placed anew", RELEASED),
+    ("random-non-sticky", 2, "random GPUs, every job placed again", RELEASED),
     ("pm-first", 3, "the fastest free GPUs, wherever they stand", f"{SC24}; {RELEASED}"),
     ("pal-greedy", 3, "least penalty x bin, one job after the other", f"{SC24}; {RELEASED}"),
     ("pal-silhouette", 20, "the same, bins by silhouette as the paper means", SC24),
     ("pal-multilevel", 2, "the same with every level of the topology", "optsched, after PAL"),
     ("gandiva-like", 1, "best fit, then moves that undo fragmentation", "Gandiva, OSDI'18"),
     ("slurm-best-fit", 1, "lowest switch that holds the job, best fit", "Slurm, topology/tree"),
-    ("kueue-best-fit", 1, "lowest domain that fits, least room left", "Kueue, topology-aware"),
+    ("kueue-best-fit", 1, "lowest domain that fits, fewest GPUs left", "Kueue, topology-aware"),
 )
 METHODS = tuple(_methods())
 

@@ -36,7 +36,7 @@ TINY = {
         ],
         admission="optional",
     ),
-    "pal-misfit": small_instance({"a": 1, "b": 1}, jobs=[job(2, highest_level="node"), 1]),
+    "pal-infeasible": small_instance({"a": 1, "b": 1}, jobs=[job(2, highest_level="node"), 1]),
 }
 
 
@@ -175,6 +175,6 @@ def test_other_programs_read_the_files(name, file_format, tmp_path):
     text = export(TINY[name], file_format)
     path.write_text(text)
     optimum = oracles.bitmask_optimum(TINY[name])
-    found = solved_from_file(path)
-    assert found == (None if optimum is None else pytest.approx(optimum, rel=1e-6))
+    objective = solved_from_file(path)
+    assert objective == (None if optimum is None else pytest.approx(optimum, rel=1e-6))
     assert export(TINY[name], file_format) == text

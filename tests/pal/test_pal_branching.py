@@ -24,7 +24,7 @@ class Case:
 
 @dataclass
 class Solver:
-    """Gives the cases of rules from a table of gains; None when its solves run out."""
+    """Gives the branches of rules from a table of gains; None when its solves run out."""
 
     gains: dict
     left: int = 1000

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.pal import PalInstance
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact import reoptimisation
 from optsched.pal.exact import solver as exact
-from tests.pal.test_pal_kinds import equal_nodes
+from tests.pal.test_pal_node_classes import equal_nodes
 from tests.support.oracles.pal import assert_encloses_optimum, plan_cost
 from tests.support.strategies.common import among, as_document, law, left_by
 from tests.support.strategies.pal import pal_instances
@@ -57,7 +57,7 @@ METHODS = [*["exact", "kinds", "pods"] * 3, "pal-multilevel", "milp"]
 
 
 def solved(instance, method=None, **options):
-    """Solve an instance, and have the judge prove the outcome."""
+    """Solve an instance, and have the verifier prove the outcome."""
     result = optsched.solve(instance, method, **options)
     optsched.verify(instance, result)
     return result
@@ -65,13 +65,13 @@ def solved(instance, method=None, **options):
 
 @pytest.fixture(scope="module")
 def small_is_large():
-    """Let clusters have many pods and jobs, and no greedy rule make up for what a method lacks."""
+    """Let clusters have many blocks and jobs; no greedy rule makes up for what a method lacks."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (reoptimisation, exact):
             patch.setattr(module, "MANY_JOBS", 3)
-        patch.setattr(pods, "POD_GPUS", 3)
-        patch.setattr(pods, "FEW_OPTIONS", 0)
-        patch.setattr(pods, "GANGS", 1)
+        patch.setattr(blocks, "BLOCK_GPUS", 3)
+        patch.setattr(blocks, "FEW_OPTIONS", 0)
+        patch.setattr(blocks, "GANGS", 1)
         yield
 
 
@@ -90,18 +90,18 @@ def test_exact_finds_the_optimum_after_any_epoch(small_is_large, both, data):
 
 @law(2000)
 @given(epochs(st.one_of(ANY, equal_nodes(max_gpus=8))), st.data())
-def test_kinds_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
+def test_node_classes_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
     hold(both, "kinds", data)
 
 
 @law(2000)
 @given(epochs(), st.data())
-def test_pods_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
+def test_blocks_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
     hold(both, "pods", data)
 
 
 def hold(both, method, data):
-    """Hold two epochs, the first of which begins anew, to their optima."""
+    """Hold two epochs, the first of which begins afresh, to their optima."""
     start, gap = None, data.draw(GAPS)
     for instance in both:
         result = solved(instance, method, gap=gap, start=start)

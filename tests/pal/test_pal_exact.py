@@ -17,8 +17,8 @@ from optsched.pal.exact.cuts_and_branching import Point
 from optsched.pal.exact.feasibility import find_any
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods, joined, only, part
-from optsched.pal.exact.node_relaxation import Cases
-from optsched.pal.exact.relaxation import labels
+from optsched.pal.exact.node_relaxation import Relaxation
+from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.greedy import packing_rules
 from optsched.pal.plan import Leaf
@@ -45,7 +45,7 @@ GAPS = {  # in which each bundled instance is solved in a moment
     "pal/overfull": 1e-6,
 }
 CAPPED = {"gpus": 2, "highest_level": "node"}
-MISFITS = {
+INFEASIBLE = {
     "too many": (small_instance({"a": 2, "b": 1}, jobs=[2, 2]), "need 4 GPUs, but 3 are free"),
     "caps": (
         small_instance({"a": 1, "b": 1}, jobs=[CAPPED]),
@@ -59,7 +59,7 @@ MISFITS = {
 
 
 def solved(instance, **options):
-    """Solve, and have the judge prove the outcome."""
+    """Solve, and have the verifier prove the outcome."""
     result = optsched.solve(instance, **options)
     optsched.verify(instance, result)
     return result
@@ -112,14 +112,14 @@ def test_greedy_plans_lie_above_the_optimum_and_its_bound(instance, greedy):
 def test_no_greedy_plan_of_a_bundled_instance_is_better(name):
     instance, exact = bundled(name)
     assert exact.status == "optimal"
-    found = []
+    objectives = []
     for method in GREEDY:
         search = Search(instance)
         method(instance, search)
         if search.objective is not None:
-            found.append(search.objective)
-    assert found
-    assert exact.bound <= exact.objective <= min(found)
+            objectives.append(search.objective)
+    assert objectives
+    assert exact.bound <= exact.objective <= min(objectives)
 
 
 @law(40)
@@ -132,14 +132,14 @@ def test_measured_penalties_are_those_of_their_envelope(instance):
 # --- no plan ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", MISFITS)
+@pytest.mark.parametrize("case", INFEASIBLE)
 def test_that_no_plan_exists_is_proven_and_explained(case):
-    instance, message = MISFITS[case]
+    instance, message = INFEASIBLE[case]
     result = solved(instance)
     assert result.status == "infeasible"
     assert message in result.message
     assert (result.plan, result.objective, result.bound) == (None, None, None)
-    assert result.certificate.kind == "misfit"
+    assert result.certificate.kind == "infeasible"
     assert 0 < result.certificate.left_out <= 4
     optional = instance.changed({"admission": "optional", "jobs.*.reward": 5.0})
     assert solved(optional).status == "optimal"
@@ -187,8 +187,8 @@ def test_without_time_what_is_stated_is_true(name, limit_s):
     assert result.deterministic == (result.message == "")
 
 
-def test_without_time_a_misfit_is_an_error():
-    instance, _ = MISFITS["caps of many"]
+def test_without_time_an_infeasible_instance_is_an_error():
+    instance, _ = INFEASIBLE["caps of many"]
     result = optsched.solve(instance, time_limit_s=0.0)
     assert result.status == "error"
     assert (result.plan, result.bound) == (None, None)
@@ -211,7 +211,7 @@ def stop_at(monkeypatch, owner, name, call, *, again):
 @pytest.mark.parametrize("call", [1, 2, 5])
 def test_interrupted_in_the_tree(name, call, monkeypatch):
     instance, exact = bundled(name)
-    stop_at(monkeypatch, Cases, "relax", call, again=False)
+    stop_at(monkeypatch, Relaxation, "relax", call, again=False)
     result = optsched.solve(instance, gap=GAPS[name])
     assert result.message == "stopped early: interrupted"
     assert not result.deterministic
@@ -222,7 +222,7 @@ def test_interrupted_in_the_tree(name, call, monkeypatch):
 @pytest.mark.parametrize("name", ["pal/tiny", "pal/sticky"])
 def test_interrupted_again_while_the_bound_is_proven(name, monkeypatch):
     instance, exact = bundled(name)
-    stop_at(monkeypatch, Cases, "relax", 2, again=True)
+    stop_at(monkeypatch, Relaxation, "relax", 2, again=True)
     result = optsched.solve(instance, gap=GAPS[name])
     assert result.status == "feasible"
     assert result.certificate is None
@@ -230,8 +230,8 @@ def test_interrupted_again_while_the_bound_is_proven(name, monkeypatch):
 
 
 def test_interrupted_before_there_is_a_plan(monkeypatch):
-    stop_at(monkeypatch, Cases, "relax", 1, again=True)
-    result = optsched.solve(MISFITS["caps of many"][0])
+    stop_at(monkeypatch, Relaxation, "relax", 1, again=True)
+    result = optsched.solve(INFEASIBLE["caps of many"][0])
     assert result.status == "error"
     assert result.message == "stopped early: interrupted"
 
@@ -289,8 +289,8 @@ def test_figures_that_do_not_fit_are_refused(name, tmp_path):
         ({"certificate": None}, {"certificate"}),
         ({"plan": None}, {"status"}),
     ]:
-        found = verdict(instance, text | changes, tmp_path)
-        assert rules <= found if rules else not found, changes
+        broken = verdict(instance, text | changes, tmp_path)
+        assert rules <= broken if rules else not broken, changes
 
 
 @pytest.mark.parametrize("name", GAPS)
@@ -330,7 +330,7 @@ def leaves(text):
     return [(n, node) for n, node in enumerate(text["nodes"]) if "gpu_prices" in node]
 
 
-def dear_gpus(text):
+def expensive_gpus(text):
     for n, leaf in leaves(text):
         for g, price in enumerate(leaf["gpu_prices"]):
             yield replaced(text, ["nodes", n, "gpu_prices", g], price + 100 * text["bound"])
@@ -369,28 +369,28 @@ def wrong_lengths(text):
 
 
 def refusals(name, tamper):
-    """Whether the judge refuses each of half a dozen tampered certificates."""
+    """Whether the verifier refuses each of half a dozen tampered certificates."""
     instance, result = bundled(name)
-    found = list(tamper(json.loads(result.certificate.to_json())))
+    forged = list(tamper(json.loads(result.certificate.to_json())))
     return [
         bool(prove(instance, PalCertificate.model_validate_json(json.dumps(text))))
-        for text in found[:: max(1, len(found) // 6)]
+        for text in forged[:: max(1, len(forged) // 6)]
     ]
 
 
 @pytest.mark.parametrize("name", GAPS)
 @pytest.mark.parametrize("tamper", [wrong_trees, lost_nodes, wrong_lengths])
 def test_what_is_no_tree_of_cases_is_refused(name, tamper):
-    found = refusals(name, tamper)
-    assert all(found)
-    assert found or len(bundled(name)[1].certificate.nodes) == 1
+    answers = refusals(name, tamper)
+    assert all(answers)
+    assert answers or len(bundled(name)[1].certificate.nodes) == 1
 
 
 @pytest.mark.parametrize("name", GAPS)
 def test_wrong_prices_are_refused(name):
     """Most of them: a price can also be changed so that its case proves as much or more."""
-    found = [refused for t in (dear_gpus, no_gpu_prices) for refused in refusals(name, t)]
-    assert sum(found) >= len(found) / 2
+    answers = [refused for t in (expensive_gpus, no_gpu_prices) for refused in refusals(name, t)]
+    assert sum(answers) >= len(answers) / 2
 
 
 @pytest.mark.parametrize("name", ["pal/frontera-32", "pal/sia-64", "pal/overfull"])
@@ -437,7 +437,7 @@ def numbers(part, path=()):
 @law(150)
 @given(pal_instances(max_gpus=7, max_jobs=4, feasible=False), st.data())
 def test_a_changed_number_is_refused_unless_what_is_stated_is_true(instance, data):
-    """Prices, counts, children, rules and figures; the judge never takes a falsehood."""
+    """Prices, counts, children, rules and figures; the verifier never takes a falsehood."""
     optimum = bitmask_optimum(instance)
     text = json.loads(solved(instance).certificate.to_json())
     path = data.draw(st.sampled_from(sorted(numbers(text), key=str)))
@@ -449,13 +449,13 @@ def test_a_changed_number_is_refused_unless_what_is_stated_is_true(instance, dat
     wrong = PalCertificate.model_validate_json(json.dumps(replaced(text, path, changed)))
     if prove(instance, wrong):
         return
-    if wrong.kind == "misfit":
+    if wrong.kind == "infeasible":
         assert optimum is None
     else:
         assert optimum is None or wrong.bound <= optimum * (1 + 1e-12)
 
 
-# --- what the floats say, and what the judge finds ----------------------------------------------
+# --- what the floats say, and what the verifier finds -------------------------------------------
 
 
 def rewards(problem_arrays):
@@ -464,13 +464,18 @@ def rewards(problem_arrays):
 
 @law(60)
 @given(pal_instances(feasible=False), st.integers(0, 30))
-def test_bounds_of_nodes_are_those_of_the_judge_but_for_rounding(instance, most_nodes):
+def test_bounds_of_nodes_are_those_of_the_verifier_but_for_rounding(instance, most_nodes):
     assume(instance.admission == "optional" or bitmask_optimum(instance) is not None)
-    found = arrays(instance)
+    problem_arrays = arrays(instance)
     penalty = 4 * sum(job.weight * (job.remaining_s or 1) * 100 for job in instance.jobs)
-    tree = Tree(Cases(found, labels(found), rewards(found), penalty, 0), lambda: None)
-    assert tree.plant()
-    tree.grow(lambda: np.inf, lambda node: None, most_nodes)
+    tree = Tree(
+        Relaxation(
+            problem_arrays, all_options(problem_arrays), rewards(problem_arrays), penalty, 0
+        ),
+        lambda: None,
+    )
+    assert tree.solve_root()
+    tree.explore(lambda: np.inf, lambda node: None, most_nodes)
     certificate = tree.certificate(instance, "prices", [], np.inf)
     values = leaf_values(instance, certificate)
     assert list(values) == [n for n, node in enumerate(tree.nodes) if node.split is None]
@@ -491,12 +496,12 @@ def priced(leaf):
 @given(
     pal_instances(), st.lists(st.sampled_from([0.0, 0.3, 1.0, 7.0, 1e3]), min_size=9, max_size=9)
 )
-def test_values_of_prices_of_gpus_are_those_of_the_judge_but_for_rounding(instance, prices):
-    found = arrays(instance)
-    every = labels(found)
-    prices = np.array(prices[: len(found.gpus)])
-    floats = Lagrangian(found, every, rewards(found))
-    value = floats.options(prices, np.zeros(len(every.type)), 0.0).value
+def test_values_of_prices_of_gpus_are_those_of_the_verifier_but_for_rounding(instance, prices):
+    problem_arrays = arrays(instance)
+    options = all_options(problem_arrays)
+    prices = np.array(prices[: len(problem_arrays.gpus)])
+    floats = Lagrangian(problem_arrays, options, rewards(problem_arrays))
+    value = floats.priced(prices, np.zeros(len(options.type)), 0.0).value
     leaf = Leaf(gpu_prices=tuple(prices.tolist()))
     (exact,) = leaf_values(instance, PalCertificate(nodes=(leaf,))).values()
     assert value * SCALE <= exact
@@ -512,18 +517,18 @@ def any_plan(instance, seed):
     return packing_rules.non_sticky(instance, packing_rules.uniform(seed))
 
 
-def column(found, every, n, gpus):
-    """The label, or stay, that a job has on its GPUs."""
+def column(problem_arrays, options, n, gpus):
+    """The option that a job has on its GPUs."""
     gpus = np.sort(gpus)
-    kept = {stay.job: stay.gpus for stay in found.stays}
+    kept = {keep.job: keep.gpus for keep in problem_arrays.keeps}
     if n in kept and np.array_equal(kept[n], gpus):
-        return int(np.flatnonzero(every.job == n)[0])
-    t = next(t for t, jobs in enumerate(found.types) if n in jobs.jobs)
-    around = (found.domains.start <= gpus[0]) & (found.domains.stop > gpus[-1])
-    mine = (every.type == t) & (every.domain == np.flatnonzero(around)[0]) & (every.job < 0)
-    mine &= every.slowdown == found.slowdown[found.types[t].row, gpus].max()
-    (label,) = np.flatnonzero(mine)
-    return int(label)
+        return int(np.flatnonzero(options.job == n)[0])
+    t = next(t for t, jobs in enumerate(problem_arrays.types) if n in jobs.jobs)
+    around = (problem_arrays.domains.start <= gpus[0]) & (problem_arrays.domains.stop > gpus[-1])
+    mine = (options.type == t) & (options.domain == np.flatnonzero(around)[0]) & (options.job < 0)
+    mine &= options.slowdown == problem_arrays.slowdown[problem_arrays.types[t].row, gpus].max()
+    (option,) = np.flatnonzero(mine)
+    return int(option)
 
 
 @law(150)
@@ -531,16 +536,16 @@ def column(found, every, n, gpus):
 def test_whole_points_become_plans_that_cost_no_more(instance, seed):
     plan = any_plan(instance, seed)
     assume(plan is not None)
-    found = arrays(instance)
-    every = labels(found)
-    number = {gpu: n for n, gpu in enumerate(found.gpus)}
+    problem_arrays = arrays(instance)
+    options = all_options(problem_arrays)
+    number = {gpu: n for n, gpu in enumerate(problem_arrays.gpus)}
     columns = [
-        column(found, every, n, [number[gpu] for gpu in placement.gpus])
+        column(problem_arrays, options, n, [number[gpu] for gpu in placement.gpus])
         for n, placement in enumerate(plan.jobs)
         if placement.gpus
     ]
     used, counts = np.unique(np.array(columns, dtype=np.intp), return_counts=True)
-    packed = rounded(found, every, Point(used, counts.astype(float)))
+    packed = rounded(problem_arrays, options, Point(used, counts.astype(float)))
     cost = feasibility.objective(instance, plan)
     assert plan_cost(instance, packed.plan(instance)) <= cost * (1 + 1e-9)
     packed.reinsert()
@@ -549,7 +554,7 @@ def test_whole_points_become_plans_that_cost_no_more(instance, seed):
 
 @law(60)
 @given(pal_instances(), st.integers(0, 9), st.data())
-def test_a_part_of_a_plan_is_placed_anew(instance, seed, data):
+def test_a_part_of_a_plan_is_reoptimised(instance, seed, data):
     plan = any_plan(instance, seed)
     assume(plan is not None)
     chosen = data.draw(st.lists(st.sampled_from(instance.jobs), min_size=1, unique_by=id))

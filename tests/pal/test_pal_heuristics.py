@@ -77,7 +77,7 @@ def waiting(gpus, **fields):
 # --- packed -----------------------------------------------------------------------------------
 
 
-def test_a_node_with_just_enough_room_comes_first():
+def test_a_node_with_just_enough_gpus_comes_first():
     # 2 fit exactly into b; 3 into c, not into the larger a; then 2 find 2 or more in a only.
     instance = small_instance({"a": 4, "b": 2, "c": 3}, jobs=[2, 3, 2])
     assert gpus_by("packed_sticky", instance) == ["b/0 b/1", "c/0 c/1 c/2", "a/0 a/1"]
@@ -88,7 +88,7 @@ def test_the_first_of_equally_full_nodes_is_taken():
     assert gpus_by("packed_sticky", instance) == ["b/0 b/1 b/2", "c/0"]
 
 
-def test_a_large_gang_empties_the_node_with_the_most_room_again_and_again():
+def test_a_large_gang_empties_the_node_with_most_free_gpus_again_and_again():
     # No node holds 4. Packed: 3 of a, then the next largest is b. Slurm and Kueue end with the
     # best fit for the one that is left, c.
     instance = small_instance({"a": 3, "b": 2, "c": 1}, jobs=[4])
@@ -114,7 +114,7 @@ def test_a_job_that_gets_its_own_gpus_again_is_not_moved():
     ("cap", "change"),
     [({}, {"unavailable": ["b/0"]}), ({}, {"drained": ["b"]}), ({"highest_level": "node"}, {})],
 )
-def test_a_job_that_cannot_keep_its_gpus_is_placed_anew(name, cap, change):
+def test_a_job_that_cannot_keep_its_gpus_is_placed_again(name, cap, change):
     instance = small_instance({"a": 2, "b": 2}, jobs=[running("a/0", "b/0", **cap)], **change)
     plan = plan_by(name, instance)
     assert not feasibility.violations(instance, plan)
@@ -141,7 +141,7 @@ def test_a_waiting_job_never_preempts_what_stands_before_it(name):
     assert gpus_by(name, instance) == ["a/0", "", "b/0"]
 
 
-def test_a_preempted_job_is_placed_anew_when_it_is_its_turn():
+def test_a_preempted_job_is_placed_again_when_it_is_its_turn():
     # j0 may not leave a node, so j1 gives way although two GPUs are free.
     instance = small_instance(
         {"a": 2, "b": 2}, jobs=[waiting(2, highest_level="node"), running("a/0", "b/0")]
@@ -326,7 +326,7 @@ def test_pal_keeps_caps():
 
 
 def test_best_fit_is_among_domains_with_the_least_product():
-    # The fullest node, a, has too slow GPUs: b and c have two of 1; c has less room.
+    # The fullest node, a, has too slow GPUs: b and c have two of 1; c has fewer free.
     slowdown = {"A": [1.3, 1.3, 1.0, 1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0]}
     instance = small_instance({"a": 2, "b": 5, "c": 4}, slowdown, jobs=[2])
     assert gpus_by("pal_multilevel", instance) == ["c/0 c/1"]
@@ -390,8 +390,8 @@ def test_kueue_begins_at_a_required_level():
 
 
 @pytest.mark.parametrize("name", ["slurm_best_fit", "kueue_best_fit"])
-def test_the_lowest_level_with_room_and_its_best_fit(name):
-    # 3 GPUs fit into no node; of the racks with room r1 has the least.
+def test_the_lowest_level_that_fits_and_its_best_fit(name):
+    # 3 GPUs fit into no node; of the racks that fit r1 has the fewest free.
     nodes = {"r0": {"a": 2, "b": 2}, "r1": {"c": 2, "d": 1}, "r2": {"e": 2}}
     assert gpus_by(name, small_instance(nodes, jobs=[3])) == ["c/0 c/1 d/0"]
 
@@ -446,8 +446,8 @@ def test_gandiva_moves_one_job_and_the_most_fragmented_first():
     instance = small_instance(nodes, jobs=jobs)
     assert gpus_by("gandiva_like", instance) == ["a/0 b/0", "c/0 c/1"]
     # Where it does not pay for j1, j0 follows.
-    dear = instance.changed({"jobs.1.restart_s": 1000})
-    assert gpus_by("gandiva_like", dear) == ["c/0 c/1", "b/1 d/0"]
+    expensive = instance.changed({"jobs.1.restart_s": 1000})
+    assert gpus_by("gandiva_like", expensive) == ["c/0 c/1", "b/1 d/0"]
 
 
 def test_three_nodes_are_more_fragmented_than_two():
@@ -614,11 +614,13 @@ def literal_pal(nodes, scores, size, within, across):
             if len(good) >= size:
                 return literal_pm_first(good, scores, size)
             continue
-        rooms = [
+        domains = [
             [gpu for gpu in good if good[gpu] == node] for node in dict.fromkeys(good.values())
         ]
-        rooms = sorted((room for room in rooms if len(room) >= size), key=len, reverse=True)
-        sets = [chosen for room in rooms for chosen in combinations(room, size)]
+        domains = sorted(
+            (domain for domain in domains if len(domain) >= size), key=len, reverse=True
+        )
+        sets = [chosen for domain in domains for chosen in combinations(domain, size)]
         if sets:
             return min(sets, key=lambda chosen: max(scores[gpu] for gpu in chosen))
     return None

@@ -176,8 +176,8 @@ def test_each_fault_alone_is_the_only_one():
         (("jobs", 0, "current"), REMOVED),
     ):
         changed = edited(GOOD, {path: value})
-        found = [] if value is REMOVED else faults(changed)
-        assert len(found) == (value is not REMOVED), found
+        reported = [] if value is REMOVED else faults(changed)
+        assert len(reported) == (value is not REMOVED), reported
 
 
 def test_all_faults_at_once():
@@ -210,10 +210,10 @@ def test_all_faults_at_once():
 def mutated(draw):
     text = edited(GOOD, {})
     for _ in range(draw(st.integers(1, 4))):
-        found = list(places(text))
-        if not found:
+        spots = list(places(text))
+        if not spots:
             break
-        *above, last = draw(st.sampled_from(found))
+        *above, last = draw(st.sampled_from(spots))
         place = text
         for part in above:
             place = place[part]
@@ -222,7 +222,7 @@ def mutated(draw):
             place[last] = draw(JUNK)
         elif what == "swap":  # a value that is right somewhere else
             other = text
-            for part in draw(st.sampled_from(found)):
+            for part in draw(st.sampled_from(spots)):
                 other = other[part]
             place[last] = json.loads(json.dumps(other))
         else:
@@ -235,13 +235,13 @@ def mutated(draw):
 @settings(max_examples=max(100, settings().max_examples))
 @given(mutated())
 def test_a_mutated_document_is_an_instance_or_has_paths(text):
-    found = outcome(PalInstance.from_document, text)
-    if isinstance(found, PalInstance):
-        assert PalInstance.from_document(json.loads(found.to_json())) == found
+    read = outcome(PalInstance.from_document, text)
+    if isinstance(read, PalInstance):
+        assert PalInstance.from_document(json.loads(read.to_json())) == read
         return
-    assert found
-    assert all(re.fullmatch(r"[^\n]+: \S[^\n]{0,400}", fault) for fault in found)
-    assert len(set(found)) == len(found)
+    assert read
+    assert all(re.fullmatch(r"[^\n]+: \S[^\n]{0,400}", fault) for fault in read)
+    assert len(set(read)) == len(read)
 
 
 @given(pal_instances(feasible=False))

@@ -1,4 +1,4 @@
-"""Large clusters of unlike GPUs: `exact` is no worse than a rule that took a moment; see `pods`."""
+"""Large clusters of unlike GPUs: `exact` is no worse than a rule that took a moment."""
 
 import random
 
@@ -6,10 +6,10 @@ import pytest
 
 import optsched
 from optsched.pal.decomposition import partition
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact import bounding
 from optsched.pal.exact import solver as exact
-from optsched.pal.node_classes import solver as kinds
+from optsched.pal.node_classes import solver as node_classes
 from optsched.registry import problem
 from tests.support.strategies.pal import small_instance
 
@@ -40,8 +40,8 @@ def test_few_gangs_on_many_gpus_are_placed_at_least_cost(gangs):
     assert result.objective <= min(optsched.solve(instance, name).objective for name in cheap)
 
 
-def test_jobs_that_it_is_dear_to_move_stay_on_a_large_cluster():
-    """Above 2,048 GPUs those on the border of two pods had to move, whatever that costs."""
+def test_jobs_that_it_is_expensive_to_move_stay_on_a_large_cluster():
+    """Above 2,048 GPUs those on the border of two blocks had to move, whatever that costs."""
     names = [f"n{n}/{i}" for n in range(260) for i in range(8)]
     random.Random(3).shuffle(names)
     running = [
@@ -58,7 +58,7 @@ def test_jobs_that_it_is_dear_to_move_stay_on_a_large_cluster():
 
 
 def straddling(restart_s=1e6, **fields):
-    """Three pods of one node each; the second job runs on two of them."""
+    """Three blocks of one node each; the second job runs on two of them."""
     running = {"remaining_s": 60.0, "restart_s": restart_s}
     jobs = [
         {"gpus": 2, "current": ["a/0", "a/1"], **running},
@@ -72,28 +72,28 @@ def straddling(restart_s=1e6, **fields):
 
 
 @pytest.fixture
-def pods_alone(monkeypatch):
-    """Plans of pods of at most six GPUs, and no others before them."""
-    for name, value in (("POD_GPUS", 6), ("GANGS", 1), ("FEW_OPTIONS", 0)):
-        monkeypatch.setattr(pods, name, value)
-    monkeypatch.setattr(pods, "begin", lambda *given: None)
-    monkeypatch.setattr(pods, "place_parts_anew", lambda *given: None)
+def blocks_alone(monkeypatch):
+    """Plans of blocks of at most six GPUs, and no others before them."""
+    for name, value in (("BLOCK_GPUS", 6), ("GANGS", 1), ("FEW_OPTIONS", 0)):
+        monkeypatch.setattr(blocks, name, value)
+    monkeypatch.setattr(blocks, "offer_greedy", lambda *given: None)
+    monkeypatch.setattr(blocks, "run_lns", lambda *given: None)
 
 
-def test_a_job_that_runs_in_several_pods_keeps_its_gpus(pods_alone):
+def test_a_job_that_runs_in_several_blocks_keeps_its_gpus(blocks_alone):
     instance = straddling()
-    parts = partition.divided(instance, 6)
+    parts = partition.partitioned(instance, 6)
     assert [len(part.open) for part in parts] == [5, 5, 5]
-    assert {job.id for part in parts for job in part.stays} == {"j1"}
+    assert {job.id for part in parts for job in part.spanning} == {"j1"}
     result = solved(instance, method="pods", gap=0.5)
     gpus = {placement.id: set(placement.gpus) for placement in result.plan.jobs}
     assert gpus["j1"] == {"a/3", "b/0", "c/1"}
     assert gpus["j0"] == {"a/0", "a/1"}
 
 
-def test_a_job_that_may_not_stay_in_several_pods_is_dealt_out(pods_alone):
-    parts = partition.divided(straddling(highest_level="node"), 6)
-    assert not parts[0].stays
+def test_a_job_that_may_not_stay_in_several_blocks_is_dealt_out(blocks_alone):
+    parts = partition.partitioned(straddling(highest_level="node"), 6)
+    assert not parts[0].spanning
     assert sorted(job.id for part in parts for job in part.jobs) == ["j0", "j1", "j2", "j3"]
 
 
@@ -101,18 +101,18 @@ def test_a_job_that_may_not_stay_in_several_pods_is_dealt_out(pods_alone):
 
 
 def test_a_tree_at_its_limit_says_so(monkeypatch):
-    monkeypatch.setattr(bounding.Prover.prove, "__defaults__", (0,))
-    monkeypatch.setattr(bounding.Prover, "least_nodes", 3)
+    monkeypatch.setattr(bounding.Solver.solve, "__defaults__", (0,))
+    monkeypatch.setattr(bounding.Solver, "least_nodes", 3)
     for name in ("improve", "improve_parts"):
-        monkeypatch.setattr(exact.WholeProver, name, lambda *given: None)
+        monkeypatch.setattr(exact.FullSolver, name, lambda *given: None)
     result = solved(optsched.read("pal/overfull"), gap=1e-6)
     assert result.status == "feasible"
-    assert "the tree of cases reached its limit of 3" in result.message
+    assert "the branch-and-bound tree reached its limit of 3" in result.message
 
 
 @pytest.mark.parametrize("method", ["pods", "kinds"])
-def test_prices_that_leave_a_gap_say_so(method, pods_alone, monkeypatch):
-    monkeypatch.setattr(kinds, "place_parts_anew", lambda *given: None)
+def test_prices_that_leave_a_gap_say_so(method, blocks_alone, monkeypatch):
+    monkeypatch.setattr(node_classes, "run_lns", lambda *given: None)
     result = solved(straddling(restart_s=1.0), method=method, gap=1e-9)
     assert result.status == "feasible"
     assert "prove no more" in result.message

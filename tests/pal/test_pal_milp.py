@@ -36,14 +36,14 @@ def certified(bound):
 @pytest.fixture
 def claims(monkeypatch):
     """Bounds that are to be proven; each is taken to be so."""
-    found = []
+    claims = []
 
     def certify_claim(instance, search, claimed):
-        found.append(claimed)
+        claims.append(claimed)
         return certified(min(claimed, search.objective or claimed))
 
     monkeypatch.setattr(method.exact, "certify_claim", certify_claim)
-    return found
+    return claims
 
 
 # --- plans and claims -------------------------------------------------------------------------

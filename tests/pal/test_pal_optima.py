@@ -18,7 +18,7 @@ from tests.support.oracles import pal as oracles
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances, small_instance
 
-MISFIT = small_instance({"a": 1, "b": 1}, jobs=[{"gpus": 2, "highest_level": "node"}, 1])
+INFEASIBLE = small_instance({"a": 1, "b": 1}, jobs=[{"gpus": 2, "highest_level": "node"}, 1])
 
 
 def job(gpus, **fields):
@@ -121,7 +121,7 @@ def test_a_single_job_takes_the_best_entry_of_its_table(instance):
 @pytest.mark.parametrize(
     "instance",
     [
-        MISFIT,
+        INFEASIBLE,
         small_instance({"a": 1, "b": 1}, jobs=[job(2, highest_level="node")]),
         small_instance({"a": 2, "b": 1}, jobs=[2, 2]),
         small_instance({"a": 3, "b": 3}, jobs=[job(2, highest_level="node")] * 3),
@@ -134,7 +134,7 @@ def test_infeasible(instance):
 
 def test_a_job_that_fits_nowhere_is_left_out_if_it_may_be():
     reward = {"jobs.0.reward": 7.0, "jobs.1.reward": 8.0, "admission": "optional"}
-    objective, plan = solved(MISFIT.changed(reward))
+    objective, plan = solved(INFEASIBLE.changed(reward))
     assert objective == pytest.approx(8.0)
     assert [len(placement.gpus) for placement in plan.jobs] == [0, 1]
 
@@ -153,8 +153,8 @@ def moving(restart_s):
     [(0, 20, ["b/0", "b/1"]), (9, 29, ["b/0", "b/1"]), (11, 30, ["a/0", "a/1"])],
 )
 def test_a_job_moves_if_that_pays(restart_s, objective, gpus):
-    found, plan = solved(moving(restart_s))
-    assert found == pytest.approx(objective)
+    cost, plan = solved(moving(restart_s))
+    assert cost == pytest.approx(objective)
     assert sorted(plan.jobs[0].gpus) == gpus
 
 

@@ -340,9 +340,9 @@ def test_gpus_have_the_colours_of_their_jobs(running):
     instance, plan = running
     ax = PROBLEM.plot(instance, plan, None)
     assert instance.topology.gpus == ("a/0", "a/1", "b/0", "b/1", "c/0", "c/1")
-    found = [to_hex(square.get_facecolor()).upper() for square in squares(ax)]
+    colours = [to_hex(square.get_facecolor()).upper() for square in squares(ax)]
     goes, stays, comes = COLOURS[:3]
-    assert found == [stays, "#FFFFFF", goes, goes, comes, to_hex("0.85").upper()]
+    assert colours == [stays, "#FFFFFF", goes, goes, comes, to_hex("0.85").upper()]
     handles = dict(zip(legend_of(ax), ax.get_legend().legend_handles, strict=True))
     assert to_hex(handles["goes: 2"].get_facecolor()).upper() == goes
     assert "unavailable: 1" in handles
@@ -372,7 +372,7 @@ def test_jobs_look_different_and_only_the_largest_are_named():
     assert entries[-1] == f"+{count - NAMED + 1} more jobs"
 
 
-def test_a_figure_of_its_own_has_room_for_title_and_legend():
+def test_a_figure_of_its_own_has_space_for_title_and_legend():
     jobs = [{"id": f"a job with a rather long name {n}", "gpus": 1} for n in range(6)]
     instance = small_instance({"a": 3, "b": 3}, jobs=jobs)
     plan = plan_of(**{job["id"]: gpu for job, gpu in zip(jobs, instance.free_gpus, strict=True)})

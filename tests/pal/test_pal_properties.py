@@ -21,12 +21,12 @@ from tests.support.oracles.pal import envelope, job_cost, open_gpus, plan_cost
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances
 
-EXACT = 1e-8  # how well optima are known that are asked for with a gap of 1e-9, with room
+EXACT = 1e-8  # how well optima are known that are asked for with a gap of 1e-9, generously
 FACTORS = st.one_of(st.sampled_from([0.25, 2.0, 1024.0]), st.floats(0.1, 10))
 
 
 def solved(instance, **options):
-    """Solve nearly to the last digit, and have the judge prove the outcome."""
+    """Solve nearly to the last digit, and have the verifier prove the outcome."""
     result = optsched.solve(instance, gap=1e-9, **options)
     optsched.verify(instance, result)
     if result.plan is not None:
@@ -246,7 +246,7 @@ def test_restarts_that_cost_nothing_are_none(instance):
     st.sampled_from([0.01, 0.3, 3.0, 100.0]),
 )
 def test_dearer_restarts_are_fewer(instance, first, step):
-    """Of plans that are optimal at two costs of a restart, the dearer has no more moves.
+    """Of plans that are optimal at two costs of a restart, the costlier has no more moves.
 
     The costs of both plans at both prices say so, without any optimum being the only one: A + mu M
     is least at mu, so (mu' - mu) (M' - M) is at most what is not proven of the two.
@@ -255,14 +255,14 @@ def test_dearer_restarts_are_fewer(instance, first, step):
     scale = max(job.remaining_s for job in instance.jobs)
     moves, unproven, optima = [], 0.0, []
     for restart_s in (first * scale, (first + step) * scale):
-        dear = with_jobs(
+        expensive = with_jobs(
             instance,
             lambda job, mu=restart_s: (
                 job | {"weight": 1.0} | ({"restart_s": mu} if job.get("current") else {})
             ),
         )
-        result = solved(dear)
-        moves.append(_moves(dear, result.plan))
+        result = solved(expensive)
+        moves.append(_moves(expensive, result.plan))
         optima.append(result.objective)
         unproven += result.objective - result.bound
     more = step * scale
@@ -280,8 +280,8 @@ def _moves(instance, plan):
 
 @law(100)
 @given(pal_instances(optional=False))
-def test_nothing_that_can_stay_moves_if_that_is_too_dear(instance):
-    """With restarts dearer than any plan where all stay that can, if the others fit beside them."""
+def test_nothing_that_can_stay_moves_if_that_is_too_expensive(instance):
+    """With restarts above any plan's cost all stay that can, if the others fit beside them."""
     stays = {job.id for job in instance.jobs if job.current and _can_stay(instance, job)}
     assume(stays)
     kept = {
@@ -297,8 +297,10 @@ def test_nothing_that_can_stay_moves_if_that_is_too_dear(instance):
         total += least(instance.changed({"jobs": jobs, "unavailable": taken}))
     assume(total < np.inf)
     mu = 2 * total / min(job.weight for job in instance.jobs)
-    dear = with_jobs(instance, lambda job: job | {"restart_s": mu} if job["id"] in stays else job)
-    result = solved(dear)
+    expensive = with_jobs(
+        instance, lambda job: job | {"restart_s": mu} if job["id"] in stays else job
+    )
+    result = solved(expensive)
     assert result.objective == equal(total)
     for job, placement in zip(instance.jobs, result.plan.jobs, strict=True):
         if job.id in stays:

@@ -16,8 +16,8 @@ from optsched.pal.greedy.free_gpus import ClusterState, FreeGpus
 from optsched.pal.greedy.list_scheduling import class_order, place, plan
 from optsched.pal.verify import feasibility, gpu_price_bound
 from optsched.pal.verify.certificate import prove
-from optsched.pal.verify.costs import MisfitCosts, ObjectiveCosts, scaled
-from optsched.pal.verify.placement_pricing import Menu
+from optsched.pal.verify.costs import InfeasibilityCosts, ObjectiveCosts, scaled
+from optsched.pal.verify.placement_pricing import JobOptions
 from tests.support.oracles.pal import bitmask_optimum
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances, small_instance
@@ -156,12 +156,12 @@ def test_a_ranking_knows_what_was_taken_and_released(instance, data):
 PRICES = st.one_of(st.sampled_from([0.0, 0.0, 0.1, 0.5, 1.0]), st.floats(0, 1e3))
 
 
-@pytest.mark.parametrize("costs", [ObjectiveCosts, lambda instance: MisfitCosts()])
+@pytest.mark.parametrize("costs", [ObjectiveCosts, lambda instance: InfeasibilityCosts()])
 @law(500)
 @given(instance=pal_instances(feasible=False), data=st.data())
-def test_prices_alone_prove_what_they_prove_label_by_label(costs, instance, data):
+def test_prices_alone_prove_what_they_prove_option_by_option(costs, instance, data):
     prices = [scaled(data.draw(PRICES)) for _ in instance.free_gpus]
-    expected = Menu(instance, costs(instance)).least(prices, [])
+    expected = JobOptions(instance, costs(instance)).least(prices, [])
     assert gpu_price_bound.least(instance, costs(instance), prices) == expected
 
 
@@ -171,7 +171,9 @@ def test_equal_domains_are_priced_once_and_for_all(seed):
     rng = np.random.default_rng(seed)
     prices = [scaled(float(price)) for price in rng.choice([0, 0.25, 0.5], len(instance.free_gpus))]
     costs = ObjectiveCosts(instance)
-    assert gpu_price_bound.least(instance, costs, prices) == Menu(instance, costs).least(prices, [])
+    assert gpu_price_bound.least(instance, costs, prices) == JobOptions(instance, costs).least(
+        prices, []
+    )
 
 
 # --- short time limits --------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def test_running_jobs_stay_unless_others_find_no_place():
 @law(1000)
 @given(instance=pal_instances())
 def test_the_bound_without_prices_is_true_proven_and_tight_for_one_job(instance):
-    certificate = fast_fallback.unpriced(instance)
+    certificate = fast_fallback.at_zero_prices(instance)
     assert prove(instance, certificate) == []
     optimum = bitmask_optimum(instance)
     assert certificate.bound <= optimum
@@ -226,11 +228,11 @@ def test_the_bound_without_prices_is_true_proven_and_tight_for_one_job(instance)
 @pytest.fixture
 def small_is_large(monkeypatch):
     """Treat clusters of more than three GPUs as large ones."""
-    from optsched.pal.decomposition import solver as pods
+    from optsched.pal.decomposition import solver as blocks
 
-    for module in (fast_fallback, pods):
+    for module in (fast_fallback, blocks):
         monkeypatch.setattr(module, "LARGE", 3)
-    monkeypatch.setattr(pods, "PODS_S", 1e9)
+    monkeypatch.setattr(blocks, "BLOCKS_S", 1e9)
 
 
 def test_a_short_limit_gives_a_greedy_plan_and_a_true_bound(small_is_large):
@@ -248,8 +250,8 @@ def test_no_limit_is_never_short(small_is_large):
     instance = optsched.read("pal/tiny")
     for left, is_short in [(None, False), (1.0, True), (3.0, False)]:
         search = SimpleNamespace(seconds_left=lambda left=left: left)
-        assert fast_fallback.is_hurried(instance, search, 1e9) == is_short
-        assert not fast_fallback.is_hurried(instance, search, 1e-2)
+        assert fast_fallback.is_short(instance, search, 1e9) == is_short
+        assert not fast_fallback.is_short(instance, search, 1e-2)
 
 
 def test_greedy_plans_of_large_clusters_are_certified_without_prices(small_is_large):
@@ -260,7 +262,7 @@ def test_greedy_plans_of_large_clusters_are_certified_without_prices(small_is_la
     optsched.verify(instance, result)
 
 
-def test_a_large_cluster_without_room_is_proven_to_have_none(small_is_large):
+def test_a_large_cluster_without_enough_gpus_is_proven_to_have_no_plan(small_is_large):
     instance = small_instance({"a": 3, "b": 3}, jobs=[4, 4])
     for limit, method in [(1, None), (None, "pal-multilevel")]:
         result = optsched.solve(instance, method, time_limit_s=limit)

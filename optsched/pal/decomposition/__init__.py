@@ -1,1 +1,1 @@
-"""PAL on large clusters: a partition, with prices for the whole."""
+"""PAL on large clusters: a partition, with duals for the whole."""

@@ -1,4 +1,4 @@
-"""Pods: a large cluster divided into parts that stand together, and the jobs dealt out to them."""
+"""A partition of a large cluster into blocks (POP, SOSP 2021), and its jobs dealt out."""
 
 from __future__ import annotations
 
@@ -21,56 +21,56 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pod:
+class Block:
     """Some GPUs of a cluster, and the jobs that are dealt to it.
 
     Attributes
     ----------
     gpus
-        Numbers of its free GPUs; of alike pods in an order in which they are alike.
-    kind
-        Equal for pods whose GPUs, in this order, are alike and stand alike, and run no job now.
+        Numbers of its free GPUs; of alike blocks in an order in which they are alike.
+    likeness
+        Equal for blocks whose GPUs, in this order, are alike and stand alike, and run no job now.
     jobs
         In the order of their demand, so that equal demands are met alike.
     share
         Of the jobs that run nowhere now.
-    rooted
-        Ids of the jobs of the whole cluster that run within one pod now.
-    stays
-        Jobs of the whole cluster that run in several pods now, and keep their GPUs.
+    running
+        Ids of the jobs of the whole cluster that run within one block now.
+    spanning
+        Jobs of the whole cluster that run in several blocks now, and keep their GPUs.
     taken
-        Numbers of these GPUs, in any pod.
+        Numbers of these GPUs, in any block.
     """
 
     gpus: Indices
-    kind: object
+    likeness: object
     jobs: tuple[Job, ...]
     share: float
-    rooted: frozenset[str]
-    stays: tuple[Job, ...]
+    running: frozenset[str]
+    spanning: tuple[Job, ...]
     taken: frozenset[int]
 
     @cached_property
     def open(self) -> Indices:
-        """Those of `gpus`, in their order, that no job keeps which runs in several pods."""
+        """Those of `gpus`, in their order, that no job keeps which runs in several blocks."""
         return np.array([n for n in self.gpus.tolist() if n not in self.taken], dtype=np.intp)
 
     @cached_property
     def demand(self) -> tuple[object, ...]:
-        """What the jobs ask for; of pods of one kind and equal demand one plan fits all."""
+        """What the jobs ask for; of alike blocks with equal demand one plan fits all."""
         return tuple(_demand(job) for job in self.jobs)
 
     @cached_property
     def rank(self) -> Indices:
-        """Position of each of `gpus` among them by number, as an instance of the pod has them."""
+        """Position of each of `gpus` among them by number, as an instance of the block has them."""
         return np.argsort(np.argsort(self.gpus))
 
     def instance(self, whole: PalInstance, jobs: Sequence[Job]) -> PalInstance:
-        """Return the instance of some jobs on all of this pod's GPUs."""
+        """Return the instance of some jobs on all of this block's GPUs."""
         return _on(whole, jobs, self.gpus)
 
     def to_place(self, whole: PalInstance) -> PalInstance:
-        """Return the instance of the pod's own jobs on its open GPUs."""
+        """Return the instance of the block's own jobs on its open GPUs."""
         return _on(whole, self.jobs, self.open)
 
 
@@ -79,12 +79,12 @@ def _on(whole: PalInstance, jobs: Sequence[Job], gpus: Indices) -> PalInstance:
     return restricted(whole, jobs, {names[n] for n in gpus.tolist()})
 
 
-def divided(instance: PalInstance, most: int) -> list[Pod]:
-    """Return pods of at most so many GPUs each, with all jobs dealt out to them.
+def partitioned(instance: PalInstance, most: int) -> list[Block]:
+    """Return blocks of at most so many GPUs each, with all jobs dealt out to them.
 
-    Domains are kept whole as far up the tree as they are small enough; neighbours share a pod while
-    there is room. Where the parts are equal nodes of a few kinds and no job runs, as many pods as
-    possible get the same of each kind, so that one plan serves them all.
+    Domains are kept whole as far up the tree as they are small enough; neighbours share a block
+    while it is not full. Where the parts are equal nodes of a few classes and no job runs, as many
+    blocks as possible get the same of each class, so that one plan serves them all.
     """
     units = _units(instance, most)
     groups = _neighbours(units, most)
@@ -115,21 +115,23 @@ def _are_nodes_of_one_domain(instance: PalInstance, units: list[Indices]) -> boo
 def _alike(
     instance: PalInstance, units: list[Indices], most: int, groups: int
 ) -> list[list[Indices]]:
-    """Return groups with equally many units of each kind, and of those left over; or none."""
+    """Return groups with equally many units of each class, and of those left over; or none."""
     slowdown = _slowdowns(instance)
-    kinds: dict[bytes, list[Indices]] = {}
+    units_alike: dict[bytes, list[Indices]] = {}
     for unit in units:
-        kinds.setdefault(slowdown[:, unit].tobytes(), []).append(unit)
-    each = {kind: len(members) // groups for kind, members in kinds.items()}
+        units_alike.setdefault(slowdown[:, unit].tobytes(), []).append(unit)
+    each = {look: len(members) // groups for look, members in units_alike.items()}
     is_spread = all(count > 0 for count in each.values())
     if not is_spread or any(job.current for job in instance.jobs):
         return []
-    found = [
-        [unit for kind, members in kinds.items() for unit in members[n::groups][: each[kind]]]
+    alike = [
+        [unit for look, members in units_alike.items() for unit in members[n::groups][: each[look]]]
         for n in range(groups)
     ]
-    rest = [unit for kind, members in kinds.items() for unit in members[each[kind] * groups :]]
-    return [*found, *_neighbours(rest, most)]
+    rest = [
+        unit for look, members in units_alike.items() for unit in members[each[look] * groups :]
+    ]
+    return [*alike, *_neighbours(rest, most)]
 
 
 def _units(instance: PalInstance, most: int) -> list[Indices]:
@@ -161,46 +163,46 @@ def _slowdowns(instance: PalInstance) -> NDArray[np.float64]:
     return np.array([instance.profile.array(name)[chosen] for name in instance.profile.classes])
 
 
-def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Pod]:
-    """Return pods with the jobs dealt out: running ones stay, of others each gets its share."""
+def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
+    """Return blocks with the jobs dealt out: running ones keep theirs, others are shared out."""
     number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
-    pod_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
-    pod_of = pod_of[np.argsort(np.concatenate(spans))]
-    room = np.array([float(len(span)) for span in spans])
+    block_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
+    block_of = block_of[np.argsort(np.concatenate(spans))]
+    free = np.array([float(len(span)) for span in spans])
     jobs: list[list[Job]] = [[] for _ in spans]
-    rooted, stays = set(), []
+    running, spanning = set(), []
     waiting: dict[object, list[Job]] = {}
     for job in instance.jobs:
-        if not _can_stay(instance, job, number):
+        if not _can_keep(instance, job, number):
             waiting.setdefault(_demand(job), []).append(job)
             continue
-        homes = pod_of[[number[gpu] for gpu in job.current]]
-        np.subtract.at(room, homes, 1.0)
+        homes = block_of[[number[gpu] for gpu in job.current]]
+        np.subtract.at(free, homes, 1.0)
         if len(set(homes.tolist())) > 1:
-            stays.append(job)
+            spanning.append(job)
             continue
         jobs[int(homes[0])].append(job)
-        rooted.add(job.id)
+        running.add(job.id)
     slowdown, shape = _slowdowns(instance), _shape(instance)
     for alike in sorted(waiting.values(), key=lambda alike: -alike[0].gpus):
-        for job, home in zip(alike, _homes(alike[0].gpus, len(alike), room), strict=True):
+        for job, home in zip(alike, _homes(alike[0].gpus, len(alike), free), strict=True):
             jobs[home].append(job)
-    is_idle = not rooted and not stays
+    is_idle = not running and not spanning
     return [
-        Pod(
+        Block(
             gpus=span,
-            kind=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
+            likeness=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
             jobs=tuple(jobs[p]),
             share=len(span) / len(number),
-            rooted=frozenset(rooted),
-            stays=tuple(stays),
-            taken=frozenset(number[gpu] for job in stays for gpu in job.current),
+            running=frozenset(running),
+            spanning=tuple(spanning),
+            taken=frozenset(number[gpu] for job in spanning for gpu in job.current),
         )
         for p, span in enumerate(spans)
     ]
 
 
-def _can_stay(instance: PalInstance, job: Job, free: Container[str]) -> bool:
+def _can_keep(instance: PalInstance, job: Job, free: Container[str]) -> bool:
     """Tell whether a job runs, and may go on where it does."""
     if not job.current or any(gpu not in free for gpu in job.current):
         return False
@@ -209,19 +211,19 @@ def _can_stay(instance: PalInstance, job: Job, free: Container[str]) -> bool:
     return instance.topology.lowest_common_level(job.current) <= top
 
 
-def _homes(size: int, count: int, room: NDArray[np.float64]) -> list[int]:
-    """Return a pod for each of some equal jobs: its share to each, the rest to the last with room.
+def _homes(size: int, count: int, free: NDArray[np.float64]) -> list[int]:
+    """Return a block for each of some equal jobs: its share to each, the rest where it fits.
 
-    Pods with equal room get equally many, as far as possible; `room` is used up.
+    Blocks with as many free GPUs get equally many, as far as possible; `free` is used up.
     """
-    shares = np.floor(count * np.maximum(room, 0) / max(1.0, np.maximum(room, 0).sum()))
-    shares = np.minimum(shares, np.maximum(room, 0) // size).astype(int)
-    homes = np.repeat(np.arange(len(room)), shares).tolist()
-    room -= size * shares
+    shares = np.floor(count * np.maximum(free, 0) / max(1.0, np.maximum(free, 0).sum()))
+    shares = np.minimum(shares, np.maximum(free, 0) // size).astype(int)
+    homes = np.repeat(np.arange(len(free)), shares).tolist()
+    free -= size * shares
     for _ in range(count - len(homes)):
-        fits = np.flatnonzero(room >= size)
-        home = int(fits[-1] if len(fits) else np.argmax(room))
-        room[home] -= size
+        fits = np.flatnonzero(free >= size)
+        home = int(fits[-1] if len(fits) else np.argmax(free))
+        free[home] -= size
         homes.append(home)
     return homes
 

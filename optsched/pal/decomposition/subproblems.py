@@ -1,4 +1,4 @@
-"""Work on one pod, as any process can do it: what the method `pods` hands to an executor."""
+"""The subproblem of one block (POP, SOSP 2021): what the method `pods` hands to an executor."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.relaxation import labels, relaxation
-from optsched.pal.exact.solver import PENALTY, Prover, start
+from optsched.pal.exact.relaxation import all_options, relaxation
+from optsched.pal.exact.solver import PENALTY, Solver, start
 from optsched.pal.plan import PalPlan
 from optsched.search import Infeasible, Search
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 Done = TypeVar("Done", covariant=True)
 
 
-class Pricing(NamedTuple):
-    """GPUs of a pod to be priced, as if it ran a share of the jobs that do not run there now.
+class PricingTask(NamedTuple):
+    """GPUs of a block to be priced, as if it ran a share of the jobs that do not run there now.
 
     Attributes
     ----------
     share
-        1 if all jobs are the pod's own.
+        1 if all jobs are the block's own.
     penalty
         The most that leaving out a job costs.
     """
@@ -47,21 +47,21 @@ class Pricing(NamedTuple):
     seed: int
 
     def run(self, seconds: float | None) -> Floats | None:
-        """Return the prices of the GPUs; None if there is no time."""
-        return None if seconds == 0 else self.priced(seconds)[0]
+        """Return the duals of the GPUs; None if there is no time."""
+        return None if seconds == 0 else self.duals_and_basis(seconds)[0]
 
-    def priced(self, seconds: float | None) -> tuple[Floats | None, HighsBasis | None]:
-        """Return the prices, and the basis of the relaxation."""
+    def duals_and_basis(self, seconds: float | None) -> tuple[Floats | None, HighsBasis | None]:
+        """Return the duals, and the basis of the relaxation."""
         problem = arrays(self.part)
         reward = np.array([min(jobs.reward, self.penalty) for jobs in problem.types])
-        found = labels(problem)
-        if not len(found.type):
+        options = all_options(problem)
+        if not len(options.type):
             return np.zeros(len(problem.gpus)), None
-        program = relaxation(problem, found, reward)
+        program = relaxation(problem, options, reward)
         count = len(problem.types)
         row_lower, row_upper = program.row_lower.copy(), program.row_upper.copy()
-        staying = np.bincount([stay.type for stay in problem.stays], minlength=count)
-        row_lower[:count] = staying + (row_lower[:count] - staying) * self.share
+        keeping = np.bincount([keep.type for keep in problem.keeps], minlength=count)
+        row_lower[:count] = keeping + (row_lower[:count] - keeping) * self.share
         row_upper[:count] = row_lower[:count]
         linear = LinearProgram(
             replace(program, row_lower=row_lower, row_upper=row_upper), self.seed
@@ -69,25 +69,25 @@ class Pricing(NamedTuple):
         solved = linear.solve(seconds)
         if solved is None:
             return None, None
-        prices = np.maximum(-solved.row_duals[count : count + len(problem.gpus)], 0.0)
-        return prices, linear.basis()
+        duals = np.maximum(-solved.row_duals[count : count + len(problem.gpus)], 0.0)
+        return duals, linear.basis()
 
 
-class Placed(NamedTuple):
-    """The GPUs of each job of a pod, by number; and prices of all, if there are jobs and time."""
+class PlacedJobs(NamedTuple):
+    """The GPUs of each job of a block, by number; and duals of all, if there are jobs and time."""
 
     places: list[tuple[int, ...]]
-    prices: Floats | None
+    duals: Floats | None
 
 
-class Placing(NamedTuple):
-    """Jobs to be placed on the GPUs of a pod, to a relative gap; and its GPUs to be priced."""
+class PlacementTask(NamedTuple):
+    """Jobs to be placed on the GPUs of a block, to a relative gap; and its GPUs to be priced."""
 
     part: PalInstance
-    pricing: Pricing
+    pricing: PricingTask
     gap: float
 
-    def run(self, seconds: float | None) -> Placed | None:
+    def run(self, seconds: float | None) -> PlacedJobs | None:
         """Return where the jobs are placed; None if they find no place."""
         inner = Search(self.part, seconds, self.gap, self.pricing.seed)
         try:
@@ -96,17 +96,18 @@ class Placing(NamedTuple):
             return None
         if inner.plan is None or inner.objective is None:
             return None
-        prices = None
+        duals = None
         if self.part.jobs and seconds != 0:
             penalty = min(self.pricing.penalty, PENALTY * inner.objective / len(self.part.jobs))
-            prices, basis = self.pricing._replace(penalty=penalty).priced(inner.seconds_left())
-            prover = Prover(self.part, inner, basis=basis)
-            if len(prover.labels.type):  # else no job fits in here
-                prover.root()
+            pricing = self.pricing._replace(penalty=penalty)
+            duals, basis = pricing.duals_and_basis(inner.seconds_left())
+            solver = Solver(self.part, inner, basis=basis)
+            if len(solver.options.type):  # else no job fits in here
+                solver.root()
         assert isinstance(inner.plan, PalPlan)
         number = {gpu: n for n, gpu in enumerate(self.part.free_gpus)}
         places = [tuple(number[gpu] for gpu in placed.gpus) for placed in inner.plan.jobs]
-        return Placed(places, prices)
+        return PlacedJobs(places, duals)
 
 
 class Task(Protocol[Done]):

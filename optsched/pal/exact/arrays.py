@@ -1,7 +1,7 @@
-"""A PAL instance as arrays: free GPUs, domains, job types and the labels that a job may get.
+"""A PAL instance as arrays: free GPUs, domains, job types and the options of a job.
 
 GPUs are numbered from 0 in the order of `PalInstance.free_gpus`, so those of a domain stand
-together. A *label* (domain d, slowdown v) stands for every set of GPUs whose lowest common domain
+together. An *option* (domain d, slowdown v) stands for every set of GPUs whose lowest common domain
 is d and whose slowest GPU has the slowdown v for the job's class: all of them cost the same.
 """
 
@@ -73,8 +73,8 @@ class JobType:
     reward: float
 
 
-class Stay(NamedTuple):
-    """A running job that may keep its GPUs: its number, type, GPUs, label and cost."""
+class KeepOption(NamedTuple):
+    """A running job that may keep its GPUs: its number, type, GPUs, option and cost."""
 
     job: int
     type: int
@@ -100,7 +100,7 @@ class Arrays:
     slowdown: Floats
     domains: Domains
     types: tuple[JobType, ...]
-    stays: tuple[Stay, ...]
+    keeps: tuple[KeepOption, ...]
     chains: tuple[tuple[Chain, ...], ...]
 
 
@@ -114,7 +114,7 @@ def arrays(instance: PalInstance) -> Arrays:
         slowdown=slowdown,
         domains=domains,
         types=types,
-        stays=tuple(_stays(instance, domains, slowdown, types)),
+        keeps=tuple(_keeps(instance, domains, slowdown, types)),
         chains=tuple(_chains(domains, values) for values in slowdown),
     )
 
@@ -169,9 +169,9 @@ def _reward(instance: PalInstance, job: Job) -> float:
     return job.reward
 
 
-def _stays(
+def _keeps(
     instance: PalInstance, domains: Domains, slowdown: Floats, types: tuple[JobType, ...]
-) -> Iterator[Stay]:
+) -> Iterator[KeepOption]:
     number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
     for t, jobs in enumerate(types):
         for n in jobs.jobs:
@@ -184,7 +184,7 @@ def _stays(
             slowest = float(slowdown[jobs.row, gpus].max())
             cost = float(jobs.factor[domains.level[domain]]) * slowest
             if cost < np.inf:
-                yield Stay(n, t, gpus, domain, slowest, cost)
+                yield KeepOption(n, t, gpus, domain, slowest, cost)
 
 
 def _chains(domains: Domains, values: Floats) -> tuple[Chain, ...]:

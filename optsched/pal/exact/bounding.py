@@ -1,4 +1,4 @@
-"""A proof on its way: roots with ever fewer labels, plans that they suggest, a tree of cases."""
+"""Root bound, reduced-cost fixing, primal heuristics and tree (Achterberg, TU Berlin 2007)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.branch_and_bound import Exclusion, Tree
 from optsched.pal.exact.diving import dive
 from optsched.pal.exact.lagrangian_bound import Lagrangian
-from optsched.pal.exact.node_relaxation import Cases, Prices
-from optsched.pal.exact.relaxation import labels
+from optsched.pal.exact.node_relaxation import Duals, Relaxation
+from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
-from optsched.pal.exact.warm_start import Known, Proof, best_known, carried, of_gpus
+from optsched.pal.exact.warm_start import (
+    DualBound,
+    DualSolution,
+    best_duals,
+    repaired,
+    without_cuts,
+)
 from optsched.pal.plan import PalCertificate
 
 if TYPE_CHECKING:
@@ -21,24 +27,24 @@ if TYPE_CHECKING:
 
     from optsched.pal.exact.branch_and_bound import Node
     from optsched.pal.exact.cuts_and_branching import Point
-    from optsched.pal.exact.lagrangian_bound import Options
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.lagrangian_bound import PricedOptions
+    from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
-LARGE = 2048  # GPUs, beyond which what is too dear at no prices is left out before any program
-WORK = 2_000_000  # labels times nodes, after which a tree is given up
+LARGE = 2048  # GPUs, beyond which what is fixed at zero duals is left out before any program
+WORK = 2_000_000  # options times nodes, after which a tree is given up
 LEAST_NODES = 15
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
 PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
 GAP_SHARE = 0.999  # of the gap that is asked for is used, so that rounding cannot miss it
 LEAST_GAP = 1e-10
-WORTH_EXCLUDING = 0.1  # of the labels: with fewer the next tree would be much like the last one
+WORTH_EXCLUDING = 0.1  # of the options: with fewer the next tree would be much like the last one
 EXCLUSIONS = 4
 
 
-class Prover:
-    """One instance on its way to a proven optimum.
+class Solver:
+    """Solves one instance to a proven gap: root, reduced-cost fixing, heuristics, tree.
 
     Parameters
     ----------
@@ -59,12 +65,12 @@ class Prover:
     ) -> None:
         self.instance, self.search, self.claimed = instance, search, claimed
         self.problem = arrays(instance)
-        self.labels = labels(self.problem)
+        self.options = all_options(self.problem)
         self.reward = np.array([jobs.reward for jobs in self.problem.types])
         self.exclusions: list[Exclusion] = []
         self.limit = np.inf  # of what the exclusions prove
-        self._inherited = 0  # exclusions by prices that no tree of this prover found
-        self._before: Proof | None = None
+        self._inherited = 0  # exclusions by duals that no tree of this solver found
+        self._previous: DualBound | None = None
         self._basis = basis
 
     def goal(self) -> float:
@@ -73,7 +79,7 @@ class Prover:
         return min(self.claimed, objective * (1 - max(GAP_SHARE * self.search.gap, LEAST_GAP)))
 
     def resume(self) -> PalCertificate | None:
-        """Offer the plan of the epoch before, and improve it while its prices do not prove it.
+        """Offer the plan of the previous epoch, and improve it while its duals do not prove it.
 
         Returns
         -------
@@ -82,111 +88,111 @@ class Prover:
         """
         if self.search.start is None:
             return None
-        packing = carried(self.instance, self.problem, self.search.start).packing
+        packing = repaired(self.instance, self.problem, self.search.start).packing
         self.search.offer(packing.plan(self.instance))
-        certificate = self._proven_before()
+        certificate = self._proven_by_previous_duals()
         if certificate is None and self.search.plan is not None:
             packing.reinsert()
             self.search.offer(packing.plan(self.instance))
-            certificate = self._proven_before()
+            certificate = self._proven_by_previous_duals()
         return certificate
 
-    def begin_with(self, proof: Proof) -> None:
-        """Begin with prices that are known, as if they were of the epoch before."""
-        self._before = proof
+    def start_from(self, bound: DualBound) -> None:
+        """Begin with duals that are known, as if they were of the previous epoch."""
+        self._previous = bound
 
-    def _proven_before(self) -> PalCertificate | None:
-        """Return a certificate by prices of the epoch before, if they reach the goal."""
+    def _proven_by_previous_duals(self) -> PalCertificate | None:
+        """Return a certificate by duals of the previous epoch, if they reach the goal."""
         start, objective = self.search.start, self.search.objective
         if start is None or objective is None:
             return None
-        if self._before is None:
-            lagrangian = Lagrangian(self.problem, self.labels, self.reward)
-            arguments = self.instance, self.problem, self.labels, lagrangian, start, objective
-            self._before = best_known(*arguments)
-        if self._before is None or self._before.options.value < self.goal():
+        if self._previous is None:
+            lagrangian = Lagrangian(self.problem, self.options, self.reward)
+            arguments = self.instance, self.problem, self.options, lagrangian, start, objective
+            self._previous = best_duals(*arguments)
+        if self._previous is None or self._previous.priced.value < self.goal():
             return None
-        bound = min(self._before.options.value, objective)
-        return self._before.known.certificate(self.instance, self.problem, bound)
+        bound = min(self._previous.priced.value, objective)
+        return self._previous.solution.certificate(self.instance, self.problem, bound)
 
-    def _inherit(self) -> None:
-        """Leave out what better plans cannot use, by prices of the epoch before."""
-        if self._before is None or self._inherited:
+    def _fix_by_previous_duals(self) -> None:
+        """Fix what better plans cannot use at zero, by duals of the previous epoch."""
+        if self._previous is None or self._inherited:
             return
-        self._exclude(*self._before)
+        self._fix(*self._previous)
 
-    def _exclude_unpriced(self) -> None:
+    def _fix_at_zero_duals(self) -> None:
         """Leave out what better plans cannot use, as others cost what they cost alone at least."""
-        known = of_gpus(np.zeros(len(self.problem.gpus)))
-        lagrangian = Lagrangian(self.problem, self.labels, self.reward)
-        self._exclude(known, known.options(self.problem, self.labels, lagrangian))
+        solution = without_cuts(np.zeros(len(self.problem.gpus)))
+        lagrangian = Lagrangian(self.problem, self.options, self.reward)
+        self._fix(solution, solution.priced(self.problem, self.options, lagrangian))
 
-    def _exclude(self, known: Known, options: Options) -> None:
-        """Leave out what is only in plans that reach the goal at some prices, if that is much."""
-        lagrangian = Lagrangian(self.problem, self.labels, self.reward)
-        kept = ~lagrangian.too_dear(options, self.goal())
+    def _fix(self, solution: DualSolution, priced: PricedOptions) -> None:
+        """Leave out what is only in plans that reach the goal at some duals, if that is much."""
+        lagrangian = Lagrangian(self.problem, self.options, self.reward)
+        kept = ~lagrangian.fixed_by_reduced_cost(priced, self.goal())
         if kept.size and kept.mean() <= 1 - WORTH_EXCLUDING:
             self._inherited += 1
             self.limit = min(self.goal(), self.limit)
-            self.labels = self.labels.only(kept)
-            self.exclusions.append(Exclusion(*known))
+            self.options = self.options.only(kept)
+            self.exclusions.append(Exclusion(*solution))
 
-    def offer(self, point: Point, found: Labels) -> None:
+    def offer(self, point: Point, options: Options) -> None:
         """Round a solution of the relaxation to a plan, and offer that."""
-        packing = rounded(self.problem, found, point)
+        packing = rounded(self.problem, options, point)
         packing.reinsert()
         self.search.offer(packing.plan(self.instance))
 
-    def tree(self, found: Labels) -> Tree | None:
+    def tree(self, options: Options) -> Tree | None:
         """Return a tree with its root; None if there is no time for that."""
         assert self.search.objective is not None
         penalty = PENALTY * self.search.objective
-        cases = Cases(self.problem, found, self.reward, penalty, self.search.seed)
+        relaxation = Relaxation(self.problem, options, self.reward, penalty, self.search.seed)
         if self._basis is not None:
-            cases.begin_from(self._basis)
+            relaxation.begin_from(self._basis)
             self._basis = None
-        tree = Tree(cases, self.search.seconds_left)
-        return tree if tree.plant() else None
+        tree = Tree(relaxation, self.search.seconds_left)
+        return tree if tree.solve_root() else None
 
     def root(self) -> Tree | None:
-        """Return a tree for as few labels as need be, with the plans that its root suggests."""
-        tree = self.tree(self.labels)
+        """Return a tree for as few options as need be, with the plans that its root suggests."""
+        tree = self.tree(self.options)
         has_parts = False
         while tree is not None and tree.bound < self.goal():
             self._offer_near(tree)
             if tree.bound >= self.goal():
                 break
-            smaller = self._without_dear(tree)
+            smaller = self._not_fixed(tree)
             if smaller is None and not has_parts:
                 self.improve_parts(tree)
-                has_parts, smaller = True, self._without_dear(tree)
+                has_parts, smaller = True, self._not_fixed(tree)
             if smaller is None:
                 break
             next_tree = self.tree(smaller)
             if next_tree is None:
                 break
-            self.exclusions.append(Exclusion(tree.cases.rules, tree.nodes[0].prices))
-            self.labels, self.limit, tree = smaller, min(self.goal(), self.limit), next_tree
+            self.exclusions.append(Exclusion(tree.relaxation.rules, tree.nodes[0].duals))
+            self.options, self.limit, tree = smaller, min(self.goal(), self.limit), next_tree
         return tree
 
     def _offer_near(self, tree: Tree) -> None:
         """Offer the plans that the root of a tree suggests."""
         point = tree.nodes[0].point
-        self.offer(point, self.labels)
+        self.offer(point, self.options)
         if tree.bound < self.goal():
-            dived = dive(tree.cases, point, self.search.seconds_left)
-            self.offer(dived, self.labels)
+            dived = dive(tree.relaxation, point, self.search.seconds_left)
+            self.offer(dived, self.options)
             self.improve(tree, [point, dived])
 
-    def _without_dear(self, tree: Tree) -> Labels | None:
-        """Return the labels that plans below the goal may need; None if that is nearly all."""
-        kept = ~tree.too_dear(min(self.goal(), self.limit))
-        if kept.mean() > 1 - WORTH_EXCLUDING or self.excluded() == EXCLUSIONS:
+    def _not_fixed(self, tree: Tree) -> Options | None:
+        """Return the options that plans below the goal may need; None if that is nearly all."""
+        kept = ~tree.fixed_by_reduced_cost(min(self.goal(), self.limit))
+        if kept.mean() > 1 - WORTH_EXCLUDING or self.fixing_rounds() == EXCLUSIONS:
             return None
-        return self.labels.only(kept)
+        return self.options.only(kept)
 
-    def excluded(self) -> int:
-        """Return how often the trees of this prover were used to leave out what is too dear."""
+    def fixing_rounds(self) -> int:
+        """Return how often the roots of this solver were used to fix options."""
         return len(self.exclusions) - self._inherited
 
     def improve(self, tree: Tree, points: list[Point]) -> None:
@@ -195,22 +201,22 @@ class Prover:
     def improve_parts(self, tree: Tree) -> None:
         """Look for better plans in parts; nothing here."""
 
-    def prove(self, work: int = WORK) -> PalCertificate | None:
+    def solve(self, work: int = WORK) -> PalCertificate | None:
         """Grow a tree to the goal, or as far as time and work allow; return what it proves."""
-        certificate = self._proven_before()
+        certificate = self._proven_by_previous_duals()
         if certificate is not None:
             return certificate
-        self._inherit()
+        self._fix_by_previous_duals()
         if len(self.problem.gpus) > LARGE and not self.exclusions:
-            self._exclude_unpriced()
+            self._fix_at_zero_duals()
         tree = self.root()
         if tree is None:
             self.search.out_of_time()
             self.search.gave_up = "the first linear program was not solved"
-            return self.unpriced()
-        most_nodes = max(self.least_nodes, work // max(1, len(self.labels.type)))
+            return self.at_zero_duals()
+        most_nodes = max(self.least_nodes, work // max(1, len(self.options.type)))
         try:
-            tree.grow(self.goal, lambda node: self._visit(tree, node), most_nodes)
+            tree.explore(self.goal, lambda node: self._visit(tree, node), most_nodes)
         except KeyboardInterrupt:
             self.search.stopped = "interrupted"
         if tree.bound < self.goal():
@@ -219,24 +225,24 @@ class Prover:
         stated = self._stated(tree)
         return self._better(tree.certificate(self.instance, "prices", self.exclusions, stated))
 
-    def unpriced(self) -> PalCertificate:
-        """Return what is proven without any prices, when there is no time to find some."""
-        prices = Prices(np.zeros(len(self.problem.gpus)), (), {})
-        lagrangian = Lagrangian(self.problem, labels(self.problem), self.reward)
-        value = lagrangian.options(prices.gpus, np.zeros(1), 0.0).value
+    def at_zero_duals(self) -> PalCertificate:
+        """Return what is proven without any duals, when there is no time to find some."""
+        duals = Duals(np.zeros(len(self.problem.gpus)), (), {})
+        lagrangian = Lagrangian(self.problem, all_options(self.problem), self.reward)
+        value = lagrangian.priced(duals.gpus, np.zeros(1), 0.0).value
         assert self.search.objective is not None
         bound = min(value, self.search.objective)
-        return self._better(PalCertificate(bound=bound, nodes=(prices.leaf({}),)))
+        return self._better(PalCertificate(bound=bound, nodes=(duals.leaf({}),)))
 
     def _better(self, certificate: PalCertificate) -> PalCertificate:
-        """Return a certificate, or that of the epoch before if it proves more."""
+        """Return a certificate, or that of the previous epoch if it proves more."""
         objective = self.search.objective
         assert objective is not None
         assert certificate.bound is not None
-        if self._before is None or self._before.options.value <= certificate.bound:
+        if self._previous is None or self._previous.priced.value <= certificate.bound:
             return certificate
-        bound = min(self._before.options.value, objective)
-        return self._before.known.certificate(self.instance, self.problem, bound)
+        bound = min(self._previous.priced.value, objective)
+        return self._previous.solution.certificate(self.instance, self.problem, bound)
 
     def _stated(self, tree: Tree) -> float:
         """Return the greatest bound to state: an empty tree proves no more than was asked."""
@@ -246,4 +252,4 @@ class Prover:
     def _visit(self, tree: Tree, node: Node) -> None:
         number = len(tree.nodes)
         if number <= ROUNDED_NODES or number % 10 == 0 or node.point.is_whole:
-            self.offer(node.point, self.labels)
+            self.offer(node.point, self.options)

@@ -1,4 +1,4 @@
-"""Rules that count jobs by label: cuts, which the GPUs imply, and splits of a tree of cases."""
+"""Rules that count jobs: Chvatal-Gomory cuts (Chvatal, Discrete Math. 1973) and branching."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import Arrays
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
 
     Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ VIOLATED = 1e-4  # by how much a cut must be violated to be worth a row
 
 
 class Rule(NamedTuple):
-    """Counts the jobs of some types in a domain, on GPUs that are fast enough; or one that stays.
+    """Counts jobs of some types in a domain, on GPUs that are fast enough; or one that keeps its.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     slowdown
         Greatest slowdown; if finite, the types are of one class.
     job
-        If not negative, the rule counts only whether this running job stays.
+        If not negative, the rule counts only whether this running job keeps its GPUs.
     """
 
     types: tuple[int, ...]
@@ -42,17 +42,17 @@ class Rule(NamedTuple):
     slowdown: float
     job: int = -1
 
-    def columns(self, problem: Arrays, found: Labels) -> Indices:
-        """Return the labels and stays that are counted."""
+    def columns(self, problem: Arrays, options: Options) -> Indices:
+        """Return the options that are counted."""
         if self.job >= 0:
-            return np.flatnonzero(found.job == self.job)
+            return np.flatnonzero(options.job == self.job)
         domains = problem.domains
         inside = domains.start >= domains.start[self.domain]
         inside &= domains.stop <= domains.stop[self.domain]
         counted = np.zeros(len(problem.types), dtype=np.bool_)
         counted[list(self.types)] = True
-        fast = found.slowdown <= self.slowdown
-        return np.flatnonzero(counted[found.type] & inside[found.domain] & fast)
+        fast = options.slowdown <= self.slowdown
+        return np.flatnonzero(counted[options.type] & inside[options.domain] & fast)
 
     def document(self, instance: PalInstance, problem: Arrays) -> Within | Keeps:
         """Return the rule as it stands in certificates."""
@@ -71,20 +71,20 @@ class Rule(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The labels and stays that a solution of the relaxation uses, and how much of each."""
+    """The options that a solution of the relaxation uses, and how much of each."""
 
     columns: Indices
     share: Floats
 
     @classmethod
-    def of(cls, x: Floats, found: Labels) -> Point:
-        """Return the part of a solution that concerns labels and stays."""
-        columns = np.flatnonzero(x[: len(found.type)] > INTEGRAL)
+    def of(cls, x: Floats, options: Options) -> Point:
+        """Return the part of a solution that concerns options."""
+        columns = np.flatnonzero(x[: len(options.type)] > INTEGRAL)
         return cls(columns, x[columns])
 
     @property
     def is_whole(self) -> bool:
-        """Whether every label is used a whole number of times."""
+        """Whether every option is used a whole number of times."""
         return bool((np.abs(self.share - np.rint(self.share)) <= INTEGRAL).all())
 
 
@@ -96,7 +96,7 @@ def capacity(problem: Arrays, rule: Rule) -> int:
     return int((values <= rule.slowdown).sum()) // smallest
 
 
-def violated_cuts(problem: Arrays, found: Labels, point: Point) -> Iterator[Rule]:
+def violated_cuts(problem: Arrays, options: Options, point: Point) -> Iterator[Rule]:
     """Yield cuts that a point violates: gangs of q GPUs or more, q GPUs for each of them.
 
     Chvatal-Gomory cuts of the capacity of the GPUs in a domain that are fast enough for a class,
@@ -104,77 +104,77 @@ def violated_cuts(problem: Arrays, found: Labels, point: Point) -> Iterator[Rule
     """
     sizes = np.array([jobs.gpus for jobs in problem.types])
     rows = np.array([jobs.row for jobs in problem.types])
-    for d, members in _by_domain(problem, found, point).items():
+    for d, members in _by_domain(problem, options, point).items():
         columns, share = point.columns[members], point.share[members]
-        types = found.type[columns]
-        room = int(problem.domains.stop[d] - problem.domains.start[d])
+        types = options.type[columns]
+        gpus = int(problem.domains.stop[d] - problem.domains.start[d])
         for q in np.unique(sizes[types]).tolist():
-            if share[sizes[types] >= q].sum() > room // q + VIOLATED:
+            if share[sizes[types] >= q].sum() > gpus // q + VIOLATED:
                 yield Rule(tuple(np.flatnonzero(sizes >= q).tolist()), d, np.inf)
         for row in np.unique(rows[types]).tolist():
             mine = rows[types] == row
             group = np.flatnonzero(rows == row)
-            yield from _cuts_of(problem, d, found, columns[mine], share[mine], group)
+            yield from _cuts_of(problem, d, options, columns[mine], share[mine], group)
 
 
-def _by_domain(problem: Arrays, found: Labels, point: Point) -> dict[int, list[int]]:
-    """Return the used labels inside each domain."""
+def _by_domain(problem: Arrays, options: Options, point: Point) -> dict[int, list[int]]:
+    """Return the used options inside each domain."""
     members: dict[int, list[int]] = {}
-    for n, d in enumerate(found.domain[point.columns].tolist()):
+    for n, d in enumerate(options.domain[point.columns].tolist()):
         for around in problem.domains.around(d):
             members.setdefault(around, []).append(n)
     return members
 
 
 def _cuts_of(
-    problem: Arrays, d: int, found: Labels, columns: Indices, share: Floats, group: Indices
+    problem: Arrays, d: int, options: Options, columns: Indices, share: Floats, group: Indices
 ) -> Iterator[Rule]:
     """Yield the most violated cut for each size; `group` are the types of the class."""
     start, stop = int(problem.domains.start[d]), int(problem.domains.stop[d])
     values = np.sort(problem.slowdown[problem.types[int(group[0])].row, start:stop])
-    order = np.argsort(found.slowdown[columns], kind="stable")
-    ascending = found.slowdown[columns[order]]
+    order = np.argsort(options.slowdown[columns], kind="stable")
+    ascending = options.slowdown[columns[order]]
     last = np.r_[ascending[1:] > ascending[:-1], True]
-    room = np.searchsorted(values, ascending, side="right")
+    gpus = np.searchsorted(values, ascending, side="right")
     sizes = np.array([problem.types[t].gpus for t in group.tolist()])
-    used = np.array([problem.types[t].gpus for t in found.type[columns[order]].tolist()])
+    used = np.array([problem.types[t].gpus for t in options.type[columns[order]].tolist()])
     for q in np.unique(used).tolist():
         counts = np.cumsum(np.where(used >= q, share[order], 0.0))
-        over = np.where(last, counts - room // q, 0.0)
+        over = np.where(last, counts - gpus // q, 0.0)
         worst = int(np.argmax(over))
         if over[worst] > VIOLATED:
             yield Rule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
 
 
-def splits(problem: Arrays, found: Labels, point: Point) -> list[tuple[Rule, float]]:
+def splits(problem: Arrays, options: Options, point: Point) -> list[tuple[Rule, float]]:
     """Return the rules whose counts are not whole, with these, the farthest from whole first.
 
     How many jobs of a type are placed at all comes before how many are in a domain, and that before
     thresholds, since more depends on it.
     """
-    found_splits = []
-    for rule, count in counts(problem, found, point):
+    fractional = []
+    for rule, count in counts(problem, options, point):
         away = abs(count - round(count))
         if away <= INTEGRAL:
             continue
         if rule.slowdown == np.inf:
             away += 1.0 if problem.domains.parent[rule.domain] < 0 else 0.5
-        found_splits.append((away, rule, count))
-    found_splits.sort(key=lambda split: -split[0])
-    return [(rule, count) for _, rule, count in found_splits]
+        fractional.append((away, rule, count))
+    fractional.sort(key=lambda split: -split[0])
+    return [(rule, count) for _, rule, count in fractional]
 
 
-def counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule, float]]:
-    """Yield what a point counts by rules: stays, and types by domain and ascending threshold."""
+def counts(problem: Arrays, options: Options, point: Point) -> Iterator[tuple[Rule, float]]:
+    """Yield what a point counts by rules: kept placements; types by domain and threshold."""
     for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
-        if found.job[column] >= 0:
-            yield Rule((), 0, np.inf, int(found.job[column])), share
-    members = _by_domain(problem, found, point)
+        if options.job[column] >= 0:
+            yield Rule((), 0, np.inf, int(options.job[column])), share
+    members = _by_domain(problem, options, point)
     for d in sorted(members, reverse=True):
         columns, share = point.columns[members[d]], point.share[members[d]]
-        for t in np.unique(found.type[columns]).tolist():
-            mine = found.type[columns] == t
-            slowdown = found.slowdown[columns[mine]]
+        for t in np.unique(options.type[columns]).tolist():
+            mine = options.type[columns] == t
+            slowdown = options.slowdown[columns[mine]]
             order = np.argsort(slowdown, kind="stable")
             sums = np.cumsum(share[mine][order])
             ascending = slowdown[order]
@@ -183,13 +183,13 @@ def counts(problem: Arrays, found: Labels, point: Point) -> Iterator[tuple[Rule,
             yield Rule((t,), d, np.inf), float(sums[-1])
 
 
-def domain_totals(problem: Arrays, found: Labels, point: Point) -> dict[Rule, float]:
+def domain_totals(problem: Arrays, options: Options, point: Point) -> dict[Rule, float]:
     """Return how many jobs of each type a point has in each domain below the root."""
     totals: dict[Rule, float] = {}
-    for d, members in _by_domain(problem, found, point).items():
+    for d, members in _by_domain(problem, options, point).items():
         if problem.domains.parent[d] < 0:
             continue
         for n in members:
-            rule = Rule((int(found.type[point.columns[n]]),), d, np.inf)
+            rule = Rule((int(options.type[point.columns[n]]),), d, np.inf)
             totals[rule] = totals.get(rule, 0.0) + float(point.share[n])
     return totals

@@ -1,4 +1,4 @@
-"""Diving: the relaxation is solved again and again, with ever more of it fixed to whole counts."""
+"""Diving (Berthold, TU Berlin 2006): ever more of the relaxation is fixed to whole counts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.cuts_and_branching import INTEGRAL, Point, Rule, domain_totals
-from optsched.pal.exact.node_relaxation import Case, Cases
+from optsched.pal.exact.node_relaxation import Branch, Relaxation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 STEPS = 200
 AT_ONCE = 0.6  # of the fractional counts are rounded up in one step
-DEARER = 1.2  # a step that makes the relaxation so much dearer leads nowhere
+COSTLIER = 1.2  # a step that makes the relaxation so much costlier leads nowhere
 
 
 class Dive:
@@ -26,8 +26,8 @@ class Dive:
         Solution of the relaxation within what is fixed so far.
     """
 
-    def __init__(self, cases: Cases, start: Point) -> None:
-        self.cases = cases
+    def __init__(self, relaxation: Relaxation, start: Point) -> None:
+        self.relaxation = relaxation
         self.point = start
         self._cost = self._cost_of(start)
         self._least: dict[Rule, int] = {}
@@ -36,7 +36,7 @@ class Dive:
     def run(self, seconds_left: Callable[[], float | None]) -> Point:
         """Dive until every count is whole, or no step leads on."""
         for _ in range(STEPS):
-            totals = domain_totals(self.cases.problem, self.cases.labels, self.point)
+            totals = domain_totals(self.relaxation.problem, self.relaxation.options, self.point)
             whole = {rule: int(n + INTEGRAL) for rule, n in totals.items() if n >= 1 - INTEGRAL}
             least = self._least | whole
             raised = self._raised(totals, least)
@@ -59,26 +59,26 @@ class Dive:
         most: dict[Rule, int],
         seconds_left: Callable[[], float | None],
     ) -> bool:
-        number = self.cases.number
+        number = self.relaxation.number
         path = (
-            *(Case(number(rule), n - 1, is_above=True) for rule, n in least.items()),
-            *(Case(number(rule), n, is_above=False) for rule, n in most.items()),
+            *(Branch(number(rule), n - 1, is_above=True) for rule, n in least.items()),
+            *(Branch(number(rule), n, is_above=False) for rule, n in most.items()),
         )
-        solved = self.cases.relax(path, seconds_left())
-        if solved is None or solved.objective > DEARER * self._cost:
+        solved = self.relaxation.relax(path, seconds_left())
+        if solved is None or solved.objective > COSTLIER * self._cost:
             return False
-        self.point = self.cases.point(solved)
+        self.point = self.relaxation.point(solved)
         self._least, self._most = least, most
         return True
 
     def _raised(self, totals: dict[Rule, float], least: dict[Rule, int]) -> list[Rule]:
         """Return the counts to round up, the nearest to one more first.
 
-        One for each domain, so that they do not fight for the same GPUs, if there is room for it;
+        One for each domain, so that they do not fight for the same GPUs, if enough are free;
         and of each type only as many as its fractions add up to.
         """
-        room = self._room(least)
-        sizes = [jobs.gpus for jobs in self.cases.problem.types]
+        free = self._free_gpus(least)
+        sizes = [jobs.gpus for jobs in self.relaxation.problem.types]
         fraction = {
             rule: count - np.floor(count)
             for rule, count in totals.items()
@@ -90,27 +90,27 @@ class Dive:
         left = {t: max(1.0, share + INTEGRAL) for t, share in left.items()}
         chosen: dict[int, Rule] = {}
         for rule in sorted(fraction, key=lambda rule: -fraction[rule]):
-            if room.get(rule.domain, np.inf) < sizes[rule.types[0]]:
+            if free.get(rule.domain, np.inf) < sizes[rule.types[0]]:
                 self._most[rule] = int(totals[rule])
             elif rule.domain not in chosen and left[rule.types[0]] >= 1:
                 left[rule.types[0]] -= 1
                 chosen[rule.domain] = rule
         return list(chosen.values())[: max(1, int(AT_ONCE * len(fraction)))]
 
-    def _room(self, least: dict[Rule, int]) -> dict[int, int]:
+    def _free_gpus(self, least: dict[Rule, int]) -> dict[int, int]:
         """Return how many GPUs of a domain are not taken by what is fixed in it."""
-        problem = self.cases.problem
-        room: dict[int, int] = {}
+        problem = self.relaxation.problem
+        free: dict[int, int] = {}
         for rule, count in least.items():
             d = rule.domain
             gpus = int(problem.domains.stop[d] - problem.domains.start[d])
-            room[d] = room.get(d, gpus) - count * problem.types[rule.types[0]].gpus
-        return room
+            free[d] = free.get(d, gpus) - count * problem.types[rule.types[0]].gpus
+        return free
 
     def _cost_of(self, point: Point) -> float:
-        return float(self.cases.labels.cost[point.columns] @ point.share)
+        return float(self.relaxation.options.cost[point.columns] @ point.share)
 
 
-def dive(cases: Cases, start: Point, seconds_left: Callable[[], float | None]) -> Point:
+def dive(relaxation: Relaxation, start: Point, seconds_left: Callable[[], float | None]) -> Point:
     """Return a solution of the relaxation in which few domains hold fractions of jobs."""
-    return Dive(cases, start).run(seconds_left)
+    return Dive(relaxation, start).run(seconds_left)

@@ -46,9 +46,9 @@ class Domains:
     @cached_property
     def has_children(self) -> NDArray[np.bool_]:
         """Shape (domains,): whether there are domains inside."""
-        found = np.zeros(len(self), dtype=np.bool_)
-        found[self.parent[self.parent >= 0]] = True
-        return found
+        mask = np.zeros(len(self), dtype=np.bool_)
+        mask[self.parent[self.parent >= 0]] = True
+        return mask
 
     def around(self, domain: int) -> Iterator[int]:
         """Yield a domain and those around it, up to the root."""
@@ -63,21 +63,21 @@ def domain_arrays(instance: PalInstance) -> Domains:
     free = set(instance.free_gpus)
     count = np.cumsum([0] + [gpu in free for gpu in topology.gpus])
     height = {level: n for n, level in enumerate(topology.levels)}
-    found: dict[tuple[int, int], tuple[int, str]] = {}
+    by_span: dict[tuple[int, int], tuple[int, str]] = {}
     for n in sorted(range(len(topology.domains)), key=lambda n: height[topology.domains[n].level]):
         inside = topology.gpus_in(n)
         if len(inside):
             span = int(count[inside[0]]), int(count[inside[-1] + 1])
             if span[0] < span[1]:
                 domain = topology.domains[n]
-                found.setdefault(span, (height[domain.level], domain.id))
-    spans = np.array(list(found), dtype=np.intp).reshape(-1, 2)
+                by_span.setdefault(span, (height[domain.level], domain.id))
+    spans = np.array(list(by_span), dtype=np.intp).reshape(-1, 2)
     return Domains(
         start=spans[:, 0],
         stop=spans[:, 1],
-        level=np.array([level for level, _ in found.values()], dtype=np.intp),
+        level=np.array([level for level, _ in by_span.values()], dtype=np.intp),
         parent=_parents(spans),
-        names=tuple(name for _, name in found.values()),
+        names=tuple(name for _, name in by_span.values()),
     )
 
 

@@ -1,7 +1,7 @@
-"""Whether all jobs fit: any plan that places them all, or a proof that there is none.
+"""Phase one (Dantzig 1963): a plan that places all jobs, or a proof of infeasibility.
 
 Nothing costs anything here but a job that is left out, which costs one. A tree for these costs
-finds a plan that leaves none out, or proves that in every case more than nothing is left out; as
+finds a plan that leaves none out, or proves that in every leaf more than nothing is left out; as
 jobs are whole, that is one at least.
 """
 
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.branch_and_bound import Tree
-from optsched.pal.exact.node_relaxation import Cases
-from optsched.pal.exact.relaxation import labels
+from optsched.pal.exact.node_relaxation import Relaxation
+from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.search import Infeasible
 
 if TYPE_CHECKING:
     from optsched.pal.exact.arrays import Arrays
     from optsched.pal.exact.branch_and_bound import Node
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
@@ -39,21 +39,21 @@ def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
         If it is proven that there is none.
     """
     free = without_costs(problem)
-    found = widest(labels(free))
+    options = widest(all_options(free))
     reward = np.ones(len(free.types))
-    cases = Cases(free, found, reward, PENALTY * len(instance.jobs), search.seed)
-    tree = Tree(cases, search.seconds_left)
-    if not tree.plant():
+    relaxation = Relaxation(free, options, reward, PENALTY * len(instance.jobs), search.seed)
+    tree = Tree(relaxation, search.seconds_left)
+    if not tree.solve_root():
         search.out_of_time()
         return
 
     def visit(node: Node) -> None:
-        search.offer(rounded(free, found, node.point).plan(instance))
+        search.offer(rounded(free, options, node.point).plan(instance))
 
     visit(tree.nodes[0])
-    tree.grow(lambda: LEFT_OUT if search.plan is None else -np.inf, visit, MOST_NODES)
+    tree.explore(lambda: LEFT_OUT if search.plan is None else -np.inf, visit, MOST_NODES)
     if search.plan is None and tree.bound >= LEFT_OUT:
-        raise Infeasible(_reason(instance), tree.certificate(instance, "misfit", [], np.inf))
+        raise Infeasible(_reason(instance), tree.certificate(instance, "infeasible", [], np.inf))
     if search.plan is None:
         search.out_of_time()
 
@@ -66,14 +66,14 @@ def without_costs(problem: Arrays) -> Arrays:
         )
         for jobs in problem.types
     )
-    return replace(problem, types=types, stays=tuple(s._replace(cost=0.0) for s in problem.stays))
+    return replace(problem, types=types, keeps=tuple(s._replace(cost=0.0) for s in problem.keeps))
 
 
-def widest(found: Labels) -> Labels:
-    """Return the label of each type and domain that allows all its GPUs, and the stays."""
-    kept = np.arange(len(found.type)) >= found.first_stay
-    kept[[columns.stop - 1 for _, _, columns in found.blocks]] = True
-    return found.only(kept)
+def widest(options: Options) -> Options:
+    """Return the option of each type and domain that allows all GPUs, and kept placements."""
+    kept = np.arange(len(options.type)) >= options.first_keep
+    kept[[columns.stop - 1 for _, _, columns in options.blocks]] = True
+    return options.only(kept)
 
 
 def _reason(instance: PalInstance) -> str:

@@ -1,8 +1,8 @@
-"""The Lagrangian value of prices, in floats: what the judge will find, but for rounding.
+"""The Lagrangian bound (Geoffrion, Math. Programming Study 1974), in floats.
 
-For given prices every job takes its cheapest option by itself, which is found by sorting: for a
-label the cheapest GPUs are the k with the least prices among those that are fast enough (pal.md
-4.6).
+It is what the verifier will reckon, but for rounding. For given duals every job takes its cheapest
+option by itself, which sorting gives: the cheapest GPUs of an option are the k of least duals among
+those that are fast enough (docs/math/pal.md, Lagrangian bound).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import Arrays
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.relaxation import Options
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -25,153 +25,155 @@ BATCHED = 32  # GPUs of chains that are priced many at once
 ROUNDING = 1e-13  # more than what rounding takes from a sum of some thousand terms, relative
 
 
-class Options(NamedTuple):
-    """What every job may take at given prices.
+class PricedOptions(NamedTuple):
+    """The options of every job, priced at some duals: reduced costs but for the jobs' own duals.
 
     Attributes
     ----------
-    priced
-        Shape (labels + stays,): cost and prices of each.
+    costs
+        Shape (options,): cost of each, with the duals of what it takes.
     least
-        Shape (types,): the least of a type's labels, or its reward.
+        Shape (types,): the least of a type's options, or its reward.
     value
         The Lagrangian value; less than the exact one.
     """
 
-    priced: Floats
+    costs: Floats
     least: Floats
     value: float
 
 
 class Lagrangian:
-    """Values of prices for one instance; `reward` is the cost of leaving a job of a type out."""
+    """Values of duals for one instance; `reward` is the cost of leaving a job of a type out."""
 
-    def __init__(self, problem: Arrays, found: Labels, reward: Floats) -> None:
-        self._labels, self._reward = found, reward
-        self._stay_types = found.type[found.first_stay :]
+    def __init__(self, problem: Arrays, options: Options, reward: Floats) -> None:
+        self._options, self._reward = options, reward
+        self._keep_types = options.type[options.first_keep :]
         counts = np.array([len(jobs.jobs) for jobs in problem.types])
-        self._others = counts - np.bincount(self._stay_types, minlength=len(counts))
+        self._others = counts - np.bincount(self._keep_types, minlength=len(counts))
         self._jobs = int(counts.sum())
-        self._groups = _groups(problem, found)
-        gpus = {stay.job: stay.gpus for stay in problem.stays}
-        self._stay_gpus = [gpus[job] for job in found.job[found.first_stay :].tolist()]
+        self._groups = _groups(problem, options)
+        gpus = {keep.job: keep.gpus for keep in problem.keeps}
+        self._keep_gpus = [gpus[job] for job in options.job[options.first_keep :].tolist()]
 
-    def options(self, gpu_prices: Floats, extra: Floats, constant: float) -> Options:
+    def priced(self, gpu_duals: Floats, extra: Floats, constant: float) -> PricedOptions:
         """Return what jobs may take, and the lower bound on the cost of all plans.
 
         Parameters
         ----------
-        gpu_prices
+        gpu_duals
             Shape (GPUs,), not negative.
         extra
-            Shape (labels + stays,): what the rules that count a label add to its cost.
+            Shape (options,): what the rules that count an option add to its cost.
         constant
             What their right-hand sides add.
         """
-        first = self._labels.first_stay
-        priced = self._labels.cost + extra + self._gpu_costs(gpu_prices)
+        first = self._options.first_keep
+        costs = self._options.cost + extra + self._gpu_costs(gpu_duals)
         least = self._reward.copy()
-        np.minimum.at(least, self._labels.type[:first], priced[:first])
+        np.minimum.at(least, self._options.type[:first], costs[:first])
         terms = np.where(self._others > 0, least, 0.0) * self._others
-        staying = np.minimum(priced[first:], least[self._stay_types])
-        rent = float(gpu_prices.sum())
-        total = float(terms.sum()) + float(staying.sum()) + constant - rent
+        keeping = np.minimum(costs[first:], least[self._keep_types])
+        capacity = float(gpu_duals.sum())
+        total = float(terms.sum()) + float(keeping.sum()) + constant - capacity
         if not np.isfinite(total):
-            return Options(priced, least, np.inf)
+            return PricedOptions(costs, least, np.inf)
         spread = float(np.abs(extra).max(initial=0.0)) * self._jobs
-        size = float(np.abs(terms).sum() + np.abs(staying).sum()) + rent + abs(constant) + spread
-        return Options(priced, least, total - ROUNDING * size)
+        size = (
+            float(np.abs(terms).sum() + np.abs(keeping).sum()) + capacity + abs(constant) + spread
+        )
+        return PricedOptions(costs, least, total - ROUNDING * size)
 
-    def too_dear(self, options: Options, limit: float) -> NDArray[np.bool_]:
-        """Tell which labels and stays are only in plans that cost at least a limit."""
-        first = self._labels.first_stay
-        kept = np.minimum(options.priced[first:], options.least[self._stay_types])
-        most = np.where(self._others > 0, options.least, -np.inf)  # of what jobs of a type pay
-        np.maximum.at(most, self._stay_types, kept)
-        added = options.priced - np.r_[most[self._labels.type[:first]], kept]
-        is_dear: NDArray[np.bool_] = options.value + added * (1 - ROUNDING) >= limit * (
+    def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
+        """Tell which options are only in plans that cost at least a limit."""
+        first = self._options.first_keep
+        kept = np.minimum(priced.costs[first:], priced.least[self._keep_types])
+        most = np.where(self._others > 0, priced.least, -np.inf)  # of what jobs of a type cost
+        np.maximum.at(most, self._keep_types, kept)
+        added = priced.costs - np.r_[most[self._options.type[:first]], kept]
+        is_fixed: NDArray[np.bool_] = priced.value + added * (1 - ROUNDING) >= limit * (
             1 + ROUNDING
         )
-        return is_dear
+        return is_fixed
 
-    def _gpu_costs(self, prices: Floats) -> Floats:
-        costs = np.zeros(len(self._labels.type))
+    def _gpu_costs(self, duals: Floats) -> Floats:
+        costs = np.zeros(len(self._options.type))
         for group in self._groups:
-            sums = group.sums(prices[group.order])
-            costs[group.labels] = sums[group.chain, group.end - 1]
-        for n, gpus in enumerate(self._stay_gpus):
-            costs[self._labels.first_stay + n] = prices[gpus].sum()
+            sums = group.sums(duals[group.order])
+            costs[group.options] = sums[group.chain, group.end - 1]
+        for n, gpus in enumerate(self._keep_gpus):
+            costs[self._options.first_keep + n] = duals[gpus].sum()
         return costs
 
 
-class Group(NamedTuple):
-    """Chains of equally many GPUs, and the labels of gangs of one size that stand in them.
+class ChainGroup(NamedTuple):
+    """Chains of equally many GPUs, and the options of gangs of one size that stand in them.
 
     Attributes
     ----------
     size
         Of the gangs.
     order
-        Shape (chains, GPUs): each chain's GPUs, as far as some label reaches.
-    labels, chain, end
-        Shape (labels,): number of each label, its chain, and how many of its GPUs it may take.
+        Shape (chains, GPUs): each chain's GPUs, as far as some option reaches.
+    options, chain, end
+        Shape (options,): number of each option, its chain, and how many of its GPUs it may take.
     """
 
     size: int
     order: Indices
-    labels: Indices
+    options: Indices
     chain: Indices
     end: Indices
 
-    def sums(self, prices: Floats) -> Floats:
-        """Return the sum of the least `size` of the first n prices, n = 1, 2, ..., by chain."""
-        if not prices.any():
-            return np.zeros_like(prices)
+    def sums(self, duals: Floats) -> Floats:
+        """Return the sum of the least `size` of the first n duals, n = 1, 2, ..., by chain."""
+        if not duals.any():
+            return np.zeros_like(duals)
         if self.size == 1:
-            return np.minimum.accumulate(prices, axis=1)
-        if len(prices) == 1:
-            return np.array([_least_sums(prices[0].tolist(), self.size)])
-        sums = np.cumsum(prices, axis=1)
-        for n in range(self.size, prices.shape[1]):
-            sums[:, n] = np.sort(prices[:, : n + 1], axis=1)[:, : self.size].sum(axis=1)
+            return np.minimum.accumulate(duals, axis=1)
+        if len(duals) == 1:
+            return np.array([_least_sums(duals[0].tolist(), self.size)])
+        sums = np.cumsum(duals, axis=1)
+        for n in range(self.size, duals.shape[1]):
+            sums[:, n] = np.sort(duals[:, : n + 1], axis=1)[:, : self.size].sum(axis=1)
         return sums
 
 
-def _groups(problem: Arrays, found: Labels) -> list[Group]:
+def _groups(problem: Arrays, options: Options) -> list[ChainGroup]:
     chains: dict[tuple[int, int, int], list[slice]] = {}
-    for t, d, columns in found.blocks:
+    for t, d, columns in options.blocks:
         jobs = problem.types[t]
         chains.setdefault((jobs.row, d, jobs.gpus), []).append(columns)
     alike: dict[tuple[int, int], list[tuple[Indices, list[slice]]]] = {}
     for (row, d, size), blocks in chains.items():
-        reach = max(int(found.end[columns].max()) for columns in blocks)
+        reach = max(int(options.end[columns].max()) for columns in blocks)
         order = problem.chains[row][d].order
         reach = len(order) if len(order) <= BATCHED else reach
         alike.setdefault((size, reach), []).append((order[:reach], blocks))
     groups = []
     for (size, reach), members in alike.items():
         batches = [members] if reach <= BATCHED else [[member] for member in members]
-        groups += [_group(found, size, batch) for batch in batches]
+        groups += [_group(options, size, batch) for batch in batches]
     return groups
 
 
-def _group(found: Labels, size: int, members: list[tuple[Indices, list[slice]]]) -> Group:
+def _group(options: Options, size: int, members: list[tuple[Indices, list[slice]]]) -> ChainGroup:
     blocks = [(n, columns) for n, (_, blocks) in enumerate(members) for columns in blocks]
-    labels = np.concatenate([np.arange(columns.start, columns.stop) for _, columns in blocks])
+    numbers = np.concatenate([np.arange(columns.start, columns.stop) for _, columns in blocks])
     chain = np.concatenate([np.full(c.stop - c.start, n) for n, c in blocks])
     order = np.stack([gpus for gpus, _ in members])
-    return Group(size, order, labels, chain, found.end[labels])
+    return ChainGroup(size, order, numbers, chain, options.end[numbers])
 
 
-def _least_sums(prices: list[float], size: int) -> list[float]:
-    """Return the sum of the least `size` of the first n prices, n = 1, 2, ..."""
+def _least_sums(duals: list[float], size: int) -> list[float]:
+    """Return the sum of the least `size` of the first n duals, n = 1, 2, ..."""
     heap: list[float] = []
     total, sums = 0.0, []
-    for price in prices:
-        total += price
+    for dual in duals:
+        total += dual
         if len(heap) < size:
-            heapq.heappush(heap, -price)
+            heapq.heappush(heap, -dual)
         else:
-            total += heapq.heappushpop(heap, -price)
+            total += heapq.heappushpop(heap, -dual)
         sums.append(total)
     return sums

@@ -1,4 +1,4 @@
-"""Large neighbourhood search: some jobs at a time are placed anew, to proven near-optimality.
+"""Large neighbourhood search (Shaw, CP 1998): neighbourhoods and their sub-instances.
 
 The jobs of a neighbourhood, their GPUs and the idle ones make an instance of their own, which is
 small enough for the exact method.

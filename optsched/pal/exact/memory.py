@@ -1,7 +1,7 @@
 """What the methods of PAL take of the memory at their peak, from an instance's sizes.
 
 Bytes are fitted to `benchmarks/memory.py`. Sizes are counted as if the domains of a level held
-equally many GPUs. A *label* is a slowdown, in a domain, up to which a gang may get GPUs.
+equally many GPUs. An *option* is a slowdown, in a domain, up to which a gang may get GPUs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ GREEDY, LOADED = 20 * MIB, 32 * MIB  # what is imported; HiGHS and scipy
 PYOMO = 180 * MIB  # the same with Pyomo, and what HiGHS takes for branch and bound at least
 BINNED = 90 * MIB  # scikit-learn, for the rules that bin slowdowns
 BINNING = ("pal-greedy", "pal-silhouette")
-ENTRY = 870  # of the relaxation's matrix: in arrays, in HiGHS, in cases
+ENTRY = 870  # of the relaxation's matrix: in arrays, in HiGHS, at nodes
 VARIABLE, TERM = 1500, 110  # of the formulation: in Pyomo and in HiGHS
-RANKED, MERGED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for pods
-DEALT = 4_000  # of a job, for pods
+RANKED, AGGREGATED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for blocks
+DEALT = 4_000  # of a job, for blocks
 LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
-POD_GPUS = 1024
-POD_GANGS = 4  # a pod holds at least so many of the largest gang
-MOST_KINDS, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
+BLOCK_GPUS = 1024
+BLOCK_GANGS = 4  # a block holds at least so many of the largest gang
+MOST_CLASSES, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
 MOST_WIDE, MOST_IN_NODE = 0.05, 10
 
 TYPE = attrgetter(
@@ -46,11 +46,11 @@ def memory(instance: PalInstance, method: str) -> int | None:
     """Return the bytes that a method takes at its peak; of a greedy one, with its bound."""
     gpus = len(instance.free_gpus)
     if method == "exact" and gpus > LARGE:
-        method = "kinds" if _has_few_kinds(instance) else "pods"
+        method = "kinds" if _has_few_node_classes(instance) else "pods"
     if method == "kinds" and _largest_node(instance) <= MOST_IN_NODE:
-        return LOADED + MERGED * gpus
+        return LOADED + AGGREGATED * gpus
     if method == "pods":
-        return _in_pods(instance)
+        return _in_blocks(instance)
     if method == "milp":
         return _formulation(instance)
     if method in ("exact", "kinds"):
@@ -63,18 +63,18 @@ def _whole(instance: PalInstance) -> int:
     return LOADED + ENTRY * _entries(instance)
 
 
-def _has_few_kinds(instance: PalInstance) -> bool:
-    """Tell whether "exact" takes "kinds" for a large cluster; see `solver.few_kinds`."""
+def _has_few_node_classes(instance: PalInstance) -> bool:
+    """Tell whether "exact" takes "kinds" for a large cluster; see `solver.few_node_classes`."""
     largest, profile = _largest_node(instance), instance.profile
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
     if largest > MOST_IN_NODE or wide > MOST_WIDE * len(instance.free_gpus):
         return False
     rows = dict(zip(profile.gpus, zip(*profile.slowdown.values(), strict=True), strict=True))
     nodes = [domain.gpus for domain in instance.topology.domains if domain.gpus]
-    kinds = {tuple(sorted(rows[gpu] for gpu in node)) for node in nodes}
+    node_classes = {tuple(sorted(rows[gpu] for gpu in node)) for node in nodes}
     types = len({TYPE(job) for job in instance.jobs})
-    most_kinds = min(MOST_KINDS, MOST_SHARE * len(nodes))
-    return len(kinds) <= most_kinds and types <= MOST_TYPES
+    most = min(MOST_CLASSES, MOST_SHARE * len(nodes))
+    return len(node_classes) <= most and types <= MOST_TYPES
 
 
 def _largest_node(instance: PalInstance) -> int:
@@ -98,12 +98,12 @@ def _types(instance: PalInstance) -> Counter[tuple[int, str, str | None]]:
     return Counter(key[:3] for key in {TYPE(job) for job in instance.jobs})
 
 
-def _labels(levels: list[Level], gang: int, bins: int) -> Iterator[tuple[float, float]]:
-    """Yield for each level the number of labels, and the GPUs of each on average."""
+def _options(levels: list[Level], gang: int, bins: int) -> Iterator[tuple[float, float]]:
+    """Yield for each level the number of options, and the GPUs of each on average."""
     for level in levels:
-        room = level.gpus - gang + 1
-        if room > 0:
-            thresholds = min(bins, level.gpus) * room / level.gpus
+        positions = level.gpus - gang + 1
+        if positions > 0:
+            thresholds = min(bins, level.gpus) * positions / level.gpus
             yield level.domains * thresholds, (level.gpus + gang) / 2
 
 
@@ -113,29 +113,29 @@ def _allowed(instance: PalInstance, levels: list[Level], cap: str | None) -> lis
 
 def _entries(instance: PalInstance) -> int:
     """Return about how many entries the matrix of the relaxation has."""
-    levels, bins, found = _levels(instance), _bins(instance), 0.0
+    levels, bins, total = _levels(instance), _bins(instance), 0.0
     for (gang, name, cap), types in _types(instance).items():
         allowed = _allowed(instance, levels, cap)
-        found += 2 * types * sum(labels for labels, _ in _labels(allowed, gang, bins[name]))
+        total += 2 * types * sum(options for options, _ in _options(allowed, gang, bins[name]))
     for count in bins.values():
-        found += sum(2 * level.domains * (level.gpus + min(count, level.gpus)) for level in levels)
-    return round(found)
+        total += sum(2 * level.domains * (level.gpus + min(count, level.gpus)) for level in levels)
+    return round(total)
 
 
 def _formulation(instance: PalInstance) -> int:
-    """Return the bytes of the formulation: a column for each job and label, and its GPUs."""
+    """Return the bytes of the formulation: a column for each job and option, and its GPUs."""
     levels, bins, variables, terms = _levels(instance), _bins(instance), 0.0, 0.0
     for (gang, name, cap), jobs in Counter(TYPE(job)[:3] for job in instance.jobs).items():
-        found = list(_labels(_allowed(instance, levels, cap), gang, bins[name]))
-        variables += jobs * (len(instance.free_gpus) + sum(labels for labels, _ in found))
-        terms += jobs * sum(labels * gpus for labels, gpus in found)
+        sizes = list(_options(_allowed(instance, levels, cap), gang, bins[name]))
+        variables += jobs * (len(instance.free_gpus) + sum(options for options, _ in sizes))
+        terms += jobs * sum(options * gpus for options, gpus in sizes)
     proof = ENTRY * _entries(instance)
     return PYOMO + round(VARIABLE * variables + TERM * terms) + proof
 
 
-def _in_pods(instance: PalInstance) -> int:
-    """Return the bytes of one pod's relaxation, and of what is kept of the whole."""
+def _in_blocks(instance: PalInstance) -> int:
+    """Return the bytes of one block's relaxation, and of what is kept of the whole."""
     gpus = len(instance.free_gpus)
-    least = max(POD_GPUS, POD_GANGS * max(job.gpus for job in instance.jobs))
-    pod = ENTRY * _entries(instance) * min(1.0, least / gpus)
-    return LOADED + round(pod) + PARTED * gpus + DEALT * len(instance.jobs)
+    least = max(BLOCK_GPUS, BLOCK_GANGS * max(job.gpus for job in instance.jobs))
+    block = ENTRY * _entries(instance) * min(1.0, least / gpus)
+    return LOADED + round(block) + PARTED * gpus + DEALT * len(instance.jobs)

@@ -1,7 +1,7 @@
-"""The relaxation under cases: rules as rows that are bounded, and the prices that come out.
+"""The LP relaxation at the nodes of a tree (Dakin, Computer Journal 1965), with its duals.
 
-A case bounds what a rule counts; cuts bound it always. All of them are rows of one linear program
-that stays in HiGHS, so that going from one case to another changes bounds alone.
+A branch bounds what a rule counts; cuts bound it always. All of them are rows of one linear program
+that stays in HiGHS, so that going from one node to another changes bounds alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.cuts_and_branching import Point, Rule, capacity, violated_cuts
-from optsched.pal.exact.lagrangian_bound import Lagrangian, Options
+from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedOptions
 from optsched.pal.exact.relaxation import relaxation
 from optsched.pal.plan import Cut, Leaf
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.exact.arrays import Arrays
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.relaxation import Options
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
 
-class Case(NamedTuple):
+class Branch(NamedTuple):
     """A rule by number, and how it is bounded: at most a count, or at least one more."""
 
     rule: int
@@ -36,42 +36,42 @@ class Case(NamedTuple):
     is_above: bool
 
 
-Path = tuple[Case, ...]
+Path = tuple[Branch, ...]
 
 
-class Prices(NamedTuple):
-    """Prices of GPUs, of the cases of a path, and of cuts by rule."""
+class Duals(NamedTuple):
+    """Duals of GPUs, of the branches of a path, and of cuts by rule."""
 
     gpus: Floats
-    cases: tuple[float, ...]
+    branches: tuple[float, ...]
     cuts: dict[int, float]
 
     def leaf(self, number: dict[int, int]) -> Leaf:
-        """Return the prices as they stand in certificates, with rules numbered anew."""
+        """Return the duals as they stand in certificates, with rules renumbered."""
         cuts = tuple(Cut(rule=number[rule], price=price) for rule, price in self.cuts.items())
-        return Leaf(gpu_prices=tuple(self.gpus.tolist()), split_prices=self.cases, cuts=cuts)
+        return Leaf(gpu_prices=tuple(self.gpus.tolist()), split_prices=self.branches, cuts=cuts)
 
 
-class Cases:
-    """The relaxation of an instance, under any cases.
+class Relaxation:
+    """The relaxation of an instance, at any node.
 
     Parameters
     ----------
     reward
         Shape (types,): cost of leaving a job of a type out; infinite where that is not allowed.
     penalty
-        Finite cost of missing a job or the lower bound of a rule, so that no case is infeasible.
+        Finite cost of missing a job or the lower bound of a rule, so that no node is infeasible.
     """
 
     def __init__(
-        self, problem: Arrays, found: Labels, reward: Floats, penalty: float, seed: int
+        self, problem: Arrays, options: Options, reward: Floats, penalty: float, seed: int
     ) -> None:
-        self.problem, self.labels = problem, found
+        self.problem, self.options = problem, options
         self.rules: list[Rule] = []
         finite = np.where(np.isfinite(reward), reward, penalty)
         self._penalty = penalty
-        self._lp = LinearProgram(relaxation(problem, found, finite), seed=seed)
-        self._lagrangian = Lagrangian(problem, found, reward)
+        self._lp = LinearProgram(relaxation(problem, options, finite), seed=seed)
+        self._lagrangian = Lagrangian(problem, options, reward)
         self._numbers: dict[Rule, int] = {}
         self._rows: list[int] = []
         self._columns: list[Indices] = []
@@ -85,7 +85,7 @@ class Cases:
     def number(self, rule: Rule) -> int:
         """Return the number of a rule; a new one gets a row without bounds."""
         if rule not in self._numbers:
-            columns = rule.columns(self.problem, self.labels)
+            columns = rule.columns(self.problem, self.options)
             self._numbers[rule] = len(self.rules)
             self.rules.append(rule)
             self._rows.append(self._lp.add_elastic_row(columns, self._penalty))
@@ -95,7 +95,7 @@ class Cases:
     def cut(self, point: Point) -> bool:
         """Add the cuts that a point violates; return whether there were new ones."""
         before = len(self._capacity)
-        for rule in violated_cuts(self.problem, self.labels, point):
+        for rule in violated_cuts(self.problem, self.options, point):
             number = self.number(rule)
             if number not in self._capacity:
                 self._capacity[number] = capacity(self.problem, rule)
@@ -103,7 +103,7 @@ class Cases:
         return len(self._capacity) > before
 
     def relax(self, path: Path, time_limit_s: float | None) -> Solved | None:
-        """Solve the relaxation under the cases of a path; None if there is no time for it."""
+        """Solve the relaxation under the branches of a path; None if there is no time for it."""
         tightest = _tightest(path)
         for rule in self._bounded | {rule for rule, _ in tightest}:
             low, high = -np.inf, float(self._capacity.get(rule, np.inf))
@@ -117,51 +117,51 @@ class Cases:
 
     def point(self, solved: Solved) -> Point:
         """Return where a solution of the relaxation lies."""
-        return Point.of(solved.x, self.labels)
+        return Point.of(solved.x, self.options)
 
-    def prices(self, path: Path, solved: Solved) -> Prices:
-        """Return the prices of a solution; what a case bounds is paid to it, not to a cut."""
-        duals = solved.row_duals
+    def duals(self, path: Path, solved: Solved) -> Duals:
+        """Return the duals of a solution; what a branch bounds is charged to it, not to a cut."""
+        row_duals = solved.row_duals
         types, gpus = len(self.problem.types), len(self.problem.gpus)
         tightest = _tightest(path)
-        of_cases = []
-        for n, case in enumerate(path):
-            is_tightest = tightest[case.rule, case.is_above] == n
-            dual = float(duals[self._rows[case.rule]]) if is_tightest else 0.0
-            of_cases.append(max(0.0, dual if case.is_above else -dual))
+        branch_duals = []
+        for n, branch in enumerate(path):
+            is_tightest = tightest[branch.rule, branch.is_above] == n
+            dual = float(row_duals[self._rows[branch.rule]]) if is_tightest else 0.0
+            branch_duals.append(max(0.0, dual if branch.is_above else -dual))
         cuts = {
-            rule: -float(duals[self._rows[rule]])
+            rule: -float(row_duals[self._rows[rule]])
             for rule in self._capacity
-            if (rule, False) not in tightest and duals[self._rows[rule]] < 0
+            if (rule, False) not in tightest and row_duals[self._rows[rule]] < 0
         }
-        return Prices(np.maximum(-duals[types : types + gpus], 0.0), tuple(of_cases), cuts)
+        return Duals(np.maximum(-row_duals[types : types + gpus], 0.0), tuple(branch_duals), cuts)
 
-    def options(self, path: Path, prices: Prices) -> Options:
-        """Return what jobs may take at some prices, and what the prices prove."""
-        extra = np.zeros(len(self.labels.type))
+    def priced(self, path: Path, duals: Duals) -> PricedOptions:
+        """Return the options priced at some duals, and what the duals prove."""
+        extra = np.zeros(len(self.options.type))
         constant = 0.0
-        for case, price in zip(path, prices.cases, strict=True):
-            signed = -price if case.is_above else price
-            extra[self._columns[case.rule]] += signed
-            constant -= signed * (case.at_most + case.is_above)
-        for rule, price in prices.cuts.items():
-            extra[self._columns[rule]] += price
-            constant -= price * self._capacity[rule]
-        return self._lagrangian.options(prices.gpus, extra, constant)
+        for branch, dual in zip(path, duals.branches, strict=True):
+            signed = -dual if branch.is_above else dual
+            extra[self._columns[branch.rule]] += signed
+            constant -= signed * (branch.at_most + branch.is_above)
+        for rule, dual in duals.cuts.items():
+            extra[self._columns[rule]] += dual
+            constant -= dual * self._capacity[rule]
+        return self._lagrangian.priced(duals.gpus, extra, constant)
 
-    def too_dear(self, options: Options, limit: float) -> NDArray[np.bool_]:
-        """Tell which labels and stays are only in plans that cost at least a limit."""
-        return self._lagrangian.too_dear(options, limit)
+    def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
+        """Tell which options are only in plans that cost at least a limit."""
+        return self._lagrangian.fixed_by_reduced_cost(priced, limit)
 
 
 def _tightest(path: Path) -> dict[tuple[int, bool], int]:
-    """Return for each rule and side the last case of a path that is tightest."""
+    """Return for each rule and side the last branch of a path that is tightest."""
     tightest: dict[tuple[int, bool], int] = {}
-    for n, case in enumerate(path):
-        key = case.rule, case.is_above
+    for n, branch in enumerate(path):
+        key = branch.rule, branch.is_above
         if key in tightest:
             other = path[tightest[key]].at_most
-            if (case.at_most < other) if case.is_above else (case.at_most > other):
+            if (branch.at_most < other) if branch.is_above else (branch.at_most > other):
                 continue
         tightest[key] = n
     return tightest

@@ -1,16 +1,17 @@
-"""The type-chain formulation F7 (pal.md 4.5) on arrays: its linear relaxation and its bounds.
+"""The type-chain formulation: an LP relaxation by Hall's theorem (J. London Math. Soc. 1935).
 
-Jobs of one class in one domain d with threshold v may use any GPU of d that is no slower than v.
-These sets are nested in v, so by Hall's condition whole counts y[type, d, v] of jobs can be placed
-exactly if, threshold by threshold, no more GPUs are asked for than were given to the chain:
+It is F7 of docs/math/pal.md (type chains) on arrays. Jobs of one class in one domain d with
+threshold v may use any GPU of d that is no slower than v. These sets are nested in v, so by Hall's
+condition whole counts y[type, d, v] of jobs can be placed exactly if, threshold by threshold, no
+more GPUs are asked for than were given to the chain:
 
     S[c,d,v] = S[c,d,v-1] + sum of g[c,d,i] over GPUs i of slowdown v
                           - sum of k[t] y[t,d,v] over types t of class c,     S >= 0
     sum of g[c,d,i] over c, d <= 1 for each GPU i
-    sum of y[t,.,.] + stays + left out = n[t] for each type t
+    sum of y[t,.,.] + keeps + left out = n[t] for each type t
 
-A job may be counted under a label above its true one, but never gains by it. A running job may stay
-(one column with its GPUs), and then keeps them: holdings are disjoint.
+A job may be counted under an option above its true one, but never gains by it. A running job may
+keep its GPUs (one column with these), and nobody else gets them: holdings are disjoint.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What a job may get: labels by type, then domain, then slowdown; after them the stays.
+class Options:
+    """What a job may get: options by type, domain and slowdown; after them the kept placements.
 
     Attributes
     ----------
     type, domain
-        Shape (labels + stays,).
+        Shape (options,).
     end
-        Shape (labels + stays,): how many GPUs of the domain are fast enough; 0 for stays.
+        Shape (options,): how many GPUs of the domain are fast enough; 0 for kept placements.
     slowdown, cost
-        Shape (labels + stays,).
+        Shape (options,).
     job
-        Shape (labels + stays,): number of the job that stays, -1 for labels.
+        Shape (options,): number of the job that keeps its GPUs, -1 if none does.
     """
 
     type: Indices
@@ -59,24 +60,24 @@ class Labels:
     job: Indices
 
     @cached_property
-    def first_stay(self) -> int:
-        """Index of the first stay."""
+    def first_keep(self) -> int:
+        """Index of the first kept placement."""
         return int((self.job < 0).sum())
 
     @cached_property
     def blocks(self) -> list[tuple[int, int, slice]]:
-        """Type, domain, and the labels that have both; without the stays."""
-        keys = np.stack([self.type, self.domain])[:, : self.first_stay]
-        starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0).any(axis=0)][: self.first_stay])
-        stops = [*starts[1:].tolist(), self.first_stay]
+        """Type, domain, and the options that have both; without the kept placements."""
+        keys = np.stack([self.type, self.domain])[:, : self.first_keep]
+        starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0).any(axis=0)][: self.first_keep])
+        stops = [*starts[1:].tolist(), self.first_keep]
         return [
             (int(self.type[start]), int(self.domain[start]), slice(start, stop))
             for start, stop in zip(starts.tolist(), stops, strict=False)
         ]
 
-    def only(self, kept: NDArray[np.bool_]) -> Labels:
-        """Return some of the labels and stays."""
-        return Labels(
+    def only(self, kept: NDArray[np.bool_]) -> Options:
+        """Return some of the options."""
+        return Options(
             type=self.type[kept],
             domain=self.domain[kept],
             end=self.end[kept],
@@ -86,13 +87,13 @@ class Labels:
         )
 
 
-def labels(problem: Arrays) -> Labels:
-    """Return every label that a job of each type may get, and the stays."""
+def all_options(problem: Arrays) -> Options:
+    """Return every option that a job of each type may get, and the kept placements."""
     blocks = [block for t in range(len(problem.types)) for block in _blocks_of_type(problem, t)]
-    return _joined([*blocks, _stays(problem)])
+    return _joined([*blocks, _keeps(problem)])
 
 
-def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Labels]:
+def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Options]:
     jobs = problem.types[t]
     for d, chain in enumerate(problem.chains[jobs.row]):
         factor = jobs.factor[problem.domains.level[d]]
@@ -102,7 +103,7 @@ def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Labels]:
             continue  # a single GPU stands in a domain of the lowest level
         first = int(np.searchsorted(chain.ends, jobs.gpus))
         ends, slowdown = chain.ends[first:], chain.slowdown[first:]
-        yield Labels(
+        yield Options(
             type=np.full(len(ends), t, dtype=np.intp),
             domain=np.full(len(ends), d, dtype=np.intp),
             end=ends,
@@ -112,20 +113,20 @@ def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Labels]:
         )
 
 
-def _stays(problem: Arrays) -> Labels:
-    stays = problem.stays
-    return Labels(
-        type=np.array([stay.type for stay in stays], dtype=np.intp),
-        domain=np.array([stay.domain for stay in stays], dtype=np.intp),
-        end=np.zeros(len(stays), dtype=np.intp),
-        slowdown=np.array([stay.slowdown for stay in stays], dtype=np.float64),
-        cost=np.array([stay.cost for stay in stays], dtype=np.float64),
-        job=np.array([stay.job for stay in stays], dtype=np.intp),
+def _keeps(problem: Arrays) -> Options:
+    keeps = problem.keeps
+    return Options(
+        type=np.array([keep.type for keep in keeps], dtype=np.intp),
+        domain=np.array([keep.domain for keep in keeps], dtype=np.intp),
+        end=np.zeros(len(keeps), dtype=np.intp),
+        slowdown=np.array([keep.slowdown for keep in keeps], dtype=np.float64),
+        cost=np.array([keep.cost for keep in keeps], dtype=np.float64),
+        job=np.array([keep.job for keep in keeps], dtype=np.intp),
     )
 
 
-def _joined(blocks: list[Labels]) -> Labels:
-    return Labels(
+def _joined(blocks: list[Options]) -> Options:
+    return Options(
         type=np.concatenate([block.type for block in blocks]),
         domain=np.concatenate([block.domain for block in blocks]),
         end=np.concatenate([block.end for block in blocks]),
@@ -135,25 +136,25 @@ def _joined(blocks: list[Labels]) -> Labels:
     )
 
 
-def relaxation(problem: Arrays, found: Labels, reward: Floats) -> Program:
+def relaxation(problem: Arrays, options: Options, reward: Floats) -> Program:
     """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array.
 
-    Its columns are labels, stays, jobs left out by type, and then g and S; its rows are types, GPUs
+    Its columns are options, jobs left out by type, and then g and S; its rows are types, GPUs
     and then chains.
     """
-    builder = _Builder(problem, found)
+    builder = _MatrixBuilder(problem, options)
     builder.add_types()
-    builder.add_stays()
+    builder.add_keeps()
     builder.add_chains()
     return builder.program(reward)
 
 
-class _Builder:
+class _MatrixBuilder:
     """Collects the entries of the matrix, block by block."""
 
-    def __init__(self, problem: Arrays, found: Labels) -> None:
-        self.problem, self.labels = problem, found
-        self.columns = len(found.type) + len(problem.types)
+    def __init__(self, problem: Arrays, options: Options) -> None:
+        self.problem, self.options = problem, options
+        self.columns = len(options.type) + len(problem.types)
         self.rows = len(problem.types) + len(problem.gpus)
         self.first_chain_row = self.rows
         self.first_pool_column = self.columns
@@ -163,35 +164,35 @@ class _Builder:
         self.entries.append((rows, columns, np.full(len(rows), value)))
 
     def add_types(self) -> None:
-        count = len(self.labels.type)
-        self.add(self.labels.type, np.arange(count), 1.0)
+        count = len(self.options.type)
+        self.add(self.options.type, np.arange(count), 1.0)
         types = np.arange(len(self.problem.types))
         self.add(types, count + types, 1.0)
 
-    def add_stays(self) -> None:
-        gpus = {stay.job: stay.gpus for stay in self.problem.stays}
-        for column in range(self.labels.first_stay, len(self.labels.job)):
-            rows = len(self.problem.types) + gpus[int(self.labels.job[column])]
+    def add_keeps(self) -> None:
+        gpus = {keep.job: keep.gpus for keep in self.problem.keeps}
+        for column in range(self.options.first_keep, len(self.options.job)):
+            rows = len(self.problem.types) + gpus[int(self.options.job[column])]
             self.add(rows, np.full(len(rows), column), 1.0)
 
     def add_chains(self) -> None:
-        """Add a chain for each class in each domain that some label is in."""
+        """Add a chain for each class in each domain that some option is in."""
         users: dict[tuple[int, int], list[slice]] = {}
-        for t, d, columns in self.labels.blocks:
+        for t, d, columns in self.options.blocks:
             users.setdefault((self.problem.types[t].row, d), []).append(columns)
         for (row, d), blocks in users.items():
             self.add_chain(self.problem.chains[row][d].order, blocks)
 
     def add_chain(self, order: Indices, blocks: list[slice]) -> None:
         """Add the rows of a chain, with its columns g and S."""
-        found = self.labels
-        ends = np.unique(np.concatenate([found.end[columns] for columns in blocks]))
+        options = self.options
+        ends = np.unique(np.concatenate([options.end[columns] for columns in blocks]))
         rows = self.rows + np.arange(len(ends))
         self.rows += len(ends)
         for columns in blocks:
-            size = self.problem.types[int(found.type[columns.start])].gpus
+            size = self.problem.types[int(options.type[columns.start])].gpus
             mine = np.arange(columns.start, columns.stop)
-            self.add(rows[np.searchsorted(ends, found.end[mine])], mine, -float(size))
+            self.add(rows[np.searchsorted(ends, options.end[mine])], mine, -float(size))
         gpus = order[: ends[-1]]
         given = self.columns + np.arange(len(gpus))
         self.add(rows[np.searchsorted(ends, np.arange(len(gpus)), side="right")], given, 1.0)
@@ -211,7 +212,7 @@ class _Builder:
         )
         shape = self.rows, self.columns
         return Program(
-            cost=np.concatenate([self.labels.cost, reward, np.zeros(pool)]),
+            cost=np.concatenate([self.options.cost, reward, np.zeros(pool)]),
             offset=0.0,
             lower=np.zeros(self.columns),
             upper=np.full(self.columns, np.inf),

@@ -1,10 +1,13 @@
-"""Better plans by parts: some jobs at a time are placed anew, on their GPUs and the idle ones."""
+"""Large neighbourhood search (Shaw, CP 1998): some jobs at a time are reoptimised.
+
+They are placed on their own GPUs and the idle ones.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.pal.exact.bounding import Prover
+from optsched.pal.exact.bounding import Solver
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods, joined, only, part
 from optsched.pal.plan import PalPlan
 from optsched.search import Search
@@ -14,19 +17,19 @@ if TYPE_CHECKING:
 
     from optsched.pal.instance import Job, PalInstance
 
-MANY_JOBS = 24  # from so many on, parts of them are placed anew
+MANY_JOBS = 24  # from so many on, parts of them are reoptimised
 PATIENCE = 16  # parts in a row that bring nothing
 PART_GAP, PART_WORK = 2e-4, 0
 
 
-def place_parts_anew(
+def run_lns(
     instance: PalInstance,
     search: Search,
     is_done: Callable[[], bool],
     patience: int = PATIENCE,
     around: Sequence[str] = (),
 ) -> None:
-    """Place some jobs at a time anew, until it is done, or no longer pays, or time runs out.
+    """Reoptimise some jobs at a time, until it is done, or no longer pays, or time runs out.
 
     Nothing for few jobs.
 
@@ -46,19 +49,19 @@ def place_parts_anew(
         if search.seconds_left() == 0:
             return
         assert isinstance(plan, PalPlan)
-        is_better = placed_anew(instance, search, drawn.draw(plan, next(centres, None)))
+        is_better = reoptimised(instance, search, drawn.draw(plan, next(centres, None)))
         failures = 0 if is_better else failures + 1
 
 
-def placed_anew(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
-    """Place some jobs of the plan anew; return whether that brings anything."""
+def reoptimised(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
+    """Reoptimise some jobs of the plan; return whether that brings anything."""
     plan = search.plan
     assert isinstance(plan, PalPlan)
     smaller = part(instance, plan, jobs)
     inner = Search(smaller, search.seconds_left(), PART_GAP, search.seed)
     inner.offer(only(plan, jobs))
     before = inner.objective
-    Prover(smaller, inner).prove(PART_WORK)
+    Solver(smaller, inner).solve(PART_WORK)
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     return inner.objective != before

@@ -1,8 +1,9 @@
-"""The relaxation with whole jobs in the domains below the root, by HiGHS' branch and bound.
+"""A restricted MIP near the root's solution (RINS: Danna et al., Math. Programming 2005).
 
-How many jobs stand in each node or rack is what plans differ in most; the thresholds of jobs that
-spread over the root may stay fractional, since rounding them costs little. Only labels that are
-nearly as cheap as the cheapest are kept, at the prices of the root.
+Jobs are whole in the domains below the root. How many stand in each node or rack is what plans
+differ in most; the thresholds of jobs that spread over the root may stay fractional, since rounding
+them costs little. Only options that are nearly as cheap as the cheapest are kept, at the root's
+duals.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.branch_and_bound import Tree
-    from optsched.pal.exact.lagrangian_bound import Options
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.lagrangian_bound import PricedOptions
+    from optsched.pal.exact.relaxation import Options
 
-NEAR = 0.02  # of the gap: labels that are so much dearer are kept
+NEAR = 0.02  # of the gap: options that are so much costlier are kept
 GAP = 2e-4
 NODES = 20
 
 
 def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]:
-    """Return the labels and stays that are nearly cheapest, or in use at one of some points."""
+    """Return the options that are nearly cheapest, or in use at one of some points."""
     root = tree.nodes[0]
-    options: Options = tree.cases.options(root.path, root.prices)
-    dearer = options.priced - options.least[tree.cases.labels.type]
-    kept = dearer <= NEAR * (objective - root.bound)
+    priced: PricedOptions = tree.relaxation.priced(root.path, root.duals)
+    costlier = priced.costs - priced.least[tree.relaxation.options.type]
+    kept = costlier <= NEAR * (objective - root.bound)
     for point in points:
         kept[point.columns] = True
     return np.asarray(kept)
 
 
 def whole_below_root(
-    tree: Tree, found: Labels, penalty: float, gap: float, time_limit_s: float | None, seed: int
+    tree: Tree, options: Options, penalty: float, gap: float, time_limit_s: float | None, seed: int
 ) -> Point | None:
-    """Return a solution for some labels in which counts below the root are whole, if there is one.
+    """Return a solution for some options in which counts below the root are whole, if there is one.
 
     Parameters
     ----------
@@ -51,12 +52,12 @@ def whole_below_root(
     gap
         Relative gap that is enough.
     """
-    problem = tree.cases.problem
+    problem = tree.relaxation.problem
     reward = np.array([jobs.reward for jobs in problem.types])
-    program = relaxation(problem, found, np.where(np.isfinite(reward), reward, penalty))
+    program = relaxation(problem, options, np.where(np.isfinite(reward), reward, penalty))
     integer = program.integer.copy()
-    at_root = problem.domains.parent[found.domain[: found.first_stay]] < 0
-    integer[: found.first_stay][at_root] = False
+    at_root = problem.domains.parent[options.domain[: options.first_keep]] < 0
+    integer[: options.first_keep][at_root] = False
     outcome = highs.solve(
         replace(program, integer=integer),
         gap=max(GAP, gap),
@@ -66,4 +67,4 @@ def whole_below_root(
     )
     if outcome.status == "interrupted":
         raise KeyboardInterrupt
-    return None if outcome.x is None else Point.of(outcome.x, found)
+    return None if outcome.x is None else Point.of(outcome.x, options)

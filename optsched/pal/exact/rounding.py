@@ -1,4 +1,4 @@
-"""Plans from solutions of the type-chain relaxation: decoding, rounding and reinsertion."""
+"""Rounding by a maximum flow (Ford & Fulkerson, Canadian J. Math. 1956), and reinsertion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from optsched.pal.exact.arrays import Arrays
     from optsched.pal.exact.cuts_and_branching import Point
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
 
     Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ class Packing:
         self.placed: Placed = {}
         self._type_of = {job: t for t, jobs in enumerate(problem.types) for job in jobs.jobs}
         self._rows: dict[int, _Row] = {}
-        self._stays = {stay.job: stay for stay in problem.stays}
+        self._keeps = {keep.job: keep for keep in problem.keeps}
 
     def put(self, job: int, gpus: Indices) -> None:
         """Place a job."""
@@ -73,9 +73,9 @@ class Packing:
         """Return the cost and GPUs of the cheapest place that is free; None if there is none."""
         jobs = self.problem.types[self._type_of[job]]
         best: tuple[float, Indices] | None = None
-        stay = self._stays.get(job)
-        if stay is not None and self.free[stay.gpus].all():
-            best = stay.cost, stay.gpus
+        keep = self._keeps.get(job)
+        if keep is not None and self.free[keep.gpus].all():
+            best = keep.cost, keep.gpus
         row = self._row(jobs.row)
         reached = np.cumsum(self.free[row.order])
         before = np.r_[0, reached][row.start]
@@ -110,9 +110,9 @@ class Packing:
         first, last = gpus.min(), gpus.max()
         level = domains.level[np.flatnonzero((domains.start <= first) & (domains.stop > last))[0]]
         cost = float(jobs.factor[level] * problem.slowdown[jobs.row, gpus].max())
-        stay = self._stays.get(job)
-        stays = stay is not None and np.array_equal(np.sort(gpus), stay.gpus)
-        return cost if stays else cost + jobs.moving
+        keep = self._keeps.get(job)
+        is_kept = keep is not None and np.array_equal(np.sort(gpus), keep.gpus)
+        return cost if is_kept else cost + jobs.moving
 
     def reinsert(self) -> None:
         """Take each job away and put it where it is cheapest, until no job finds better."""
@@ -121,9 +121,9 @@ class Packing:
             for job in self._type_of:
                 before = self.cost(job)
                 gpus = self.take(job)
-                found = self.cheapest(job)
-                if found is not None and found[0] < before * (1 - BETTER):
-                    self.put(job, found[1])
+                cheapest = self.cheapest(job)
+                if cheapest is not None and cheapest[0] < before * (1 - BETTER):
+                    self.put(job, cheapest[1])
                     improved = True
                 elif gpus is not None:
                     self.put(job, gpus)
@@ -148,22 +148,22 @@ class Packing:
         return PalPlan(jobs=tuple(placements))
 
 
-def rounded(problem: Arrays, found: Labels, point: Point) -> Packing:
+def rounded(problem: Arrays, options: Options, point: Point) -> Packing:
     """Place jobs as a fractional solution suggests, and those that do not fit where it is cheapest.
 
-    A job gets the label at which the running sum of its type's shares, from the cheapest on,
-    reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to labels
+    A job gets the option at which the running sum of its type's shares, from the cheapest on,
+    reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to options
     by a maximum flow, so a whole solution is decoded exactly.
     """
     packing = Packing(problem)
-    gpus_of_stay = {stay.job: stay.gpus for stay in problem.stays}
+    gpus_of_keep = {keep.job: keep.gpus for keep in problem.keeps}
     for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
-        job = int(found.job[column])
+        job = int(options.job[column])
         if job >= 0 and share > 0.5:
-            packing.put(job, gpus_of_stay[job])
-    columns, counts = _whole_counts(problem, found, point, packing)
-    for column, gpus in zip(columns, _flow(packing, found, columns, counts), strict=True):
-        t = int(found.type[column])
+            packing.put(job, gpus_of_keep[job])
+    columns, counts = _whole_counts(problem, options, point, packing)
+    for column, gpus in zip(columns, _flow(packing, options, columns, counts), strict=True):
+        t = int(options.type[column])
         size = problem.types[t].gpus
         waiting = [job for job in problem.types[t].jobs if job not in packing.placed]
         for n, job in zip(range(len(gpus) // size), waiting, strict=False):
@@ -173,23 +173,23 @@ def rounded(problem: Arrays, found: Labels, point: Point) -> Packing:
 
 
 def _whole_counts(
-    problem: Arrays, found: Labels, point: Point, packing: Packing
+    problem: Arrays, options: Options, point: Point, packing: Packing
 ) -> tuple[list[int], list[int]]:
-    """Return labels and how many jobs get each of them."""
+    """Return options and how many jobs get each of them."""
     chosen: dict[int, int] = {}
     for t, jobs in enumerate(problem.types):
         waiting = sum(job not in packing.placed for job in jobs.jobs)
-        mine = (found.type[point.columns] == t) & (found.job[point.columns] < 0)
+        mine = (options.type[point.columns] == t) & (options.job[point.columns] < 0)
         columns, share = point.columns[mine], point.share[mine]
         rests = []
-        for d in np.unique(found.domain[columns]).tolist():
-            inside = found.domain[columns] == d
-            counts, rest = _steps(found, columns[inside], share[inside])
+        for d in np.unique(options.domain[columns]).tolist():
+            inside = options.domain[columns] == d
+            counts, rest = _steps(options, columns[inside], share[inside])
             chosen |= counts
             waiting -= sum(counts.values())
             rests.append(rest)
         last = np.array([column for column, _ in rests], dtype=np.intp)
-        counts, _ = _steps(found, last, np.array([rest for _, rest in rests]))
+        counts, _ = _steps(options, last, np.array([rest for _, rest in rests]))
         for column, count in counts.items():
             chosen[column] = chosen.get(column, 0) + min(count, max(waiting, 0))
             waiting -= count
@@ -198,12 +198,12 @@ def _whole_counts(
 
 
 def _steps(
-    found: Labels, columns: Indices, share: Floats
+    options: Options, columns: Indices, share: Floats
 ) -> tuple[dict[int, int], tuple[int, float]]:
-    """Return the labels at which running sums reach whole numbers, and the last with the rest."""
+    """Return the options at which running sums reach whole numbers, and the last with the rest."""
     if not len(columns):
         return {}, (0, 0.0)
-    order = np.argsort(found.cost[columns], kind="stable")
+    order = np.argsort(options.cost[columns], kind="stable")
     sums = np.cumsum(share[order])
     reached = np.floor(sums + WHOLE).astype(int)
     counts = zip(columns[order].tolist(), np.diff(reached, prepend=0).tolist(), strict=True)
@@ -212,20 +212,20 @@ def _steps(
 
 
 def _flow(
-    packing: Packing, found: Labels, columns: list[int], counts: list[int]
+    packing: Packing, options: Options, columns: list[int], counts: list[int]
 ) -> Iterator[Indices]:
-    """Yield the GPUs for each label, ascending by slowdown: a maximum flow from labels to GPUs."""
+    """Yield the GPUs for each option, ascending by slowdown, by a maximum flow."""
     if not columns:
         return
     problem, count = packing.problem, len(columns)
     eligible = []
     for column in columns:
-        row = problem.types[int(found.type[column])].row
-        order = problem.chains[row][int(found.domain[column])].order[: int(found.end[column])]
+        row = problem.types[int(options.type[column])].row
+        order = problem.chains[row][int(options.domain[column])].order[: int(options.end[column])]
         eligible.append(order[packing.free[order]])
-    sizes = [problem.types[int(found.type[column])].gpus for column in columns]
+    sizes = [problem.types[int(options.type[column])].gpus for column in columns]
     gpus = 2 + count + np.arange(len(problem.gpus))
-    widths = [len(of_label) for of_label in eligible]
+    widths = [len(of_option) for of_option in eligible]
     tails = np.concatenate([np.zeros(count, int), np.repeat(2 + np.arange(count), widths), gpus])
     heads = np.concatenate(
         [2 + np.arange(count), 2 + count + np.concatenate(eligible), np.ones(len(gpus), int)]
@@ -234,7 +234,7 @@ def _flow(
     limits[:count] = np.array(counts) * np.array(sizes)
     shape = 2 + count + len(gpus), 2 + count + len(gpus)
     flow = maximum_flow(csr_array((limits, (tails, heads)), shape=shape), 0, 1).flow.tocsr()
-    for n, of_label in enumerate(eligible):
+    for n, of_option in enumerate(eligible):
         used = flow.indices[flow.indptr[2 + n] : flow.indptr[3 + n]]
         given = used[flow.data[flow.indptr[2 + n] : flow.indptr[3 + n]] > 0] - 2 - count
-        yield of_label[np.isin(of_label, given)]
+        yield of_option[np.isin(of_option, given)]

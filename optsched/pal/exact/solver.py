@@ -1,7 +1,7 @@
-"""The method "exact": the type-chain relaxation by HiGHS, rounding, and a tree of cases.
+"""The method "exact": Lagrangian branch and bound for PAL's problem (Jain et al., SC 2024).
 
-Source: PAL, SC'24, arXiv 2408.11919, as the integer program F7 of pal.md 4.5; the bound is the
-Lagrangian one of 4.6.
+Source: PAL, SC'24, arXiv 2408.11919, as the integer program F7 of docs/math/pal.md (type chains);
+the bound is the Lagrangian one.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.pal.exact.bounding import PENALTY as PENALTY
-from optsched.pal.exact.bounding import Prover as Prover
+from optsched.pal.exact.bounding import Solver as Solver
 from optsched.pal.exact.feasibility import find_any
-from optsched.pal.exact.reoptimisation import MANY_JOBS, place_parts_anew
+from optsched.pal.exact.reoptimisation import MANY_JOBS, run_lns
 from optsched.pal.exact.restricted_mip import near, whole_below_root
-from optsched.pal.exact.warm_start import Known, Left, Proof
-from optsched.pal.exact.worst_removal import Fees, place_dear_anew
+from optsched.pal.exact.warm_start import DualBound, DualSolution, WarmStart
+from optsched.pal.exact.worst_removal import DualCosts, remove_worst
 from optsched.pal.greedy import methods
 
 if TYPE_CHECKING:
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from optsched.pal.plan import PalCertificate
     from optsched.search import Search
 
-COARSE = 5e-4  # gaps from which on parts placed anew are likely to be enough, and quicker
+COARSE = 5e-4  # gaps from which on reoptimised parts are likely to be enough, and quicker
 MIP_SHARE = 0.5  # of the gap that is asked for, at which HiGHS stops; rounding takes the rest
 
 
-class WholeProver(Prover):
-    """A prover that also looks for plans by HiGHS' branch and bound, and by placing parts anew."""
+class FullSolver(Solver):
+    """A solver that also looks for plans by HiGHS' branch and bound, and by reoptimising parts."""
 
     def resume(self) -> PalCertificate | None:
-        """Do so, and place jobs anew that pay too much at the prices of the epoch before."""
-        certificate, before = super().resume(), self._before
-        if certificate is not None or before is None or self.search.gap < COARSE:
+        """Do so, and reoptimise the worst jobs at the duals of the previous epoch."""
+        certificate, previous = super().resume(), self._previous
+        if certificate is not None or previous is None or self.search.gap < COARSE:
             return certificate
-        fees = Fees(self.problem, self.labels, before)
-        place_dear_anew(
-            self.instance, self.search, fees, lambda: before.options.value >= self.goal()
+        dual_costs = DualCosts(self.problem, self.options, previous)
+        remove_worst(
+            self.instance, self.search, dual_costs, lambda: previous.priced.value >= self.goal()
         )
         self.search.out_of_time()  # parts may have been cut short
-        return self._proven_before()
+        return self._proven_by_previous_duals()
 
     def improve(self, tree: Tree, points: list[Point]) -> None:
         """Look for better plans near some points of the first root; nothing for few jobs."""
-        if len(self.instance.jobs) < MANY_JOBS or self.excluded():
+        if len(self.instance.jobs) < MANY_JOBS or self.fixing_rounds():
             return
         if tree.bound >= self.goal() or self.search.seconds_left() == 0:
             return
@@ -54,7 +54,7 @@ class WholeProver(Prover):
         if tree.bound >= self.goal():
             return
         assert self.search.objective is not None
-        kept = self.labels.only(near(tree, self.search.objective, points))
+        kept = self.options.only(near(tree, self.search.objective, points))
         penalty = PENALTY * self.search.objective
         seconds, seed = self.search.seconds_left(), self.search.seed
         gap = MIP_SHARE * self.search.gap
@@ -63,13 +63,13 @@ class WholeProver(Prover):
             self.offer(point, kept)
 
     def improve_parts(self, tree: Tree) -> None:
-        """Place parts of the jobs anew for as long as it pays; nothing for few jobs."""
-        cases, root = tree.cases, tree.nodes[0]
-        known = Known(cases.rules, root.prices)
-        proof = Proof(known, cases.options(root.path, root.prices))
-        fees = Fees(self.problem, cases.labels, proof)
-        place_dear_anew(self.instance, self.search, fees, lambda: tree.bound >= self.goal())
-        place_parts_anew(self.instance, self.search, lambda: tree.bound >= self.goal())
+        """Reoptimise parts of the jobs for as long as it pays; nothing for few jobs."""
+        relaxation, root = tree.relaxation, tree.nodes[0]
+        solution = DualSolution(relaxation.rules, root.duals)
+        bound = DualBound(solution, relaxation.priced(root.path, root.duals))
+        dual_costs = DualCosts(self.problem, relaxation.options, bound)
+        remove_worst(self.instance, self.search, dual_costs, lambda: tree.bound >= self.goal())
+        run_lns(self.instance, self.search, lambda: tree.bound >= self.goal())
 
 
 def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -78,15 +78,15 @@ def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    prover = WholeProver(instance, search)
-    search.state = Left(prover.problem.gpus)
-    certificate = prover.resume()
+    solver = FullSolver(instance, search)
+    search.state = WarmStart(solver.problem.gpus)
+    certificate = solver.resume()
     if certificate is not None:
         return certificate
     start(instance, search)
-    return _certified(prover)
+    return _certified(solver)
 
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -99,14 +99,14 @@ def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     """
     if search.plan is None:
         start(instance, search)
-    prover = Prover(instance, search)
+    solver = Solver(instance, search)
     if search.plan is None:
-        find_any(instance, search, prover.problem)
+        find_any(instance, search, solver.problem)
     if search.plan is None:
         return None
-    tree = prover.tree(prover.labels)
+    tree = solver.tree(solver.options)
     if tree is None:
-        return prover.unpriced()
+        return solver.at_zero_duals()
     return tree.certificate(instance, "prices", [], tree.bound)
 
 
@@ -118,14 +118,14 @@ def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalC
     Infeasible
         If that is proven instead.
     """
-    return _certified(WholeProver(instance, search, claimed))
+    return _certified(FullSolver(instance, search, claimed))
 
 
-def _certified(prover: Prover) -> PalCertificate | None:
-    instance, search = prover.instance, prover.search
+def _certified(solver: Solver) -> PalCertificate | None:
+    instance, search = solver.instance, solver.search
     if search.plan is None:
-        find_any(instance, search, prover.problem)
-    return None if search.plan is None else prover.prove()
+        find_any(instance, search, solver.problem)
+    return None if search.plan is None else solver.solve()
 
 
 def start(instance: PalInstance, search: Search) -> None:

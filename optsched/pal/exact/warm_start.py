@@ -1,7 +1,8 @@
-"""The epoch before: its plan, carried over to the jobs of now, and its prices, which still prove.
+"""Warm start (Gamrath et al., Reoptimization Techniques for MIP Solvers, SEA 2015).
 
-Prices of GPUs prove a bound for any jobs (`lagrangian_bound.py`). With few jobs changed, those of
-the epoch before prove nearly as much as new ones would, and no linear program is solved for them.
+The plan of the previous epoch is repaired for the jobs of now, and its duals still prove: duals of
+GPUs prove a bound for any jobs (`lagrangian_bound.py`). With few jobs changed they prove nearly as
+much as new ones would, and no linear program is solved for them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.pal.exact.cuts_and_branching import Rule, capacity
-from optsched.pal.exact.node_relaxation import Prices
+from optsched.pal.exact.node_relaxation import Duals
 from optsched.pal.exact.rounding import Packing
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan, Within
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import Arrays
-    from optsched.pal.exact.lagrangian_bound import Lagrangian, Options
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedOptions
+    from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 SAME_SCALE = 0.05  # objectives so near each other are taken to be in one unit
 
 
-class Left(NamedTuple):
-    """What stays in memory for the next epoch: whose prices the certificate has, in its order."""
+class WarmStart(NamedTuple):
+    """What stays in memory for the next epoch: whose duals the certificate has, in its order."""
 
     gpus: tuple[str, ...]
 
@@ -41,14 +42,14 @@ class Left(NamedTuple):
 # --- plans ------------------------------------------------------------------------------------
 
 
-class Carried(NamedTuple):
+class RepairedPlan(NamedTuple):
     """A plan that was carried over, and the jobs that were not in it."""
 
     packing: Packing
     new: list[int]
 
 
-def carried(instance: PalInstance, problem: Arrays, start: Result) -> Carried:
+def repaired(instance: PalInstance, problem: Arrays, start: Result) -> RepairedPlan:
     """Return the jobs of now where they were, or else run, and new ones where it is cheapest.
 
     Of the plan only that is taken which still keeps the rules; the rest is as good as new.
@@ -66,7 +67,7 @@ def carried(instance: PalInstance, problem: Arrays, start: Result) -> Carried:
                 _keep(packing, n, gpus, reward[n])
     new = [n for n in range(len(instance.jobs)) if n not in packing.placed]
     packing.fill()
-    return Carried(packing, new)
+    return RepairedPlan(packing, new)
 
 
 def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
@@ -78,55 +79,55 @@ def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
         packing.take(job)
 
 
-# --- prices -----------------------------------------------------------------------------------
+# --- duals ------------------------------------------------------------------------------------
 
 
-class Known(NamedTuple):
-    """Prices of GPUs and cuts; cuts go by their number among the rules."""
+class DualSolution(NamedTuple):
+    """Duals of GPUs and cuts; cuts go by their number among the rules."""
 
     rules: list[Rule]
-    prices: Prices
+    duals: Duals
 
-    def options(self, problem: Arrays, found: Labels, lagrangian: Lagrangian) -> Options:
-        """Return what jobs may take at these prices, and what the prices prove."""
-        extra, constant = np.zeros(len(found.type)), 0.0
-        for number, price in self.prices.cuts.items():
+    def priced(self, problem: Arrays, options: Options, lagrangian: Lagrangian) -> PricedOptions:
+        """Return the options priced at these duals, and what the duals prove."""
+        extra, constant = np.zeros(len(options.type)), 0.0
+        for number, dual in self.duals.cuts.items():
             rule = self.rules[number]
-            extra[rule.columns(problem, found)] += price
-            constant -= price * capacity(problem, rule)
-        return lagrangian.options(self.prices.gpus, extra, constant)
+            extra[rule.columns(problem, options)] += dual
+            constant -= dual * capacity(problem, rule)
+        return lagrangian.priced(self.duals.gpus, extra, constant)
 
     def certificate(self, instance: PalInstance, problem: Arrays, bound: float) -> PalCertificate:
-        """Return the prices as a certificate of a bound."""
-        numbers = {number: n for n, number in enumerate(self.prices.cuts)}
+        """Return the duals as a certificate of a bound."""
+        numbers = {number: n for n, number in enumerate(self.duals.cuts)}
         rules = tuple(self.rules[number].document(instance, problem) for number in numbers)
-        return PalCertificate(bound=bound, rules=rules, nodes=(self.prices.leaf(numbers),))
+        return PalCertificate(bound=bound, rules=rules, nodes=(self.duals.leaf(numbers),))
 
 
-def of_gpus(prices: Floats) -> Known:
-    """Return prices of GPUs alone."""
-    return Known([], Prices(prices, (), {}))
+def without_cuts(duals: Floats) -> DualSolution:
+    """Return duals of GPUs alone."""
+    return DualSolution([], Duals(duals, (), {}))
 
 
-def known_prices(
+def previous_duals(
     instance: PalInstance, problem: Arrays, start: Result, objective: float
-) -> Iterator[Known]:
-    """Yield prices of the epoch before, in its unit and in that of an objective of now."""
+) -> Iterator[DualSolution]:
+    """Yield duals of the previous epoch, in its unit and in that of an objective of now."""
     certificate = start.certificate
     if not isinstance(certificate, PalCertificate) or certificate.kind != "prices":
         return
-    names = start.state.gpus if isinstance(start.state, Left) else None
+    names = start.state.gpus if isinstance(start.state, WarmStart) else None
     leaves = [node for node in certificate.nodes if isinstance(node, Leaf)]
     for leaf in (*certificate.exclusions, *leaves[:1]):
-        prices = _of_gpus(leaf, names, problem.gpus)
-        if prices is not None:
+        duals = _gpu_duals(leaf, names, problem.gpus)
+        if duals is not None:
             rules = _rules(instance, problem, certificate, leaf)
             for scale in _scales(start.objective, objective):
-                yield _scaled(prices, rules, scale, objective)
+                yield _scaled(duals, rules, scale, objective)
 
 
 def _scales(before: float | None, now: float) -> Iterator[float]:
-    """Yield what prices may have to be multiplied by."""
+    """Yield what duals may have to be multiplied by."""
     yield 1.0
     if before is not None and before > 0:
         ratio = now / before
@@ -134,30 +135,30 @@ def _scales(before: float | None, now: float) -> Iterator[float]:
             yield ratio
 
 
-class Proof(NamedTuple):
-    """Prices of the epoch before that prove most, and what jobs may take at them."""
+class DualBound(NamedTuple):
+    """Duals of the previous epoch that prove most, and the options priced at them."""
 
-    known: Known
-    options: Options
+    solution: DualSolution
+    priced: PricedOptions
 
 
-def best_known(
-    instance: PalInstance, problem: Arrays, found: Labels, lagrangian: Lagrangian,
+def best_duals(
+    instance: PalInstance, problem: Arrays, options: Options, lagrangian: Lagrangian,
     start: Result, objective: float,
-) -> Proof | None:  # fmt: skip
-    """Return the prices of the epoch before that prove most now; None if there are none."""
-    best: Proof | None = None
-    for known in known_prices(instance, problem, start, objective):
-        options = known.options(problem, found, lagrangian)
-        if np.isfinite(options.value) and (best is None or options.value > best.options.value):
-            best = Proof(known, options)
+) -> DualBound | None:  # fmt: skip
+    """Return the duals of the previous epoch that prove most now; None if there are none."""
+    best: DualBound | None = None
+    for solution in previous_duals(instance, problem, start, objective):
+        priced = solution.priced(problem, options, lagrangian)
+        if np.isfinite(priced.value) and (best is None or priced.value > best.priced.value):
+            best = DualBound(solution, priced)
     return best
 
 
-def _of_gpus(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> Floats | None:
-    """Return prices of the GPUs of now; without names, they are taken to be the same ones.
+def _gpu_duals(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> Floats | None:
+    """Return duals of the GPUs of now; without names, they are taken to be the same ones.
 
-    GPUs that were not there get the greatest price: too dear costs less than too cheap.
+    GPUs that were not there get the greatest dual: too great costs less than too small.
     """
     if names is None or len(names) != len(leaf.gpu_prices):
         known = len(leaf.gpu_prices) == len(gpus)
@@ -170,10 +171,10 @@ def _of_gpus(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> 
 def _rules(
     instance: PalInstance, problem: Arrays, certificate: PalCertificate, leaf: Leaf
 ) -> list[tuple[Rule, float]]:
-    """Return the cuts of now that are like those of a leaf, with their prices."""
+    """Return the cuts of now that are like those of a leaf, with their duals."""
     type_of = {instance.jobs[n].id: t for t, jobs in enumerate(problem.types) for n in jobs.jobs}
     domain = {name: d for d, name in enumerate(problem.domains.names)}
-    found = []
+    cuts = []
     for cut in leaf.cuts:
         rule = certificate.rules[cut.rule] if cut.rule < len(certificate.rules) else None
         if not isinstance(rule, Within) or rule.domain not in domain:
@@ -182,8 +183,8 @@ def _rules(
         if types:
             alike = tuple(_types_like(problem, types, rule.slowest is None))
             slowest = np.inf if rule.slowest is None else rule.slowest
-            found.append((Rule(alike, domain[rule.domain], slowest), cut.price))
-    return found
+            cuts.append((Rule(alike, domain[rule.domain], slowest), cut.price))
+    return cuts
 
 
 def _types_like(problem: Arrays, types: list[int], of_any_class: bool) -> Iterator[int]:
@@ -194,9 +195,11 @@ def _types_like(problem: Arrays, types: list[int], of_any_class: bool) -> Iterat
             yield t
 
 
-def _scaled(prices: Floats, rules: list[tuple[Rule, float]], scale: float, most: float) -> Known:
-    """Return prices in another unit; more than a whole plan costs is no sensible price."""
+def _scaled(
+    duals: Floats, rules: list[tuple[Rule, float]], scale: float, most: float
+) -> DualSolution:
+    """Return duals in another unit; more than a whole plan costs is no sensible dual."""
     limit = most / scale
     cuts = {n: min(price, limit) * scale for n, (_, price) in enumerate(rules) if price > 0}
-    scaled = np.minimum(prices, limit) * scale
-    return Known([rule for rule, _ in rules], Prices(scaled, (), cuts))
+    scaled = np.minimum(duals, limit) * scale
+    return DualSolution([rule for rule, _ in rules], Duals(scaled, (), cuts))

@@ -1,8 +1,9 @@
-"""Jobs that pay far more than prices ask for, placed anew with those that stand in their way.
+"""Worst removal (Ropke & Pisinger, Transportation Science 2006), by what jobs pay at duals.
 
-Whatever the prices, an objective exceeds what they prove by what jobs pay above the least that they
-could, and by the rent of idle GPUs. An epoch after another one most of that is paid by few jobs:
-those for which no domain of their size was left. Where they would pay least, others stand.
+Whatever the duals, an objective exceeds what they prove by what jobs pay above the least that they
+could, and by the duals of idle GPUs. An epoch after another one most of that is paid by few jobs:
+those for which no domain of their size was left. Where they would pay least, others stand; these
+are reoptimised with them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.reoptimisation import MANY_JOBS, placed_anew
+from optsched.pal.exact.reoptimisation import MANY_JOBS, reoptimised
 from optsched.pal.exact.rounding import Packing
 from optsched.pal.plan import PalPlan
 
@@ -21,40 +22,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import Arrays
-    from optsched.pal.exact.relaxation import Labels
-    from optsched.pal.exact.warm_start import Proof
+    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.warm_start import DualBound
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
     Floats = NDArray[np.float64]
 
-DEAR = 4.0  # jobs pay too much that add more than so many times the average to the gap
-NEAR = 0.1  # of what a job pays too much: places that are so much dearer than the cheapest will do
+EXCESSIVE = 4.0  # times the average share of a job in the gap, from which on it is removed
+NEAR = 0.1  # of a job's excess: options that are so much costlier than the cheapest will do
 MOST_JOBS, MOST_IN_THE_WAY = 45, 8
 
 
-class Fees(NamedTuple):
-    """Prices of an instance, and what jobs may take at them."""
+class DualCosts(NamedTuple):
+    """What jobs cost at some duals of an instance."""
 
     problem: Arrays
-    labels: Labels
-    proof: Proof
+    options: Options
+    bound: DualBound
 
     def excess(self, packing: Packing) -> Floats:
         """Return what each job pays above the least that it could; cuts are not looked at."""
-        prices, found = self.proof.known.prices.gpus, {}
+        duals, excess = self.bound.solution.duals.gpus, {}
         for t, jobs in enumerate(self.problem.types):
-            least = float(self.proof.options.least[t])
+            least = float(self.bound.priced.least[t])
             for n in jobs.jobs:
-                rent = float(prices[packing.placed[n]].sum()) if n in packing.placed else 0.0
-                found[n] = packing.cost(n) + rent - least
-        return np.array([found[n] for n in range(len(found))])
+                charged = float(duals[packing.placed[n]].sum()) if n in packing.placed else 0.0
+                excess[n] = packing.cost(n) + charged - least
+        return np.array([excess[n] for n in range(len(excess))])
 
 
-def place_dear_anew(
-    instance: PalInstance, search: Search, fees: Fees, is_done: Callable[[], bool]
+def remove_worst(
+    instance: PalInstance, search: Search, costs: DualCosts, is_done: Callable[[], bool]
 ) -> None:
-    """Place jobs that pay too much anew, the worst first, until it is done or each had a turn.
+    """Reoptimise jobs of much excess, the worst first, until it is done or each had a turn.
 
     Nothing for few jobs.
     """
@@ -64,14 +65,14 @@ def place_dear_anew(
     while not is_done() and search.seconds_left() != 0:
         assert isinstance(search.plan, PalPlan)
         assert search.objective is not None
-        packing = packed(instance, fees.problem, search.plan)
-        excess = fees.excess(packing)
-        limit = DEAR * (search.objective - fees.proof.options.value) / len(excess)
+        packing = packed(instance, costs.problem, search.plan)
+        excess = costs.excess(packing)
+        limit = EXCESSIVE * (search.objective - costs.bound.priced.value) / len(excess)
         worst = [n for n in np.argsort(-excess).tolist() if excess[n] > limit and n not in had]
         if not worst:
             return
-        jobs = _with_obstacles(fees, packing, excess, worst, had)
-        placed_anew(instance, search, [instance.jobs[n] for n in jobs])
+        jobs = _with_obstacles(costs, packing, excess, worst, had)
+        reoptimised(instance, search, [instance.jobs[n] for n in jobs])
 
 
 def packed(instance: PalInstance, problem: Arrays, plan: PalPlan) -> Packing:
@@ -86,39 +87,41 @@ def packed(instance: PalInstance, problem: Arrays, plan: PalPlan) -> Packing:
 
 
 def _with_obstacles(
-    fees: Fees, packing: Packing, excess: Floats, worst: list[int], had: set[int]
+    costs: DualCosts, packing: Packing, excess: Floats, worst: list[int], had: set[int]
 ) -> list[int]:
     """Return the first of some jobs, with those that stand where they would pay least.
 
     Which ones had their turn is written down.
     """
-    owner = np.full(len(fees.problem.gpus), -1, dtype=np.intp)
+    owner = np.full(len(costs.problem.gpus), -1, dtype=np.intp)
     for n, gpus in packing.placed.items():
         owner[gpus] = n
     chosen: dict[int, None] = {}
     taken: set[int] = set()
-    type_of = {n: t for t, jobs in enumerate(fees.problem.types) for n in jobs.jobs}
+    type_of = {n: t for t, jobs in enumerate(costs.problem.types) for n in jobs.jobs}
     for n in worst:
         if len(chosen) >= MOST_JOBS - MOST_IN_THE_WAY:
             break
         had.add(n)
         chosen[n] = None
-        domain = _emptiest(fees, packing, type_of[n], float(excess[n]), taken)
+        domain = _emptiest(costs, packing, type_of[n], float(excess[n]), taken)
         if domain is not None:
             taken.add(domain)
-            inside = slice(fees.problem.domains.start[domain], fees.problem.domains.stop[domain])
+            inside = slice(costs.problem.domains.start[domain], costs.problem.domains.stop[domain])
             others = np.unique(owner[inside][owner[inside] >= 0])
             if len(others) <= MOST_IN_THE_WAY:
                 chosen |= dict.fromkeys(others.tolist())
     return list(chosen)
 
 
-def _emptiest(fees: Fees, packing: Packing, t: int, excess: float, taken: set[int]) -> int | None:
+def _emptiest(
+    costs: DualCosts, packing: Packing, t: int, excess: float, taken: set[int]
+) -> int | None:
     """Return the domain with most idle GPUs of those where jobs of a type pay nearly least."""
-    found, options, domains = fees.labels, fees.proof.options, fees.problem.domains
-    mine = np.flatnonzero(found.type[: found.first_stay] == t)
-    near = mine[options.priced[mine] <= options.least[t] + NEAR * excess]
-    where = np.setdiff1d(found.domain[near], np.array(list(taken), dtype=np.intp))
+    options, priced, domains = costs.options, costs.bound.priced, costs.problem.domains
+    mine = np.flatnonzero(options.type[: options.first_keep] == t)
+    near = mine[priced.costs[mine] <= priced.least[t] + NEAR * excess]
+    where = np.setdiff1d(options.domain[near], np.array(list(taken), dtype=np.intp))
     if not len(where):
         return None
     idle = np.r_[0, np.cumsum(packing.free)]

@@ -1,4 +1,4 @@
-"""What is done where time is too short for prices: one plan, type by type, and a bound without any.
+"""Fallback where time is short: list scheduling by type (Graham 1969), a bound at no prices.
 
 The jobs of a type are placed all at once, so the work grows with GPUs and types, not with jobs.
 """
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LARGE = 2048  # GPUs, beyond which no prices are sought for plans of greedy methods
-KINDS_S, PODS_S, MOST_S = 1e-5, 1e-4, 2.0  # too short for a method: per GPU, and at most
+CLASSES_S, BLOCKS_S, MOST_S = 1e-5, 1e-4, 2.0  # too short for a method: per GPU, and at most
 JOB_BY_JOB = 5000  # jobs that are placed one after the other in less than a second
 ROUNDING = 1e-13  # more than what rounding takes from a cost, relative
 
 
-def is_hurried(instance: PalInstance, search: Search, seconds_per_gpu: float) -> bool:
+def is_short(instance: PalInstance, search: Search, seconds_per_gpu: float) -> bool:
     """Tell whether a cluster is large, and the time that is left too short for prices."""
     left, gpus = search.seconds_left(), len(instance.free_gpus)
     return left is not None and gpus > LARGE and left < min(MOST_S, seconds_per_gpu * gpus)
 
 
-def hurried(instance: PalInstance, search: Search) -> PalCertificate | None:
+def fall_back(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Offer one or two greedy plans, and return what is proven at no prices; None without a plan.
 
     With a plan, the search counts as stopped by its time limit.
     """
-    begin(instance, search)
+    offer_greedy(instance, search)
     if search.plan is None:
         return None
     search.stopped = search.stopped or "time limit"
-    return unpriced(instance)
+    return at_zero_prices(instance)
 
 
 # --- a plan -----------------------------------------------------------------------------------
 
 
-def begin(instance: PalInstance, search: Search) -> None:
+def offer_greedy(instance: PalInstance, search: Search) -> None:
     """Offer a plan made type by type, and those of greedy rules that take less than a second.
 
     The rules are those of `quick_start`, and where jobs run, one that moves none of them.
@@ -65,7 +65,7 @@ def begin(instance: PalInstance, search: Search) -> None:
     if len(instance.jobs) <= JOB_BY_JOB:
         rules.append(pal_multilevel)
         if any(job.current for job in instance.jobs):
-            rules += [pal_multilevel_sticky, stay_and_consolidate]
+            rules += [pal_multilevel_sticky, keep_and_consolidate]
     for n, rule in enumerate(rules):
         if n and search.plan is not None and search.out_of_time():
             return
@@ -74,7 +74,7 @@ def begin(instance: PalInstance, search: Search) -> None:
             search.offer(made)
 
 
-def stay_and_consolidate(instance: PalInstance) -> PalPlan | None:
+def keep_and_consolidate(instance: PalInstance) -> PalPlan | None:
     """Place waiting jobs on few nodes; running ones keep their GPUs where they may."""
     return sticky(instance, consolidate)
 
@@ -88,10 +88,10 @@ def type_by_type(instance: PalInstance) -> PalPlan | None:
     """
     state = ClusterState(instance)
     kept = keep_running(instance, state)
-    found = _placed(instance, state, kept)
-    if found is None and kept:
-        found = _placed(instance, ClusterState(instance), {})
-    return found
+    made = _placed(instance, state, kept)
+    if made is None and kept:
+        made = _placed(instance, ClusterState(instance), {})
+    return made
 
 
 def _placed(instance: PalInstance, state: ClusterState, kept: dict[int, Indices]) -> PalPlan | None:
@@ -139,10 +139,10 @@ def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Return what is proven at no prices, if there is a plan at all; None if none is found."""
     if search.plan is None and type_by_type(instance) is None:
         return None
-    return unpriced(instance)
+    return at_zero_prices(instance)
 
 
-def unpriced(instance: PalInstance) -> PalCertificate:
+def at_zero_prices(instance: PalInstance) -> PalCertificate:
     """Return the bound that every job costs what it would cost alone on the free cluster."""
     bound = fsum(_least_costs(instance)) * (1 - ROUNDING)
     leaf = Leaf.model_construct(gpu_prices=(0.0,) * len(instance.free_gpus))
@@ -164,12 +164,14 @@ def _least_costs(instance: PalInstance) -> Iterator[float]:
             )
         cost = job.weight * (job.remaining_s or 1.0) * known[need]
         if job.current:
-            cost = min(cost + job.weight * (job.restart_s or 0.0), _staying(instance, state, job))
+            cost = min(
+                cost + job.weight * (job.restart_s or 0.0), _cost_of_keeping(instance, state, job)
+            )
         yield cost if instance.admission == "all" else min(cost, job.reward or 0.0)
 
 
-def _staying(instance: PalInstance, state: ClusterState, job: Job) -> float:
-    """Return what a running job costs where it is; infinite if it cannot stay."""
+def _cost_of_keeping(instance: PalInstance, state: ClusterState, job: Job) -> float:
+    """Return what a running job costs where it is; infinite if it cannot keep its GPUs."""
     gpus = state.held(job)
     if gpus is None:
         return np.inf

@@ -106,7 +106,7 @@ class FreeGpus:
         for level, counts in self._counts.items():
             np.add.at(counts, self.columns[level].owner[gpus], 1)
 
-    def room(self) -> int:
+    def free_count(self) -> int:
         """Return how many GPUs are free."""
         return int(np.count_nonzero(self.free))
 
@@ -123,8 +123,8 @@ class FreeGpus:
     def free_in(self, level: int, domain: int) -> Indices:
         """Return the numbers of the free GPUs of a domain, ascending."""
         span = self.columns[level].span(domain)
-        found: Indices = span.start + np.flatnonzero(self.free[span])
-        return found
+        numbers: Indices = span.start + np.flatnonzero(self.free[span])
+        return numbers
 
     def inside(self, level: int, domain: int, lower: int) -> range:
         """Return the domains of a lower level within a domain of some level."""

@@ -1,8 +1,9 @@
-"""One scheduling round: jobs are placed one after the other, by a rule that sees free GPUs only.
+"""List scheduling (Graham, SIAM J. Applied Math. 1969): one round, one job after the other.
 
-The order of `PalInstance.jobs` is the scheduler's (FIFO). With admission "all" a rule that cannot
-place some job has no plan. With "optional" that job is left out and the next ones are still tried
-(backfill), where the released PAL ends the round at the first failure. Rewards are not looked at.
+A rule sees free GPUs only. The order of `PalInstance.jobs` is the scheduler's (FIFO). With
+admission "all" a rule that cannot place some job has no plan. With "optional" that job is left out
+and the next ones are still tried (backfill), where the released PAL ends the round at the first
+failure. Rewards are not looked at.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def place(
     """
     placed = dict(chosen or {})
     for n in range(len(jobs)) if order is None else order:
-        if n in placed or state.room() < jobs[n].gpus:
+        if n in placed or state.free_count() < jobs[n].gpus:
             continue
         gpus = rule(state, jobs[n])
         if gpus is not None:
@@ -68,8 +69,8 @@ def place_with_preemption(
     """Place waiting jobs besides running ones, which may be preempted by those before them.
 
     Where a waiting job does not fit, running jobs behind it are preempted one by one from the end
-    of the order until it does; they wait from then on, and are placed anew when it is their turn.
-    If it never fits they stay.
+    of the order until it does; they wait from then on, and are placed again when it is their turn.
+    If it never fits they keep their GPUs.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def place_with_preemption(
 def _preempting(
     state: FreeGpus, job: Gang, rule: Rule, placed: dict[int, Indices], later: list[int]
 ) -> Indices | None:
-    if state.room() + sum(len(placed[m]) for m in later) < job.gpus:
+    if state.free_count() + sum(len(placed[m]) for m in later) < job.gpus:
         return None
     for n, last in enumerate(later):
         state.release(placed[last])
@@ -107,12 +108,12 @@ def _preempting(
     return None
 
 
-def longest_prefix(demands: Iterable[int], room: int) -> int:
+def longest_prefix(demands: Iterable[int], free: int) -> int:
     """Return how many jobs from the first on fit into so many GPUs together."""
     count = 0
     for gpus in demands:
-        room -= gpus
-        if room < 0:
+        free -= gpus
+        if free < 0:
             break
         count += 1
     return count

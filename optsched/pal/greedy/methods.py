@@ -23,7 +23,7 @@ def packed_sticky(instance: PalInstance, search: Search) -> None:
     """Consolidate waiting jobs by `packing_rules.consolidate`; running ones keep their GPUs.
 
     A running job is preempted for a waiting one before it in the order that does not fit otherwise,
-    and placed anew when it is its turn.
+    and placed again when it is its turn.
 
     Source: hal-uw/blox-pal, branch artifact, placement/packing_sticky.py.
     """
@@ -31,7 +31,7 @@ def packed_sticky(instance: PalInstance, search: Search) -> None:
 
 
 def packed_non_sticky(instance: PalInstance, search: Search) -> None:
-    """Release all GPUs and consolidate every job anew by `packing_rules.consolidate`.
+    """Release all GPUs and consolidate every job by `packing_rules.consolidate`.
 
     Source: hal-uw/blox-pal, branch artifact, placement/packing_nonsticky.py, where every running
     job is restarted; here one that gets its own GPUs again is not moved.
@@ -48,7 +48,7 @@ def random_sticky(instance: PalInstance, search: Search) -> None:
 
 
 def random_non_sticky(instance: PalInstance, search: Search) -> None:
-    """Release all GPUs and draw those of every job anew, seeded.
+    """Release all GPUs and draw those of every job, seeded.
 
     Source: hal-uw/blox-pal, branch artifact, placement/random_nonsticky.py.
     """

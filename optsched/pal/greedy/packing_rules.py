@@ -1,6 +1,7 @@
-"""Placement by room alone, whatever the GPUs' slowdowns: packed, random, and other schedulers'.
+"""Best fit (Johnson et al., SIAM J. Computing 1974) and other rules that ignore slowdowns.
 
-Hard caps are kept by all of them: only domains at or below the cap are chosen.
+Packed, random, and other schedulers' placement. Hard caps are kept by all of them: only domains at
+or below the cap are chosen.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def sticky(instance: PalInstance, rule: Rule) -> PalPlan | None:
 
 
 def non_sticky(instance: PalInstance, rule: Rule) -> PalPlan | None:
-    """Release all GPUs and place every job anew; one that gets its own GPUs again is not moved."""
+    """Release all GPUs and place every job again; one that gets its own GPUs again is not moved."""
     state = ClusterState(instance)
     return plan(instance, state, place(instance.jobs, state, rule))
 

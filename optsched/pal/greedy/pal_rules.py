@@ -1,7 +1,8 @@
-"""Placement by the GPUs' slowdowns: PM-First and PAL, and PAL over all levels of the topology.
+"""PM-First and PAL (Jain et al., SC 2024), and PAL over all levels of the topology.
 
-Scores of GPUs take the place of slowdowns: bins for the published rules, or the slowdowns
-themselves. All rules are non-sticky and go by class, in the order of `list_scheduling.class_order`.
+Placement by the GPUs' slowdowns. Scores of GPUs take the place of slowdowns: bins for the published
+rules, or the slowdowns themselves. All rules are non-sticky and go by class, in the order of
+`list_scheduling.class_order`.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def pal_multilevel(instance: PalInstance) -> PalPlan | None:
     in one domain of it; the lowest level of equals. Of several domains the one with the fewest free
     GPUs is taken, and in it the fastest.
 
-    Source: pal.md section 5, item 7; no published rule.
+    Source: docs/math/pal.md (greedy rules); no published rule.
     """
     state = ClusterState(instance)
     return _by_class(instance, state, _multilevel(instance, state))
@@ -185,7 +186,7 @@ def multilevel_rule(state: FreeGpus, scores: Scores, penalties: Penalties) -> Ru
 
     def rule(state: FreeGpus, job: Gang) -> Indices | None:
         ranking = rankings[job.application_class]
-        least, found = np.inf, None
+        least, chosen = np.inf, None
         for level, penalty in enumerate(penalties[job.model][: state.cap(job) + 1]):
             worst_in = ranking.worst_of_best(level, job.gpus)
             worst = worst_in.min()
@@ -193,8 +194,8 @@ def multilevel_rule(state: FreeGpus, scores: Scores, penalties: Penalties) -> Ru
                 least = penalty * worst
                 domains = np.flatnonzero(worst_in == worst)
                 best = best_fit(state.counts(level)[domains], job.gpus)
-                found = None if best is None else (level, int(domains[best]))
-        return None if found is None else ranking.best(*found, job.gpus)
+                chosen = None if best is None else (level, int(domains[best]))
+        return None if chosen is None else ranking.best(*chosen, job.gpus)
 
     return rule
 
@@ -220,7 +221,7 @@ def quick_start(instance: PalInstance) -> PalPlan | None:
     plans = [pal_multilevel(instance)]
     if any(job.current for job in instance.jobs):
         plans.append(pal_multilevel_sticky(instance))
-    found = [made for made in plans if made is not None]
-    if not found:
+    feasible = [made for made in plans if made is not None]
+    if not feasible:
         return largest_first(instance)
-    return min(found, key=lambda made: feasibility.objective(instance, made))
+    return min(feasible, key=lambda made: feasibility.objective(instance, made))

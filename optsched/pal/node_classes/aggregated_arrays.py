@@ -1,7 +1,7 @@
-"""Merged nodes as arrays: one node for each kind, whose GPUs are there several times.
+"""Aggregated nodes as arrays: one node for each class, whose GPUs are there several times.
 
-A *unit* is a position of a kind: as many equal GPUs as there are nodes. In the arrays units stand
-for GPUs, and kinds for domains of the lowest level.
+A *unit* is a position of a node class: as many equal GPUs as there are nodes. In the arrays units
+stand for GPUs, and node classes for domains of the lowest level.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.arrays import Arrays, Chain, Stay
+from optsched.pal.exact.arrays import Arrays, Chain, KeepOption
 from optsched.pal.exact.domain_arrays import Domains
 
 if TYPE_CHECKING:
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 
 class Above(NamedTuple):
-    """A domain around nodes of several kinds, or around several of one.
+    """A domain around nodes of several classes, or around several of one.
 
     Attributes
     ----------
-    kinds
-        Numbers of the kinds of its nodes.
+    classes
+        Numbers of the classes of its nodes.
     inside
         For each of them the next domain of this sort around the nodes; -1 if there is none between.
     """
 
     level: int
-    kinds: list[int]
+    classes: list[int]
     inside: list[int]
 
 
 @dataclass(frozen=True)
 class Units:
-    """The units of merged nodes, and the arrays of these.
+    """The units of aggregated nodes, and the arrays of these.
 
     Attributes
     ----------
@@ -52,27 +52,27 @@ class Units:
         Chains of domains above the nodes have a unit as often as a gang can take it; the numbers of
         GPUs of their thresholds are such counts too.
     spans
-        Of each kind the first unit, and the first one after it.
+        Of each class the first unit, and the first one after it.
     copies
         Shape (units,): how many GPUs each stands for.
-    stay_nodes
-        Shape (stays,): in how many nodes each of `arrays.stays` is.
+    keep_nodes
+        Shape (keeps,): in how many nodes each of `arrays.keeps` is.
     """
 
     arrays: Arrays
     spans: list[tuple[int, int]]
     copies: Floats
-    stay_nodes: Floats
+    keep_nodes: Floats
 
 
 def units(nodes: Nodes) -> Units:
-    """Return the units of merged nodes."""
-    sizes = [len(kind.gpus[0]) for kind in nodes.kinds]
+    """Return the units of aggregated nodes."""
+    sizes = [len(each.gpus[0]) for each in nodes.classes]
     spans = list(pairwise(np.cumsum([0, *sizes]).tolist()))
-    slowdown = np.concatenate([kind.slowdown for kind in nodes.kinds], axis=1)
+    slowdown = np.concatenate([each.slowdown for each in nodes.classes], axis=1)
     above = list(_above(nodes))
     copied = [_copied(nodes, spans, domain) for domain in above]
-    stays, times = _stays(nodes, spans)
+    keeps, times = _keeps(nodes, spans)
     chains = (
         (
             *(_chain(values, np.arange(*span), None) for span in spans),
@@ -86,26 +86,26 @@ def units(nodes: Nodes) -> Units:
             slowdown=slowdown,
             domains=_domains(nodes, above),
             types=nodes.types,
-            stays=tuple(stays),
+            keeps=tuple(keeps),
             chains=tuple(chains),
         ),
         spans=spans,
-        copies=np.repeat([kind.count for kind in nodes.kinds], sizes).astype(np.float64),
-        stay_nodes=np.array(times, dtype=np.float64),
+        copies=np.repeat([each.count for each in nodes.classes], sizes).astype(np.float64),
+        keep_nodes=np.array(times, dtype=np.float64),
     )
 
 
 def _above(nodes: Nodes) -> Iterator[Above]:
     """Yield the domains above the nodes in which a gang may spread, children before parents."""
-    inside = [-1] * len(nodes.kinds)
-    size = [1] * len(nodes.kinds)  # nodes of the topmost domain so far
-    number = len(nodes.kinds)
-    for level in range(1, 1 + len(nodes.kinds[0].around)):
+    inside = [-1] * len(nodes.classes)
+    size = [1] * len(nodes.classes)  # nodes of the topmost domain so far
+    number = len(nodes.classes)
+    for level in range(1, 1 + len(nodes.classes[0].around)):
         groups: dict[int, list[int]] = {}
-        for k, kind in enumerate(nodes.kinds):
-            groups.setdefault(kind.around[level - 1], []).append(k)
+        for k, node_class in enumerate(nodes.classes):
+            groups.setdefault(node_class.around[level - 1], []).append(k)
         for members in groups.values():
-            count = sum(nodes.kinds[k].count for k in members)
+            count = sum(nodes.classes[k].count for k in members)
             if count == size[members[0]]:
                 continue
             yield Above(level, members, [inside[k] for k in members])
@@ -115,13 +115,13 @@ def _above(nodes: Nodes) -> Iterator[Above]:
 
 
 def _domains(nodes: Nodes, above: list[Above]) -> Domains:
-    """Return the kinds and the domains above them; they have no GPUs in a row."""
-    number = len(nodes.kinds) + len(above)
+    """Return the classes and the domains above them; they have no GPUs in a row."""
+    number = len(nodes.classes) + len(above)
     parent = np.full(number, -1, dtype=np.intp)
-    for n, domain in enumerate(above, start=len(nodes.kinds)):
-        for kind, inside in zip(domain.kinds, domain.inside, strict=True):
-            parent[kind if inside < 0 else inside] = n
-    level = [0] * len(nodes.kinds) + [domain.level for domain in above]
+    for n, domain in enumerate(above, start=len(nodes.classes)):
+        for node_class, inside in zip(domain.classes, domain.inside, strict=True):
+            parent[node_class if inside < 0 else inside] = n
+    level = [0] * len(nodes.classes) + [domain.level for domain in above]
     return Domains(
         start=np.zeros(number, dtype=np.intp),
         stop=np.zeros(number, dtype=np.intp),
@@ -137,14 +137,14 @@ def _copied(nodes: Nodes, spans: list[tuple[int, int]], domain: Above) -> tuple[
     A unit comes as often as there are nodes, but no more often than a gang can take it.
     """
     most = max(jobs.gpus for jobs in nodes.types if np.isfinite(jobs.factor[domain.level]))
-    found, inside = [], []
-    for kind, child in zip(domain.kinds, domain.inside, strict=True):
-        copies = min(nodes.kinds[kind].count, most)
-        mine = np.arange(*spans[kind])
-        found.append(np.tile(mine, copies))
-        node = -1 - kind * most - np.arange(copies)
+    repeated, inside = [], []
+    for node_class, child in zip(domain.classes, domain.inside, strict=True):
+        copies = min(nodes.classes[node_class].count, most)
+        mine = np.arange(*spans[node_class])
+        repeated.append(np.tile(mine, copies))
+        node = -1 - node_class * most - np.arange(copies)
         inside.append(np.repeat(node if child < 0 else np.full(copies, child), len(mine)))
-    return np.concatenate(found), np.concatenate(inside)
+    return np.concatenate(repeated), np.concatenate(inside)
 
 
 def _chain(values: Floats, mine: Indices, inside: Indices | None) -> Chain:
@@ -158,22 +158,22 @@ def _chain(values: Floats, mine: Indices, inside: Indices | None) -> Chain:
     return Chain(mine[order], ends, ascending[ends - 1])
 
 
-def _stays(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[Stay], list[int]]:
-    """Return one stay for all nodes of a kind, and in how many nodes it is."""
-    found, times = [], []
-    for k, (kind, (start, _)) in enumerate(zip(nodes.kinds, spans, strict=True)):
-        for n, held in enumerate(kind.stays):
+def _keeps(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[KeepOption], list[int]]:
+    """Return one kept placement for all nodes of a class, and in how many nodes it is."""
+    keeps, times = [], []
+    for k, (node_class, (start, _)) in enumerate(zip(nodes.classes, spans, strict=True)):
+        for n, held in enumerate(node_class.keeps):
             jobs, positions = nodes.types[held.type], list(held.positions)
-            slowest = float(kind.slowdown[jobs.row, positions].max())
+            slowest = float(node_class.slowdown[jobs.row, positions].max())
             mine, cost = start + np.array(positions), float(jobs.factor[0]) * slowest
-            found.append(Stay(kind.jobs[0][n], held.type, mine, k, slowest, cost))
-            times.append(kind.count)
+            keeps.append(KeepOption(node_class.jobs[0][n], held.type, mine, k, slowest, cost))
+            times.append(node_class.count)
     unit_of = np.zeros(nodes.slowdown.shape[1], dtype=np.intp)
-    for kind, span in zip(nodes.kinds, spans, strict=True):
-        unit_of[kind.gpus] = np.arange(*span)
-    for job, t, gpus, level in nodes.wide_stays:
+    for node_class, span in zip(nodes.classes, spans, strict=True):
+        unit_of[node_class.gpus] = np.arange(*span)
+    for job, t, gpus, level in nodes.wide_keeps:
         slowest = float(nodes.slowdown[nodes.types[t].row, gpus].max())
         cost = float(nodes.types[t].factor[level]) * slowest
-        found.append(Stay(job, t, unit_of[gpus], int(unit_of[gpus[0]]), slowest, cost))
+        keeps.append(KeepOption(job, t, unit_of[gpus], int(unit_of[gpus[0]]), slowest, cost))
         times.append(1)
-    return found, times
+    return keeps, times

@@ -1,8 +1,8 @@
-"""Nodes of a few kinds: those that are equal, stand alike, and run the same, merged into one.
+"""Symmetry aggregation (Liberti, Math. Programming 2012): equal nodes form one node class.
 
-Two nodes are of one kind if their free GPUs are equally fast for every class, in some order, if the
-same domains are around them as far up as any gang may spread, and if jobs of the same types hold
-the same of their GPUs. Such nodes can change places in any plan.
+Two nodes are in one node class if their free GPUs are equally fast for every application class, in
+some order, if the same domains are around them as far up as any gang may spread, and if jobs of the
+same types hold the same of their GPUs. Such nodes can change places in any plan.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Held(NamedTuple):
     positions: tuple[int, ...]
 
 
-class WideStay(NamedTuple):
+class WideKeep(NamedTuple):
     """A running job that may keep its GPUs in several nodes: its number, type, GPUs and level."""
 
     job: int
@@ -45,7 +45,7 @@ class WideStay(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class NodeClass:
     """Equal nodes.
 
     Attributes
@@ -56,14 +56,14 @@ class Kind:
         Shape (rows, positions).
     around
         Domains around the nodes at the levels 1, 2, ..., as far up as a gang may spread.
-    stays, jobs
-        What may stay in each of the nodes; and for each node the numbers of these jobs.
+    keeps, jobs
+        What may be kept in each of the nodes; and for each node the numbers of these jobs.
     """
 
     gpus: Indices
     slowdown: Floats
     around: tuple[int, ...]
-    stays: tuple[Held, ...]
+    keeps: tuple[Held, ...]
     jobs: tuple[tuple[int, ...], ...]
 
     @property
@@ -74,20 +74,20 @@ class Kind:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a cluster by kinds, and the types of jobs.
+    """The nodes of a cluster by classes, and the types of jobs.
 
     Attributes
     ----------
     slowdown
         Shape (rows, GPUs): of each free GPU; classes with equal data share a row.
-    wide_stays
-        Nodes in which such a job stands are each of a kind of their own.
+    wide_keeps
+        Nodes in which such a job stands are each of a class of their own.
     """
 
     types: tuple[JobType, ...]
     slowdown: Floats
-    kinds: tuple[Kind, ...]
-    wide_stays: tuple[WideStay, ...]
+    classes: tuple[NodeClass, ...]
+    wide_keeps: tuple[WideKeep, ...]
 
     @property
     def type_keys(self) -> list[object]:
@@ -95,55 +95,55 @@ class Nodes:
         return [type_key(jobs) for jobs in self.types]
 
     @property
-    def kind_keys(self) -> list[object]:
-        """What kinds of nodes have in common with those of other epochs."""
-        return [(kind.slowdown.tobytes(), kind.stays) for kind in self.kinds]
+    def class_keys(self) -> list[object]:
+        """What node classes have in common with those of other epochs."""
+        return [(each.slowdown.tobytes(), each.keeps) for each in self.classes]
 
     @property
     def largest(self) -> int:
         """Free GPUs of the largest node."""
-        return max(len(kind.gpus[0]) for kind in self.kinds)
+        return max(len(node_class.gpus[0]) for node_class in self.classes)
 
     def besides(self, gpus: int) -> list[Indices]:
-        """Return the numbers of the nodes of each kind, but for some with so many GPUs in all.
+        """Return the numbers of the nodes of each class, but for some with so many GPUs in all.
 
         Those in which wide jobs run are set aside first, those in which others run last.
         """
         if gpus <= 0:
-            return [np.arange(kind.count) for kind in self.kinds]
-        wide = {int(gpu) for stay in self.wide_stays for gpu in stay.gpus}
+            return [np.arange(node_class.count) for node_class in self.classes]
+        wide = {int(gpu) for keep in self.wide_keeps for gpu in keep.gpus}
         listed = []
-        for k, kind in enumerate(self.kinds):
-            is_wide = bool(wide) and not wide.isdisjoint(kind.gpus.ravel().tolist())
-            order = -1 if is_wide else len(kind.stays)
-            listed += [(order, int(node[0]), k, n) for n, node in enumerate(kind.gpus)]
-        aside: list[set[int]] = [set() for _ in self.kinds]
+        for k, node_class in enumerate(self.classes):
+            is_wide = bool(wide) and not wide.isdisjoint(node_class.gpus.ravel().tolist())
+            order = -1 if is_wide else len(node_class.keeps)
+            listed += [(order, int(node[0]), k, n) for n, node in enumerate(node_class.gpus)]
+        aside: list[set[int]] = [set() for _ in self.classes]
         for _, _, k, n in sorted(listed):
             if gpus <= 0:
                 break
             aside[k].add(n)
-            gpus -= self.kinds[k].gpus.shape[1]
+            gpus -= self.classes[k].gpus.shape[1]
         return [
-            np.array([n for n in range(kind.count) if n not in aside[k]], dtype=np.intp)
-            for k, kind in enumerate(self.kinds)
+            np.array([n for n in range(node_class.count) if n not in aside[k]], dtype=np.intp)
+            for k, node_class in enumerate(self.classes)
         ]
 
 
-def merged(instance: PalInstance) -> Nodes:
-    """Return the nodes of an instance by kinds."""
+def aggregated(instance: PalInstance) -> Nodes:
+    """Return the nodes of an instance by classes."""
     slowdown, rows = _slowdown(instance)
     types = tuple(sorted(job_types(instance, rows), key=type_key))
     homes = _homes(instance)
     gpus, codes = _positions(homes[:, 0], _codes(slowdown))
-    narrow, wide = _stays(instance, types, homes, gpus)
+    narrow, wide = _keeps(instance, types, homes, gpus)
     running = _running(narrow, wide, gpus)
     top = max((_reach(jobs) for jobs in types), default=0)
     around = homes[gpus[:, 0], 1 : top + 1]
     keys = np.concatenate([around[:, ::-1], codes, running[:, None]], axis=1)
-    kind_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    members = np.split(np.argsort(kind_of, kind="stable"), np.cumsum(np.bincount(kind_of))[:-1])
-    kinds = tuple(_kind(slowdown, gpus[same], around, same, narrow) for same in members)
-    return Nodes(types, slowdown, kinds, tuple(wide))
+    class_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    members = np.split(np.argsort(class_of, kind="stable"), np.cumsum(np.bincount(class_of))[:-1])
+    classes = tuple(_node_class(slowdown, gpus[same], around, same, narrow) for same in members)
+    return Nodes(types, slowdown, classes, tuple(wide))
 
 
 def type_key(jobs: JobType) -> tuple[object, ...]:
@@ -151,20 +151,20 @@ def type_key(jobs: JobType) -> tuple[object, ...]:
     return jobs.gpus, jobs.row, tuple(jobs.factor.tolist()), jobs.moving, jobs.reward
 
 
-def _kind(
+def _node_class(
     slowdown: Floats,
     gpus: Indices,
     around: Indices,
     nodes: Indices,
     narrow: dict[int, list[tuple[Held, int]]],
-) -> Kind:
+) -> NodeClass:
     gpus = gpus[:, gpus[0] != NONE]
     held = [narrow.get(n, []) for n in nodes.tolist()] if int(nodes[0]) in narrow else []
-    return Kind(
+    return NodeClass(
         gpus=gpus,
         slowdown=slowdown[:, gpus[0]],
         around=tuple(around[nodes[0]].tolist()),
-        stays=tuple(stay for stay, _ in held[0]) if held else (),
+        keeps=tuple(keep for keep, _ in held[0]) if held else (),
         jobs=tuple(tuple(job for _, job in one) for one in held),
     )
 
@@ -209,21 +209,21 @@ def _positions(homes: Indices, codes: Indices) -> tuple[Indices, Indices]:
     starts, sizes = _lengths(homes)
     gpus = starts[:, None] + np.arange(sizes.max())
     exists = np.arange(sizes.max()) < sizes[:, None]
-    found = np.where(exists, codes[np.minimum(gpus, len(codes) - 1)], NONE)
-    order = np.argsort(found, axis=1, kind="stable")
+    padded = np.where(exists, codes[np.minimum(gpus, len(codes) - 1)], NONE)
+    order = np.argsort(padded, axis=1, kind="stable")
     gpus = np.where(exists, gpus, NONE)
-    return np.take_along_axis(gpus, order, 1), np.take_along_axis(found, order, 1)
+    return np.take_along_axis(gpus, order, 1), np.take_along_axis(padded, order, 1)
 
 
 # --- running jobs -----------------------------------------------------------------------------
 
 
-def _stays(
+def _keeps(
     instance: PalInstance, types: tuple[JobType, ...], homes: Indices, gpus: Indices
-) -> tuple[dict[int, list[tuple[Held, int]]], list[WideStay]]:
-    """Return what may stay by node, in an order in which alike nodes are alike; and wide stays."""
+) -> tuple[dict[int, list[tuple[Held, int]]], list[WideKeep]]:
+    """Return what may be kept by node, in an order in which alike nodes are alike; and wide."""
     narrow: dict[int, list[tuple[Held, int]]] = {}
-    wide: list[WideStay] = []
+    wide: list[WideKeep] = []
     node_of, position_of = np.empty(len(homes), dtype=np.intp), np.empty(len(homes), dtype=np.intp)
     exists = gpus != NONE
     node_of[gpus[exists]], position_of[gpus[exists]] = np.nonzero(exists)
@@ -232,12 +232,12 @@ def _stays(
         if types[t].factor[level] == np.inf:
             continue
         if level:
-            wide.append(WideStay(job, t, held, level))
+            wide.append(WideKeep(job, t, held, level))
             continue
-        stay = Held(t, tuple(sorted(position_of[held].tolist())))
-        narrow.setdefault(int(node_of[held[0]]), []).append((stay, job))
-    for stays in narrow.values():
-        stays.sort()
+        keep = Held(t, tuple(sorted(position_of[held].tolist())))
+        narrow.setdefault(int(node_of[held[0]]), []).append((keep, job))
+    for keeps in narrow.values():
+        keeps.sort()
     return narrow, wide
 
 
@@ -248,7 +248,7 @@ def _holdings(
     number: dict[str, int] = {}
     for t, jobs in enumerate(types):
         if not jobs.moving:
-            continue  # staying then costs as much as being placed there anew
+            continue  # keeping then costs as much as being placed there again
         number = number or {gpu: n for n, gpu in enumerate(instance.free_gpus)}
         for n in jobs.jobs:
             current = instance.jobs[n].current
@@ -257,16 +257,16 @@ def _holdings(
 
 
 def _running(
-    narrow: dict[int, list[tuple[Held, int]]], wide: list[WideStay], gpus: Indices
+    narrow: dict[int, list[tuple[Held, int]]], wide: list[WideKeep], gpus: Indices
 ) -> Indices:
-    """Return a number for each node, equal for nodes in which the same may stay; 0 if nothing."""
+    """Return a number for each node, equal where the same may be kept; 0 if nothing."""
     numbers: dict[object, int] = {}
     running = np.zeros(len(gpus), dtype=np.intp)
-    for node, stays in narrow.items():
-        key = tuple(stay for stay, _ in stays)
+    for node, keeps in narrow.items():
+        key = tuple(keep for keep, _ in keeps)
         running[node] = numbers.setdefault(key, len(numbers) + 1)
-    for stay in wide:
-        for node in np.flatnonzero(np.isin(gpus, stay.gpus).any(axis=1)).tolist():
+    for keep in wide:
+        for node in np.flatnonzero(np.isin(gpus, keep.gpus).any(axis=1)).tolist():
             running[node] = numbers.setdefault(node, len(numbers) + 1)
     return running
 

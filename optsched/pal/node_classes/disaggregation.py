@@ -1,4 +1,4 @@
-"""Patterns as a plan: which job stands in which node."""
+"""Disaggregation: patterns as a plan, which job stands in which node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.instance import PalInstance
-    from optsched.pal.node_classes.aggregation import Kind, Nodes
+    from optsched.pal.node_classes.aggregation import NodeClass, Nodes
     from optsched.pal.node_classes.pattern_pricing import Pattern
 
     Indices = NDArray[np.intp]
@@ -27,7 +27,7 @@ class Places:
     Parameters
     ----------
     open_nodes
-        For each kind the numbers of its nodes that patterns may use.
+        For each class the numbers of its nodes that patterns may use.
     uses
         Shape (patterns,): how many nodes run each.
 
@@ -48,22 +48,24 @@ class Places:
         self._nodes = nodes
         chosen = list(_chosen(open_nodes, patterns, uses))
         for node, pattern in chosen:
-            self._keep(nodes.kinds[pattern.kind], node, pattern)
+            self._keep(nodes.classes[pattern.node_class], node, pattern)
         waiting = [deque(n for n in jobs.jobs if n not in self.gpus) for jobs in nodes.types]
         for node, pattern in chosen:
-            gpus = nodes.kinds[pattern.kind].gpus[node].tolist()
+            gpus = nodes.classes[pattern.node_class].gpus[node].tolist()
             for gang in pattern.gangs:
-                if not gang.stays and waiting[gang.type]:
+                if not gang.is_kept and waiting[gang.type]:
                     job = waiting[gang.type].popleft()
                     self.gpus[job] = [gpus[position] for position in gang.positions]
         self.missing = [job for jobs in waiting for job in jobs]
 
-    def _keep(self, kind: Kind, node: int, pattern: Pattern) -> None:
+    def _keep(self, node_class: NodeClass, node: int, pattern: Pattern) -> None:
         """Leave jobs where they are."""
         for gang in pattern.gangs:
-            if gang.stays:
-                stay = kind.stays.index((gang.type, gang.positions))
-                self.gpus[kind.jobs[node][stay]] = kind.gpus[node, list(gang.positions)].tolist()
+            if gang.is_kept:
+                keep = node_class.keeps.index((gang.type, gang.positions))
+                self.gpus[node_class.jobs[node][keep]] = node_class.gpus[
+                    node, list(gang.positions)
+                ].tolist()
 
     def plan(self, instance: PalInstance) -> PalPlan:
         """Return the plan; what is missing is left out."""
@@ -80,8 +82,8 @@ class Places:
 def _chosen(
     open_nodes: Sequence[Indices], patterns: Sequence[Pattern], uses: Indices
 ) -> Iterator[tuple[int, Pattern]]:
-    """Yield nodes, by number in their kind, with the pattern of each."""
+    """Yield nodes, by number in their class, with the pattern of each."""
     left = [deque(numbers.tolist()) for numbers in open_nodes]
     for n in np.flatnonzero(uses).tolist():
         for _ in range(int(uses[n])):
-            yield left[patterns[n].kind].popleft(), patterns[n]
+            yield left[patterns[n].node_class].popleft(), patterns[n]

@@ -1,8 +1,9 @@
-"""Which patterns the nodes of each kind run: a master program, whose columns are generated.
+"""The master problem of column generation (Gilmore & Gomory, Operations Research 1961).
 
-Its rows are the types of jobs and the kinds of nodes, so a basic solution uses few patterns, and is
-nearly whole where there are many nodes. What is left over after rounding down, jobs and nodes, is a
-small program of its own, solved in whole numbers for the patterns that are known.
+It says which patterns the nodes of each class run. Its rows are the types of jobs and the node
+classes, so a basic solution uses few patterns, and is nearly whole where there are many nodes. What
+is left over after rounding down, jobs and nodes, is a small program of its own, solved in whole
+numbers for the patterns that are known.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scipy.sparse import csc_array, csr_array, hstack
 
 from optsched.mip import highs
 from optsched.mip.incremental_lp import LinearProgram
-from optsched.pal.node_classes.pattern_pricing import Packer
+from optsched.pal.node_classes.pattern_pricing import PatternPricing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,7 +46,7 @@ class Master:
     jobs
         Shape (types,): how many jobs there are to place.
     counts
-        Shape (kinds,): how many nodes there are for them.
+        Shape (classes,): how many nodes there are for them.
     missing
         Shape (types,): what it costs to place a job of a type nowhere.
     """
@@ -55,7 +56,7 @@ class Master:
     ) -> None:
         self.patterns: list[Pattern] = []
         self._jobs, self._counts, self._missing, self._seed = jobs, counts, missing, seed
-        self._packer = Packer(nodes)
+        self._pricing = PatternPricing(nodes)
         self._known: set[object] = set()
         self._lp = LinearProgram(self._program([], jobs, counts), seed)
 
@@ -63,8 +64,8 @@ class Master:
         """Add columns that are not there yet; return whether there were any."""
         new = []
         for pattern in patterns:
-            if (pattern.kind, pattern.gangs) not in self._known:
-                self._known.add((pattern.kind, pattern.gangs))
+            if (pattern.node_class, pattern.gangs) not in self._known:
+                self._known.add((pattern.node_class, pattern.gangs))
                 new.append(pattern)
         if new:
             self._lp.add_columns(np.array([p.cost for p in new]), csc_array(self._matrix(new)))
@@ -78,10 +79,10 @@ class Master:
         for _ in range(ROUNDS):
             if solved is None:
                 return None
-            prices = np.maximum(solved.row_duals[:types], 0.0)
-            rents = np.minimum(solved.row_duals[types:], 0.0)
-            filled = self._packer.fill(prices, rents - SLIGHT * self._missing.max())
-            value = float(prices @ self._jobs + np.minimum(filled.values, 0.0) @ self._counts)
+            duals = np.maximum(solved.row_duals[:types], 0.0)
+            node_duals = np.minimum(solved.row_duals[types:], 0.0)
+            filled = self._pricing.fill(duals, node_duals - SLIGHT * self._missing.max())
+            value = float(duals @ self._jobs + np.minimum(filled.values, 0.0) @ self._counts)
             best = max(best, value)
             if solved.objective - best <= CLOSE * abs(solved.objective):
                 break
@@ -97,17 +98,17 @@ class Master:
         """Return whole numbers of nodes near fractional ones, so that most jobs have a place."""
         kept = np.floor(uses + WHOLE).astype(np.intp)
         jobs, counts = self._left(kept)
-        used = np.flatnonzero([counts[p.kind] > 0 for p in self.patterns])
+        used = np.flatnonzero([counts[p.node_class] > 0 for p in self.patterns])
         if not len(used) or not jobs.any():
             return kept
         program = self._program([self.patterns[n] for n in used.tolist()], jobs, counts)
-        found = highs.solve(
+        outcome = highs.solve(
             program, gap=REST_GAP, most_nodes=NODES, seed=self._seed, time_limit_s=time_limit_s
         )
-        if found.status == "interrupted":
+        if outcome.status == "interrupted":
             raise KeyboardInterrupt
-        if found.x is not None:
-            kept[used] += np.rint(found.x[len(jobs) :]).astype(np.intp)
+        if outcome.x is not None:
+            kept[used] += np.rint(outcome.x[len(jobs) :]).astype(np.intp)
         return kept
 
     def _left(self, kept: Indices) -> tuple[Indices, Indices]:
@@ -115,21 +116,21 @@ class Master:
         jobs, counts = self._jobs.copy(), self._counts.copy()
         for n in np.flatnonzero(kept).tolist():
             pattern = self.patterns[n]
-            counts[pattern.kind] -= kept[n]
+            counts[pattern.node_class] -= kept[n]
             for gang in pattern.gangs:
                 jobs[gang.type] -= kept[n]
         return np.maximum(jobs, 0), counts
 
     def _matrix(self, patterns: list[Pattern]) -> csr_array:
         """Return the columns of patterns: jobs by type, and the node."""
-        types, kinds = len(self._jobs), len(self._counts)
+        types, classes = len(self._jobs), len(self._counts)
         entries = [
             (row, column, times)
             for column, p in enumerate(patterns)
-            for row, times in [*Counter(g.type for g in p.gangs).items(), (types + p.kind, 1)]
+            for row, times in [*Counter(g.type for g in p.gangs).items(), (types + p.node_class, 1)]
         ]
         rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
-        shape = types + kinds, len(patterns)
+        shape = types + classes, len(patterns)
         return csr_array((np.array(values, dtype=float), (rows, columns)), shape=shape)
 
     def _program(self, patterns: list[Pattern], jobs: Indices, counts: Indices) -> highs.Program:

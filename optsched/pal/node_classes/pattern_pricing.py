@@ -1,7 +1,7 @@
-"""The best filling of a node at given prices of jobs, exactly, for all kinds of nodes at once.
+"""The pricing problem: the best pattern of a node, by DP over sets (Held & Karp, SIAM 1962).
 
-Dynamic programming over sets of GPUs: the first GPU of a set is idle, or in a gang of that set; a
-gang's slowdown is that of its slowest GPU. Nodes have few GPUs, so there are few sets.
+It is solved exactly, for all node classes at once: the first GPU of a set is idle, or in a gang of
+that set; a gang's slowdown is that of its slowest GPU. Nodes have few GPUs, so there are few sets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import JobType
-    from optsched.pal.node_classes.aggregation import Kind, Nodes
+    from optsched.pal.node_classes.aggregation import NodeClass, Nodes
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -26,74 +26,74 @@ MOST_GPUS = 10  # of a node: there are 1,024 sets of them
 
 
 class PlacedGang(NamedTuple):
-    """A job of a type in a node, by the positions of its GPUs; and whether it stays there."""
+    """A job of a type in a node, by the positions of its GPUs; and whether it keeps them."""
 
     type: int
     positions: tuple[int, ...]
-    stays: bool
+    is_kept: bool
 
 
 class Pattern(NamedTuple):
-    """What nodes of a kind may run, and what that costs."""
+    """What nodes of a class may run, and what that costs."""
 
-    kind: int
+    node_class: int
     gangs: tuple[PlacedGang, ...]
     cost: float
 
 
 class Fillings(NamedTuple):
-    """The best fillings: what they cost less the prices of their jobs, and a way to read them."""
+    """The best fillings: their cost minus the duals of their jobs, and a way to read them."""
 
     values: Floats
     patterns: list[Pattern]
 
 
-class Packer:
+class PatternPricing:
     """Fills nodes."""
 
     def __init__(self, nodes: Nodes) -> None:
-        self._kinds = len(nodes.kinds)
+        self._classes = len(nodes.classes)
         members: dict[int, list[int]] = {}
-        for k, kind in enumerate(nodes.kinds):
-            members.setdefault(len(kind.gpus[0]), []).append(k)
+        for k, node_class in enumerate(nodes.classes):
+            members.setdefault(len(node_class.gpus[0]), []).append(k)
         self._groups = [
-            _Group(size, numbers, [nodes.kinds[k] for k in numbers], nodes.types)
+            _SizeGroup(size, numbers, [nodes.classes[k] for k in numbers], nodes.types)
             for size, numbers in members.items()
         ]
 
-    def fill(self, prices: Floats, least: Floats) -> Fillings:
-        """Return the best filling of each kind, and those that are worth less than `least`.
+    def fill(self, duals: Floats, least: Floats) -> Fillings:
+        """Return the best filling of each class, and those that are worth less than `least`.
 
         Parameters
         ----------
-        prices
+        duals
             Shape (types,): what placing a job saves.
         least
-            Shape (kinds,): patterns are given only for kinds whose value is below it.
+            Shape (classes,): patterns are given only for classes whose value is below it.
         """
-        values = np.zeros(self._kinds)
+        values = np.zeros(self._classes)
         patterns: list[Pattern] = []
         for group in self._groups:
-            values[group.numbers], chosen = group.fill(prices)
+            values[group.numbers], chosen = group.fill(duals)
             wanted = np.flatnonzero(values[group.numbers] < least[group.numbers])
             patterns += (group.pattern(n, chosen) for n in wanted.tolist())
         return Fillings(values, patterns)
 
 
 class _Chosen(NamedTuple):
-    """For each kind and set the gang that is best for just that set, and the one to begin with."""
+    """For each class and set the gang that is best for just that set, and the one to begin with."""
 
     option: Indices
     first: Indices
 
 
-class _Group:
+class _SizeGroup:
     """Kinds of nodes with equally many GPUs."""
 
     def __init__(
-        self, size: int, numbers: list[int], kinds: list[Kind], types: tuple[JobType, ...]
+        self, size: int, numbers: list[int], classes: list[NodeClass], types: tuple[JobType, ...]
     ) -> None:
-        self.numbers, self._kinds, self._types = numbers, kinds, types
+        self.numbers, self._classes, self._types = numbers, classes, types
         self._sets = 1 << size
         sets = np.arange(self._sets)
         bits = (sets[:, None] >> np.arange(size)) & 1
@@ -104,20 +104,20 @@ class _Group:
         self._slowest = self._slowest_of_sets()
         self._steps = [_Step.of(np.flatnonzero(count == n), gangs) for n in range(1, size + 1)]
 
-    def fill(self, prices: Floats) -> tuple[Floats, _Chosen]:
-        """Return the value of each kind's best filling, and what to read it from."""
-        best, option = self._best_gangs(prices)
-        kinds = len(self._kinds)
-        values, first = np.zeros((kinds, self._sets)), np.zeros((kinds, self._sets), dtype=np.intp)
+    def fill(self, duals: Floats) -> tuple[Floats, _Chosen]:
+        """Return the value of each class's best filling, and what to read it from."""
+        best, option = self._best_gangs(duals)
+        count = len(self._classes)
+        values, first = np.zeros((count, self._sets)), np.zeros((count, self._sets), dtype=np.intp)
         for step in self._steps:
-            found = values[:, step.rest] + best[:, step.gang]
-            choice = found.argmin(axis=2)
-            values[:, step.sets] = np.take_along_axis(found, choice[:, :, None], 2)[:, :, 0]
+            sums = values[:, step.rest] + best[:, step.gang]
+            choice = sums.argmin(axis=2)
+            values[:, step.sets] = np.take_along_axis(sums, choice[:, :, None], 2)[:, :, 0]
             first[:, step.sets] = step.gang[np.arange(len(step.sets)), choice]
         return values[:, -1], _Chosen(option, first)
 
     def pattern(self, n: int, chosen: _Chosen) -> Pattern:
-        """Return the best filling of one of the kinds."""
+        """Return the best filling of one of the classes."""
         gangs, cost, left = [], 0.0, self._sets - 1
         while left:
             taken = int(chosen.first[n, left])
@@ -127,19 +127,19 @@ class _Group:
             left ^= taken
             gang = self._gang(n, taken, int(chosen.option[n, taken]))
             gangs.append(gang)
-            cost += gang_cost(self._types, self._kinds[n], gang)
+            cost += gang_cost(self._types, self._classes[n], gang)
         return Pattern(self.numbers[n], tuple(sorted(gangs)), cost)
 
     def _gang(self, n: int, taken: int, option: int) -> PlacedGang:
         positions = self._positions[taken]
         if option < len(self._types):
-            return PlacedGang(option, positions, stays=False)
-        stay = self._kinds[n].stays[option - len(self._types)]
-        return PlacedGang(stay.type, positions, stays=True)
+            return PlacedGang(option, positions, is_kept=False)
+        keep = self._classes[n].keeps[option - len(self._types)]
+        return PlacedGang(keep.type, positions, is_kept=True)
 
     def _slowest_of_sets(self) -> Floats:
-        """Return the slowdown of the slowest GPU of each set, an array of kinds x rows x sets."""
-        slowdown = np.stack([kind.slowdown for kind in self._kinds])
+        """Return the slowdown of the slowest GPU of each set, an array of classes x rows x sets."""
+        slowdown = np.stack([node_class.slowdown for node_class in self._classes])
         slowest = np.zeros((*slowdown.shape[:2], self._sets))
         for position in range(slowdown.shape[2]):
             half = 1 << position
@@ -147,27 +147,27 @@ class _Group:
             slowest[:, :, half : 2 * half] = np.maximum(slowest[:, :, :half], here)
         return slowest
 
-    def _best_gangs(self, prices: Floats) -> tuple[Floats, Indices]:
-        """Return for each kind and set the value of the best gang for it, and the option it is.
+    def _best_gangs(self, duals: Floats) -> tuple[Floats, Indices]:
+        """Return for each class and set the value of the best gang for it, and the option it is.
 
-        Options are the types, and then what stays in the kind; the empty set is worth nothing.
+        Options are the types, and then what the class keeps; the empty set is worth nothing.
         """
-        best = np.full((len(self._kinds), self._sets), np.inf)
+        best = np.full((len(self._classes), self._sets), np.inf)
         option = np.zeros(best.shape, dtype=np.intp)
         best[:, 0] = 0.0
         for t, jobs in enumerate(self._types):
             if jobs.gpus not in self._of_size or not np.isfinite(jobs.factor[0]):
                 continue
             sets = self._of_size[jobs.gpus]
-            found = jobs.factor[0] * self._slowest[:, jobs.row][:, sets] + jobs.moving - prices[t]
+            values = jobs.factor[0] * self._slowest[:, jobs.row][:, sets] + jobs.moving - duals[t]
             before = best[:, sets]
-            best[:, sets] = np.minimum(found, before)
-            option[:, sets] = np.where(found < before, t, option[:, sets])
-        for n, kind in enumerate(self._kinds):
-            for s, stay in enumerate(kind.stays):
-                taken = sum(1 << position for position in stay.positions)
-                jobs = self._types[stay.type]
-                value = jobs.factor[0] * self._slowest[n, jobs.row, taken] - prices[stay.type]
+            best[:, sets] = np.minimum(values, before)
+            option[:, sets] = np.where(values < before, t, option[:, sets])
+        for n, node_class in enumerate(self._classes):
+            for s, keep in enumerate(node_class.keeps):
+                taken = sum(1 << position for position in keep.positions)
+                jobs = self._types[keep.type]
+                value = jobs.factor[0] * self._slowest[n, jobs.row, taken] - duals[keep.type]
                 if value < best[n, taken]:
                     best[n, taken], option[n, taken] = value, len(self._types) + s
         return best, option
@@ -207,8 +207,8 @@ def _beginnings(number: int, sizes: list[int]) -> Iterator[int]:
             yield first + sum(chosen)
 
 
-def gang_cost(types: tuple[JobType, ...], kind: Kind, gang: PlacedGang) -> float:
-    """Return what a job costs in a node of a kind."""
+def gang_cost(types: tuple[JobType, ...], node_class: NodeClass, gang: PlacedGang) -> float:
+    """Return what a job costs in a node of a class."""
     jobs = types[gang.type]
-    slowest = float(kind.slowdown[jobs.row, list(gang.positions)].max())
-    return float(jobs.factor[0]) * slowest + (0.0 if gang.stays else jobs.moving)
+    slowest = float(node_class.slowdown[jobs.row, list(gang.positions)].max())
+    return float(jobs.factor[0]) * slowest + (0.0 if gang.is_kept else jobs.moving)

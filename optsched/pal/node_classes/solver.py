@@ -1,9 +1,10 @@
-"""The method "kinds": clusters whose nodes are of a few kinds, however many there are.
+"""The method "kinds": equal nodes as cutting stock (Gilmore & Gomory, Oper. Research 1961).
 
-Equal nodes are merged, so that neither bound nor plan depend on how many there are. The bound is
-that of a relaxation with one node for each kind (`aggregated_relaxation`). The plan is made of
-patterns, what one node may run, by column generation (`pattern_master`); gangs larger than a node,
-and jobs that no pattern has room for, are placed last, in nodes that were kept free for them.
+Equal nodes are aggregated to node classes, so that neither bound nor plan depend on how many there
+are. The bound is that of a relaxation with one node for each class (`aggregated_relaxation`). The
+plan is made of patterns, what one node may run, by column generation (`pattern_master`); gangs
+larger than a node, and jobs that fit into no pattern, are placed last, in nodes that were kept free
+for them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.large_neighbourhood_search import joined, part
-from optsched.pal.exact.reoptimisation import place_parts_anew
-from optsched.pal.exact.solver import PENALTY, Prover, exact, start
-from optsched.pal.greedy.fast_fallback import hurried
-from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation
-from optsched.pal.node_classes.aggregation import merged, sizes
+from optsched.pal.exact.reoptimisation import run_lns
+from optsched.pal.exact.solver import PENALTY, Solver, exact, start
+from optsched.pal.greedy.fast_fallback import fall_back
+from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
+from optsched.pal.node_classes.aggregation import aggregated, sizes
 from optsched.pal.node_classes.disaggregation import Places
 from optsched.pal.node_classes.pattern_master import Master
 from optsched.pal.node_classes.pattern_pricing import MOST_GPUS
-from optsched.pal.node_classes.warm_start import State, prices_before, staying
+from optsched.pal.node_classes.warm_start import WarmPatterns, keeping, previous_gpu_duals
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan
 from optsched.search import Search
 
@@ -35,32 +36,32 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-MOST_KINDS = 400
-MOST_SHARE = 0.25  # of the nodes: with more kinds there is little to merge
+MOST_CLASSES = 400
+MOST_SHARE = 0.25  # of the nodes: with more classes there is little to merge
 MOST_TYPES = 200
 MOST_WIDE = 0.05  # of the GPUs: what gangs that are larger than a node may ask for
 SMALL = 256  # GPUs, up to which what is left over is solved by the exact method
 ROOT_GAP = 1e-3
-FEW_PARTS = 4  # placed anew in vain, after which no more of them are tried
-SECONDS, SECONDS_PER_GPU, SECONDS_PER_KIND = 0.3, 2e-5, 0.02  # that this method takes at most
-MISSING = 30.0  # what it costs to place a job nowhere, relative to its dearest place
+FEW_PARTS = 4  # reoptimised in vain, after which no more of them are tried
+SECONDS, SECONDS_PER_GPU, CLASS_SECONDS = 0.3, 2e-5, 0.02  # that this method takes at most
+MISSING = 30.0  # what it costs to place a job nowhere, relative to its costliest place
 
 
-def few_kinds(instance: PalInstance, search: Search) -> Nodes | None:
-    """Return the nodes of an instance by kinds if this method suits it and its time limit."""
+def few_node_classes(instance: PalInstance, search: Search) -> Nodes | None:
+    """Return the nodes of an instance by classes if this method suits it and its time limit."""
     gpus, left = len(instance.free_gpus), search.seconds_left()
     time = np.inf if left is None else left - SECONDS - SECONDS_PER_GPU * gpus
     largest = int(sizes(instance).max())
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
     if time < 0 or largest > MOST_GPUS or wide > MOST_WIDE * gpus:
         return None
-    nodes = merged(instance)
-    share = len(nodes.kinds) / sum(kind.count for kind in nodes.kinds)
-    is_merged = share <= MOST_SHARE and len(nodes.kinds) <= min(MOST_KINDS, time / SECONDS_PER_KIND)
-    return nodes if is_merged and len(nodes.types) <= MOST_TYPES else None
+    nodes = aggregated(instance)
+    share = len(nodes.classes) / sum(each.count for each in nodes.classes)
+    is_few = share <= MOST_SHARE and len(nodes.classes) <= min(MOST_CLASSES, time / CLASS_SECONDS)
+    return nodes if is_few and len(nodes.types) <= MOST_TYPES else None
 
 
-def kinds(instance: PalInstance, search: Search) -> PalCertificate | None:
+def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Place the jobs by patterns of equal nodes, and bound the cost by a relaxation of these.
 
     Where a node has many GPUs, this is the method "exact".
@@ -68,50 +69,52 @@ def kinds(instance: PalInstance, search: Search) -> PalCertificate | None:
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
     if sizes(instance).max() > MOST_GPUS:
         return exact(instance, search)
-    return by_kinds(instance, search, merged(instance))
+    return by_patterns(instance, search, aggregated(instance))
 
 
-def by_kinds(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
-    """Place the jobs of an instance whose nodes have been merged, and bound the cost.
+def by_patterns(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
+    """Place the jobs of an instance whose nodes have been aggregated, and bound the cost.
 
     Raises
     ------
     Infeasible
-        If hard caps or the number of GPUs leave no room for all jobs.
+        If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    before = State.of(search)
-    master = _place(instance, search, nodes, before)
+    previous = WarmPatterns.of(search)
+    master = _place(instance, search, nodes, previous)
     if search.plan is None:
-        in_haste = hurried(instance, search) if search.out_of_time() else None
-        return in_haste or exact(instance, search)
+        fallback = fall_back(instance, search) if search.out_of_time() else None
+        return fallback or exact(instance, search)
     assert search.objective is not None
-    relaxation, bound = _bound(nodes, search, before)
-    search.state = State.left(nodes, master.patterns, relaxation)
+    relaxation, bound = _bound(nodes, search, previous)
+    search.state = WarmPatterns.kept(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
-    place_parts_anew(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
+    run_lns(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
     if not _is_closed(bound.value, search):
         search.out_of_time()
         search.gave_up = (
-            "the prices of merged nodes prove no more, and placing jobs anew gained no more"
+            "the prices of aggregated nodes prove no more, and reoptimising jobs gained no more"
         )
     return _certificate(relaxation, bound, search)
 
 
-def _bound(nodes: Nodes, search: Search, before: State) -> tuple[MergedRelaxation, AggregatedBound]:
-    """Return a bound by the prices of the epoch before if they do, else by the relaxation's."""
+def _bound(
+    nodes: Nodes, search: Search, previous: WarmPatterns
+) -> tuple[AggregatedRelaxation, AggregatedBound]:
+    """Return a bound by the duals of the previous epoch if they do, else by the relaxation's."""
     assert search.objective is not None
-    relaxation = None if before.relaxation is None else before.relaxation.renewed(nodes)
+    relaxation = None if previous.relaxation is None else previous.relaxation.renewed(nodes)
     if relaxation is None:
-        relaxation = MergedRelaxation(nodes, PENALTY * search.objective, search.seed)
-        prices = prices_before(search, nodes)
-        bound = None if prices is None else relaxation.bound_of_gpus(prices)
+        relaxation = AggregatedRelaxation(nodes, PENALTY * search.objective, search.seed)
+        duals = previous_gpu_duals(search, nodes)
+        bound = None if duals is None else relaxation.bound_of_gpus(duals)
         if bound is not None and _is_closed(bound.value, search):
             return relaxation, bound
-    return relaxation, relaxation.prices(relaxation.solve(search.seconds_left()))
+    return relaxation, relaxation.bound_of(relaxation.solve(search.seconds_left()))
 
 
 def _is_closed(bound: float, search: Search) -> bool:
@@ -120,7 +123,7 @@ def _is_closed(bound: float, search: Search) -> bool:
 
 
 def _certificate(
-    relaxation: MergedRelaxation, bound: AggregatedBound, search: Search
+    relaxation: AggregatedRelaxation, bound: AggregatedBound, search: Search
 ) -> PalCertificate:
     assert search.objective is not None
     leaf = Leaf(gpu_prices=tuple(relaxation.gpu_prices(bound).tolist()))
@@ -130,16 +133,16 @@ def _certificate(
 # --- plans ------------------------------------------------------------------------------------
 
 
-def _place(instance: PalInstance, search: Search, nodes: Nodes, before: State) -> Master:
-    """Offer a plan of patterns, with what has no room in them placed last."""
+def _place(instance: PalInstance, search: Search, nodes: Nodes, previous: WarmPatterns) -> Master:
+    """Offer a plan of patterns, with what fits into none of them placed last."""
     fits = [jobs.gpus <= nodes.largest for jobs in nodes.types]
     wide = [jobs for jobs, fit in zip(nodes.types, fits, strict=True) if not fit]
     open_nodes = nodes.besides(sum(jobs.gpus * len(jobs.jobs) for jobs in wide))
     jobs = np.array([len(jobs.jobs) for jobs in nodes.types]) * fits
     counts = np.array([len(numbers) for numbers in open_nodes], dtype=np.intp)
     master = Master(nodes, jobs, counts, _missing(nodes), search.seed)
-    master.add(staying(nodes))
-    master.add(before.patterns(nodes))
+    master.add(keeping(nodes))
+    master.add(previous.patterns(nodes))
     uses = master.solve(search.seconds_left)
     if uses is None:
         return master
@@ -152,9 +155,9 @@ def _place(instance: PalInstance, search: Search, nodes: Nodes, before: State) -
 def _missing(nodes: Nodes) -> Floats:
     """Return what it costs to place a job of each type nowhere."""
     slowest = nodes.slowdown.max(axis=1)
-    dearest = [jobs.factor[0] * slowest[jobs.row] + jobs.moving for jobs in nodes.types]
+    costliest = [jobs.factor[0] * slowest[jobs.row] + jobs.moving for jobs in nodes.types]
     reward = np.array([jobs.reward for jobs in nodes.types])
-    return np.asarray(np.minimum(reward, MISSING * np.array(dearest)))
+    return np.asarray(np.minimum(reward, MISSING * np.array(costliest)))
 
 
 def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) -> None:
@@ -179,5 +182,5 @@ def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) 
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     if len(rest.free_gpus) <= SMALL and not search.out_of_time():
-        Prover(rest, inner).root()
+        Solver(rest, inner).root()
         search.offer(joined(plan, inner.plan))

@@ -1,4 +1,4 @@
-"""What the method "kinds" leaves for the next epoch: patterns, and the relaxation in HiGHS."""
+"""Warm start of "kinds" (Gamrath et al., SEA 2015): patterns and basis of the previous epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import JobType
-    from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation
+    from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
     from optsched.pal.node_classes.aggregation import Nodes
     from optsched.search import Search
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 MOST_PATTERNS = 2000
 
-Remembered = tuple[tuple[object, tuple[int, ...]], ...]
+PatternKey = tuple[tuple[object, tuple[int, ...]], ...]
 
 
-class State(NamedTuple):
+class WarmPatterns(NamedTuple):
     """What is left of an epoch.
 
     Attributes
@@ -37,46 +37,49 @@ class State(NamedTuple):
         The last one; None at first.
     """
 
-    known: dict[bytes, list[Remembered]]
-    relaxation: MergedRelaxation | None
+    known: dict[bytes, list[PatternKey]]
+    relaxation: AggregatedRelaxation | None
 
     @classmethod
-    def of(cls, search: Search) -> State:
-        """Return what the epoch before left."""
+    def of(cls, search: Search) -> WarmPatterns:
+        """Return what the previous epoch left."""
         return search.past if isinstance(search.past, cls) else cls({}, None)
 
     @classmethod
-    def left(cls, nodes: Nodes, patterns: Sequence[Pattern], relaxation: MergedRelaxation) -> State:
+    def kept(
+        cls, nodes: Nodes, patterns: Sequence[Pattern], relaxation: AggregatedRelaxation
+    ) -> WarmPatterns:
         """Return what an epoch leaves; of very many patterns the last ones."""
-        known: dict[bytes, dict[Remembered, None]] = {}
+        known: dict[bytes, dict[PatternKey, None]] = {}
         for pattern in patterns[-MOST_PATTERNS:]:
             gangs = tuple((_demand(nodes.types[g.type]), g.positions) for g in pattern.gangs)
-            slowdown = nodes.kinds[pattern.kind].slowdown.tobytes()
+            slowdown = nodes.classes[pattern.node_class].slowdown.tobytes()
             known.setdefault(slowdown, {})[gangs] = None
-        return cls({slowdown: list(found) for slowdown, found in known.items()}, relaxation)
+        return cls({slowdown: list(gangs) for slowdown, gangs in known.items()}, relaxation)
 
     def patterns(self, nodes: Nodes) -> Iterator[Pattern]:
         """Yield what nodes can run of what is known, without jobs of types that are gone."""
         types: dict[object, int] = {}
         for t in sorted(range(len(nodes.types)), key=lambda t: nodes.types[t].moving):
             types.setdefault(_demand(nodes.types[t]), t)
-        for k, kind in enumerate(nodes.kinds):
-            if kind.stays:
-                continue  # what these ran is what stays, and what else they can run depends on it
-            for remembered in self.known.get(kind.slowdown.tobytes(), ()):
+        for k, node_class in enumerate(nodes.classes):
+            if node_class.keeps:
+                continue  # what these ran is kept, and what else they can run depends on it
+            for gangs_known in self.known.get(node_class.slowdown.tobytes(), ()):
                 gangs = tuple(
                     sorted(
-                        PlacedGang(types[demand], positions, stays=False)
-                        for demand, positions in remembered
+                        PlacedGang(types[demand], positions, is_kept=False)
+                        for demand, positions in gangs_known
                         if demand in types
                     )
                 )
                 if gangs:
-                    yield Pattern(k, gangs, sum(gang_cost(nodes.types, kind, g) for g in gangs))
+                    cost = sum(gang_cost(nodes.types, node_class, g) for g in gangs)
+                    yield Pattern(k, gangs, cost)
 
 
-def prices_before(search: Search, nodes: Nodes) -> Floats | None:
-    """Return the prices of GPUs of the epoch before, if it had as many; they need not be right."""
+def previous_gpu_duals(search: Search, nodes: Nodes) -> Floats | None:
+    """Return the duals of GPUs of the previous epoch, if it had as many; they need not be right."""
     certificate = None if search.start is None else search.start.certificate
     if not isinstance(certificate, PalCertificate):
         return None
@@ -86,14 +89,14 @@ def prices_before(search: Search, nodes: Nodes) -> Floats | None:
     return np.array(leaf.gpu_prices)
 
 
-def staying(nodes: Nodes) -> Iterator[Pattern]:
+def keeping(nodes: Nodes) -> Iterator[Pattern]:
     """Yield the patterns in which nothing moves."""
-    for k, kind in enumerate(nodes.kinds):
+    for k, node_class in enumerate(nodes.classes):
         gangs = tuple(
-            sorted(PlacedGang(stay.type, stay.positions, stays=True) for stay in kind.stays)
+            sorted(PlacedGang(keep.type, keep.positions, is_kept=True) for keep in node_class.keeps)
         )
         if gangs:
-            yield Pattern(k, gangs, sum(gang_cost(nodes.types, kind, gang) for gang in gangs))
+            yield Pattern(k, gangs, sum(gang_cost(nodes.types, node_class, gang) for gang in gangs))
 
 
 def _demand(jobs: JobType) -> object:

@@ -1,9 +1,9 @@
-"""The judge of PAL, second part: whether a certificate proves its bound.
+"""The verifier of PAL, second part: whether a certificate proves its bound.
 
-A tree of cases covers all plans: in each split a count, which is a whole number, is at most a
-number or at least one more. In each case the Lagrangian value, for any prices, is a lower bound on
-every plan: jobs pay for GPUs, and for what splits and cuts limit, and take on their own what is
-cheapest for them (`placement_pricing.py`). So the least value over the cases is a bound. All of it
+A branch-and-bound tree covers all plans: in each split a count, which is a whole number, is at most
+a number or at least one more. In each leaf the Lagrangian value, for any prices, is a lower bound
+on every plan: jobs pay for GPUs, and for what splits and cuts limit, and take on their own what is
+cheapest for them (`placement_pricing.py`). So the least value over the leaves is a bound. All of it
 is done in integers and fractions, and shares no code with the methods.
 """
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.pal.plan import Leaf, Split, Within
 from optsched.pal.verify import gpu_price_bound
 from optsched.pal.verify.certificate_form import formed
-from optsched.pal.verify.costs import SCALE, MisfitCosts, ObjectiveCosts, scaled
-from optsched.pal.verify.placement_pricing import Counted, Menu, jobs_by_type
+from optsched.pal.verify.costs import SCALE, InfeasibilityCosts, ObjectiveCosts, scaled
+from optsched.pal.verify.placement_pricing import Counted, JobOptions, jobs_by_type
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from optsched.pal.plan import Keeps, PalCertificate
 
 
-class Turn(NamedTuple):
-    """A split on the way to a node, and which of its cases the way takes."""
+class PathStep(NamedTuple):
+    """A split on the path to a node, and which of its two sides the path takes."""
 
     split: Split
-    case: int
+    side: int
 
 
 def prove(instance: PalInstance, certificate: PalCertificate) -> list[BrokenRule]:
@@ -44,7 +44,7 @@ def terms(instance: PalInstance, certificate: PalCertificate) -> int:
     """Return about how many prices `prove` has to reckon, from sizes alone.
 
     Counted before anything is done, and never by a clock: GPUs in domains, for each size of gangs,
-    each type of jobs and each case, and what rules count. A term takes less than a microsecond
+    each type of jobs and each leaf, and what rules count. A term takes less than a microsecond
     (`docs/obligations-pal.md`).
     """
     gpus, levels = len(instance.free_gpus), len(instance.topology.levels)
@@ -55,13 +55,13 @@ def terms(instance: PalInstance, certificate: PalCertificate) -> int:
         return gpus * levels * (len(classes) + len(gangs)) + running + len(instance.jobs)
     types = len(jobs_by_type(instance))
     leaves = sum(isinstance(node, Leaf) for node in certificate.nodes)
-    case = gpus * levels * (len(gangs) + types) + gpus + running + len(certificate.nodes)
-    rule = types * len(instance.topology.domains) + gpus + len(instance.jobs)
-    return case * (leaves + len(certificate.exclusions)) + rule * len(certificate.rules)
+    leaf_terms = gpus * levels * (len(gangs) + types) + gpus + running + len(certificate.nodes)
+    rule_terms = types * len(instance.topology.domains) + gpus + len(instance.jobs)
+    return leaf_terms * (leaves + len(certificate.exclusions)) + rule_terms * len(certificate.rules)
 
 
 def _is_flat(certificate: PalCertificate) -> bool:
-    """Tell whether nothing is charged for but GPUs, in one case."""
+    """Tell whether nothing is charged for but GPUs, in a single leaf."""
     first = certificate.nodes[:1]
     is_leaf = all(isinstance(node, Leaf) for node in first)
     return is_leaf and not certificate.rules and not certificate.exclusions
@@ -81,7 +81,7 @@ def _values(instance: PalInstance, certificate: PalCertificate) -> Iterator[Brok
     low = {n: value for n, value in values.items() if value is not None and value < limit}
     if low:
         n = min(low, key=low.__getitem__)
-        more = f"; {len(low)} of {len(values)} cases prove less" if len(low) > 1 else ""
+        more = f"; {len(low)} of {len(values)} leaves prove less" if len(low) > 1 else ""
         text = f"nodes[{n}] proves only {_shown(low[n])}, {stated!r} is stated{more}"
         yield BrokenRule(name, text)
 
@@ -93,80 +93,80 @@ def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int,
     -------
     dict[int, int | None]
         By number of the node, in multiples of 2**-192: a lower bound on the objective of every plan
-        in that case, or on its number of jobs left out for kind "misfit". None if a job can
+        in that leaf, or on its number of jobs left out for kind "infeasible". None if a job can
         neither stand anywhere nor be left out, so that there is no plan.
     """
-    costs = ObjectiveCosts(instance) if certificate.kind == "prices" else MisfitCosts()
+    costs = ObjectiveCosts(instance) if certificate.kind == "prices" else InfeasibilityCosts()
     first = certificate.nodes[0]
     if isinstance(first, Leaf) and _is_flat(certificate):
         known = {price: scaled(price) for price in set(first.gpu_prices)}
         prices = [known[price] for price in first.gpu_prices]
         least = gpu_price_bound.least(instance, costs, prices)
         return {0: None if least is None else least - sum(prices)}
-    menu = Menu(instance, costs)
-    counted = [_counted(menu, rule) for rule in certificate.rules]
+    options = JobOptions(instance, costs)
+    counted = [_counted(options, rule) for rule in certificate.rules]
     leaves = [node for node in certificate.nodes if isinstance(node, Leaf)]
     cuts = {cut.rule for leaf in (*certificate.exclusions, *leaves) for cut in leaf.cuts}
-    room = {n: _room(instance, menu, certificate.rules[n]) for n in cuts}
+    capacity = {n: _capacity(instance, options, certificate.rules[n]) for n in cuts}
     for leaf in certificate.exclusions:
-        bill = _bill(leaf, [], counted, room)
-        menu.exclude(*bill, limit=ceil(Fraction(certificate.bound or 0.0) * SCALE))
+        scaled_prices = _scaled_prices(leaf, [], counted, capacity)
+        options.exclude(*scaled_prices, limit=ceil(Fraction(certificate.bound or 0.0) * SCALE))
     values = {}
-    for n, leaf, way in _cases(certificate):
-        prices, charges, paid = _bill(leaf, way, counted, room)
-        least = menu.least(prices, charges)
-        values[n] = None if least is None else least - paid
+    for n, leaf, path in _paths(certificate):
+        prices, charges, constant = _scaled_prices(leaf, path, counted, capacity)
+        least = options.least(prices, charges)
+        values[n] = None if least is None else least - constant
     return values
 
 
-def _cases(certificate: PalCertificate) -> Iterator[tuple[int, Leaf, list[Turn]]]:
-    """Yield each leaf with the way to it from the root."""
-    above: dict[int, tuple[int, Turn]] = {}
+def _paths(certificate: PalCertificate) -> Iterator[tuple[int, Leaf, list[PathStep]]]:
+    """Yield each leaf with the path to it from the root."""
+    above: dict[int, tuple[int, PathStep]] = {}
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Split):
-            above |= {child: (n, Turn(node, case)) for case, child in enumerate(node.cases)}
+            above |= {child: (n, PathStep(node, side)) for side, child in enumerate(node.cases)}
             continue
-        way, here = [], n
+        path, here = [], n
         while here in above:
-            here, turn = above[here]
-            way.append(turn)
-        yield n, node, way[::-1]
+            here, step = above[here]
+            path.append(step)
+        yield n, node, path[::-1]
 
 
-def _counted(menu: Menu, rule: Within | Keeps) -> Counted:
+def _counted(options: JobOptions, rule: Within | Keeps) -> Counted:
     if isinstance(rule, Within):
-        types = {menu.type_of[name] for name in rule.types}
-        return menu.within(types, rule.domain, rule.slowest)
-    return menu.keeps(rule.job)
+        types = {options.type_of[name] for name in rule.types}
+        return options.within(types, rule.domain, rule.slowest)
+    return options.keeps(rule.job)
 
 
-def _room(instance: PalInstance, menu: Menu, rule: Within | Keeps) -> int:
+def _capacity(instance: PalInstance, options: JobOptions, rule: Within | Keeps) -> int:
     """Return how many of the counted jobs the GPUs can hold."""
     assert isinstance(rule, Within)
     jobs = [job for job in instance.jobs if job.id in rule.types]
     slowest = inf if rule.slowest is None else rule.slowest
-    gpus = menu.cluster.fast(jobs[0].application_class, rule.domain, slowest)
+    gpus = options.cluster.fast(jobs[0].application_class, rule.domain, slowest)
     return gpus // min(job.gpus for job in jobs)
 
 
-def _bill(
-    leaf: Leaf, way: list[Turn], counted: list[Counted], room: dict[int, int]
+def _scaled_prices(
+    leaf: Leaf, path: list[PathStep], counted: list[Counted], capacity: dict[int, int]
 ) -> tuple[list[int], list[tuple[Counted, int]], int]:
     """Return prices of GPUs, charges for what rules count, and what is paid at most for both."""
     prices = [scaled(price) for price in leaf.gpu_prices]
     charges: dict[int, int] = {}
-    paid = sum(prices)
-    for (split, case), value in zip(way, leaf.split_prices, strict=True):
+    constant = sum(prices)
+    for (split, side), value in zip(path, leaf.split_prices, strict=True):
         price, limit = scaled(value), split.at_most
-        if case:
+        if side:
             price, limit = -price, split.at_most + 1
         charges[split.rule] = charges.get(split.rule, 0) + price
-        paid += price * limit
+        constant += price * limit
     for cut in leaf.cuts:
         price = scaled(cut.price)
         charges[cut.rule] = charges.get(cut.rule, 0) + price
-        paid += price * room[cut.rule]
-    return prices, [(counted[n], charge) for n, charge in charges.items()], paid
+        constant += price * capacity[cut.rule]
+    return prices, [(counted[n], charge) for n, charge in charges.items()], constant
 
 
 def _shown(value: int) -> str:

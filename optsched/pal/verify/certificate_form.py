@@ -1,4 +1,4 @@
-"""Of the judge of PAL: whether figures and certificate have the form that a proof rests on.
+"""Verifier of PAL: whether figures and certificate have the form that a proof rests on.
 
 What `certificate.py` reckons holds for finite figures that are not negative, and for prices that
 are not negative. Validated documents have no others; a document can be copied with anything in it,
@@ -34,14 +34,14 @@ def formed(
     tuple[PalCertificate | None, list[BrokenRule]]
         None where there are reasons; no reasons otherwise.
     """
-    found, broken = _validated(certificate)
+    copy, broken = _validated(certificate)
     broken += _instance(instance)
-    if found is None or broken:
+    if copy is None or broken:
         return None, broken
-    broken = [*_statement(instance, found), *_rules(instance, found)]
-    tree = list(tree_faults(found.nodes, len(found.rules)))
-    broken += tree or list(_leaves(instance, found))
-    return None if broken else found, broken
+    broken = [*_statement(instance, copy), *_rules(instance, copy)]
+    tree = list(tree_faults(copy.nodes, len(copy.rules)))
+    broken += tree or list(_leaves(instance, copy))
+    return None if broken else copy, broken
 
 
 # --- what a copy may hold -----------------------------------------------------------------------
@@ -56,10 +56,10 @@ def _validated(certificate: object) -> tuple[PalCertificate | None, list[BrokenR
         document = certificate.model_dump(warnings=False)
         return PalCertificate.model_validate(document, strict=True), []
     except ValidationError as error:
-        found = lines(dict(validation_faults(error, PalCertificate)).items())
+        faults = lines(dict(validation_faults(error, PalCertificate)).items())
     except (AttributeError, TypeError, ValueError, RecursionError):
-        found = []
-    texts = found or ["is not of the form of a certificate"]
+        faults = []
+    texts = faults or ["is not of the form of a certificate"]
     return None, [BrokenRule("certificate", text) for text in texts]
 
 
@@ -74,7 +74,7 @@ def _instance(instance: PalInstance) -> list[BrokenRule]:
 def _tree(instance: PalInstance) -> Iterator[BrokenRule]:
     """Yield why the domains are no tree, with levels that rise towards the root.
 
-    So the way from each domain up has an end, and GPUs meet at one level at least.
+    So the path from each domain up has an end, and GPUs meet at one level at least.
     """
     topology = instance.topology
     heights = {level: n for n, level in enumerate(topology.levels)}
@@ -157,7 +157,7 @@ def _statement(instance: PalInstance, certificate: PalCertificate) -> Iterator[B
         text = f"a proof that no plan exists needs more than none, {left_out!r} is stated"
         yield BrokenRule("left-out", text)
     if certificate.exclusions:
-        yield BrokenRule("exclusions", "only a bound can leave out what is too dear")
+        yield BrokenRule("exclusions", "only a bound can leave out what costs too much")
     if instance.admission != "all":
         yield BrokenRule("infeasible", f"admission '{instance.admission}' always allows a plan")
 
@@ -218,6 +218,6 @@ def _depths(certificate: PalCertificate) -> list[int]:
     depths = [0] * len(certificate.nodes)
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Split):
-            for case in node.cases:
-                depths[case] = depths[n] + 1
+            for child in node.cases:
+                depths[child] = depths[n] + 1
     return depths

@@ -1,4 +1,4 @@
-"""Of the judge of PAL: what jobs add to the objective, in multiples of 2**-192, rounded down."""
+"""Verifier of PAL: what jobs add to the objective, in multiples of 2**-192, rounded down."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ObjectiveCosts:
         return scaled(job.reward or 0.0) if self.left_out_costs else None
 
 
-class MisfitCosts:
+class InfeasibilityCosts:
     """One for each job that is left out, and none for what is placed."""
 
     def placed(self, job: Job, level: int, slowdowns: Sequence[float]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The judge of PAL: the rules of a plan, and its exact cost; `certificate.py` judges bounds.
+"""The verifier of PAL: the rules of a plan, and its exact cost; `certificate.py` verifies bounds.
 
 Integers and fractions only, no tolerances; it shares no code with the methods.
 """

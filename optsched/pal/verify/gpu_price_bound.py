@@ -1,4 +1,4 @@
-"""Of the judge of PAL: what prices of GPUs prove where nothing else is charged for.
+"""Verifier of PAL: what prices of GPUs prove where nothing else is charged for.
 
 Then a job only has to know, at each level, the least price of a gang up to each slowdown, in
 whatever domain. Domains with equal GPUs at equal prices are priced once. Integers and fractions
@@ -11,16 +11,16 @@ from heapq import heapreplace
 from typing import TYPE_CHECKING
 
 from optsched.pal.verify.costs import NEVER
-from optsched.pal.verify.placement_pricing import EqualJobs, jobs_by_type, paid_by, stay_of
+from optsched.pal.verify.placement_pricing import EqualJobs, jobs_by_type, keep_of, least_prices
 from optsched.pal.verify.placements import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from optsched.pal.instance import Job, PalInstance
-    from optsched.pal.verify.costs import MisfitCosts, ObjectiveCosts
+    from optsched.pal.verify.costs import InfeasibilityCosts, ObjectiveCosts
 
-    Costs = ObjectiveCosts | MisfitCosts
+    Costs = ObjectiveCosts | InfeasibilityCosts
     Offers = list[tuple[float, int]]  # (slowdown, price): of these, what is slower is cheaper
 
 
@@ -47,11 +47,11 @@ def least(instance: PalInstance, costs: Costs, prices: Sequence[int]) -> int | N
     total = 0
     for jobs, top in types:
         shared = _shared(costs, jobs[0], offers.of(jobs[0])[: top + 1])
-        stays = [stay for job in jobs if (stay := stay_of(cluster, costs, job, top))]
-        rents = [stay.cost + sum(prices[gpu] for gpu in stay.gpus) for stay in stays]
-        kind = EqualJobs([], [], stays, len(jobs) - len(stays), costs.left_out(jobs[0]))
-        paid = paid_by(kind, [[shared]], rents)
-        if paid.dearest >= NEVER:
+        keeps = [keep for job in jobs if (keep := keep_of(cluster, costs, job, top))]
+        keep_prices = [keep.cost + sum(prices[gpu] for gpu in keep.gpus) for keep in keeps]
+        job_type = EqualJobs([], [], keeps, len(jobs) - len(keeps), costs.left_out(jobs[0]))
+        paid = least_prices(job_type, [[shared]], keep_prices)
+        if paid.highest >= NEVER:
             return None
         total += paid.total
     return total
@@ -60,9 +60,9 @@ def least(instance: PalInstance, costs: Costs, prices: Sequence[int]) -> int | N
 def _shared(costs: Costs, job: Job, offers: Iterable[Offers]) -> int:
     """Return the least that a job pays for a new place, given the offers at each level."""
     restart, shared = costs.restart(job), NEVER
-    for level, found in enumerate(offers):
-        placed = costs.placed(job, level, [slowdown for slowdown, _ in found])
-        for cost, (_, price) in zip(placed, found, strict=True):
+    for level, at_level in enumerate(offers):
+        placed = costs.placed(job, level, [slowdown for slowdown, _ in at_level])
+        for cost, (_, price) in zip(placed, at_level, strict=True):
             shared = min(shared, restart + cost + price)
     return shared
 
@@ -100,7 +100,7 @@ class PriceList:
 
     def _offers_at(self, row: Sequence[float], level: int, sizes: set[int]) -> dict[int, Offers]:
         """Return the offers in the domains of a level, by size of the gang."""
-        found: dict[int, dict[float, int]] = {size: {} for size in sizes}
+        best_by_size: dict[int, dict[float, int]] = {size: {} for size in sizes}
         seen = set()
         for gpus in self._members.get(level, ()):
             look = tuple([row[gpu] for gpu in gpus]), tuple([self._negated[gpu] for gpu in gpus])
@@ -110,10 +110,10 @@ class PriceList:
             ascending = sorted(gpus, key=row.__getitem__)
             slowdowns = [row[gpu] for gpu in ascending]
             negated = [self._negated[gpu] for gpu in ascending]
-            for size, best in found.items():
+            for size, best in best_by_size.items():
                 if size <= len(gpus):
                     _offer(best, slowdowns, negated, size)
-        return {size: _cheaper_and_cheaper(best) for size, best in found.items()}
+        return {size: _cheaper_and_cheaper(best) for size, best in best_by_size.items()}
 
 
 def _offer(
@@ -126,13 +126,13 @@ def _offer(
     slowdowns, negated
         Of the domain's GPUs, ascending by slowdown; the prices come negated.
     """
-    heap = sorted(negated[:size])  # the dearest one comes first
-    total, dearest, slowdown = -sum(heap), heap[0], slowdowns[size - 1]
+    heap = sorted(negated[:size])  # the highest one comes first
+    total, highest, slowdown = -sum(heap), heap[0], slowdowns[size - 1]
     best[slowdown] = min(total, best.get(slowdown, NEVER))
     for n in range(size, len(negated)):
-        if negated[n] > dearest:
+        if negated[n] > highest:
             total += heapreplace(heap, negated[n]) - negated[n]
-            dearest, slowdown = heap[0], slowdowns[n]
+            highest, slowdown = heap[0], slowdowns[n]
             if total < best.get(slowdown, NEVER):
                 best[slowdown] = total
 

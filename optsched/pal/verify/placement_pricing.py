@@ -1,4 +1,4 @@
-"""Of the judge of PAL: the least priced cost of the jobs, whatever GPUs each of them takes.
+"""Verifier of PAL: the least priced cost of the jobs, whatever GPUs each of them takes.
 
 Integers and fractions only, and no code shared with the methods. Amounts are multiples of 2**-192;
 costs and prices are rounded down to them.
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.pal.instance import Job, PalInstance
-    from optsched.pal.verify.costs import MisfitCosts, ObjectiveCosts
+    from optsched.pal.verify.costs import InfeasibilityCosts, ObjectiveCosts
 
 # --- jobs -------------------------------------------------------------------------------------
 
 
 class KeptPlacement(NamedTuple):
-    """A running job stays where it is."""
+    """A running job keeps its GPUs."""
 
     job: str
     gpus: list[int]
@@ -39,16 +39,16 @@ class EqualJobs(NamedTuple):
     Attributes
     ----------
     places, costs
-        Numbers of places, and for each of them the costs of its labels.
-    stays, others
-        Jobs that can stay, and how many there are besides.
+        Numbers of places, and for each of them the costs of its options.
+    keeps, others
+        Jobs that can keep their GPUs, and how many there are besides.
     left_out
         Cost of leaving out; None if it is not allowed.
     """
 
     places: list[int]
     costs: list[list[int]]
-    stays: list[KeptPlacement]
+    keeps: list[KeptPlacement]
     others: int
     left_out: int | None
 
@@ -58,17 +58,17 @@ class Counted(NamedTuple):
 
     Attributes
     ----------
-    labels
-        (type, position in `EqualJobs.places`, how many of the labels from the first).
-    stays
-        (type, position in `EqualJobs.stays`).
+    options
+        (type, position in `EqualJobs.places`, how many of the options from the first).
+    keeps
+        (type, position in `EqualJobs.keeps`).
     """
 
-    labels: list[tuple[int, int, int]]
-    stays: list[tuple[int, int]]
+    options: list[tuple[int, int, int]]
+    keeps: list[tuple[int, int]]
 
 
-class Menu:
+class JobOptions:
     """All that jobs can take, and what it costs them.
 
     Attributes
@@ -77,7 +77,7 @@ class Menu:
         Number of the type of each job, by id.
     """
 
-    def __init__(self, instance: PalInstance, costs: ObjectiveCosts | MisfitCosts) -> None:
+    def __init__(self, instance: PalInstance, costs: ObjectiveCosts | InfeasibilityCosts) -> None:
         self.cluster = Cluster(instance)
         self.costs = costs
         self.places: list[Place] = []
@@ -104,30 +104,30 @@ class Menu:
         restart, costs = self.costs.restart(job), []
         for level, slowdowns in ((self.places[n].level, self.places[n].slowdowns) for n in places):
             costs.append([restart + cost for cost in self.costs.placed(job, level, slowdowns)])
-        stays = [stay for one in jobs if (stay := stay_of(self.cluster, self.costs, one, top))]
-        left_out, others = self.costs.left_out(job), len(jobs) - len(stays)
-        return EqualJobs(places, costs, stays, others, left_out)
+        keeps = [keep for one in jobs if (keep := keep_of(self.cluster, self.costs, one, top))]
+        left_out, others = self.costs.left_out(job), len(jobs) - len(keeps)
+        return EqualJobs(places, costs, keeps, others, left_out)
 
     def within(self, types: set[int], domain: str, slowest: float | None) -> Counted:
         """Return what counts jobs of some types in a domain, on GPUs that are fast enough."""
         inside = self.cluster.inside[domain]
         limit = inf if slowest is None else slowest
-        labels, stays = [], []
+        options, keeps = [], []
         for t in types:
             for n, number in enumerate(self.types[t].places):
                 place = self.places[number]
                 count = bisect_right(place.slowdowns, limit) if place.domain in inside else 0
                 if count:
-                    labels.append((t, n, count))
-            for n, stay in enumerate(self.types[t].stays):
-                if stay.domain in inside and stay.slowdown <= limit:
-                    stays.append((t, n))
-        return Counted(labels, stays)
+                    options.append((t, n, count))
+            for n, keep in enumerate(self.types[t].keeps):
+                if keep.domain in inside and keep.slowdown <= limit:
+                    keeps.append((t, n))
+        return Counted(options, keeps)
 
     def keeps(self, job: str) -> Counted:
         """Return what counts a job that keeps its GPUs."""
         t = self.type_of[job]
-        return Counted([], [(t, n) for n, s in enumerate(self.types[t].stays) if s.job == job])
+        return Counted([], [(t, n) for n, s in enumerate(self.types[t].keeps) if s.job == job])
 
     def least(self, prices: list[int], charges: list[tuple[Counted, int]]) -> int | None:
         """Return the least priced cost of all jobs, at any GPUs, each on its own.
@@ -145,79 +145,79 @@ class Menu:
             None if there is a job with nothing to take.
         """
         priced = self._priced(prices, charges)
-        if any(each.dearest >= NEVER for each in priced):
+        if any(each.highest >= NEVER for each in priced):
             return None
         return sum(each.total for each in priced)
 
     def exclude(
-        self, prices: list[int], charges: list[tuple[Counted, int]], paid: int, limit: int
+        self, prices: list[int], charges: list[tuple[Counted, int]], constant: int, limit: int
     ) -> None:
-        """Leave out labels and stays that are only in plans that cost at least a limit.
+        """Leave out options that are only in plans that cost at least a limit.
 
         Parameters
         ----------
-        paid
+        constant
             What is paid at most: the least priced cost of all jobs less that is a bound, and with
             a job elsewhere than where it pays least, the bound is as much greater.
         """
         priced = self._priced(prices, charges)
-        if any(each.dearest >= NEVER for each in priced):
+        if any(each.highest >= NEVER for each in priced):
             return  # there is no plan at all, as the leaves will say
-        room = limit + paid - sum(each.total for each in priced)
-        for kind, each in zip(self.types, priced, strict=True):
-            for costs, of_place in zip(kind.costs, each.labels, strict=True):
+        slack = limit + constant - sum(each.total for each in priced)
+        for job_type, each in zip(self.types, priced, strict=True):
+            for costs, of_place in zip(job_type.costs, each.options, strict=True):
                 for n, price in enumerate(of_place):
-                    if price - each.dearest >= room:
+                    if price - each.highest >= slack:
                         costs[n] = NEVER
-            for n, (stay, price) in enumerate(zip(kind.stays, each.stays, strict=True)):
-                if price - min(price, each.shared) >= room:
-                    kind.stays[n] = stay._replace(cost=NEVER)
+            for n, (keep, price) in enumerate(zip(job_type.keeps, each.keeps, strict=True)):
+                if price - min(price, each.shared) >= slack:
+                    job_type.keeps[n] = keep._replace(cost=NEVER)
 
-    def _priced(self, prices: list[int], charges: list[tuple[Counted, int]]) -> list[PricedOptions]:
+    def _priced(self, prices: list[int], charges: list[tuple[Counted, int]]) -> list[TypePrices]:
         negated = [-price for price in prices]
         gangs: dict[int, list[int]] = {}
-        steps, fees = _by_option(charges)
-        found = []
-        for t, kind in enumerate(self.types):
-            labels = []
-            for n, (number, costs) in enumerate(zip(kind.places, kind.costs, strict=True)):
+        steps, keep_charges = _by_option(charges)
+        priced = []
+        for t, job_type in enumerate(self.types):
+            options = []
+            for n, (number, costs) in enumerate(zip(job_type.places, job_type.costs, strict=True)):
                 if number not in gangs:
                     gangs[number] = self.places[number].gang_prices(negated)
-                labels.append(_label_prices(gangs[number], costs, steps.get((t, n), ())))
-            stays = [
-                stay.cost + sum(prices[gpu] for gpu in stay.gpus) + fees.get((t, n), 0)
-                for n, stay in enumerate(kind.stays)
+                options.append(_option_prices(gangs[number], costs, steps.get((t, n), ())))
+            keeps = [
+                keep.cost + sum(prices[gpu] for gpu in keep.gpus) + keep_charges.get((t, n), 0)
+                for n, keep in enumerate(job_type.keeps)
             ]
-            found.append(paid_by(kind, labels, stays))
-        return found
+            priced.append(least_prices(job_type, options, keeps))
+        return priced
 
 
-class PricedOptions(NamedTuple):
+class TypePrices(NamedTuple):
     """What the jobs of a type may take at some prices.
 
     Attributes
     ----------
-    labels, stays
-        Prices of the labels of each place, and of each stay.
+    options, keeps
+        Prices of the options of each place, and of each kept placement.
     shared
-        The least that a job which does not stay can pay.
-    dearest
+        The least that a job that does not keep its GPUs can pay.
+    highest
         What the job of the type that pays most pays.
     total
         What all of them pay.
     """
 
-    labels: list[list[int]]
-    stays: list[int]
+    options: list[list[int]]
+    keeps: list[int]
     shared: int
-    dearest: int
+    highest: int
     total: int
 
 
-def stay_of(
-    cluster: Cluster, costs: ObjectiveCosts | MisfitCosts, job: Job, top: int
+def keep_of(
+    cluster: Cluster, costs: ObjectiveCosts | InfeasibilityCosts, job: Job, top: int
 ) -> KeptPlacement | None:
-    """Return that a job stays; None if it waits, or has to move."""
+    """Return that a job keeps its GPUs; None if it waits, or has to move."""
     if not job.current or not all(gpu in cluster.numbers for gpu in job.current):
         return None
     gpus = [cluster.numbers[gpu] for gpu in job.current]
@@ -229,41 +229,41 @@ def stay_of(
     return KeptPlacement(job.id, gpus, domain, slowest, costs.placed(job, level, [slowest])[0])
 
 
-def paid_by(kind: EqualJobs, labels: list[list[int]], stays: list[int]) -> PricedOptions:
-    """Return what the jobs of a type pay, given the prices of labels and stays."""
-    shared = min((min(prices) for prices in labels), default=NEVER)
-    if kind.left_out is not None:
-        shared = min(shared, kind.left_out)
-    paid = [min(stay, shared) for stay in stays] + ([shared] if kind.others else [])
-    total = sum(paid) + (kind.others - 1) * shared * (kind.others > 0)
-    return PricedOptions(labels, stays, shared, max(paid), total)
+def least_prices(job_type: EqualJobs, options: list[list[int]], keeps: list[int]) -> TypePrices:
+    """Return what the jobs of a type pay, given the prices of options."""
+    shared = min((min(prices) for prices in options), default=NEVER)
+    if job_type.left_out is not None:
+        shared = min(shared, job_type.left_out)
+    paid = [min(keep, shared) for keep in keeps] + ([shared] if job_type.others else [])
+    total = sum(paid) + (job_type.others - 1) * shared * (job_type.others > 0)
+    return TypePrices(options, keeps, shared, max(paid), total)
 
 
 def _by_option(
     charges: list[tuple[Counted, int]],
 ) -> tuple[dict[tuple[int, int], list[tuple[int, int]]], dict[tuple[int, int], int]]:
-    """Return for each place of a type the charges of its first labels, and those of each stay."""
+    """Return for each place of a type the charges of its first options, and of each keep."""
     steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    fees: dict[tuple[int, int], int] = {}
+    keep_charges: dict[tuple[int, int], int] = {}
     for counted, charge in charges:
-        for t, n, count in counted.labels:
+        for t, n, count in counted.options:
             steps.setdefault((t, n), []).append((count, charge))
-        for stay in counted.stays:
-            fees[stay] = fees.get(stay, 0) + charge
-    return steps, fees
+        for keep in counted.keeps:
+            keep_charges[keep] = keep_charges.get(keep, 0) + charge
+    return steps, keep_charges
 
 
-def _label_prices(
+def _option_prices(
     gangs: list[int], costs: list[int], steps: Sequence[tuple[int, int]]
 ) -> list[int]:
-    """Return the sums of prices, costs, and charges for a number of labels from the first."""
-    found = list(map(add, gangs, costs))
+    """Return the sums of prices, costs, and charges for a number of options from the first."""
+    sums = list(map(add, gangs, costs))
     charge = sum(charge for _, charge in steps)
     start = 0
     for stop, step in sorted(steps):
-        found[start:stop] = [price + charge for price in found[start:stop]]
+        sums[start:stop] = [price + charge for price in sums[start:stop]]
         start, charge = max(start, stop), charge - step
-    return found
+    return sums
 
 
 def jobs_by_type(instance: PalInstance) -> list[list[Job]]:

@@ -1,8 +1,8 @@
-"""Of the judge of PAL: where a gang can stand, as labels of its domain and its slowest GPU.
+"""Verifier of PAL: where a gang can stand, as options of its domain and its slowest GPU.
 
 All sets of GPUs with the same lowest common domain and the same greatest slowdown cost a job the
 same. They are priced by the cheapest gang among the GPUs of that domain up to that slowdown, so one
-pass over them in ascending order prices all labels of a domain. Free GPUs go by their number in
+pass over them in ascending order prices all options of a domain. Free GPUs go by their number in
 `PalInstance.free_gpus`.
 """
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """The labels that gangs of one size and class can have in one domain.
+    """The options that gangs of one size and class can have in one domain.
 
     Attributes
     ----------
     slowdowns
-        Of the slowest GPU, ascending, one for each label.
+        Of the slowest GPU, ascending, one for each option.
     groups
-        A gang of label i stands on GPUs of the groups 0 to i.
+        A gang of option i stands on GPUs of the groups 0 to i.
     """
 
     domain: str
@@ -36,9 +36,9 @@ class Place(NamedTuple):
     groups: list[list[int]]
 
     def gang_prices(self, negated: Sequence[int]) -> list[int]:
-        """Return for each label the least price of a gang; prices of all GPUs come negated."""
+        """Return for each option the least price of a gang; prices of all GPUs come negated."""
         first, *rest = self.groups
-        heap = sorted(negated[gpu] for gpu in first)[-self.size :]  # the dearest one comes first
+        heap = sorted(negated[gpu] for gpu in first)[-self.size :]  # the highest one comes first
         total = -sum(heap)
         prices = [total]
         for group in rest:
@@ -108,10 +108,10 @@ class Cluster:
             inside = list(members)
             for domain in around:
                 gpus.setdefault(domain, []).extend(inside)
-        found: dict[int, list[list[int]]] = {}
+        by_level: dict[int, list[list[int]]] = {}
         for domain, inside in gpus.items():
-            found.setdefault(self.levels[domain], []).append(inside)
-        return found
+            by_level.setdefault(self.levels[domain], []).append(inside)
+        return by_level
 
     def places(self, application_class: str, sizes: Iterable[int]) -> Iterator[Place]:
         """Yield every place of a class, for gangs of some sizes."""
@@ -129,8 +129,8 @@ class Cluster:
             for size in sizes:
                 first = max(alone, size - 1)
                 if first < len(ascending) and (size > 1 or self.levels[domain] == 0):
-                    labels = _labels(ascending, slowdowns, first)
-                    yield Place(domain, self.levels[domain], size, *labels)
+                    options = _options(ascending, slowdowns, first)
+                    yield Place(domain, self.levels[domain], size, *options)
 
 
 def _climb(name: str, parents: dict[str, str | None]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _before_second_child(children: list[str | None]) -> int:
     return len(list(takewhile(lambda child: child == children[0], children)))
 
 
-def _labels(
+def _options(
     ascending: list[int], slowdowns: list[float], first: int
 ) -> tuple[list[float], list[list[int]]]:
     values, groups = [slowdowns[ascending[first]]], [ascending[: first + 1]]

@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from optsched.pal.instance import Job
     from optsched.results.result import Result
 
-DEAREST = 5  # GPUs whose prices are shown
+MOST_SHOWN = 5  # GPUs whose prices are shown
 NAMED = 3
 
 
 def rules(instance: PalInstance) -> list[Rule]:
     """Return every job, what is unavailable, and the hard caps; smaller gangs come first."""
     jobs = sorted(instance.jobs, key=lambda job: (job.highest_level is not None, job.gpus))
-    found = [Rule(f"job:{job.id}", _job_text(job)) for job in jobs]
+    listed = [Rule(f"job:{job.id}", _job_text(job)) for job in jobs]
     taken = [gpu for gpu in instance.unavailable if gpu in set(instance.topology.gpus)]
     if taken:
         text = f"{_count(len(taken), 'GPU')} unavailable: {_some(taken)}"
-        found.append(Rule("unavailable", text))
+        listed.append(Rule("unavailable", text))
     for domain in instance.topology.domains:
         if domain.drained:
             text = f"{domain.level} '{domain.id}' is drained"
-            found.append(Rule(f"drained:{domain.id}", text))
+            listed.append(Rule(f"drained:{domain.id}", text))
     for job in jobs:
         if job.highest_level is not None:
             text = f"job '{job.id}' ({_count(job.gpus, 'GPU')}) must stay within one "
-            found.append(Rule(f"cap:{job.id}", text + job.highest_level))
-    return found
+            listed.append(Rule(f"cap:{job.id}", text + job.highest_level))
+    return listed
 
 
 def without(instance: PalInstance, dropped: Set[str]) -> PalInstance | None:
@@ -79,12 +79,12 @@ def binding(instance: PalInstance, result: Result) -> Iterator[str]:
 
 
 def prices(instance: PalInstance, result: Result) -> Iterator[Price]:
-    """Yield the dearest GPUs: what jobs pay for them in the relaxation that begins the proof."""
+    """Yield the most expensive GPUs, and what jobs pay for them in the first relaxation."""
     leaf = _first_prices(result)
     if leaf is None:
         return
     named = sorted(zip(instance.free_gpus, leaf.gpu_prices, strict=True), key=lambda pair: -pair[1])
-    for gpu, price in named[:DEAREST]:
+    for gpu, price in named[:MOST_SHOWN]:
         if price > 0:
             note = "what jobs pay for it in the relaxation"
             yield Price(
@@ -93,17 +93,17 @@ def prices(instance: PalInstance, result: Result) -> Iterator[Price]:
 
 
 def levers(instance: PalInstance, result: Result) -> Iterator[Lever]:
-    """Yield one more GPU like the dearest one, and the instance without what limits the jobs."""
-    gpu = _dearest(instance, result)
+    """Yield a GPU more like the most expensive one, and the instance without its limits."""
+    gpu = _most_expensive(instance, result)
     yield Lever(f"1 more GPU like '{gpu}', beside it", _with_twin(instance, gpu))
-    kinds = ("unavailable", "drained", "cap")
+    limits = ("unavailable", "drained", "cap")
     names = {
-        kind: {rule.id for rule in rules(instance) if rule.id.split(":")[0] == kind}
-        for kind in kinds
+        limit: {rule.id for rule in rules(instance) if rule.id.split(":")[0] == limit}
+        for limit in limits
     }
     texts = ("no GPU unavailable", "no domain drained", "no hard cap on jobs")
-    for kind, text in zip(kinds, texts, strict=True):
-        freed = _freed(instance, names[kind]) if names[kind] else None
+    for limit, text in zip(limits, texts, strict=True):
+        freed = _freed(instance, names[limit]) if names[limit] else None
         if freed is not None:
             yield Lever(text, freed)
 
@@ -115,7 +115,7 @@ def _freed(instance: PalInstance, dropped: set[str]) -> PalInstance | None:
     return None if freed is None else freed.model_copy(update={"admission": instance.admission})
 
 
-def _dearest(instance: PalInstance, result: Result) -> str:
+def _most_expensive(instance: PalInstance, result: Result) -> str:
     """Return the GPU of the highest price, or the fastest one of those that are used."""
     leaf = _first_prices(result)
     if leaf is not None and any(leaf.gpu_prices):

@@ -79,7 +79,7 @@ def plot(instance: PalInstance, plan: PalPlan, ax: Axes | None = None) -> Axes:
     entries = _entries(instance, plan, styles)
     _legend(ax, entries)
     if is_own:
-        _give_room(ax, len(entries))
+        _fit_legend(ax, len(entries))
     return ax
 
 
@@ -159,7 +159,7 @@ def _square(label: str, colour: str, hatch: str = "") -> Patch:
 
 
 def _legend(ax: Axes, entries: list[Patch | Line2D]) -> None:
-    """Write the legend below the GPUs, in as many columns as there is room for."""
+    """Write the legend below the GPUs, in as many columns as fit."""
     ax.legend(
         handles=entries,
         loc="upper center",
@@ -172,7 +172,7 @@ def _legend(ax: Axes, entries: list[Patch | Line2D]) -> None:
     )
 
 
-def _give_room(ax: Axes, entries: int) -> None:
+def _fit_legend(ax: Axes, entries: int) -> None:
     """Make a figure of its own high enough for title and legend."""
     rows = ceil(entries / max(2, int(_width(ax) / ENTRY)))
     figure_of = ax.get_figure(root=True)

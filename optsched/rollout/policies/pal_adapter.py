@@ -12,8 +12,8 @@ import numpy as np
 from optsched.cluster import binning
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Domain, Topology
-from optsched.pal.exact.bounding import Prover
-from optsched.pal.exact.warm_start import Left
+from optsched.pal.exact.bounding import Solver
+from optsched.pal.exact.warm_start import WarmStart
 from optsched.pal.greedy import pal_rules
 from optsched.pal.instance import Job, PalInstance
 from optsched.pal.plan import PalPlan
@@ -24,7 +24,7 @@ from optsched.search import Search
 
 if TYPE_CHECKING:
     from optsched.pal.exact.branch_and_bound import Tree
-    from optsched.pal.exact.relaxation import Labels
+    from optsched.pal.exact.relaxation import Options
     from optsched.pal.greedy.free_gpus import Indices
     from optsched.pal.plan import PalCertificate
     from optsched.rollout.policies.placement_round import Batch, ClusterData
@@ -54,7 +54,9 @@ class ExactPlacement:
     settled: bool = field(default=True, init=False)
     sticky: bool = field(default=False, init=False)
     _frame: PalInstanceParts | None = field(default=None, init=False, repr=False)
-    _last: tuple[Result, PalInstance, Left] | None = field(default=None, init=False, repr=False)
+    _last: tuple[Result, PalInstance, WarmStart] | None = field(
+        default=None, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if self.weights not in ("equal", "remaining"):
@@ -70,20 +72,20 @@ class ExactPlacement:
         lengths = self._lengths(batch)
         instance = self._frame.instance(batch, lengths)
         search = Search(instance, self.time_limit_s, self.gap, self.seed, start=self._started())
-        prover = Planted(instance, search)
-        certificate, is_greedy = prover.resume(), False
+        solver = Planted(instance, search)
+        certificate, is_greedy = solver.resume(), False
         if certificate is None:
             is_greedy = self._offer_greedy(batch, instance, search)
             greedy = search.objective
-            certificate = prover.prove(self.work)
+            certificate = solver.solve(self.work)
             is_greedy = is_greedy and search.objective == greedy
         assert isinstance(search.plan, PalPlan)
         assert search.objective is not None
-        solved = Solved(search.objective, self.gap, started, is_greedy, is_warm=not prover.trees)
+        solved = Solved(search.objective, self.gap, started, is_greedy, is_warm=not solver.trees)
         record = recorded(instance, certificate, solved)
         if record.verified is False:
             certificate = None  # the next round does not begin with it
-        left = Left(prover.problem.gpus)
+        left = WarmStart(solver.problem.gpus)
         self._last = _result(instance, search, certificate), instance, left
         gpus = _unswapped(batch, lengths, self._frame.numbers(search.plan))
         return Placed(gpus, [record])
@@ -116,16 +118,16 @@ class ExactPlacement:
         return [None if free else scenario.epoch_s] * len(batch.jobs)
 
 
-class Planted(Prover):
+class Planted(Solver):
     """A prover that counts its trees: without one, no linear program was solved."""
 
     least_nodes = 7
     trees = 0
 
-    def tree(self, found: Labels) -> Tree | None:
+    def tree(self, options: Options) -> Tree | None:
         """Return a tree with its root."""
         self.trees += 1
-        return super().tree(found)
+        return super().tree(options)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class Sticky:
             if n in placed or n in batch.lent:
                 continue
             lent = {m: len(placed[m]) for m in sorted(batch.lent) if m in placed}
-            for m in preempted(job.gpus - state.room(), lent):
+            for m in preempted(job.gpus - state.free_count(), lent):
                 state.release(placed.pop(m))
             gpus = rule(state, job)
             assert gpus is not None, "no rule of these wants more than room"

@@ -1,4 +1,4 @@
-"""The judge of PAL: every rule refuses the plan that breaks it, and costs are exact."""
+"""The verifier of PAL: every rule refuses the plan that breaks it, and costs are exact."""
 
 from functools import reduce
 from operator import add
@@ -152,10 +152,10 @@ def running(**fields):
 )
 def test_cost_of_a_running_job(gpus, level, slowest, slowdown, moved):
     instance = running()
-    found = performance(instance, instance.jobs[0], gpus.split())
-    assert found[:4] == (level, slowest, slowdown, moved)
-    assert found.cost == 3 * (10 * slowdown + 4 * moved)
-    assert objective(instance, plan(j0=gpus)) == float(found.cost)
+    runs = performance(instance, instance.jobs[0], gpus.split())
+    assert runs[:4] == (level, slowest, slowdown, moved)
+    assert runs.cost == 3 * (10 * slowdown + 4 * moved)
+    assert objective(instance, plan(j0=gpus)) == float(runs.cost)
 
 
 def test_a_running_job_that_is_left_out_costs_its_reward():

@@ -16,6 +16,7 @@ from optsched.pal.plan import Cut, Keeps, Leaf, Split, Within
 from optsched.pal.verify.certificate import leaf_values, prove
 from optsched.pal.verify.costs import SCALE
 from optsched.pal.verify.feasibility import performance
+from optsched.results.result_files import read_result
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances, small_instance
 
@@ -73,7 +74,7 @@ def is_counted(instance, rule, job, gpus):
 
 
 def cost(instance, job, gpus, kind="prices"):
-    if kind == "misfit":
+    if kind == "infeasible":
         return Fraction(not gpus)
     if not gpus:
         return Fraction(job.reward)
@@ -82,12 +83,12 @@ def cost(instance, job, gpus, kind="prices"):
 
 def options(instance, job, kind="prices"):
     """Every set that a job can take; the empty one if it may be left out."""
-    if kind == "misfit" or instance.admission == "optional":
+    if kind == "infeasible" or instance.admission == "optional":
         yield ()
     yield from allowed_sets(instance, job)
 
 
-def room(instance, rule):
+def capacity(instance, rule):
     """What a cut allows: the GPUs that a rule speaks of over the smallest gang."""
     jobs = [job for job in instance.jobs if job.id in rule.types]
     gpus = [
@@ -99,31 +100,31 @@ def room(instance, rule):
     return len(gpus) // min(job.gpus for job in jobs)
 
 
-def ways(certificate):
-    """Every leaf with its way: number -> [(rule, case, at_most), ...]."""
-    found, open_nodes = {}, [(0, [])]
+def paths(certificate):
+    """Every leaf with its path: number -> [(rule, side, at_most), ...]."""
+    path_of, open_nodes = {}, [(0, [])]
     while open_nodes:
-        n, way = open_nodes.pop()
+        n, path = open_nodes.pop()
         node = certificate.nodes[n]
         if isinstance(node, Leaf):
-            found[n] = way
+            path_of[n] = path
             continue
-        for case, child in enumerate(node.cases):
-            open_nodes.append((child, [*way, (node.rule, case, node.at_most)]))
-    return found
+        for side, child in enumerate(node.cases):
+            open_nodes.append((child, [*path, (node.rule, side, node.at_most)]))
+    return path_of
 
 
 def leaf_terms(instance, certificate, n):
     """Return prices of GPUs by id, charges (rule, amount), and what is paid in all."""
-    leaf, way = certificate.nodes[n], ways(certificate)[n]
+    leaf, path = certificate.nodes[n], paths(certificate)[n]
     prices = dict(zip(instance.free_gpus, map(Fraction, leaf.gpu_prices), strict=True))
     paid, charges = sum(prices.values()), []
-    for (rule, case, at_most), value in zip(way, map(Fraction, leaf.split_prices), strict=True):
+    for (rule, case, at_most), value in zip(path, map(Fraction, leaf.split_prices), strict=True):
         charges.append((certificate.rules[rule], -value if case else value))
         paid += -value * (at_most + 1) if case else value * at_most
     for cut in leaf.cuts:
         charges.append((certificate.rules[cut.rule], Fraction(cut.price)))
-        paid += Fraction(cut.price) * room(instance, certificate.rules[cut.rule])
+        paid += Fraction(cut.price) * capacity(instance, certificate.rules[cut.rule])
     return prices, charges, paid
 
 
@@ -144,8 +145,8 @@ def priced_by_sets(instance, certificate, n):
     return total
 
 
-def priced_by_labels(instance, certificate, n):
-    """The same, but every set of a label pays for the cheapest GPUs that the label allows."""
+def priced_by_options(instance, certificate, n):
+    """The same, but every set of an option pays for the cheapest GPUs that the option allows."""
     prices, charges, paid = leaf_terms(instance, certificate, n)
     total = -paid
     for job in instance.jobs:
@@ -176,7 +177,7 @@ def cheapest(instance, job, gpus, prices):
 
 
 def moved_value(instance, job, gpus, charges, kind):
-    """Cost and charges of a running job on other GPUs with the label of those that it holds."""
+    """Cost and charges of a running job on other GPUs with the option of those that it holds."""
     value = cost(instance, job, gpus, kind)
     if kind == "prices":
         value += Fraction(job.weight) * Fraction(job.restart_s)
@@ -221,19 +222,19 @@ def rules(draw, instance):
 
 @st.composite
 def certificates(draw, instance, kind="prices", max_splits=3):
-    """A tree of cases over drawn rules, with drawn prices and nothing stated."""
-    found = tuple(draw(st.lists(rules(instance), max_size=3)))
-    within = [n for n, rule in enumerate(found) if isinstance(rule, Within)]
+    """A branch-and-bound tree over drawn rules, with drawn prices and nothing stated."""
+    counting = tuple(draw(st.lists(rules(instance), max_size=3)))
+    within = [n for n, rule in enumerate(counting) if isinstance(rule, Within)]
     nodes, depths = [None], [0]
-    for _ in range(draw(st.integers(0, max_splits)) if found else 0):
+    for _ in range(draw(st.integers(0, max_splits)) if counting else 0):
         leaf = draw(st.sampled_from([n for n, node in enumerate(nodes) if node is None]))
         cases = draw(st.permutations([len(nodes), len(nodes) + 1]))
-        rule = draw(st.integers(0, len(found) - 1))
+        rule = draw(st.integers(0, len(counting) - 1))
         nodes[leaf] = Split(rule=rule, at_most=draw(st.integers(0, 2)), cases=tuple(cases))
         nodes += [None, None]
         depths += [depths[leaf] + 1] * 2
     scale = max(job.weight * (job.remaining_s or 1) for job in instance.jobs)
-    price = PRICES if kind == "misfit" else PRICES.map(lambda value: value * scale)
+    price = PRICES if kind == "infeasible" else PRICES.map(lambda value: value * scale)
     for n, node in enumerate(nodes):
         if node is None:
             cuts = draw(st.lists(st.sampled_from(within), max_size=2)) if within else []
@@ -242,7 +243,7 @@ def certificates(draw, instance, kind="prices", max_splits=3):
                 split_prices=tuple(draw(price) for _ in range(depths[n])),
                 cuts=tuple(Cut(rule=rule, price=draw(price)) for rule in cuts),
             )
-    return PalCertificate(kind=kind, rules=found, nodes=tuple(nodes))
+    return PalCertificate(kind=kind, rules=counting, nodes=tuple(nodes))
 
 
 def with_figure(certificate, value):
@@ -261,25 +262,25 @@ ROUNDED = 100  # costs and prices are rounded down to 2**-192 each
 
 @law(400)
 @given(pal_instances(max_gpus=7, max_jobs=4, feasible=False), st.data())
-def test_values_are_those_of_all_labels_and_at_most_those_of_all_sets(instance, data):
-    kinds = ["prices", "misfit"] if instance.admission == "all" else ["prices"]
-    certificate = data.draw(certificates(instance, data.draw(st.sampled_from(kinds))))
+def test_values_are_those_of_all_options_and_at_most_those_of_all_sets(instance, data):
+    stated_kinds = ["prices", "infeasible"] if instance.admission == "all" else ["prices"]
+    certificate = data.draw(certificates(instance, data.draw(st.sampled_from(stated_kinds))))
     for n, value in leaf_values(instance, certificate).items():
-        expected = priced_by_labels(instance, certificate, n)
+        expected = priced_by_options(instance, certificate, n)
         if expected is None:
             assert value is None
             continue
         assert 0 <= expected * SCALE - value < ROUNDED
         by_sets = priced_by_sets(instance, certificate, n)
         assert value <= by_sets * SCALE
-        if not certificate.rules:  # labels know no thresholds of others, nor which set is kept
+        if not certificate.rules:  # options know no thresholds of others, nor which set is kept
             assert by_sets == expected
 
 
 @law(400)
 @given(pal_instances(max_gpus=7, max_jobs=4, feasible=False), st.data())
 def test_a_certificate_proves_what_is_true(instance, data):
-    """No plan costs less than the least value over the cases, and the judge takes that and less."""
+    """No plan costs less than the least value over the leaves; the verifier takes that and less."""
     certificate = data.draw(certificates(instance))
     values = leaf_values(instance, certificate)
     optimum = least_cost(instance)
@@ -297,7 +298,7 @@ def test_a_certificate_proves_what_is_true(instance, data):
 @law(400)
 @given(pal_instances(max_gpus=7, max_jobs=4, optional=False, feasible=False), st.data())
 def test_no_plan_is_proven_only_if_there_is_none(instance, data):
-    certificate = data.draw(certificates(instance, "misfit"))
+    certificate = data.draw(certificates(instance, "infeasible"))
     values = leaf_values(instance, certificate).values()
     if least_cost(instance) is not None:
         assert min(values) <= 0
@@ -327,7 +328,7 @@ def test_a_plan_costs_at_least_the_value_of_its_case(instance, data):
     for rule in certificate.rules:
         if isinstance(rule, Within):
             count = sum(is_counted(instance, rule, *pair) for pair in placed)
-            assert count <= room(instance, rule)
+            assert count <= capacity(instance, rule)
 
 
 # --- by hand ------------------------------------------------------------------------------------
@@ -374,42 +375,42 @@ def capped(*jobs):
     return [{"gpus": size, "highest_level": "node"} for size in jobs]
 
 
-def misfit(instance, prices, cuts=(), left_out=1.0, **fields):
-    return prove(instance, root_only(prices, cuts, kind="misfit", left_out=left_out, **fields))
+def infeasible(instance, prices, cuts=(), left_out=1.0, **fields):
+    return prove(instance, root_only(prices, cuts, kind="infeasible", left_out=left_out, **fields))
 
 
 def test_two_gangs_on_one_node_and_fragments():
     instance = small_instance({"a": 2, "b": 1, "c": 1}, jobs=capped(2, 2))
-    assert misfit(instance, [0.5, 0.5, 0, 0]) == []
-    assert [r for r, _ in misfit(instance, [0.5, 0.5, 0, 0], left_out=1.0000000000000002)] == [
+    assert infeasible(instance, [0.5, 0.5, 0, 0]) == []
+    assert [r for r, _ in infeasible(instance, [0.5, 0.5, 0, 0], left_out=1.0000000000000002)] == [
         "left-out"
     ]
-    assert [r for r, _ in misfit(instance, [0, 0, 0, 0])] == ["left-out"]
-    assert [r for r, _ in misfit(instance, [0.5, 0.5, 0.5, 0])] == ["left-out"]
+    assert [r for r, _ in infeasible(instance, [0, 0, 0, 0])] == ["left-out"]
+    assert [r for r, _ in infeasible(instance, [0.5, 0.5, 0.5, 0])] == ["left-out"]
 
 
 @pytest.mark.parametrize("nodes", [{"a": 2, "b": 2}, {"a": 4}])
 def test_a_proof_that_no_plan_exists_is_refused_where_one_does(nodes):
     instance = small_instance(nodes, jobs=capped(2, 2) if len(nodes) > 1 else [2, 2])
     for prices in ([0.5] * 4, [0.5, 0.5, 0, 0], [0.0] * 4, [100.0, 0, 0, 100.0]):
-        assert [r for r, _ in misfit(instance, prices, left_out=5e-324)] == ["left-out"]
+        assert [r for r, _ in infeasible(instance, prices, left_out=5e-324)] == ["left-out"]
 
 
 def test_a_cut_counts_whole_gangs():
     """Three GPUs hold one gang of two: without the cut, prices leave out half a job."""
     instance = small_instance({"a": 3, "b": 1}, jobs=capped(2, 2))
     rule = Within(types=("j0",), domain="a")
-    assert misfit(instance, [0.5, 0.5, 0.5, 0], left_out=0.5) == []
-    assert misfit(instance, [0.5, 0.5, 0.5, 0])
-    assert misfit(instance, [0] * 4, [Cut(rule=0, price=1)], rules=(rule,)) == []
+    assert infeasible(instance, [0.5, 0.5, 0.5, 0], left_out=0.5) == []
+    assert infeasible(instance, [0.5, 0.5, 0.5, 0])
+    assert infeasible(instance, [0] * 4, [Cut(rule=0, price=1)], rules=(rule,)) == []
     faster = rule.model_copy(update={"slowest": 0.5})
-    assert misfit(instance, [0] * 4, [Cut(rule=0, price=1)], rules=(faster,))
+    assert infeasible(instance, [0] * 4, [Cut(rule=0, price=1)], rules=(faster,))
 
 
 def test_a_job_without_any_place_proves_everything():
     instance = small_instance({"a": 1, "b": 1}, jobs=[*capped(2), {"gpus": 1}])
     assert prove(instance, root_only([0, 0], bound=1e308)) == []
-    assert misfit(instance, [0, 0]) == []
+    assert infeasible(instance, [0, 0]) == []
     optional = instance.changed({"jobs.*.reward": 3, "admission": "optional"})
     assert prove(optional, root_only([0, 0], bound=4.0)) == []
     assert prove(optional, root_only([0, 0], bound=4.1))
@@ -420,11 +421,11 @@ def test_a_running_job_stays_moves_or_is_left_out():
     instance = small_instance({"a": 2}, {"A": [1.0, 1.5]}, jobs=[job])
     assert prove(instance, root_only([0, 0], bound=13.0)) == []
     assert prove(instance, root_only([0, 0], bound=13.1))
-    dear = instance.changed({"jobs.0.restart_s": 30})
-    assert prove(dear, root_only([0, 0], bound=15.0)) == []
-    gone = dear.changed({"unavailable": ["a/1"]})
+    expensive = instance.changed({"jobs.0.restart_s": 30})
+    assert prove(expensive, root_only([0, 0], bound=15.0)) == []
+    gone = expensive.changed({"unavailable": ["a/1"]})
     assert prove(gone, root_only([0], bound=40.0)) == []
-    optional = dear.changed({"admission": "optional", "jobs.0.reward": 12})
+    optional = expensive.changed({"admission": "optional", "jobs.0.reward": 12})
     assert prove(optional, root_only([0, 0], bound=12.0)) == []
     assert prove(optional, root_only([0, 0], bound=12.1))
 
@@ -534,9 +535,12 @@ def refused(changes):
 def test_the_untouched_certificate_is_proven():
     assert refused({}) == ([], "")
     for n, value in VALUES.items():
-        assert value == priced_by_labels(INSTANCE, proof(), n) * SCALE
+        assert value == priced_by_options(INSTANCE, proof(), n) * SCALE
     assert Fraction(BOUND) * SCALE == min(VALUES.values())
     assert least_cost(INSTANCE) == BOUND == 37.5
+
+
+NO_PLAN = {("kind",): "infeasible", ("bound",): None}
 
 
 @pytest.mark.parametrize(
@@ -545,10 +549,10 @@ def test_the_untouched_certificate_is_proven():
         ({("bound",): None}, ["bound"], "the certificate states none"),
         ({("bound",): nextafter(BOUND, inf)}, ["bound"], "is stated"),
         ({("left_out",): 1.0}, ["left-out"], "prices of costs prove nothing"),
-        ({("kind",): "misfit"}, ["bound", "left-out"], "has no bound"),
-        ({("kind",): "misfit", ("bound",): None, ("left_out",): 0}, ["left-out"], "none, 0.0 is"),
-        ({("kind",): "misfit", ("bound",): None, ("left_out",): -1}, ["left-out"], "more than"),
-        ({("kind",): "misfit", ("bound",): None, ("left_out",): 1}, ["left-out"], "proves only"),
+        ({("kind",): "infeasible"}, ["bound", "left-out"], "has no bound"),
+        (NO_PLAN | {("left_out",): 0}, ["left-out"], "none, 0.0 is"),
+        (NO_PLAN | {("left_out",): -1}, ["left-out"], "more than"),
+        (NO_PLAN | {("left_out",): 1}, ["left-out"], "proves only"),
         ({("nodes", 0, "cases"): [1, 1]}, ["tree", "tree"], "nodes[2] is a case of 0 splits"),
         ({("nodes", 0, "cases"): [1, 3]}, ["tree", "tree"], "nodes[3] is a case of 2 splits"),
         ({("nodes", 0, "cases"): [1, 9]}, ["tree", "tree"], "nodes[9], but there are 5"),
@@ -578,9 +582,19 @@ def test_the_untouched_certificate_is_proven():
     ],
 )
 def test_what_is_wrong_with_a_certificate_is_named(changes, rules, message):
-    found, text = refused(changes)
-    assert sorted(found) == rules
+    named, text = refused(changes)
+    assert sorted(named) == rules
     assert message in text
+
+
+def test_a_file_of_the_kind_misfit_is_told_its_new_name(tmp_path):
+    result = json.loads(optsched.solve(INSTANCE).to_json())
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(result | {"certificate": PROOF | {"kind": "misfit"}}))
+    with pytest.raises(optsched.InstanceError) as error:
+        read_result(path)
+    line = "certificate.kind: expected 'infeasible' (the new name of 'misfit'), found \"misfit\""
+    assert error.value.faults == [line]
 
 
 @pytest.mark.parametrize(
@@ -613,14 +627,14 @@ def test_a_certificate_of_another_instance_is_refused():
 
 def test_no_plan_cannot_be_proven_where_jobs_may_be_left_out():
     optional = INSTANCE.changed({"admission": "optional", "jobs.*.reward": 1})
-    assert "infeasible" in [rule for rule, _ in misfit(optional, [1, 1, 1, 1])]
+    assert "infeasible" in [rule for rule, _ in infeasible(optional, [1, 1, 1, 1])]
 
 
 @pytest.mark.parametrize("value", [inf, -inf, nan])
 def test_figures_that_are_no_numbers_are_refused(value):
     certificate = proof().model_copy(update={"bound": value})
     assert [rule for rule, _ in prove(INSTANCE, certificate)] == ["bound"]
-    assert [r for r, _ in misfit(INSTANCE, [0] * 4, left_out=value)] == ["left-out"]
+    assert [r for r, _ in infeasible(INSTANCE, [0] * 4, left_out=value)] == ["left-out"]
     rules = (proof().rules[0].model_copy(update={"slowest": value}), *proof().rules[1:])
     certificate = proof({("bound",): BOUND}).model_copy(update={"rules": rules})
     assert [rule for rule, _ in prove(INSTANCE, certificate)] == ["slowest"]
@@ -669,7 +683,7 @@ WITHIN = st.builds(
 @given(
     st.builds(
         PalCertificate,
-        kind=st.sampled_from(["prices", "misfit"]),
+        kind=st.sampled_from(["prices", "infeasible"]),
         bound=st.one_of(st.none(), st.floats()),
         left_out=st.one_of(st.none(), st.floats()),
         rules=st.lists(st.one_of(WITHIN, st.builds(Keeps, job=JOB_IDS)), max_size=3),

@@ -1,4 +1,4 @@
-"""The judge of PAL on documents that nobody validated: always a verdict, and never a false one."""
+"""The verifier of PAL on documents that nobody validated: always a verdict, never a false one."""
 
 from math import inf, nan
 
@@ -25,7 +25,7 @@ def flat(prices=(0.0,) * 4, bound=2.0, **fields):
 
 
 def split(at_most, split_prices=(0.0, 0.0)):
-    """One rule that counts both jobs in node a, and two cases."""
+    """One rule that counts both jobs in node a, and two leaves."""
     nodes = [Split.model_construct(rule=0, at_most=at_most, cases=(1, 2))]
     for price in split_prices:
         nodes.append(Leaf.model_construct(gpu_prices=(0.0,) * 4, split_prices=(price,), cuts=()))
@@ -107,10 +107,10 @@ def test_a_gang_of_no_size_is_refused(gpus):
 
 @pytest.mark.parametrize("value", [-1.0, nan, inf, "1", None])
 def test_a_slowdown_that_is_none_is_refused(value):
-    found = instance()
+    plain = instance()
     slowdown = {"A": (value, 1.0, 1.0, 1.0)}
-    profile = found.profile.model_copy(update={"slowdown": slowdown})
-    assert prove(found.model_copy(update={"profile": profile}), flat())
+    profile = plain.profile.model_copy(update={"slowdown": slowdown})
+    assert prove(plain.model_copy(update={"profile": profile}), flat())
 
 
 def test_costs_above_all_floats_are_not_taken_for_no_way_to_place_a_job():
@@ -123,8 +123,8 @@ def test_costs_above_all_floats_are_not_taken_for_no_way_to_place_a_job():
     split_prices = (0.0, 0.0)
     assert prove(huge, flat(bound=1.7e308)) == []
     leaf = Leaf(gpu_prices=(0.0,) * 4)
-    misfit = flat(kind="misfit", bound=None, left_out=0.5, nodes=(leaf,))
-    assert prove(huge, misfit)
+    infeasible = flat(kind="infeasible", bound=None, left_out=0.5, nodes=(leaf,))
+    assert prove(huge, infeasible)
     assert prove(huge, split(0, split_prices)) == []
 
 
@@ -150,10 +150,10 @@ def test_tiny_figures_are_rounded_down(figure):
     ],
 )
 def test_domains_that_are_no_tree_get_a_verdict(domain):
-    found = instance()
-    domains = [d.model_copy(update=domain) if d.id == "b" else d for d in found.topology.domains]
-    topology = found.topology.model_copy(update={"domains": tuple(domains)})
-    assert prove(found.model_copy(update={"topology": topology}), flat())
+    plain = instance()
+    domains = [d.model_copy(update=domain) if d.id == "b" else d for d in plain.topology.domains]
+    topology = plain.topology.model_copy(update={"domains": tuple(domains)})
+    assert prove(plain.model_copy(update={"topology": topology}), flat())
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_jobs_that_name_what_is_not_there_get_a_verdict(job):
     prove(copy_with(**job), flat())
 
 
-def test_terms_grow_with_what_there_is_to_reckon():
+def test_terms_rise_with_what_there_is_to_reckon():
     small, tree = flat(), split(0)
     assert 0 < terms(instance(), small) < terms(instance(), tree)
     wider = small_instance({"a": 4, "b": 4}, jobs=[2, 2])

@@ -9,7 +9,7 @@ import pytest
 
 import optsched.eaco.exact.solver
 from optsched.choice import Choice
-from optsched.pal.exact.bounding import Prover
+from optsched.pal.exact.bounding import Solver
 from optsched.rollout import rollout
 from optsched.rollout.engine.decision import SolveRecord
 from optsched.rollout.policies import sia, verified_claims
@@ -80,8 +80,8 @@ DECIDE, SOLVE = Choice.decide, solve_module.solve
 @pytest.fixture
 def liars(monkeypatch):
     """Every method states more than it can prove."""
-    monkeypatch.setattr(Prover, "prove", lying(Prover.prove))
-    monkeypatch.setattr(Prover, "resume", lying(Prover.resume))
+    monkeypatch.setattr(Solver, "solve", lying(Solver.solve))
+    monkeypatch.setattr(Solver, "resume", lying(Solver.resume))
     monkeypatch.setattr(
         optsched.eaco.exact.solver, "exact", lying(optsched.eaco.exact.solver.exact)
     )

@@ -4,10 +4,10 @@
 
 Figures are extreme but allowed: 1e-9 and 1e12 for weights, times, rewards and restarts, slowdowns
 and penalties with ties and neighbouring floats. The oracle places jobs by brute force in fractions
-and shares nothing with methods or judge. A forgery states a bound above the optimum, by one float
-or more, or that there is no plan where there is one; its prices come from the truth, as those of a
-real certificate do: what jobs pay above others, what GPUs save, and rules that just bind. To show
-that the forger comes near, every certificate is also proven at the greatest bound that holds.
+and shares nothing with methods or verifier. A forgery states a bound above the optimum, by one
+float or more, or that there is no plan where there is one; its prices come from the truth, as those
+of a real certificate do: what jobs pay above others, what GPUs save, and rules that just bind. To
+show that the forger comes near, every certificate is also proven at the greatest bound that holds.
 """
 
 from __future__ import annotations
@@ -99,13 +99,13 @@ def meeting(instance, gpus):
     parent = {d.id: d.parent for d in instance.topology.domains}
     level = {d.id: instance.topology.levels.index(d.level) for d in instance.topology.domains}
     home = {gpu: d.id for d in instance.topology.domains for gpu in d.gpus}
-    ways = []
+    paths = []
     for gpu in gpus:
-        way = [home[gpu]]
-        while parent[way[-1]] is not None:
-            way.append(parent[way[-1]])
-        ways.append(way)
-    return min(level[d] for d in ways[0] if all(d in way for way in ways))
+        path = [home[gpu]]
+        while parent[path[-1]] is not None:
+            path.append(parent[path[-1]])
+        paths.append(path)
+    return min(level[d] for d in paths[0] if all(d in path for path in paths))
 
 
 def cost(instance, job, gpus):
@@ -156,13 +156,13 @@ def telling(rng, instance):
     """Return prices that may matter: differences of what jobs can pay, and floats around them."""
     values = [value for job in instance.jobs for _, value in choices(instance, job)]
     pairs = [abs(a - b) for a in values for b in values] or [Fraction(1)]
-    found = [float(value) for value in rng.sample(pairs, min(6, len(pairs)))]
-    found += [nextafter(value, inf) for value in found] + [value / 2 for value in found]
-    return [0.0, 0.0, 5e-324, 1e300, *found]
+    values = [float(value) for value in rng.sample(pairs, min(6, len(pairs)))]
+    values += [nextafter(value, inf) for value in values] + [value / 2 for value in values]
+    return [0.0, 0.0, 5e-324, 1e300, *values]
 
 
 def forged(rng, instance, kind):
-    """Return a certificate with nothing stated: drawn prices, rules, cuts, cases, exclusions."""
+    """Return a certificate with nothing stated: drawn prices, rules, cuts, splits, exclusions."""
     rules = tuple(rule(rng, instance) for _ in range(rng.choice([0, 0, 1, 1, 2])))
     prices = telling(rng, instance) if kind == "prices" else [0.0, 0.25, 0.5, 1.0, 1e300, 5e-324]
     within = [n for n, each in enumerate(rules) if isinstance(each, Within)]
@@ -208,7 +208,7 @@ def forgeries(rng, instance, count):
             yield forged(rng, instance, "prices").model_copy(update={"bound": above(rng, best)})
             if instance.admission == "all":
                 left_out = rng.choice([5e-324, 1e-9, 0.5, 1.0])
-                yield forged(rng, instance, "misfit").model_copy(update={"left_out": left_out})
+                yield forged(rng, instance, "infeasible").model_copy(update={"left_out": left_out})
 
 
 def honest(rng, instance):

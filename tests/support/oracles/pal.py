@@ -34,15 +34,15 @@ def open_gpus(instance):
     """GPUs that are neither unavailable nor in a drained domain, in the order of the document."""
     above = parents(instance)
     drained = {d.id for d in instance.topology.domains if d.drained}
-    found = []
+    gpus = []
     for domain in instance.topology.domains:
         here, around = domain.id, set()
         while here is not None:
             around.add(here)
             here = above[here]
         if not around & drained:
-            found += [gpu for gpu in domain.gpus if gpu not in instance.unavailable]
-    return found
+            gpus += [gpu for gpu in domain.gpus if gpu not in instance.unavailable]
+    return gpus
 
 
 def slowdown_of(instance, job, gpu):

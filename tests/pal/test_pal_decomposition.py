@@ -18,17 +18,17 @@ from typer.testing import CliRunner
 import optsched
 from optsched.cli import main as cli
 from optsched.pal.decomposition import partition, subproblems
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 from optsched.pal.instance import PalInstance
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances
 
 
 @pytest.fixture
-def small_pods(monkeypatch):
-    monkeypatch.setattr(pods, "POD_GPUS", 64)
-    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(pods, "GANGS", 1)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_GPUS", 64)
+    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
+    monkeypatch.setattr(blocks, "GANGS", 1)
 
 
 def solved(instance, method="pods", **options):
@@ -39,10 +39,10 @@ def solved(instance, method="pods", **options):
     return result
 
 
-def cluster(nodes, kinds, jobs, **fields):
-    """Nodes of 4 GPUs of some kinds below one domain, and one-class jobs."""
+def cluster(nodes, classes, jobs, **fields):
+    """Nodes of 4 GPUs of some classes below one domain, and one-class jobs."""
     names = [[f"n{n}/{g}" for g in range(4)] for n in range(nodes)]
-    values = [1 + 0.1 * ((n % kinds) * 4 + g) for n in range(nodes) for g in range(4)]
+    values = [1 + 0.1 * ((n % classes) * 4 + g) for n in range(nodes) for g in range(4)]
     domains = [{"id": "all", "level": "cluster"}]
     domains += [
         {"id": f"n{n}", "level": "node", "parent": "all", "gpus": inside}
@@ -68,7 +68,7 @@ def cluster(nodes, kinds, jobs, **fields):
 
 
 @pytest.mark.parametrize("name", ["pal/racks-256", "pal/overfull"])
-def test_bounds_of_parts_are_near(name, small_pods):
+def test_bounds_of_parts_are_near(name, small_blocks):
     instance = optsched.read(name)
     result = solved(instance, gap=0.02)
     known = optsched.known_values()[name]
@@ -77,57 +77,59 @@ def test_bounds_of_parts_are_near(name, small_pods):
     assert result.gap < 0.05
 
 
-def test_running_jobs_keep_their_pod(small_pods):
+def test_running_jobs_keep_their_block(small_blocks):
     result = solved(optsched.read("pal/sticky"), gap=0.02)
     assert result.bound <= optsched.known_values()["pal/sticky"]["optimal"] * (1 + 1e-9)
 
 
-def test_alike_pods_are_solved_once(monkeypatch):
-    monkeypatch.setattr(pods, "POD_GPUS", 32)
-    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
+def test_alike_blocks_are_solved_once(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_GPUS", 32)
+    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
     instance = cluster(32, 4, [4, 2, 2, 1, 1, 1, 1] * 8)
-    parts = partition.divided(instance, 32)
-    assert [len(pod.gpus) for pod in parts] == [32] * 4
-    assert len({pod.kind for pod in parts}) == 1
-    assert len({pod.demand for pod in parts}) == 1
+    parts = partition.partitioned(instance, 32)
+    assert [len(block.gpus) for block in parts] == [32] * 4
+    assert len({block.likeness for block in parts}) == 1
+    assert len({block.demand for block in parts}) == 1
     tried = []
-    place = subproblems.Placing.run
-    monkeypatch.setattr(subproblems.Placing, "run", lambda *args: tried.append(1) or place(*args))
+    place = subproblems.PlacementTask.run
+    monkeypatch.setattr(
+        subproblems.PlacementTask, "run", lambda *args: tried.append(1) or place(*args)
+    )
     result = solved(instance, gap=0.02)
     assert len(tried) == 1
     assert result.gap <= 0.02
 
 
-def test_every_gpu_and_job_is_in_one_pod():
+def test_every_gpu_and_job_is_in_one_block():
     instance = cluster(13, 3, [3, 2, 8, 1, 1, 4, 4, 2])
-    parts = partition.divided(instance, 16)
-    assert sorted(np.concatenate([pod.gpus for pod in parts]).tolist()) == list(range(52))
-    names = [job.id for pod in parts for job in pod.jobs]
+    parts = partition.partitioned(instance, 16)
+    assert sorted(np.concatenate([block.gpus for block in parts]).tolist()) == list(range(52))
+    names = [job.id for block in parts for job in block.jobs]
     assert sorted(names) == sorted(job.id for job in instance.jobs)
-    assert sum(pod.share for pod in parts) == pytest.approx(1)
+    assert sum(block.share for block in parts) == pytest.approx(1)
 
 
 def test_large_clusters_are_divided_by_exact(monkeypatch):
-    monkeypatch.setattr(pods, "LARGE", 100)
-    monkeypatch.setattr(pods, "POD_GPUS", 32)
-    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
+    monkeypatch.setattr(blocks, "LARGE", 100)
+    monkeypatch.setattr(blocks, "BLOCK_GPUS", 32)
+    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
     asked = []
-    divided = pods.divided
-    monkeypatch.setattr(pods, "divided", lambda *args: asked.append(1) or divided(*args))
+    partitioned = blocks.partitioned
+    monkeypatch.setattr(blocks, "partitioned", lambda *args: asked.append(1) or partitioned(*args))
     solved(cluster(32, 32, [4, 2, 1] * 8), "exact", gap=0.05)
     assert asked
     solved(cluster(8, 4, [4, 2, 1]), "exact", gap=0.05)
     assert len(asked) == 1
 
 
-def test_no_time_is_a_plan_with_a_true_bound(small_pods):
+def test_no_time_is_a_plan_with_a_true_bound(small_blocks):
     instance = cluster(32, 4, [4, 2, 1, 1] * 8)
     result = solved(instance, time_limit_s=0)
     assert result.status == "feasible"
     assert 0 <= result.bound <= solved(instance, gap=0.01).objective
 
 
-def test_too_many_gpus_asked_for_is_infeasible(small_pods):
+def test_too_many_gpus_asked_for_is_infeasible(small_blocks):
     result = solved(cluster(32, 4, [8] * 17))
     assert result.status == "infeasible"
 
@@ -136,7 +138,7 @@ def test_too_many_gpus_asked_for_is_infeasible(small_pods):
 
 
 def mixed():
-    """A cluster whose pods are all unlike, so that each has work of its own."""
+    """A cluster whose blocks are all unlike, so that each has work of its own."""
     return cluster(34, 34, [4, 2, 1, 1] * 8)
 
 
@@ -171,7 +173,7 @@ class Failing(Executor):
         return self.futures[-1]
 
 
-def test_processes_give_the_same(small_pods):
+def test_processes_give_the_same(small_blocks):
     instance = mixed()
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         result = solved(instance, gap=0.02, executor=pool)
@@ -186,7 +188,7 @@ def test_the_command_takes_a_number_of_processes():
     assert (good.exit_code, json.loads(good.stdout)["status"]) == (0, "optimal")
 
 
-def test_no_time_cancels_what_is_not_begun(small_pods):
+def test_no_time_cancels_what_is_not_begun(small_blocks):
     executor, started = Slow(), time.monotonic()
     result = solved(mixed(), time_limit_s=0.3, executor=executor)
     assert time.monotonic() - started < 60
@@ -195,19 +197,19 @@ def test_no_time_cancels_what_is_not_begun(small_pods):
     assert all(future.cancelled() for future in executor.futures)
 
 
-def test_an_interrupt_cancels_what_is_not_begun(small_pods):
+def test_an_interrupt_cancels_what_is_not_begun(small_blocks):
     executor = Failing(KeyboardInterrupt())
     result = solved(mixed(), executor=executor)
     assert result.message == "stopped early: interrupted"
     assert all(future.cancelled() for future in executor.futures[1:])
 
 
-def test_an_error_is_not_hidden(small_pods):
+def test_an_error_is_not_hidden(small_blocks):
     with pytest.raises(ZeroDivisionError):
         solved(mixed(), executor=Failing(ZeroDivisionError()))
 
 
-def test_what_a_dead_worker_leaves_is_done_here(small_pods, monkeypatch):
+def test_what_a_dead_worker_leaves_is_done_here(small_blocks, monkeypatch):
     class Dying(Executor):
         def submit(self, function, /, *arguments, **options):
             future = Future()
@@ -224,10 +226,10 @@ DASK_DRIVER = """
 import json, sys, warnings
 from distributed import Client, LocalCluster
 import optsched
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 
 def main():
-    pods.POD_GPUS, pods.GANGS, pods.FEW_OPTIONS = 64, 1, 0
+    blocks.BLOCK_GPUS, blocks.GANGS, blocks.FEW_OPTIONS = 64, 1, 0
     instance = optsched.read(sys.argv[1])
     with LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as local:
         with Client(local) as client:
@@ -242,7 +244,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not find_spec("distributed"), reason="the extra 'distributed' is absent")
-def test_dask_gives_the_same(small_pods, tmp_path):
+def test_dask_gives_the_same(small_blocks, tmp_path):
     instance = mixed()
     optsched.write(instance, tmp_path / "mixed.json")
     (tmp_path / "driver.py").write_text(DASK_DRIVER)
@@ -261,8 +263,8 @@ def test_dask_gives_the_same(small_pods, tmp_path):
 @given(pal_instances(max_gpus=7), st.integers(1, 2**31 - 1))
 def test_a_seed_gives_one_plan(instance, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pods, "POD_GPUS", 2)
-        patch.setattr(pods, "FEW_OPTIONS", 0)
-        patch.setattr(pods, "GANGS", 1)
+        patch.setattr(blocks, "BLOCK_GPUS", 2)
+        patch.setattr(blocks, "FEW_OPTIONS", 0)
+        patch.setattr(blocks, "GANGS", 1)
         first, second = (solved(instance, seed=seed) for _ in range(2))
     assert alike(first, second)

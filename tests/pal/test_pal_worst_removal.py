@@ -1,18 +1,18 @@
-"""Jobs that pay too much at the prices of the epoch before, placed anew."""
+"""Worst removal: jobs that pay too much at the duals of the previous epoch are reoptimised."""
 
 import numpy as np
 import pytest
 
 import optsched
 from benchmarks.generators import next_epoch
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact import solver as exact
 from optsched.pal.exact import worst_removal
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian
-from optsched.pal.exact.relaxation import labels
-from optsched.pal.exact.warm_start import Proof, of_gpus
-from optsched.pal.exact.worst_removal import Fees, packed, place_dear_anew
+from optsched.pal.exact.relaxation import all_options
+from optsched.pal.exact.warm_start import DualBound, without_cuts
+from optsched.pal.exact.worst_removal import DualCosts, packed, remove_worst
 from optsched.pal.greedy import methods
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import PalPlan
@@ -51,12 +51,12 @@ def plan_of(instance, placed):
     return PalPlan.model_validate({"jobs": jobs})
 
 
-def fees_at(instance, prices):
+def costs_at(instance, prices):
     problem = arrays(instance)
-    found, reward = labels(problem), np.array([jobs.reward for jobs in problem.types])
-    known = of_gpus(np.asarray(prices, dtype=float))
-    options = known.options(problem, found, Lagrangian(problem, found, reward))
-    return Fees(problem, found, Proof(known, options))
+    options, reward = all_options(problem), np.array([jobs.reward for jobs in problem.types])
+    solution = without_cuts(np.asarray(prices, dtype=float))
+    priced = solution.priced(problem, options, Lagrangian(problem, options, reward))
+    return DualCosts(problem, options, DualBound(solution, priced))
 
 
 def offered(instance, plan):
@@ -69,19 +69,19 @@ def test_what_jobs_pay_too_much_and_idle_gpus_are_all_of_the_gap():
     instance = optsched.read("pal/racks-256")
     plan = methods.quick_start(instance)
     prices = np.random.default_rng(0).uniform(0, 0.2, len(instance.free_gpus))
-    fees = fees_at(instance, prices)
-    packing = packed(instance, fees.problem, plan)
-    excess = fees.excess(packing)
+    costs = costs_at(instance, prices)
+    packing = packed(instance, costs.problem, plan)
+    excess = costs.excess(packing)
     assert excess.min() >= -1e-9
-    gap = offered(instance, plan).objective - fees.proof.options.value
+    gap = offered(instance, plan).objective - costs.bound.priced.value
     assert excess.sum() + prices[packing.free].sum() == pytest.approx(gap)
 
 
 def test_a_gang_gets_a_node_of_its_own(few_are_many):
     instance, plan = fragmented()
-    search, fees = offered(instance, plan), fees_at(instance, np.zeros(16))
-    assert fees.excess(packed(instance, fees.problem, plan)).tolist() == [0.5, 0, 0, 0, 0]
-    place_dear_anew(instance, search, fees, lambda: False)
+    search, costs = offered(instance, plan), costs_at(instance, np.zeros(16))
+    assert costs.excess(packed(instance, costs.problem, plan)).tolist() == [0.5, 0, 0, 0, 0]
+    remove_worst(instance, search, costs, lambda: False)
     assert search.objective == 5.0
 
 
@@ -94,33 +94,37 @@ def test_the_emptiest_node_is_cleared(few_are_many, monkeypatch):
     def note(instance, search, jobs):
         asked.append([job.id for job in jobs])
 
-    monkeypatch.setattr(worst_removal, "placed_anew", note)
+    monkeypatch.setattr(worst_removal, "reoptimised", note)
     search = offered(instance, plan_of(instance, placed))
-    place_dear_anew(instance, search, fees_at(instance, np.zeros(16)), lambda: False)
+    remove_worst(instance, search, costs_at(instance, np.zeros(16)), lambda: False)
     assert asked == [["gang"]]  # nobody else is there, and each job has one turn
 
 
 def test_nothing_is_done_for_few_jobs_or_when_it_is_done(monkeypatch):
     instance, plan = fragmented()
-    search, fees = offered(instance, plan), fees_at(instance, np.zeros(16))
-    monkeypatch.setattr(worst_removal, "placed_anew", lambda *_: pytest.fail("placed anew"))
-    place_dear_anew(instance, search, fees, lambda: False)
+    search, costs = offered(instance, plan), costs_at(instance, np.zeros(16))
+    monkeypatch.setattr(worst_removal, "reoptimised", lambda *_: pytest.fail("reoptimised"))
+    remove_worst(instance, search, costs, lambda: False)
     monkeypatch.setattr(worst_removal, "MANY_JOBS", 1)
-    place_dear_anew(instance, search, fees, lambda: True)
-    hurried = Search(instance, 0.0)
-    hurried.offer(plan)
-    place_dear_anew(instance, hurried, fees, lambda: False)
+    remove_worst(instance, search, costs, lambda: True)
+    late = Search(instance, 0.0)
+    late.offer(plan)
+    remove_worst(instance, late, costs, lambda: False)
 
 
 @pytest.mark.parametrize("method", ["exact", "pods"])
 def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
-    """Neither the relaxation of the whole, nor those of pods, nor parts anywhere are solved."""
-    monkeypatch.setattr(pods, "POD_GPUS", 8)
-    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(pods, "GANGS", 1)
+    """Neither the relaxation of the whole, nor those of blocks, nor parts anywhere are solved."""
+    monkeypatch.setattr(blocks, "BLOCK_GPUS", 8)
+    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
+    monkeypatch.setattr(blocks, "GANGS", 1)
     instance, plan = fragmented()
     start = optsched.solve(instance).model_copy(update={"plan": plan})
-    for module, name in ((exact, "_certified"), (pods, "_prices"), (pods, "place_parts_anew")):
+    for module, name in (
+        (exact, "_certified"),
+        (blocks, "_gpu_duals"),
+        (blocks, "run_lns"),
+    ):
         monkeypatch.setattr(module, name, lambda *_: pytest.fail("more than a part"))
     result = optsched.solve(instance, method, gap=1e-3, start=start)
     optsched.verify(instance, result)
@@ -128,10 +132,10 @@ def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
 
 
 def test_ten_epochs_in_a_row_need_hardly_more_than_parts(monkeypatch):
-    whole, parts = exact._certified, worst_removal.placed_anew
+    whole, parts = exact._certified, worst_removal.reoptimised
     asked = []
     monkeypatch.setattr(exact, "_certified", lambda *a: asked.append("whole") or whole(*a))
-    monkeypatch.setattr(worst_removal, "placed_anew", lambda *a: asked.append("part") or parts(*a))
+    monkeypatch.setattr(worst_removal, "reoptimised", lambda *a: asked.append("part") or parts(*a))
     instance = optsched.read("pal/racks-256")
     result = optsched.solve(instance, gap=5e-3)
     asked.clear()

@@ -1,4 +1,4 @@
-"""The method "kinds": equal nodes merged, patterns of nodes, and the bound of merged nodes."""
+"""The method "kinds": equal nodes aggregated, patterns of nodes, and the aggregated bound."""
 
 import dataclasses
 from itertools import combinations
@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 import optsched
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal import PalInstance
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.relaxation import labels, relaxation
-from optsched.pal.node_classes import solver as kinds
-from optsched.pal.node_classes.aggregated_relaxation import MergedRelaxation, _AggregatedBuilder
-from optsched.pal.node_classes.aggregation import merged
+from optsched.pal.exact.relaxation import all_options, relaxation
+from optsched.pal.node_classes import solver as node_classes
+from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation, _AggregatedBuilder
+from optsched.pal.node_classes.aggregation import aggregated
 from optsched.pal.node_classes.disaggregation import Places
 from optsched.pal.node_classes.pattern_master import Master
-from optsched.pal.node_classes.pattern_pricing import Packer, gang_cost
-from optsched.pal.node_classes.warm_start import State, staying
+from optsched.pal.node_classes.pattern_pricing import PatternPricing, gang_cost
+from optsched.pal.node_classes.warm_start import WarmPatterns, keeping
 from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.verify.certificate import leaf_values
 from optsched.pal.verify.costs import SCALE
@@ -47,9 +47,9 @@ def equal_nodes(draw, **features):
     return PalInstance.from_document(text)
 
 
-def cluster(nodes, kinds, jobs, **fields):
-    """Nodes of 4 GPUs of some kinds below one domain, and one-class jobs."""
-    values = [1 + 0.1 * ((n % kinds) * 4 + g) for n in range(nodes) for g in range(4)]
+def cluster(nodes, classes, jobs, **fields):
+    """Nodes of 4 GPUs of some classes below one domain, and one-class jobs."""
+    values = [1 + 0.1 * ((n % classes) * 4 + g) for n in range(nodes) for g in range(4)]
     return small_instance({f"n{n}": 4 for n in range(nodes)}, {"A": values}, jobs, **fields)
 
 
@@ -62,9 +62,9 @@ def solved(instance, method="kinds", **options):
 
 
 def bound_of(instance, penalty=1e4):
-    relaxed = MergedRelaxation(merged(instance), penalty, 0)
+    relaxed = AggregatedRelaxation(aggregated(instance), penalty, 0)
     solution = relaxed.solve(None)
-    return relaxed, solution.objective, relaxed.prices(solution)
+    return relaxed, solution.objective, relaxed.bound_of(solution)
 
 
 # --- laws ---------------------------------------------------------------------------------------
@@ -74,19 +74,21 @@ def bound_of(instance, penalty=1e4):
 @given(equal_nodes())
 def test_merging_nodes_loses_nothing(instance):
     """The relaxation is the same with each node for itself, and at least F7 of the whole."""
-    nodes = merged(instance)
+    nodes = aggregated(instance)
     _, objective, bound = bound_of(instance)
     apart = [
-        dataclasses.replace(kind, gpus=kind.gpus[n : n + 1], jobs=kind.jobs[n : n + 1])
-        for kind in nodes.kinds
-        for n in range(kind.count)
+        dataclasses.replace(
+            node_class, gpus=node_class.gpus[n : n + 1], jobs=node_class.jobs[n : n + 1]
+        )
+        for node_class in nodes.classes
+        for n in range(node_class.count)
     ]
-    alone = MergedRelaxation(dataclasses.replace(nodes, kinds=tuple(apart)), 1e4, 0)
+    alone = AggregatedRelaxation(dataclasses.replace(nodes, classes=tuple(apart)), 1e4, 0)
     assert objective == pytest.approx(alone.solve(None).objective, rel=1e-9)
     problem = arrays(instance)
-    found = labels(problem)
+    options = all_options(problem)
     reward = np.minimum([jobs.reward for jobs in problem.types], 1e4)
-    whole = LinearProgram(relaxation(problem, found, reward)).solve()
+    whole = LinearProgram(relaxation(problem, options, reward)).solve()
     assert objective >= whole.objective * (1 - 1e-9)
     assert bound.value >= objective * (1 - 1e-7)
 
@@ -107,32 +109,32 @@ def test_prices_prove_the_bound_exactly(instance):
 @law(500)
 @given(pal_instances(max_gpus=6), st.data())
 def test_fillings_of_nodes_are_the_best(instance, data):
-    nodes = merged(instance)
+    nodes = aggregated(instance)
     saved = st.floats(0, 3 * float(nodes.slowdown.max()) * 100)
     prices = np.array([data.draw(saved) for _ in nodes.types])
-    filled = Packer(nodes).fill(prices, np.full(len(nodes.kinds), np.inf))
+    filled = PatternPricing(nodes).fill(prices, np.full(len(nodes.classes), np.inf))
     for pattern, value in zip(sorted(filled.patterns), filled.values.tolist(), strict=True):
-        kind = nodes.kinds[pattern.kind]
-        least = best_filling(nodes, kind, prices, frozenset(range(len(kind.gpus[0]))))
+        node_class = nodes.classes[pattern.node_class]
+        least = best_filling(nodes, node_class, prices, frozenset(range(len(node_class.gpus[0]))))
         assert value == pytest.approx(least, rel=1e-9, abs=1e-9)
         paid = sum(prices[gang.type] for gang in pattern.gangs)
         assert pattern.cost - paid == pytest.approx(value, rel=1e-9, abs=1e-9)
         taken = [position for gang in pattern.gangs for position in gang.positions]
         assert len(taken) == len(set(taken))
-        stays = [(g.type, g.positions) for g in pattern.gangs if g.stays]
-        assert set(stays) <= set(kind.stays)
+        is_kept = [(g.type, g.positions) for g in pattern.gangs if g.is_kept]
+        assert set(is_kept) <= set(node_class.keeps)
 
 
-def best_filling(nodes, kind, prices, free):
+def best_filling(nodes, node_class, prices, free):
     """Try every gang on every set of free GPUs, and then what is left."""
     best = 0.0
     for t, jobs in enumerate(nodes.types):
         for chosen in combinations(sorted(free), jobs.gpus):
-            stays = (t, chosen) in kind.stays
-            slowest = max(kind.slowdown[jobs.row, g] for g in chosen)
-            cost = jobs.factor[0] * slowest + (0.0 if stays else jobs.moving)
+            is_kept = (t, chosen) in node_class.keeps
+            slowest = max(node_class.slowdown[jobs.row, g] for g in chosen)
+            cost = jobs.factor[0] * slowest + (0.0 if is_kept else jobs.moving)
             rest = frozenset(g for g in free if g > min(chosen)) - set(chosen)
-            best = min(best, cost - prices[t] + best_filling(nodes, kind, prices, rest))
+            best = min(best, cost - prices[t] + best_filling(nodes, node_class, prices, rest))
     return best
 
 
@@ -140,10 +142,10 @@ def best_filling(nodes, kind, prices, free):
 
 
 def counts(instance):
-    return sorted(kind.count for kind in merged(instance).kinds)
+    return sorted(node_class.count for node_class in aggregated(instance).classes)
 
 
-def test_nodes_with_the_same_gpus_in_any_order_are_of_one_kind():
+def test_nodes_with_the_same_gpus_in_any_order_are_of_one_class():
     values = {"A": [1.0, 1.2, 1.2, 1.0, 1.0, 1.0], "B": [1.0, 1.1, 1.1, 1.0, 1.1, 1.0]}
     nodes = {"a": 2, "b": 2, "c": 2}
     jobs = [{"gpus": 1}, {"gpus": 1, "application_class": "B"}]
@@ -161,7 +163,7 @@ def test_racks_matter_only_to_gangs_that_may_leave_a_node():
     assert counts(small_instance(nodes, jobs=[in_racks])) == [2, 2]
 
 
-def test_nodes_are_of_one_kind_if_they_run_the_same():
+def test_nodes_are_of_one_class_if_they_run_the_same():
     def running(*holdings, restart_s=1.0):
         jobs = [
             {"gpus": len(gpus), "current": gpus, "remaining_s": 5.0, "restart_s": restart_s}
@@ -181,7 +183,7 @@ def test_nodes_are_of_one_kind_if_they_run_the_same():
 JOBS = [4, 2, 2, 1, 1, 1, 1] * 8
 
 
-def test_many_nodes_of_few_kinds_are_near_the_optimum():
+def test_many_nodes_of_few_classes_are_near_the_optimum():
     instance = cluster(32, 4, JOBS)
     result = solved(instance, gap=1e-3)
     assert result.gap <= 1e-3
@@ -227,18 +229,20 @@ def test_jobs_that_run_alike_stay_beside_new_ones():
     instance = cluster(6, 1, [*running, *[{"gpus": 2, "remaining_s": 1.0}] * 6])
     assert counts(instance) == [6]
     search = Search(instance)  # without the greedy methods that `solve` may run after this one
-    kinds.kinds(instance, search)
+    node_classes.by_node_class(instance, search)
     assert search.objective == pytest.approx(6 * 1.1 + 6 * 1.3)
     assert bound_of(instance)[2].value == pytest.approx(search.objective)
-    (pattern,) = Packer(merged(instance)).fill(np.array([2.0, 50.0]), np.zeros(1)).patterns
-    assert [gang.stays for gang in pattern.gangs] == [False, True]
+    (pattern,) = (
+        PatternPricing(aggregated(instance)).fill(np.array([2.0, 50.0]), np.zeros(1)).patterns
+    )
+    assert [gang.is_kept for gang in pattern.gangs] == [False, True]
 
 
 def test_patterns_keep_jobs_where_they_run():
     held = {"gpus": 2, "remaining_s": 1.0, "restart_s": 9.0}
     jobs = [held | {"current": [f"n{n}/0", f"n{n}/1"]} for n in (2, 0, 1)]
-    nodes = merged(cluster(3, 1, jobs))
-    places = Places(nodes, nodes.besides(0), list(staying(nodes)), np.array([3]))
+    nodes = aggregated(cluster(3, 1, jobs))
+    places = Places(nodes, nodes.besides(0), list(keeping(nodes)), np.array([3]))
     assert places.gpus == {0: [8, 9], 1: [0, 1], 2: [4, 5]}
     assert places.missing == []
 
@@ -247,7 +251,9 @@ def test_the_first_gpus_of_nodes_may_stay_idle():
     values = {"A": [1.0, 2.0] * 3, "B": [2.0, 1.0] * 3}
     jobs = [{"gpus": 1, "application_class": name, "weight": 9.0} for name in "BBBA"]
     instance = small_instance({"a": 2, "b": 2, "c": 2}, values, jobs)
-    assert Packer(merged(instance)).fill(np.array([0.0, 10.0]), np.zeros(1)).values == [-1.0]
+    assert PatternPricing(aggregated(instance)).fill(np.array([0.0, 10.0]), np.zeros(1)).values == [
+        -1.0
+    ]
     assert solved(instance).objective == 36.0
 
 
@@ -266,19 +272,19 @@ def test_no_time_is_a_plan_with_a_true_bound():
 
 
 def test_nodes_with_many_gpus_are_left_to_exact(monkeypatch):
-    monkeypatch.setattr(kinds, "MOST_GPUS", 3)
-    monkeypatch.setattr(kinds, "merged", None)
+    monkeypatch.setattr(node_classes, "MOST_GPUS", 3)
+    monkeypatch.setattr(node_classes, "aggregated", None)
     assert solved(cluster(4, 2, [4, 2, 1]), gap=1e-6).gap <= 1e-6
 
 
-def test_large_clusters_of_few_kinds_are_solved_by_kinds(monkeypatch):
-    monkeypatch.setattr(pods, "LARGE", 100)
+def test_large_clusters_of_few_node_classes_are_solved_by_them(monkeypatch):
+    monkeypatch.setattr(blocks, "LARGE", 100)
     of_few = solved(cluster(32, 4, JOBS), "exact", gap=0.01)
-    assert isinstance(of_few.state, State)
+    assert isinstance(of_few.state, WarmPatterns)
     of_many = solved(cluster(32, 32, JOBS), "exact", gap=0.05)
-    assert not isinstance(of_many.state, State)
+    assert not isinstance(of_many.state, WarmPatterns)
     with_wide = solved(cluster(32, 4, [16, *JOBS]), "exact", gap=0.05)
-    assert not isinstance(with_wide.state, State)
+    assert not isinstance(with_wide.state, WarmPatterns)
 
 
 # --- the next epoch -----------------------------------------------------------------------------
@@ -287,8 +293,8 @@ def test_large_clusters_of_few_kinds_are_solved_by_kinds(monkeypatch):
 def epochs(monkeypatch):
     """An instance, its result, the instance an epoch later; and the rounds of pricing so far."""
     rounds = []
-    fill = Packer.fill
-    monkeypatch.setattr(Packer, "fill", lambda *args: rounds.append(1) or fill(*args))
+    fill = PatternPricing.fill
+    monkeypatch.setattr(PatternPricing, "fill", lambda *args: rounds.append(1) or fill(*args))
     jobs = [{"gpus": size, "highest_level": "node"} for size in (*JOBS, *JOBS, 1, 1, 2, 4)]
     first, later = cluster(64, 4, jobs[:-4]), cluster(64, 4, jobs[5:])
     return first, solved(first, gap=1e-3), later, rounds
@@ -322,12 +328,12 @@ def test_an_epoch_may_begin_with_a_result_from_a_file(monkeypatch, tmp_path):
     first, result, later, _ = epochs(monkeypatch)
     optsched.write(result, tmp_path / "result.json")
     start = read_result(tmp_path / "result.json").of(first)
-    monkeypatch.setattr(MergedRelaxation, "solve", None)
+    monkeypatch.setattr(AggregatedRelaxation, "solve", None)
     warm = solved(later, gap=0.02, start=start)
     assert warm.gap <= 0.02
 
 
-def test_other_kinds_and_types_are_begun_anew(monkeypatch):
+def test_other_classes_and_types_are_begun_afresh(monkeypatch):
     first, result, _, _ = epochs(monkeypatch)
     for other in (cluster(64, 3, JOBS), cluster(60, 4, [3, 3, 1]), cluster(9, 9, [5, 1])):
         assert solved(other, gap=0.2, start=result).gap <= 0.2
@@ -345,18 +351,20 @@ def test_the_same_seed_gives_the_same_bytes():
 
 
 def test_the_master_is_near_the_best_whole_numbers():
-    nodes = merged(cluster(8, 2, [1] * 9 + [2] * 4 + [4] * 2))
+    nodes = aggregated(cluster(8, 2, [1] * 9 + [2] * 4 + [4] * 2))
     jobs = np.array([len(jobs.jobs) for jobs in nodes.types])
-    have = np.array([kind.count for kind in nodes.kinds])
+    have = np.array([node_class.count for node_class in nodes.classes])
     master = Master(nodes, jobs, have, np.full(len(jobs), 100.0), 0)
     uses = master.solve(lambda: None)
     whole = master.whole(uses, None)
     placed = np.zeros(len(jobs))
     for pattern, times in zip(master.patterns, whole.tolist(), strict=True):
-        have[pattern.kind] -= times
+        have[pattern.node_class] -= times
         for gang in pattern.gangs:
             placed[gang.type] += times
-        costs = [gang_cost(nodes.types, nodes.kinds[pattern.kind], g) for g in pattern.gangs]
+        costs = [
+            gang_cost(nodes.types, nodes.classes[pattern.node_class], g) for g in pattern.gangs
+        ]
         assert pattern.cost == pytest.approx(sum(costs))
     assert (have >= 0).all()
     assert (placed >= jobs).all()

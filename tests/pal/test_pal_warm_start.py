@@ -1,4 +1,4 @@
-"""The epoch before is used where it helps, and does no harm if it is odd."""
+"""The previous epoch is used where it helps, and does no harm if it is odd."""
 
 import functools
 
@@ -7,7 +7,7 @@ import pytest
 
 import optsched
 from optsched.mip.incremental_lp import LinearProgram
-from optsched.pal.decomposition import solver as pods
+from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact import bounding
 from optsched.pal.exact import warm_start as warm
 from optsched.pal.exact.arrays import arrays
@@ -17,7 +17,7 @@ from tests.support.strategies.pal import small_instance
 
 
 def resumed(instance, start, method=None, **options):
-    """Solve after an epoch before, and have the judge prove the outcome."""
+    """Solve after a previous epoch, and have the verifier prove the outcome."""
     result = optsched.solve(instance, method, start=start, **options)
     optsched.verify(instance, result)
     return result
@@ -57,10 +57,10 @@ def test_no_linear_program_is_solved_if_old_prices_are_enough(no_linear_program)
     assert again.objective <= after.objective
 
 
-def test_pods_are_not_solved_if_old_prices_are_enough(monkeypatch, no_linear_program):
-    monkeypatch.setattr(pods, "POD_GPUS", 64)
-    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(pods, "GANGS", 1)
+def test_blocks_are_not_solved_if_old_prices_are_enough(monkeypatch, no_linear_program):
+    monkeypatch.setattr(blocks, "BLOCK_GPUS", 64)
+    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
+    monkeypatch.setattr(blocks, "GANGS", 1)
     instance, result = racks()
     assert resumed(next_epoch(instance), result, "pods", gap=0.02).gap <= 0.02
 
@@ -89,13 +89,15 @@ def test_times_may_be_in_another_unit(no_linear_program):
     assert resumed(instance.changed({"jobs.*.weight": 250.0}), result, gap=0.011).gap <= 0.011
 
 
-def test_fewer_labels_are_left_below_the_old_prices(monkeypatch):
-    """Where the old prices do not close the gap, they still leave out what is too dear."""
+def test_fewer_options_are_left_below_the_old_prices(monkeypatch):
+    """Where the old prices do not close the gap, they still fix options."""
     instance, result = racks()
     sizes = []
-    cases = bounding.Cases
+    relaxation = bounding.Relaxation
     monkeypatch.setattr(
-        bounding, "Cases", lambda *args: sizes.append(len(args[1].type)) or cases(*args)
+        bounding,
+        "Relaxation",
+        lambda *args: sizes.append(len(args[1].type)) or relaxation(*args),
     )
     resumed(instance, result, gap=0.004)
     optsched.solve(instance, gap=0.004)
@@ -131,15 +133,15 @@ def with_certificate(**fields):
             "nodes": [Leaf(gpu_prices=[0.1] * 4, cuts=[{"rule": n, "price": 0.2} for n in (0, 1)])],
             "rules": [Within(types=["gone"], domain="a"), Within(types=["j0"], domain="gone")],
         },
-        {"kind": "misfit", "left_out": 1.0, "nodes": [Leaf(gpu_prices=[0.1] * 4)]},
+        {"kind": "infeasible", "left_out": 1.0, "nodes": [Leaf(gpu_prices=[0.1] * 4)]},
         {"nodes": [Leaf(gpu_prices=[0.0] * 4)], "exclusions": [Leaf(gpu_prices=[0.3] * 4)]},
     ],
 )
 @pytest.mark.parametrize("method", ["exact", "pods"])
 def test_odd_certificates_do_no_harm(fields, method, monkeypatch):
-    monkeypatch.setattr(pods, "POD_GPUS", 2)
-    monkeypatch.setattr(pods, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(pods, "GANGS", 1)
+    monkeypatch.setattr(blocks, "BLOCK_GPUS", 2)
+    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
+    monkeypatch.setattr(blocks, "GANGS", 1)
     result = resumed(SMALL, with_certificate(**fields), method)
     assert result.objective == optsched.solve(SMALL).objective
 
@@ -159,7 +161,7 @@ def test_odd_plans_do_no_harm():
         assert resumed(SMALL, start).objective == best.objective
 
 
-def test_cuts_are_carried_over_to_new_jobs_of_their_kind():
+def test_cuts_are_carried_over_to_new_jobs_of_their_class():
     """A cut of gangs of two or more counts those that are new, too, and proves as much."""
     rule = Within(types=["j0"], domain="a", slowest=1.25)
     leaf = Leaf(gpu_prices=[0.3, 0.2, 0.1, 0.0], cuts=[{"rule": 0, "price": 0.4}])
@@ -169,8 +171,8 @@ def test_cuts_are_carried_over_to_new_jobs_of_their_kind():
         {"a": 2, "b": 2}, {"A": [1.0, 1.25, 1.5, 2.0]}, jobs=[2, 1, {"gpus": 2, "weight": 3.0}]
     )
     problem = arrays(after)
-    (known,) = warm.known_prices(after, problem, start, start.objective)
-    (found,) = known.rules
-    assert [problem.types[t].gpus for t in found.types] == [2, 2]
-    assert known.prices.cuts == {0: 0.4}
-    np.testing.assert_array_equal(known.prices.gpus, leaf.gpu_prices)
+    (solution,) = warm.previous_duals(after, problem, start, start.objective)
+    (rule,) = solution.rules
+    assert [problem.types[t].gpus for t in rule.types] == [2, 2]
+    assert solution.duals.cuts == {0: 0.4}
+    np.testing.assert_array_equal(solution.duals.gpus, leaf.gpu_prices)
