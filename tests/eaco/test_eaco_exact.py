@@ -10,7 +10,7 @@ from optsched.eaco.exact.branch_and_bound import Tree
 from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns, group_of
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 from optsched.search import Search
 from tests.support.oracles.eaco import brute_force
 from tests.support.strategies.common import law
@@ -60,8 +60,8 @@ def test_never_above_a_greedy_plan(name):
     best = solved(instance).objective
     for greedy in optsched.registry.problem("eaco").methods:
         if greedy.kind == "greedy":
-            found = optsched.solve(instance, greedy.name).objective
-            assert found is None or best <= found * (1 + 1e-9)
+            objective = optsched.solve(instance, greedy.name).objective
+            assert objective is None or best <= objective * (1 + 1e-9)
 
 
 # --- groups -----------------------------------------------------------------------------------
@@ -69,18 +69,18 @@ def test_never_above_a_greedy_plan(name):
 
 @law(500)
 @given(eaco_instances(objectives=("run-to-completion",)))
-def test_costs_of_groups_are_the_judges(instance):
-    book, classes = Book(instance), job_classes(instance)
-    found = columns(instance, classes)
-    for n in range(0, len(found.cost), max(1, len(found.cost) // 40)):
-        at = (int(found.pool[n]), int(found.level[n]), int(found.place[n]))
-        group = group_of(instance, classes, found.members[n], *at)
-        phases = book.phases(group)
-        kwh = float(book.energy_j(group, phases) / JOULES_PER_KWH * instance.per_kwh)
-        assert found.cost[n] == pytest.approx(kwh, rel=1e-12)
-        bare = book.gpus[book.nodes[group.nodes].gpu].power.bare_w
-        watts = float(book.gang(group) * (max(p.gpu_w for p in phases) - bare))
-        assert found.watts[n] == pytest.approx(watts, rel=1e-12, abs=1e-9)
+def test_costs_of_groups_are_the_verifiers(instance):
+    figures, classes = ExactFigures(instance), job_classes(instance)
+    pool = columns(instance, classes)
+    for n in range(0, len(pool.cost), max(1, len(pool.cost) // 40)):
+        at = (int(pool.pool[n]), int(pool.level[n]), int(pool.place[n]))
+        group = group_of(instance, classes, pool.members[n], *at)
+        phases = figures.phases(group)
+        kwh = float(figures.energy_j(group, phases) / JOULES_PER_KWH * instance.per_kwh)
+        assert pool.cost[n] == pytest.approx(kwh, rel=1e-12)
+        bare = figures.gpus[figures.nodes[group.nodes].gpu].power.bare_w
+        watts = float(figures.gang(group) * (max(p.gpu_w for p in phases) - bare))
+        assert pool.watts[n] == pytest.approx(watts, rel=1e-12, abs=1e-9)
 
 
 def test_equal_jobs_are_one_class():
@@ -267,7 +267,7 @@ def test_interrupted(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Tree, "grow", stop)
+    monkeypatch.setattr(Tree, "explore", stop)
     result = solved(instance, gap=1e-9)
     assert result.status in ("feasible", "optimal")
     assert "interrupted" in result.message

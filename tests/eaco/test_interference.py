@@ -87,9 +87,9 @@ def test_default_formula_is_the_published_fit():
 def test_fallback_says_how_far_to_go(fallback, origins):
     measured = [group("ab", 0.5, 0.5), group("aa", 0.5, 0.5), group("cdd", 0.5, 0.5, 0.5)]
     rates = rates_of(*measured, fallback=fallback)
-    found = [rates.of(types) for types in ("ab", "cd", "aab", "bb")]
-    assert [r.origin for r in found] == origins
-    assert [r.fits for r in found] == [origin != "unknown" for origin in origins]
+    beside = [rates.of(types) for types in ("ab", "cd", "aab", "bb")]
+    assert [r.origin for r in beside] == origins
+    assert [r.fits for r in beside] == [origin != "unknown" for origin in origins]
 
 
 def test_entries_for_a_gpu_type_come_first():

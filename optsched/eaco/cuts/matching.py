@@ -39,7 +39,7 @@ class Blossom:
     children: list[int]
     links: list[Link]
     jobs: Indices
-    price: int = 0
+    dual: int = 0
 
 
 class Matching:
@@ -90,7 +90,7 @@ class Matching:
     @property
     def priced(self) -> list[Blossom]:
         """Blossoms that have a price, those inside others, too."""
-        return [blossom for blossom in self._blossoms.values() if blossom.price > 0]
+        return [blossom for blossom in self._blossoms.values() if blossom.dual > 0]
 
     def share_a_blossom(self, ends: Indices) -> NDArray[np.bool_]:
         """Tell which pairs of jobs, shape (2, pairs), are inside the same blossom."""
@@ -103,22 +103,22 @@ class Matching:
         """Change prices until something is tight, and use it; return whether a path was flipped."""
         a, b = self.ends
         total = np.where(self._top[a] == self._top[b], 0, self._sign[a] + self._sign[b])
-        room = np.where(total > 0, self.slack // np.maximum(total, 1), FAR)
-        pair = int(room.argmin()) if len(room) else -1
+        step = np.where(total > 0, self.slack // np.maximum(total, 1), FAR)
+        pair = int(step.argmin()) if len(step) else -1
         ends = np.where(self._sign > 0, self.alone, FAR)
         job = int(ends.argmin())
         inner = [node for node, kind in self._kind.items() if kind < 0 and node >= self.jobs]
-        thin = min(inner, key=lambda node: self._blossoms[node].price, default=-1)
-        rooms = (
+        thin = min(inner, key=lambda node: self._blossoms[node].dual, default=-1)
+        steps = (
             int(ends[job]),
-            FAR if pair < 0 else int(room[pair]),
-            FAR if thin < 0 else self._blossoms[thin].price // 2,
+            FAR if pair < 0 else int(step[pair]),
+            FAR if thin < 0 else self._blossoms[thin].dual // 2,
         )
-        self._change(min(rooms), total)
-        if rooms[0] == min(rooms):
+        self._change(min(steps), total)
+        if steps[0] == min(steps):
             self._flip(job, FREE)
             return True
-        if rooms[2] == min(rooms):
+        if steps[2] == min(steps):
             self._expand(thin)
             return False
         u, v = int(a[pair]), int(b[pair])
@@ -129,7 +129,7 @@ class Matching:
         self.slack -= amount * total
         for node, kind in self._kind.items():
             if node >= self.jobs:
-                self._blossoms[node].price += 2 * amount * kind
+                self._blossoms[node].dual += 2 * amount * kind
 
     def _use(self, u: int, v: int) -> bool:
         """Use a tight pair from an outer node; return whether it ends at a node on its own."""

@@ -50,7 +50,7 @@ def needed(
     jobs = number[pool.members]
     many = (jobs >= 0).sum(axis=1)
     waiting = np.where(np.isfinite(frame.waiting), frame.waiting, penalty)
-    alone = (waiting - point.proof.prices.jobs)[which]
+    alone = (waiting - point.proof.duals.jobs)[which]
     np.minimum.at(alone, jobs[many == 1].max(axis=1), reduced[many == 1])
     x = np.zeros(len(reduced))
     x[point.columns] = point.x
@@ -109,6 +109,6 @@ def _too_cheap(matching: Matching, ends: Indices, slack: Whole, alone: Whole) ->
     for blossom in matching.priced:
         inside[:] = False
         inside[blossom.jobs] = True
-        left[within] += blossom.price * inside[ends[:, within]].all(axis=0)
+        left[within] += blossom.dual * inside[ends[:, within]].all(axis=0)
     low = low[left[low] < 0]
     return np.asarray(low[np.argsort(left[low], kind="stable")[: MORE_PAIRS * len(alone)]])

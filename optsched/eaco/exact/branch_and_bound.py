@@ -21,8 +21,8 @@ from optsched.eaco.cuts.cuts_and_branching import (
     best_splits,
     violated_cuts,
 )
-from optsched.eaco.exact.farkas import Firm
-from optsched.eaco.exact.lp_solution import Case
+from optsched.eaco.exact.farkas import PenaltyFreeRelaxation
+from optsched.eaco.exact.lp_solution import BranchConstraint
 from optsched.eaco.exact.node import Node
 from optsched.eaco.exact.relaxation import Relaxation
 
@@ -72,7 +72,7 @@ class Tree:
     ) -> None:
         self.frame, self._penalty, self._seed = frame, penalty, seed
         self.relaxation = Relaxation(frame, pool, penalty, seed, first)
-        self._firm = Firm(self.relaxation, seed)
+        self._penalty_free = PenaltyFreeRelaxation(self.relaxation, seed)
         self.root: Point | None = None
         self.limit = np.inf
         self.nodes: list[Node] = []
@@ -88,15 +88,15 @@ class Tree:
         """The columns that are still possible."""
         return self.relaxation.pool
 
-    def plant(self, clock: Clock) -> bool:
+    def solve_root(self, clock: Clock) -> bool:
         """Solve the root without cuts; return whether it could be solved in time."""
         point = self.relaxation.solve((), clock)
-        self._rooted(self.relaxation.floor() if point is None else point)
+        self._set_root(self.relaxation.floor() if point is None else point)
         return point is not None
 
     def begin(self, point: Point) -> None:
         """Take prices of old for the root; if they are too low, it begins with what they favour."""
-        self._rooted(point)
+        self._set_root(point)
         self.relaxation.first = np.argsort(self.reduced(), kind="stable")[:FIRST]
 
     def tighten(self, clock: Clock, enough: float) -> None:
@@ -106,14 +106,14 @@ class Tree:
         pairs = self.pool.members.shape[1] == 2
         point = self._blossomed(point, clock, enough) if pairs else point
         point = self._cut(point, (), clock, CUT_ROUNDS, enough)
-        self._rooted(self._firm.solve(point, (), np.inf, clock))
+        self._set_root(self._penalty_free.solve(point, (), np.inf, clock))
 
     def reduced(self) -> Floats:
         """Return the reduced costs of all columns at the root."""
         assert self.root is not None
-        return self.relaxation.reduced(self.root.proof.prices, self.root.cuts)
+        return self.relaxation.reduced(self.root.proof.duals, self.root.cuts)
 
-    def narrowed(self, limit: float) -> Tree:
+    def fixed_by_reduced_cost(self, limit: float) -> Tree:
         """Return a tree of this root alone, over the columns that plans below a limit may have."""
         assert self.root is not None
         reduced = self.reduced()
@@ -122,14 +122,14 @@ class Tree:
         first = np.argsort(reduced[kept], kind="stable")[:FIRST]
         tree = Tree(self.frame, self.pool.take(kept), self._penalty, self._seed, first)
         positions = np.cumsum(kept) - 1
-        tree._rooted(replace(self.root, columns=positions[self.root.columns]))
+        tree._set_root(replace(self.root, columns=positions[self.root.columns]))
         tree.limit = limit
         for rule in self.root.cuts:
             assert isinstance(rule, Rank1CutRow)
             tree.relaxation.add_cut(rule)
         return tree
 
-    def grow(
+    def explore(
         self,
         goal: Callable[[], float],
         visit: Callable[[Node], int | None],
@@ -172,9 +172,11 @@ class Tree:
         if pool is not None:
             return self._packing_split(node, pool)
         support = self.pool.take(node.point.columns)
-        found = best_splits(self.frame, support, node.point.x, node.point.nodes)
-        decided = {(case.rule, case.at_most) for case in node.path}  # and missed, at a penalty
-        splits = [(rule, int(np.floor(count))) for rule, count in found]
+        candidates = best_splits(self.frame, support, node.point.x, node.point.nodes)
+        decided = {
+            (branch.rule, branch.at_most) for branch in node.path
+        }  # and missed, at a penalty
+        splits = [(rule, int(np.floor(count))) for rule, count in candidates]
         splits = [split for split in splits if split not in decided][:TRIED]
         if len(splits) < 2:
             return splits[0] if splits else None
@@ -189,7 +191,7 @@ class Tree:
         fixed = set(node.path)
         for rule, count in node.point.nodes.items():
             most = round(count)
-            if rule.pool == pool and Case(rule, most, is_above=False) not in fixed:
+            if rule.pool == pool and BranchConstraint(rule, most, is_above=False) not in fixed:
                 return rule, most
         chosen = self.pool.take(node.point.columns)
         amounts = np.rint(node.point.x).astype(int)
@@ -199,7 +201,7 @@ class Tree:
             gangs = GroupCountRow(pool=pool, gang=int(chosen.gang[n]), place=place)
             asked[gangs] = asked.get(gangs, 0) + int(amounts[n])
         for counted, total in asked.items():
-            if Case(counted, total - 1, is_above=True) not in fixed:
+            if BranchConstraint(counted, total - 1, is_above=True) not in fixed:
                 return counted, total - 1
         return None
 
@@ -208,7 +210,7 @@ class Tree:
     ) -> bool:
         children = []
         for is_above in (False, True):
-            path = (*node.path, Case(*split, is_above))
+            path = (*node.path, BranchConstraint(*split, is_above))
             self._restore(node)
             point = self.relaxation.solve(path, clock)
             if point is None:
@@ -216,9 +218,9 @@ class Tree:
                 return False
             if point.value < goal() and not point.is_whole:
                 point = self._cut(point, path, clock, ROUNDS_BELOW, goal())
-            point = self._firm.solve(point, path, goal(), clock)
+            point = self._penalty_free.solve(point, path, goal(), clock)
             children.append(Node(path, self._inherited(point, node), max(point.value, node.value)))
-        node.split, node.cases = split, (len(self.nodes), len(self.nodes) + 1)
+        node.split, node.branches = split, (len(self.nodes), len(self.nodes) + 1)
         for child in children:
             self._keep(child)
         return True
@@ -234,11 +236,11 @@ class Tree:
         """Give a case the prices of the one it is part of, if they prove more."""
         if point.value < parent.point.value:
             old = parent.point
-            proof = old.proof._replace(split_prices=(*old.proof.split_prices, 0.0))
+            proof = old.proof._replace(split_duals=(*old.proof.split_duals, 0.0))
             point.value, point.proof = old.value, proof
         return point
 
-    def _rooted(self, point: Point) -> None:
+    def _set_root(self, point: Point) -> None:
         self.root, self.nodes, self._open = point, [], []
         self._keep(Node((), point, point.value))
 
@@ -252,7 +254,7 @@ class Tree:
         for _ in range(BLOSSOM_ROUNDS):
             if point.is_whole or point.value >= enough or clock() == 0:
                 break
-            reduced = relaxation.reduced(point.proof.prices, {})
+            reduced = relaxation.reduced(point.proof.duals, {})
             cuts = odd_set.needed(self.frame, self.pool, reduced, self._penalty, point)
             if not any([relaxation.add_cut(rule) for rule in cuts]):
                 break
@@ -263,7 +265,12 @@ class Tree:
         return point
 
     def _cut(
-        self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int, enough: float
+        self,
+        point: Point,
+        path: tuple[BranchConstraint, ...],
+        clock: Clock,
+        rounds: int,
+        enough: float,
     ) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""
         patience, last = PATIENCE, point

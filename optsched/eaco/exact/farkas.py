@@ -26,7 +26,7 @@ LEAST_RAY = 1e-9  # of a count that is missed
 MORE = 1.01  # times as much of a ray as should suffice
 
 
-class Firm:
+class PenaltyFreeRelaxation:
     """Solves cases of a relaxation without penalties.
 
     Parameters
@@ -56,8 +56,8 @@ class Firm:
         if ray is None:
             return point
         if ray.value > LEAST_RAY:
-            dear = min(enough, self._priced.penalty + abs(point.value))
-            times = MORE * (dear - point.value) / ray.value
+            target = min(enough, self._priced.penalty + abs(point.value))
+            times = MORE * (target - point.value) / ray.value
             proof = point.proof.plus(ray.proof, times)
             point.proof, point.value = self._priced.proven(path, proof)
             return point

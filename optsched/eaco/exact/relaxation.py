@@ -8,9 +8,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
-from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian, nodes_used, priced
+from optsched.eaco.exact.lp_solution import (
+    BranchConstraint,
+    Path,
+    Point,
+    Proof,
+    lagrangian,
+    nodes_used,
+    priced,
+)
 from optsched.eaco.exact.master import Duals, Master, least_shares
-from optsched.eaco.groups.column_index import Holding
+from optsched.eaco.groups.column_index import ColumnIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +61,7 @@ class Relaxation:
         self._rows: dict[Rule, int] = {}
         self._counts: dict[Rule, tuple[Indices, Floats]] = {}
         self._frame_rows = self.master.rows
-        self._held = Holding(pool, self.master.classes)
+        self._held = ColumnIndex(pool, self.master.classes)
         self._bounded: list[Rule] = []
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
         self._at = np.zeros(0, dtype=np.intp)  # and as which ones
@@ -84,14 +92,14 @@ class Relaxation:
         """Return the columns of the pool that a rule counts, and how often."""
         if rule not in self._counts:
             if isinstance(rule, NodeCountRow):
-                found = np.zeros(0, dtype=np.intp), np.zeros(0)
+                counted = np.zeros(0, dtype=np.intp), np.zeros(0)
             elif isinstance(rule, Rank1CutRow):
-                found = self._held.counts(rule)
+                counted = self._held.counts(rule)
             else:
                 counts = rule.counts(self.pool)
                 which = np.flatnonzero(counts)
-                found = which, counts[which]
-            self._counts[rule] = found
+                counted = which, counts[which]
+            self._counts[rule] = counted
         return self._counts[rule]
 
     def add_cut(self, rule: Rank1CutRow) -> bool:
@@ -125,12 +133,12 @@ class Relaxation:
             solved = self.master.solve(seconds_left())
             if solved is None:
                 return None
-            prices = self.master.prices(solved)
+            duals = self.master.duals(solved)
             charges = self._charges(solved)
-            reduced = self.reduced(prices, charges)
+            reduced = self.reduced(duals, charges)
             wanting = np.flatnonzero((reduced < -self._tolerance) & ~self._is_inside)
             if not len(wanting):
-                return self._point(path, tightest, solved, prices)
+                return self._point(path, tightest, solved, duals)
             self.add(self._chosen(wanting, reduced[wanting]))
 
     def probed(
@@ -148,15 +156,15 @@ class Relaxation:
         for split in splits:
             values = []
             for is_above in (False, True):
-                self._bound_rows((*path, Case(*split, is_above)))
+                self._bound_rows((*path, BranchConstraint(*split, is_above)))
                 values.append(self.master.probe(basis, PROBE_STEPS) - solved.objective)
             rises.append((values[0], values[1]))
         self._bound_rows(path)
         return rises
 
-    def reduced(self, prices: Duals, charges: dict[Rule, float]) -> Floats:
+    def reduced(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
         """Return the reduced cost of every column of the pool."""
-        reduced = prices.reduced(self.pool)
+        reduced = duals.reduced(self.pool)
         for rule, charge in charges.items():
             which, counts = self._counted(rule)
             reduced[which] += charge * counts
@@ -218,11 +226,11 @@ class Relaxation:
             self.master.bound_row(self._row(rule), -np.inf, most)
         lower: dict[Rule, int] = {}
         upper: dict[Rule, int] = {}
-        for n, case in enumerate(path):
-            side, sign = (lower, 1) if case.is_above else (upper, -1)
-            kept = side.setdefault(case.rule, n)
-            if sign * case.at_most > sign * path[kept].at_most:
-                side[case.rule] = n
+        for n, branch in enumerate(path):
+            side, sign = (lower, 1) if branch.is_above else (upper, -1)
+            kept = side.setdefault(branch.rule, n)
+            if sign * branch.at_most > sign * path[kept].at_most:
+                side[branch.rule] = n
         for rule in {*lower, *upper}:
             low = path[lower[rule]].at_most + 1 if rule in lower else -np.inf
             high = path[upper[rule]].at_most if rule in upper else np.inf
@@ -235,18 +243,18 @@ class Relaxation:
         charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
         return {rule: charge for rule, charge in charges.items() if charge}
 
-    def _point(self, path: Path, tightest: set[int], solved: Solved, prices: Duals) -> Point:
+    def _point(self, path: Path, tightest: set[int], solved: Solved, duals: Duals) -> Point:
         charges = self._charges(solved)
-        split_prices = [0.0] * len(path)
+        split_duals = [0.0] * len(path)
         for n in tightest:
             charge = charges.get(path[n].rule, 0.0)
-            split_prices[n] = max(0.0, -charge if path[n].is_above else charge)
+            split_duals[n] = max(0.0, -charge if path[n].is_above else charge)
         cuts = {
             rule: charge
             for rule, charge in charges.items()
             if rule in self.capacity and rule not in self._bounded and charge > 0
         }
-        proof, value = self.proven(path, Proof(prices, tuple(split_prices), cuts))
+        proof, value = self.proven(path, Proof(duals, tuple(split_duals), cuts))
         x = solved.x[self._at]
         used = x > 1e-9
         unplaced = float(solved.x[: self.master.classes][self.frame.must].sum())
@@ -263,24 +271,24 @@ class Relaxation:
 
     def proven(self, path: Path, proof: Proof) -> tuple[Proof, float]:
         """Lower prices of jobs until no group pays too much; return the value, too."""
-        prices, charges = proof.prices, proof.charges(path)
-        reduced = self.reduced(prices, charges)
+        duals, charges = proof.duals, proof.charges(path)
+        reduced = self.reduced(duals, charges)
         low = np.flatnonzero(reduced < 0)
         if len(low):
             drop = np.zeros(self.master.classes)
             np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
-            prices = prices._replace(jobs=prices.jobs - drop)
-            reduced = self.reduced(prices, charges)
-        least = float((reduced - self._doubt(prices, charges)).min(initial=0.0))
-        proof = proof._replace(prices=prices)
+            duals = duals._replace(jobs=duals.jobs - drop)
+            reduced = self.reduced(duals, charges)
+        least = float((reduced - self._doubt(duals, charges)).min(initial=0.0))
+        proof = proof._replace(duals=duals)
         return proof, lagrangian(self.frame, self.capacity, path, proof, least)
 
-    def _doubt(self, prices: Duals, charges: dict[Rule, float]) -> Floats:
+    def _doubt(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
         """Return by how much rounding may have raised the reduced cost of each column.
 
         What is taken off the bound for it is that of columns that pay, not of the dearest ones.
         """
-        doubt = prices.summands(self.pool)
+        doubt = duals.summands(self.pool)
         for rule, charge in charges.items():
             which, counts = self._counted(rule)
             doubt[which] += abs(charge) * counts
@@ -288,9 +296,9 @@ class Relaxation:
 
     def floor(self) -> Point:
         """Return a point whose prices need no solver: each job pays its least share of a group."""
-        prices = least_shares(self.frame, self.pool)
-        return priced(*self.proven((), Proof(prices, (), {})))
+        duals = least_shares(self.frame, self.pool)
+        return priced(*self.proven((), Proof(duals, (), {})))
 
-    def holding(self, c: int) -> tuple[Indices, Indices]:
+    def columns_of(self, c: int) -> tuple[Indices, Indices]:
         """Return the columns of the pool that hold jobs of a class, and how many."""
         return self._held.of(c)

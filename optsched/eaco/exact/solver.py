@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.exact.listed_groups import over_all, prove_over_all, refuse_below_floor
+from optsched.eaco.exact.listed_groups import over_all, prove_over_all, refuse_below_idle_power
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
@@ -28,7 +28,7 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """
     from optsched.eaco.exact import large_scale  # for large instances only
 
-    refuse_below_floor(instance)
+    refuse_below_idle_power(instance)
     if large_scale.is_large(instance):
         return large_scale.columns(instance, search)
     return over_all(instance, search)
@@ -38,7 +38,7 @@ def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
     from optsched.eaco.exact import large_scale  # for large instances only
 
-    refuse_below_floor(instance)
+    refuse_below_idle_power(instance)
     if large_scale.is_large(instance):
         return large_scale.certify(instance, search)
     return prove_over_all(instance, search, np.inf, most_nodes=1)

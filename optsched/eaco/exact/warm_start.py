@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.5  # of the classes that were there before; else the last epoch says little
 
 
-class Kept(NamedTuple):
+class WarmStart(NamedTuple):
     """What an epoch leaves to the next one, in memory.
 
     Attributes
@@ -38,12 +38,12 @@ class Kept(NamedTuple):
 
     classes: list[JobClass]
     first: Floats
-    prices: Duals
+    duals: Duals
     members: Indices
     fresh: int
 
 
-class Past(NamedTuple):
+class MatchedStart(NamedTuple):
     """The epoch before, by the classes of this one: prices, groups, and groups of its plan."""
 
     jobs: Floats | None
@@ -52,7 +52,9 @@ class Past(NamedTuple):
     planned: Indices
 
 
-def past(start: Result | None, classes: list[JobClass], first: Floats, most: int) -> Past | None:
+def matched_start(
+    start: Result | None, classes: list[JobClass], first: Floats, most: int
+) -> MatchedStart | None:
     """Return what is left of an epoch before; None if that is too little to begin with.
 
     Parameters
@@ -65,17 +67,17 @@ def past(start: Result | None, classes: list[JobClass], first: Floats, most: int
     if start is None or not isinstance(start.plan, EacoPlan):
         return None
     planned = _planned(start.plan, classes, most)
-    kept = start.state
-    if not isinstance(kept, Kept):
-        return Past(None, None, planned[:0], planned) if len(planned) else None
-    here = _matched(kept.classes, classes)
+    last = start.state
+    if not isinstance(last, WarmStart):
+        return MatchedStart(None, None, planned[:0], planned) if len(planned) else None
+    here = _matched(last.classes, classes)
     if (here >= 0).sum() < LEAST_SHARE * max(len(classes), 1):
         return None
-    members = np.append(here, len(classes))[kept.members]
+    members = np.append(here, len(classes))[last.members]
     complete = (members >= 0).all(axis=1)
-    return Past(
-        _prices(kept, here, first),
-        kept.prices.pools,
+    return MatchedStart(
+        _duals(last, here, first),
+        last.duals.pools,
         _fitted(members[complete], most, len(classes)),
         planned,
     )
@@ -86,21 +88,21 @@ def _planned(plan: EacoPlan, classes: list[JobClass], most: int) -> Indices:
     at = {name: n for n, c in enumerate(classes) for name in c.jobs}
     rows = [[at.get(name, -1) for name in group.jobs] for group in plan.groups]
     rows = [row for row in rows if len(row) <= most and min(row) >= 0]
-    found = np.full((len(rows), most), len(classes), dtype=np.intp)
+    members = np.full((len(rows), most), len(classes), dtype=np.intp)
     for n, row in enumerate(rows):
-        found[n, : len(row)] = sorted(row)
-    return found
+        members[n, : len(row)] = sorted(row)
+    return members
 
 
 def _matched(before: list[JobClass], now: list[JobClass]) -> Indices:
     """Return for each class the one that has a job of its now, or equal ones; -1 if none."""
     at = {name: n for n, c in enumerate(now) for name in c.jobs}
     alike = {_content(c): n for n, c in enumerate(now)}
-    found = []
+    positions = []
     for c in before:
         same = next((at[name] for name in c.jobs if name in at), None)
-        found.append(alike.get(_content(c), -1) if same is None else same)
-    return np.array(found, dtype=np.intp)
+        positions.append(alike.get(_content(c), -1) if same is None else same)
+    return np.array(positions, dtype=np.intp)
 
 
 def _content(jobs: JobClass) -> tuple[object, ...]:
@@ -110,9 +112,9 @@ def _content(jobs: JobClass) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _prices(kept: Kept, here: Indices, first: Floats) -> Floats:
+def _duals(last: WarmStart, here: Indices, first: Floats) -> Floats:
     """Return prices of jobs: as much above the first ones as they were, or as most were."""
-    share = kept.prices.jobs / np.maximum(kept.first, 1e-300)
+    share = last.duals.jobs / np.maximum(last.first, 1e-300)
     usual = float(np.median(share)) if len(share) else 1.0
     now = np.full(len(first), usual)
     now[here[here >= 0]] = share[here >= 0]

@@ -54,7 +54,7 @@ def fifo_packed(estimates: Estimates) -> Grouping:
 
     Source: Gavel's policies/fifo.py @c4fa4009, FIFO_packed in EaCO.
     """
-    grouping = Grouping.anew(estimates)
+    grouping = Grouping.from_scratch(estimates)
     queue = _exclusively(grouping)
     for place, job in enumerate(queue):
         pairs = [(old, new) for old, new in _pairs(grouping, job)]
@@ -96,7 +96,7 @@ def gandiva_gavel(estimates: Estimates, seed: int) -> Grouping:
         return grouping
     running = Grouping.running(estimates).drafts
     kept = [d for d in running if len(d.jobs) > 1 and throughput(estimates, d) >= KEPT_FROM]
-    paired = Grouping.anew(estimates, kept)
+    paired = Grouping.from_scratch(estimates, kept)
     for pair in sorted(_random_pairs(paired, random.Random(seed))):
         first = paired.alone(pair[0])
         both = paired.beside(first, pair[1]) if first and len(pair) == 2 else first
@@ -250,10 +250,10 @@ def labels(estimates: Estimates) -> dict[str, int]:
     """
     gpu = estimates.nodes[0].gpu
     names = sorted({job.type for job in estimates.jobs})
-    found = {}
+    by_type = {}
     for name in names:
         mixes = [estimates.side_by_side(gpu, [name, other]) for other in names]
         speeds = [mix.speeds[name] for mix in mixes if name in mix.speeds]
         mean = fmean(speeds) if speeds else 0.0
-        found[name] = 2 if mean < JUMBO else 1 if mean < TINY else 0
-    return found
+        by_type[name] = 2 if mean < JUMBO else 1 if mean < TINY else 0
+    return by_type

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SMALL = 2**16  # numpy sorts numbers of 16 bits in linear time
 
 
-class Holding:
+class ColumnIndex:
     """An index of columns by the classes of jobs that they hold.
 
     Parameters

@@ -95,9 +95,9 @@ class Gains:
 
 def _both(before: Floats, one: Floats) -> Floats:
     """Return the most that the jobs of two tables add together, by cells."""
-    found = np.zeros_like(one)
+    best = np.zeros_like(one)
     _, wide, long = one.shape
     for i, j in np.ndindex(wide, long):
         both = before[:, : wide - i, : long - j] + one[:, i, j, None, None]
-        np.maximum(found[:, i:, j:], both, out=found[:, i:, j:])
-    return found
+        np.maximum(best[:, i:, j:], both, out=best[:, i:, j:])
+    return best

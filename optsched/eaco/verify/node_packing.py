@@ -21,7 +21,7 @@ MOST_LOOKS = 30_000_000  # at single nodes
 MOST_GANGS = 10_000
 
 
-class Turn(NamedTuple):
+class Branch(NamedTuple):
     """A split on the way to a node, and which of its cases the way takes."""
 
     rules: Sequence[Rule]
@@ -54,11 +54,11 @@ class Asked(NamedTuple):
 
 
 def packing_faults(
-    instance: EacoInstance, name: str, way: list[Turn], number: int
+    instance: EacoInstance, name: str, path: list[Branch], number: int
 ) -> Iterator[BrokenRule]:
     """Yield why a case is not proven to be empty by what it asks for on some nodes."""
     nodes = next(entry for entry in instance.nodes if entry.id == name)
-    asked = _asked(nodes, way)
+    asked = _asked(nodes, path)
     if sum(gang * count for gang, count in asked.gangs.items()) > nodes.gpus * nodes.count:
         return
     text = f"nodes[{number}]: too many ways to pack '{name}' to go through"
@@ -73,15 +73,15 @@ def packing_faults(
         yield BrokenRule("unpackable", text)
 
 
-def _asked(nodes: Nodes, way: list[Turn]) -> Asked:
+def _asked(nodes: Nodes, path: list[Branch]) -> Asked:
     """Read off the way what the plans of a case have at least and at most."""
     kept, gangs = set(), Counter[int]()
     used, woken = nodes.count, nodes.count - nodes.awake
-    for turn in way:
-        rule, count = turn.rule, turn.split.at_most
-        if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not turn.side:
+    for branch in path:
+        rule, count = branch.rule, branch.split.at_most
+        if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not branch.side:
             used, woken = (used, min(woken, count)) if rule.asleep else (min(used, count), woken)
-        if not isinstance(rule, Together) or not turn.side or rule.nodes != nodes.id:
+        if not isinstance(rule, Together) or not branch.side or rule.nodes != nodes.id:
             continue
         if rule.location:
             kept.add(rule.location)
@@ -116,10 +116,10 @@ class _Packing:
             return False
         if not self._gangs:
             return True
-        stack = [(self._free, self._ways(0, self._free))]
+        stack = [(self._free, self._placements(0, self._free))]
         while stack and self.looks < MOST_LOOKS:
-            free, ways = stack[-1]
-            after = next(ways, None)
+            free, placements = stack[-1]
+            after = next(placements, None)
             n = len(stack)  # of the gangs, so many have their nodes now
             if after is None:
                 self._failed.add((n - 1, free))
@@ -127,18 +127,18 @@ class _Packing:
             elif n == len(self._gangs):
                 return True
             elif (n, after) not in self._failed:
-                stack.append((after, self._ways(n, after)))
+                stack.append((after, self._placements(n, after)))
         return False
 
     def _width(self, gang: int) -> int:
         return max(1, gang // self.nodes.gpus)
 
     def _within(self, free: Free) -> bool:
-        used = [n for n, room in enumerate(free) if room < self.nodes.gpus]
+        used = [n for n, gpus in enumerate(free) if gpus < self.nodes.gpus]
         woken = sum(1 for n in used if n >= self.nodes.awake)
         return len(used) <= self.asked.used and woken <= self.asked.woken
 
-    def _ways(self, n: int, free: Free) -> Iterator[Free]:
+    def _placements(self, n: int, free: Free) -> Iterator[Free]:
         """Yield what is free after the n-th gang has its nodes, in each way within the limits."""
         gang = self._gangs[n]
         width, part = self._width(gang), min(gang, self.nodes.gpus)
@@ -147,7 +147,7 @@ class _Packing:
             self.looks += width
             if self.looks >= MOST_LOOKS:
                 return
-            if any(room < part for room in free[first : first + width]):
+            if any(gpus < part for gpus in free[first : first + width]):
                 continue
             alike = (free[first], first >= self.nodes.awake) if width == 1 else first
             if gang <= self.nodes.gpus and alike in tried:
@@ -155,7 +155,7 @@ class _Packing:
             tried.add(alike)
             self.looks += len(free)
             after = tuple(
-                room - part if first <= at < first + width else room for at, room in enumerate(free)
+                gpus - part if first <= at < first + width else gpus for at, gpus in enumerate(free)
             )
             if self._within(after):
                 yield after
