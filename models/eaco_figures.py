@@ -1,7 +1,7 @@
 """EaCO, figures of groups for the specification: rates, times, watts and costs, in fractions.
 
-Written down from the docstring of `EacoInstance`, apart from the judge; `eaco_columns` says which
-groups are allowed.
+Written down from the docstring of `EacoInstance`, apart from the verifier; `eaco_columns` says
+which groups are allowed.
 """
 
 from __future__ import annotations

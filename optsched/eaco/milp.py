@@ -1,7 +1,8 @@
-"""The method "milp": the formulation of models/eaco.py, solved by HiGHS.
+"""Mixed-integer programming by HiGHS (Huangfu & Hall, Math. Programming Computation 10, 2018).
 
-It is the second, independent way to an exact answer. The plan is HiGHS' own, or a greedy one where
-that is better; of HiGHS' bound as much is stated as can be proven without HiGHS.
+The method "milp", of the formulation in models/eaco.py, is the second, independent way to an exact
+answer. The plan is HiGHS' own, or a greedy one where that is better; of HiGHS' bound as much is
+stated as can be proven without HiGHS.
 """
 
 from __future__ import annotations

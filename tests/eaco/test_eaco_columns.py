@@ -1,4 +1,4 @@
-"""EaCO's column generation: the optima over all groups, with proofs that the judge takes."""
+"""EaCO's column generation: the optima over all groups, with proofs that the verifier accepts."""
 
 import numpy as np
 import pytest
@@ -172,19 +172,17 @@ def test_equal_jobs_are_integer_columns():
 @law(500)
 @given(searchable(7), st.integers(0, 3))
 def test_a_repaired_plan_is_complete_and_no_worse(instance, seed):
-    """From the worst plan there is, every job alone, where there is room for that."""
+    """From the worst plan there is, every job alone, where there are GPUs for that."""
     classes = job_classes(instance)
-    generation = column_generation.ColumnGeneration(
-        instance, classes, master.frame(instance, classes), seed
-    )
+    frame = master.frame(instance, classes)
+    generation = column_generation.ColumnGeneration(instance, classes, frame, seed)
     generation.prove_first_bound()
     alone = (generation.pool.members < len(classes)).sum(axis=1) == 1
     where = {tuple(row): n for n, row in enumerate(generation.pool.members.tolist()) if alone[n]}
     x = np.zeros(len(alone))
     x[list(where.values())] = [len(classes[row[0]].jobs) for row in where]
-    gpus = np.bincount(
-        generation.pool.pool, weights=x * generation.pool.gang, minlength=len(instance.nodes)
-    )
+    on, weights = generation.pool.pool, x * generation.pool.gang
+    gpus = np.bincount(on, weights=weights, minlength=len(instance.nodes))
     assume(len(where) == len(classes))
     assume((gpus <= generation.frame.gpus * generation.frame.number).all())
     better = large_neighbourhood_search.repaired(generation, x, -np.inf, seed, lambda: None)

@@ -18,13 +18,13 @@ from tests.support.strategies.eaco import eaco_instances, small_instance
 
 
 def solved(instance, **options):
-    """Solve, and have the judge prove the outcome."""
+    """Solve, and have the verifier prove the outcome."""
     result = optsched.solve(instance, **options)
     optsched.verify(instance, result)
     return result
 
 
-# --- golden values: research notes, 1.7 -------------------------------------------------------
+# --- golden values: docs/math/eaco.md ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_cap_that_a_part_of_a_group_keeps(cap, objective):
     same_as_brute_force(instance)
 
 
-def test_a_case_that_no_plan_meets_is_proven_empty():
+def test_a_branch_that_no_plan_meets_is_proven_empty():
     """One GPU with its node draws more than the cap, but a part of both does not."""
     power = {"base_w": 0.0}
     instance = small_instance(
@@ -183,7 +183,7 @@ def test_a_case_that_no_plan_meets_is_proven_empty():
 
 
 def test_a_slower_gpu_breaks_the_deadline_of_a_job_alone():
-    """Neither method nor judge may count on it: it is cheap there, and no plan has it."""
+    """Neither method nor verifier may count on it: it is cheap there, and no plan has it."""
     jobs = [{"deadline_s": 3600.0}, {"waiting_penalty_kwh": 0.5}]
     slow = {"memory_gb": 16.0, "power": {"bare_w": 1.0, "context_w": 2.0, "peak_w": 3.0}}
     instance = small_instance(
@@ -221,7 +221,7 @@ def test_a_cap_below_the_idle_floor_names_the_floor():
     result = solved(instance)
     assert result.status == "infeasible"
     assert "30.0 W" in result.message
-    assert result.certificate.kind == "floor"
+    assert result.certificate.kind == "below_idle_power"
 
 
 def test_gangs_that_add_up_but_do_not_pack():
@@ -229,7 +229,7 @@ def test_gangs_that_add_up_but_do_not_pack():
     node = {"gpus": 8, "count": 2}
     result = solved(small_instance(jobs, nodes={"x": node}))
     assert result.status == "infeasible"
-    assert result.certificate.kind == "misfit"
+    assert result.certificate.kind == "infeasible"
     more = solved(small_instance(jobs, nodes={"x": node | {"count": 3}}))
     assert more.status == "optimal"
 

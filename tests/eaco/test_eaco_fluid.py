@@ -20,9 +20,8 @@ from tests.support.strategies.eaco import eaco_instances, small_instance
 def test_not_above_the_energy_of_any_optimum_by_a_single_bit(instance):
     bound = fluid(instance)
     result = optsched.solve(instance)
-    assert Fraction(bound.bound_kwh) * 3_600_000 <= total_j(
-        ExactFigures(instance), result.plan.groups
-    )
+    least_j = Fraction(bound.bound_kwh) * 3_600_000
+    assert least_j <= total_j(ExactFigures(instance), result.plan.groups)
     assert sum(bound.energy_kwh.values()) == pytest.approx(bound.bound_kwh)
     assert set(bound.energy_kwh) == {job.id for job in instance.jobs}
 
@@ -85,10 +84,8 @@ def schedule(instance, rng):
 def _parted(figures, names, rng):
     """Yield groups that may run now; jobs that may not run together run alone."""
     while names:
-        size, pool = (
-            rng.randint(1, figures.instance.max_jobs_per_gpu),
-            rng.choice(figures.instance.nodes),
-        )
+        size = rng.randint(1, figures.instance.max_jobs_per_gpu)
+        pool = rng.choice(figures.instance.nodes)
         level = rng.choice([None, *(level.id for level in figures.gpus[pool.gpu].levels)])
         group = Group(jobs=tuple(names[:size]), nodes=pool.id, level=level)
         if not may_run(figures, group):

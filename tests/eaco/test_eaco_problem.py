@@ -350,7 +350,7 @@ def test_plot_of_a_plan_in_which_all_wait():
     assert ax.get_legend() is None
 
 
-# --- the room ---------------------------------------------------------------------------------
+# --- the problem ------------------------------------------------------------------------------
 
 
 def test_the_problem_has_all_methods():

@@ -1,4 +1,4 @@
-"""Cuts on a few jobs with weights, the index they are counted by, and the judge's fast groups."""
+"""Cuts on a few jobs with weights, the index that counts them, and the verifier's fast groups."""
 
 import itertools
 
@@ -101,7 +101,7 @@ def test_counts_are_those_of_the_rule():
         assert (counts == rule.counts(pool)).all()
 
 
-# --- the judge's groups -----------------------------------------------------------------------
+# --- the verifier's groups --------------------------------------------------------------------
 
 
 @st.composite

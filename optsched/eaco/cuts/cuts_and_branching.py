@@ -1,4 +1,4 @@
-"""What splits and cuts count, over arrays of columns; and which ones a fractional point calls for.
+"""Rank-one cuts, and branching on counts (Ryan & Foster, in Computer Scheduling, Wren (ed.), 1981).
 
 A group counts in `GroupCountRow` if it holds some jobs, and may have to be on some nodes, at some
 power level or location. `Rank1CutRow` counts how many times q of a set of jobs a group holds,

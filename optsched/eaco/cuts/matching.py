@@ -1,8 +1,7 @@
-"""A matching of greatest weight by Edmonds' algorithm, from prices and pairs that are at hand.
+"""Maximum weight matching by blossoms (Edmonds, J. Res. National Bureau of Standards 69B, 1965).
 
-Source: Edmonds, Maximum matching and a polyhedron with 0,1-vertices, Journal of Research of the
-National Bureau of Standards 69B, 1965; trees grow one at a time, from one free job after the other,
-in whole numbers.
+It starts from duals and pairs that are at hand; trees grow one at a time, from one free job after
+the other, in whole numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Blossom:
     ----------
     links
         Pairs of jobs: of a child and the next one, of the last and the first.
-    price
+    dual
         What every pair inside pays.
     """
 
@@ -43,7 +42,7 @@ class Blossom:
 
 
 class Matching:
-    """A matching that grows, with prices under which no pair and no single job is too cheap.
+    """A matching that grows, with duals under which no pair and no single job is too cheap.
 
     Nodes are jobs and, from their number on, blossoms. A tree grows from a node that is on its own:
     jobs of its outer nodes have sign 1, of its inner ones -1, others 0.
@@ -89,7 +88,7 @@ class Matching:
 
     @property
     def priced(self) -> list[Blossom]:
-        """Blossoms that have a price, those inside others, too."""
+        """Blossoms that have a dual, those inside others, too."""
         return [blossom for blossom in self._blossoms.values() if blossom.dual > 0]
 
     def share_a_blossom(self, ends: Indices) -> NDArray[np.bool_]:
@@ -100,7 +99,7 @@ class Matching:
     # --- one tree ------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Change prices until something is tight, and use it; return whether a path was flipped."""
+        """Change duals until something is tight, and use it; return whether a path was flipped."""
         a, b = self.ends
         total = np.where(self._top[a] == self._top[b], 0, self._sign[a] + self._sign[b])
         step = np.where(total > 0, self.slack // np.maximum(total, 1), FAR)
@@ -222,7 +221,7 @@ class Matching:
         self._mark(node, 1)
 
     def _expand(self, node: int) -> None:
-        """Take an inner blossom apart; the even way from its entry to its base stays."""
+        """Take an inner blossom apart; the even path from its entry to its base stays."""
         blossom = self._blossoms.pop(node)
         del self._kind[node]
         self._sign[blossom.jobs] = 0

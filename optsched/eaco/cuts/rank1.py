@@ -1,9 +1,8 @@
-"""Rank-one cuts on a few jobs, with weights: floor(weight in a group / divisor) counts.
+"""Rank-one cuts with weights on a few jobs (Pecin et al., Operations Research Letters 45, 2017).
 
-All groups together count at most as all jobs do. Weights and divisors are those that alone matter
-for up to five jobs (Pecin, Pessoa, Poggi, Uchoa, Santos: Limited memory rank-1 cuts for vehicle
-routing problems, Operations Research Letters 45, 2017). Sets are found by exchange: from a set that
-hangs together, one job after another gives way to the one that violates the cut most.
+What counts is floor(weight in a group / divisor): all groups together at most as all jobs do.
+Weights and divisors are those that alone matter for up to five jobs. Sets are found by exchange:
+from a set that hangs together, one job after another gives way to the one that violates most.
 """
 
 from __future__ import annotations

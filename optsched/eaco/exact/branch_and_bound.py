@@ -1,8 +1,8 @@
-"""Branch and bound over groups, as a tree of cases that a judge can follow.
+"""Branch and bound with strong branching (Achterberg, Koch & Martin, OR Letters 33, 2005).
 
-What a case proves is the Lagrangian value of its prices, not the word of HiGHS. The root is cut; a
-case that does not prove enough is split by a count that is not whole there, and one whose groups do
-not fit on nodes by the counts that this hangs on.
+What a node proves is the Lagrangian value of its duals, not the word of HiGHS, so that a verifier
+can follow. The root is cut; a node that does not prove enough is split by a count that is not whole
+there, and one whose groups do not fit on the cluster's nodes by the counts that this hangs on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.lp_solution import Point
+    from optsched.eaco.exact.lp_solution import Path, Point
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
 
@@ -43,7 +43,7 @@ CUT_ROUNDS = 400  # at the root
 BLOSSOM_ROUNDS = 10  # at the root of pairs
 PATIENCE = 3  # rounds without a rise
 CUTS_PER_ROUND = 100
-ROUNDS_BELOW = 8  # in other cases
+ROUNDS_BELOW = 8  # at other nodes
 FIRST = 800  # columns in the program once those of no use are dropped
 TRIED = 15  # splits that are probed before one of them is chosen
 SETTLED = 1e-5  # relative rise of the bound below which cutting ends
@@ -51,15 +51,15 @@ SETTLED_PAIRS = 1e-7  # odd sets of pairs close all of the gap in the end
 
 
 class Tree:
-    """A tree of cases that grows until the bound is proven.
+    """A tree that is explored until the bound is proven.
 
     Attributes
     ----------
     root
-        Optimum of the relaxation of the root, with the cuts of the root: its prices hold
+        Optimum of the relaxation of the root, with the cuts of the root: its duals hold
         everywhere.
     limit
-        Columns that only dearer plans have are left out, so that the tree proves no more.
+        Columns that only costlier plans have are fixed at 0, so that the tree proves no more.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Tree:
         return point is not None
 
     def begin(self, point: Point) -> None:
-        """Take prices of old for the root; if they are too low, it begins with what they favour."""
+        """Take duals of old for the root; if they are too low, it begins with what they favour."""
         self._set_root(point)
         self.relaxation.first = np.argsort(self.reduced(), kind="stable")[:FIRST]
 
@@ -136,7 +136,7 @@ class Tree:
         clock: Clock,
         most: int,
     ) -> None:
-        """Split cases, the one that proves least first, until the goal is proven.
+        """Split nodes, the one that proves least first, until the goal is proven.
 
         Parameters
         ----------
@@ -173,9 +173,7 @@ class Tree:
             return self._packing_split(node, pool)
         support = self.pool.take(node.point.columns)
         candidates = best_splits(self.frame, support, node.point.x, node.point.nodes)
-        decided = {
-            (branch.rule, branch.at_most) for branch in node.path
-        }  # and missed, at a penalty
+        decided = {(b.rule, b.at_most) for b in node.path}  # and missed, at a penalty
         splits = [(rule, int(np.floor(count))) for rule, count in candidates]
         splits = [split for split in splits if split not in decided][:TRIED]
         if len(splits) < 2:
@@ -187,7 +185,7 @@ class Tree:
         return splits[gains.index(max(gains))]
 
     def _packing_split(self, node: Node, pool: int) -> tuple[Rule, int] | None:
-        """Return a count that the groups' room hangs on and that the path does not fix yet."""
+        """Return a count that the packing hangs on and that the path does not fix yet."""
         fixed = set(node.path)
         for rule, count in node.point.nodes.items():
             most = round(count)
@@ -226,14 +224,14 @@ class Tree:
         return True
 
     def _restore(self, node: Node) -> None:
-        """Put the cuts that hold up a case back where they were dropped for other cases."""
+        """Put the cuts that hold up a node back where they were dropped for other nodes."""
         self.relaxation.drop_loose()
         for rule in node.point.cuts:
             assert isinstance(rule, Rank1CutRow)
             self.relaxation.add_cut(rule)
 
     def _inherited(self, point: Point, parent: Node) -> Point:
-        """Give a case the prices of the one it is part of, if they prove more."""
+        """Give a node the duals of its parent, if they prove more."""
         if point.value < parent.point.value:
             old = parent.point
             proof = old.proof._replace(split_duals=(*old.proof.split_duals, 0.0))
@@ -264,14 +262,7 @@ class Tree:
             point = tighter
         return point
 
-    def _cut(
-        self,
-        point: Point,
-        path: tuple[BranchConstraint, ...],
-        clock: Clock,
-        rounds: int,
-        enough: float,
-    ) -> Point:
+    def _cut(self, point: Point, path: Path, clock: Clock, rounds: int, enough: float) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""
         patience, last = PATIENCE, point
         settled = SETTLED if self.pool.members.shape[1] > 2 else SETTLED_PAIRS

@@ -1,4 +1,4 @@
-"""From a tree of cases to the certificate that the judge reads."""
+"""Certificates of branch and bound, for the verifier (VIPR: Cheung et al., IPCO 2017)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Writer:
         self._order = sorted(range(len(classes)), key=lambda c: first[classes[c].jobs[0]])
 
     def written(
-        self, tree: Tree, kind: Literal["prices", "misfit"], most: float
+        self, tree: Tree, kind: Literal["prices", "infeasible"], most: float
     ) -> plan.EacoCertificate:
         """Return what a tree proves, but no more than `most`."""
         assert tree.root is not None
@@ -46,14 +46,14 @@ class Writer:
         return plan.EacoCertificate(
             kind=kind,
             bound=stated if kind == "prices" else None,
-            left_out=stated if kind == "misfit" else None,
+            left_out=stated if kind == "infeasible" else None,
             everywhere=self._prices(tree.root, number) if len(tree.nodes) > 1 else None,
             rules=tuple(self._rule(rule) for rule in used),
             nodes=tuple(self._node(node, number) for node in tree.nodes),
         )
 
     def single(self, proof: Proof, value: float, most: float) -> plan.EacoCertificate:
-        """Return what prices prove without any case or cut, but no more than `most`."""
+        """Return what duals prove without any branch or cut, but no more than `most`."""
         nothing = np.zeros(0)
         point = Point(value, proof, nothing.astype(np.intp), nothing, {}, 0.0, 0.0)
         stated = min(value, most) - TOLERANCE * abs(value)

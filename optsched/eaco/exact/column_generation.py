@@ -1,6 +1,6 @@
-"""The method "columns": a set partitioning whose groups are found as prices ask for them.
+"""Column generation with smoothed duals (Wentges, Int. Trans. in Operational Research 4, 1997).
 
-Groups are priced by a bounded search (`markets`). What prices prove is known in each round,
+Groups are priced by a bounded search (`pricing_problems`). What duals prove is known in each round,
 whatever they are: jobs that lead groups which cost less than their jobs pay are charged less.
 """
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
 
-MOST_NEAR = 400_000  # groups that a tree of cases may be about
+MOST_NEAR = 400_000  # groups of a branch and bound, at most
 SEEDS = 30_000
 FEW, MANY = 6_000, 3_000_000  # groups that grow on in a search: at first, and at most
-CAUTION, MANY_CLASSES = 0.03, 10_000  # share of the first prices, and classes for all of it
+CAUTION, MANY_CLASSES = 0.03, 10_000  # share of the first duals, and classes for all of it
 WIDER = 8  # times as many once the bound rests on what a search left out
 BEST = 300  # groups that are added in a round whichever jobs they have
 LAYERS = 2  # times that each job gets the best group in which it is the first, second, ... one
 SHARES = (0.05, 0.2)  # of what the first job pays, that the first groups cost more
 SEEDED = 4  # layers of the first groups
-SMOOTHED = 0.8  # share of the prices that proved most in those that are asked for next
+SMOOTHED = 0.8  # share of the duals that proved most in those that are priced next
 SCARCE = 200  # groups: fewer in a round tell that it may go nearer to the duals
 ROUNDS = 200
 CONVERGED = 1e-9  # relative
 DOUBT = 1e-13  # relative: by so much less do jobs pay than floats say that groups cost
-PENALTY = 2.0  # of leaving a job out, relative to the dearest plan
+PENALTY = 2.0  # of leaving a job out, relative to the costliest plan
 
 
 class ColumnGeneration:
@@ -67,8 +67,8 @@ class ColumnGeneration:
         What is proven of the relaxation.
     optimum
         Of the program over the groups that it has.
-    prices
-        Prices that prove `value`: no group costs less than its jobs pay.
+    duals
+        Duals that prove `value`: no group costs less than its jobs pay.
     lengths
         Shape (classes,): logarithms of the work of the jobs.
     fresh
@@ -83,15 +83,13 @@ class ColumnGeneration:
         seed: int,
     ) -> None:
         self.frame, self._instance, self._classes = frame, instance, classes
-        self.pricing_problems, self._figures = (
-            pricing_problems(instance, classes),
-            ExactFigures(instance),
-        )
+        self.pricing_problems = pricing_problems(instance, classes)
+        self._figures = ExactFigures(instance)
         self.lengths = np.log(np.maximum([c.job.work_s for c in classes], 1e-300))
         singles = [pricing.alone() for pricing in self.pricing_problems]
-        dearest = float(np.max([single.cost.max(initial=0.0) for single in singles], initial=0.0))
+        costliest = float(np.max([single.cost.max(initial=0.0) for single in singles], initial=0.0))
         nodes = float(frame.number @ (frame.node_cost + frame.wake_cost))
-        self.penalty = PENALTY * (frame.most_groups * dearest + nodes) or 1.0
+        self.penalty = PENALTY * (frame.most_groups * costliest + nodes) or 1.0
         self.master = Master(frame, self.penalty, seed)
         self.first = self.master.columns
         self.pool = none(instance)
@@ -138,13 +136,13 @@ class ColumnGeneration:
     def prove_first_bound(self) -> None:
         """Prove a first bound in little time.
 
-        The more jobs there are, the more groups seem to pay that do not; at lower prices few do.
+        The more jobs there are, the more groups seem to pay that do not; at lower duals few do.
         """
         share = 1 - CAUTION * min(1.0, len(self._classes) / MANY_CLASSES)
         self.add(self.priced(self.duals._replace(jobs=share * self.duals.jobs)))
 
     def begin(self, last: MatchedStart) -> None:
-        """Take over the prices, and the groups that are allowed now, of the epoch before."""
+        """Take over the duals, and the groups that are allowed now, of the previous epoch."""
         for members in (last.members, last.planned):
             for pricing in self.pricing_problems:
                 self.add(self._known_groups(pricing, members))
@@ -158,7 +156,7 @@ class ColumnGeneration:
         self._most = FEW
 
     def _known_groups(self, pricing: PricingProblem, members: Indices) -> Columns:
-        """Return those of some groups that are allowed on a market."""
+        """Return those of some groups that are allowed in a pricing problem."""
         many = len(pricing.classes)
         at = np.full(len(self._classes) + 1, -1)
         at[pricing.classes], at[-1] = np.arange(many), many
@@ -183,13 +181,13 @@ class ColumnGeneration:
         return True
 
     def priced(self, duals: Duals, left: Floats | None = None, slack: float = 0.0) -> Columns:
-        """Return groups that cost less than their jobs pay; keep the prices if they prove more.
+        """Return groups that cost less than their jobs pay; keep the duals if they prove more.
 
         Parameters
         ----------
         left
             Jobs of each class that may be in the groups; then nothing is proven.
-        room
+        slack
             How much more than that they may cost.
         """
         drop, parts = np.zeros(len(duals.jobs)), [none(self._instance)]
@@ -211,7 +209,7 @@ class ColumnGeneration:
         return joined(parts)
 
     def near(self, duals: Duals, slack: float) -> Columns | None:
-        """Return all groups that cost less than `room` above what jobs pay; None if too many."""
+        """Return all groups that cost less than `slack` above what jobs pay; None if too many."""
         parts = [none(self._instance)]
         for pricing in self.pricing_problems:
             charge = float(duals.pools[pricing.pool]) * pricing.gang
@@ -244,7 +242,7 @@ class ColumnGeneration:
     # --- parts ---------------------------------------------------------------------------------
 
     def _promising(self, pricing: PricingProblem, shares: tuple[float, ...]) -> Columns:
-        """Return groups that at the first prices cost little more than their jobs pay."""
+        """Return groups that at the first duals cost little more than their jobs pay."""
         pays, parts = self.duals.jobs[pricing.classes], [none(self._instance)]
         for share in shares:
             groups = pricing.below(pays, 0.0, share * pays, SEEDS)
@@ -252,7 +250,7 @@ class ColumnGeneration:
         return joined(parts)
 
     def _guess(self) -> Duals:
-        """Return prices of full groups of jobs that end together, of jobs alone if that is less."""
+        """Return duals of full groups of jobs that end together, of jobs alone if that is less."""
         jobs = np.full(len(self.frame.copies), np.inf)
         for pricing in self.pricing_problems:
             np.minimum.at(jobs, pricing.classes, pricing.shares())
@@ -292,7 +290,7 @@ def _best(groups: PricedGroups, pays: Floats, layers: int) -> Indices:
 
 
 def _between(duals: Duals, best: Duals, share: float) -> Duals:
-    """Return prices between the duals of the program and those that prove most."""
+    """Return smoothed duals: between those of the program and those that prove most."""
     pairs: list[tuple[Any, Any]] = list(zip(best, duals, strict=True))
     mixed = [share * mine + (1 - share) * his for mine, his in pairs]
     return Duals(*mixed)

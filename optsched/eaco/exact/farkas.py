@@ -1,8 +1,8 @@
-"""Cases in which the relaxation breaks a rule at its penalty, against which a penalty is no proof.
+"""Farkas rays of infeasible nodes (Farkas, J. für die reine und angewandte Mathematik 124, 1902).
 
-Either no point of the case keeps all rules, of which prices for groups without cost are the proof:
-many times over (a ray of the dual program, Farkas), they prove any bound. Or the penalty was too
-low, and the case is solved without.
+Where the relaxation breaks a rule at its penalty, either no point of the node keeps all rules, of
+which duals for groups without cost are the proof: many times over (a ray of the dual program), they
+prove any bound. Or the penalty was too low, and the node is solved without.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MORE = 1.01  # times as much of a ray as should suffice
 
 
 class PenaltyFreeRelaxation:
-    """Solves cases of a relaxation without penalties.
+    """Solves nodes of a relaxation without penalties.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class PenaltyFreeRelaxation:
         self._free: Relaxation | None = None
 
     def solve(self, point: Point, path: Path, enough: float, clock: Clock) -> Point:
-        """Return a point of a case that breaks no rule, or one that proves enough.
+        """Return a point of a node that breaks no rule, or one that proves enough.
 
         Parameters
         ----------
         point
-            Optimum of the relaxation in the case.
+            Optimum of the relaxation at the node.
         enough
             What there is to prove at most.
         """

@@ -1,4 +1,6 @@
-r"""The fluid bound: least energy of any schedule that shares GPUs only in allowed groups.
+r"""The fluid bound, a linear program over configurations (Lawler & Labetoulle, J. ACM 25, 1978).
+
+The least energy of any schedule that shares GPUs only in allowed groups.
 
 A schedule may form other groups at any moment, move jobs and leave them waiting; it ends each job
 by the time that it is due (`due_times.due_s`). With :math:`\tau_p` the seconds in which pattern p
@@ -25,12 +27,12 @@ patterns matters:
   they were, as if those who ended still ran. Seconds of a pattern with such parts count for no
   job's :math:`D_j`: those rows only get weaker.
 
-**Why rounding does not matter.** Prices :math:`\lambda, \mu \ge 0` with :math:`\sum_{j \in p}
+**Why rounding does not matter.** Duals :math:`\lambda, \mu \ge 0` with :math:`\sum_{j \in p}
 (\lambda_j r_{jp} - \mu_j) \le P_p` for all patterns prove :math:`\sum_j (\lambda_j w_j - \mu_j
 D_j)`, by weak duality. Those of the linear program are lowered in fractions, all by one factor,
-until no pattern is charged more than it draws, and the sum is rounded down. They are a bill.
+until no pattern is charged more than it draws, and the sum is rounded down.
 
-Source: eaco.md 3.1, O3.
+Source: docs/math/eaco.md, fluid bound.
 """
 
 from __future__ import annotations
@@ -88,12 +90,10 @@ def fluid(instance: EacoInstance) -> Fluid:
     for c, work, time in zip(classes, duals.work, duals.time, strict=True):
         joules = work * Fraction(c.job.work_s) - time * (c.due or 0)
         shares.append(joules / 3_600_000)
-    bound = sum(
-        (len(c.jobs) * share for c, share in zip(classes, shares, strict=True)), Fraction(0)
-    )
+    each = list(zip(classes, shares, strict=True))
+    bound = sum((len(c.jobs) * share for c, share in each), Fraction(0))
     if bound <= 0:
         return Fluid(0.0, {job.id: 0.0 for job in instance.jobs})
-    each = zip(classes, shares, strict=True)
     return Fluid(_down(bound), {name: float(share) for c, share in each for name in c.jobs})
 
 
@@ -106,7 +106,7 @@ def _down(value: Fraction) -> float:
 
 
 def _solved(classes: list[JobClass], parts: list[Patterns]) -> FluidDuals:
-    """Return prices that about solve the program; in kWh and hours for HiGHS."""
+    """Return duals that about solve the program; in kWh and hours for HiGHS."""
     rows, columns, paces, timed, first = [], [], [], [], 0
     for part in parts:
         count, size = part.members.shape

@@ -1,4 +1,7 @@
-"""Prices of the fluid bound, in fractions: lowered until no group is charged more than it draws."""
+"""Safe duals of the fluid bound, in fractions (Neumaier & Shcherbina, Math. Programming 99, 2004).
+
+They are lowered until no group is charged more than it draws.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ class FluidDuals(NamedTuple):
 def lowered(
     figures: ExactFigures, classes: list[JobClass], parts: list[Patterns], duals: FluidDuals
 ) -> FluidDuals:
-    """Return prices at which no pattern pays more than it draws, as high as one factor allows.
+    """Return duals at which no pattern pays more than it draws, as high as one factor allows.
 
     Jobs that may run for nothing pay nothing.
     """

@@ -1,7 +1,8 @@
-"""The method "columns": for more jobs than all groups of which can be listed.
+"""Column generation for set partitioning (Lübbecke & Desrosiers, Operations Research 53, 2005).
 
-Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2, by column generation.
-Where a gap stays open, all groups that a better plan can have are listed, for a tree of cases.
+The method "columns", for more jobs than all groups of which can be listed. Source: EaCO, arXiv
+2412.08294, docs/math/eaco.md. Where a gap stays open, all groups that a better plan can have are
+listed, for branch and bound.
 """
 
 from __future__ import annotations
@@ -42,10 +43,7 @@ TRIES = 20
 TRIALS = ((0.4, 0.2), (0.1, 0.05))
 """Of rounds and a dive: how much of the gap asked for the bound may fall short of the relaxation,
 and which share of the groups that are left each step of the dive fixes."""
-KEPT_GROUPS, FEWEST_KEPT_GROUPS = (
-    8,
-    2_000,
-)  # groups for the next epoch: for each class, and at least
+KEPT, FEWEST_KEPT = 8, 2_000  # groups for the next epoch: for each class, and at least
 CLOSED = 0.9  # of the gap asked for is enough
 LOWERED = 0.9  # of the gap that is left over
 
@@ -65,7 +63,7 @@ def is_large(instance: EacoInstance) -> bool:
 
 
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
-    """Part the jobs into groups that are found as prices ask for them, and prove a bound.
+    """Part the jobs into groups that column generation finds, and prove a bound.
 
     Where rates are measured or limits tie groups together, as power caps do, all groups are listed,
     as by `exact`.
@@ -81,7 +79,7 @@ def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
 
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
-    """Certify what prices of groups prove, after as many rounds as the gap asks for."""
+    """Certify what duals prove, after as many rounds as the gap asks for."""
     return _Columns(instance, search).relaxed()
 
 
@@ -107,7 +105,7 @@ class _Columns:
             search.certificate = self.certificate()
             if solved is not None:
                 self._dive(solved, step)
-        if not self.is_warm:  # there, to begin anew takes less time
+        if not self.is_warm:  # there, a cold start takes less time
             self._repair()
         search.certificate = self.certificate()
         search.state = self._warm_start()
@@ -122,9 +120,8 @@ class _Columns:
         if self.last is not None:
             generation.begin(self.last)
         search.certificate = self.certificate()
-        filling = filled(
-            self.instance, self.classes, generation.pricing_problems, generation.duals.jobs
-        )
+        problems, worth = generation.pricing_problems, generation.duals.jobs
+        filling = filled(self.instance, self.classes, problems, worth)
         generation.add(filling)
         self._offer(filling, np.ones(len(filling.cost)))
         if not search.out_of_time():
@@ -150,7 +147,7 @@ class _Columns:
     def _warm_start(self) -> WarmStart:
         """Return what the next epoch may begin with."""
         generation = self.generation
-        near = generation.near_zero(max(FEWEST_KEPT_GROUPS, KEPT_GROUPS * len(self.classes)))
+        near = generation.near_zero(max(FEWEST_KEPT, KEPT * len(self.classes)))
         return WarmStart(
             self.classes,
             self.first,
@@ -164,7 +161,7 @@ class _Columns:
         instance, search = self.instance, self.search
         self.relaxed()
         if self.is_warm and not self._is_closed() and not search.out_of_time():
-            search.start = None  # what the last epoch left is too little
+            search.start = None  # what the previous epoch left is too little
             return _Columns(instance, search).run()
         if search.plan is None and len(instance.jobs) <= MOST_STARTED:
             plan = methods.quick_start(instance)
@@ -181,14 +178,14 @@ class _Columns:
         if certificate is None and not search.out_of_time():
             search.gave_up = (
                 f"more than {MOST_NEAR:,} groups cost so little more than their jobs pay that a "
-                "better plan may have them, too many for a tree of cases"
+                "better plan may have them, too many for branch and bound"
             )
         return certificate or self.certificate()
 
     def _through(self) -> EacoCertificate | None:
-        """Prove by cases over all groups that better plans may have; None if they are too many.
+        """Branch and bound over all groups that better plans may have; None if they are too many.
 
-        The prices of the root hold in all cases, so every group that pays at them must be there.
+        The duals of the root hold at all nodes, so every group that pays at them must be there.
         """
         duals, value = self.generation.duals, self.generation.value
         solver: proving.Solver | None = None
@@ -210,7 +207,7 @@ class _Columns:
         return None
 
     def _near(self, duals: Duals, value: float) -> Columns | None:
-        """Put all groups into the program that pay at some prices; return it, None if too many."""
+        """Put all groups into the program that pay at some duals; return it, None if too many."""
         best = self.search.objective
         assert best is not None
         fresh = self.generation.near(duals, best - value + TIGHT * abs(best))
@@ -234,7 +231,7 @@ class _Columns:
         return Writer(self.instance, self.classes).single(Proof(duals, (), {}), value, most)
 
     def _lowered(self, slack: float) -> tuple[Duals, float]:
-        """Return lower prices that prove less by most of the room: the judge looks at less then."""
+        """Return lower duals that prove less by most of the slack: so verifying takes less."""
         generation = self.generation
         share = 1 - LOWERED * slack / (max(abs(generation.value), slack) or 1.0)
         parts: list[Any] = [share * part for part in generation.duals]

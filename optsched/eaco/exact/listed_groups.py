@@ -60,5 +60,5 @@ def refuse_below_idle_power(instance: EacoInstance) -> None:
         raise Infeasible(
             f"{instance.name}: the power cap of {instance.power_cap_w!r} W is below the idle floor "
             f"of {floor!r} W, which the cluster draws with all nodes asleep",
-            EacoCertificate(kind="floor"),
+            EacoCertificate(kind="below_idle_power"),
         )

@@ -1,4 +1,4 @@
-"""Points of the relaxation: groups, and the prices that prove what no plan costs less than."""
+"""LP solutions, and the Lagrangian value of duals (Geoffrion, Math. Programming Study 2, 1974)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Path = tuple[BranchConstraint, ...]
 
 
 class Proof(NamedTuple):
-    """Prices of the frame's rows, of the cases on a path, and of cuts."""
+    """Duals of the frame's rows, of the branches on a path, and of cuts."""
 
     duals: Duals
     split_duals: tuple[float, ...]
@@ -71,9 +71,9 @@ class Point:
     Attributes
     ----------
     value
-        Lagrangian value: no plan of the case costs less.
+        Lagrangian value: no plan of the node costs less.
     proof
-        Prices that prove it.
+        Duals that prove it.
     columns, x
         Which of the columns are not zero, and how much of each.
     nodes
@@ -94,7 +94,7 @@ class Point:
 
     @property
     def cuts(self) -> dict[Rule, float]:
-        """Prices of cuts."""
+        """Duals of cuts."""
         return self.proof.cuts
 
     def used(self, pool: int, *, asleep: bool) -> float:
@@ -115,7 +115,7 @@ def lagrangian(
     proof: Proof,
     least_reduced: float,
 ) -> float:
-    """Return what prices prove in a case, less what rounding may have added.
+    """Return what duals prove at a node, less what rounding may have added.
 
     Parameters
     ----------
@@ -169,6 +169,6 @@ def nodes_used(master: Master, solved: Solved) -> dict[NodeCountRow, float]:
 
 
 def priced(proof: Proof, value: float) -> Point:
-    """Return a point of which no more than its prices is known."""
+    """Return a point of which no more than its duals is known."""
     none = np.zeros(0)
     return Point(value, proof, none.astype(np.intp), none, {}, np.inf, np.inf)

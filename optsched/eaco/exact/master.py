@@ -1,7 +1,7 @@
-"""The set partitioning over groups as a linear program, to which columns and rows are added.
+"""The restricted master program of the set partitioning (Balas & Padberg, SIAM Review 18, 1976).
 
 Rows: every class of jobs is placed or waits; the GPUs of a pool's nodes in use; nodes that are
-woken; locations that are kept; the power cap. Source: eaco.md 3.2 and 3.5.
+woken; locations that are kept; the power cap. Source: docs/math/eaco.md, set partitioning.
 """
 
 # mypy: allow-untyped-calls
@@ -134,15 +134,15 @@ class Duals(NamedTuple):
         """Return the sizes, added up, of all that the reduced costs of columns are the sum of."""
         sizes = Duals(*(np.abs(part) for part in self))  # type: ignore[arg-type]
         padded = np.append(sizes.jobs, 0.0)
-        sizes_sum = np.abs(columns.cost) + padded[columns.members].sum(axis=1)
-        sizes_sum += sizes.pools[columns.pool] * columns.gang
+        summed = np.abs(columns.cost) + padded[columns.members].sum(axis=1)
+        summed += sizes.pools[columns.pool] * columns.gang
         if len(sizes.places):
-            sizes_sum += np.append(sizes.places, 0.0)[columns.place]
-        return np.asarray(sizes_sum + sizes.watt * np.abs(columns.watts))
+            summed += np.append(sizes.places, 0.0)[columns.place]
+        return np.asarray(summed + sizes.watt * np.abs(columns.watts))
 
 
 def least_shares(frame: Frame, pool: Columns) -> Duals:
-    """Return prices by which each job pays its least share of a group, or what waiting costs."""
+    """Return duals by which each job pays its least share of a group, or what waiting costs."""
     size = (pool.members < len(frame.waiting)).sum(axis=1)
     share = np.append(np.where(np.isfinite(frame.waiting), frame.waiting, np.inf), 0)
     each = np.repeat((pool.cost / size)[:, None], pool.members.shape[1], axis=1)
@@ -270,7 +270,7 @@ class Master(LinearProgram):
         self.bound_columns(self._misses, most)
 
     def duals(self, solved: Solved) -> Duals:
-        """Return the duals of the frame's rows, with signs that the judge accepts."""
+        """Return the duals of the frame's rows, with signs that the verifier accepts."""
         rows = solved.row_duals
         watt = 0.0
         if np.isfinite(self.frame.headroom_w):

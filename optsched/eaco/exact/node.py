@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from optsched.eaco.cuts.cuts_and_branching import (
         Rule,
     )
-    from optsched.eaco.exact.lp_solution import BranchConstraint, Point
+    from optsched.eaco.exact.lp_solution import Path, Point
 
 
 @dataclass
 class Node:
-    """A case of the tree.
+    """A node of the tree.
 
     Attributes
     ----------
@@ -23,10 +23,10 @@ class Node:
     unpackable
         Index of the nodes on which its groups do not fit.
     split, branches
-        Rule and number of the split, and indices of its two cases, once there is one.
+        Rule and number of the split, and indices of its two branches, once there is one.
     """
 
-    path: tuple[BranchConstraint, ...]
+    path: Path
     point: Point
     value: float
     unpackable: int | None = None

@@ -1,4 +1,4 @@
-"""A search for plans and prices on one instance, over a pool of groups."""
+"""Branch-and-cut over a pool of groups (Barnhart et al., Operations Research 46, 1998)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_NODES = 20_000
 NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
 WIDER = 4  # times as many in the next one
-PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
+PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the costliest plan
 SAFETY = 1e-10
 NAMED = 5  # jobs in a message
 LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
@@ -55,7 +55,7 @@ def _late_text(classes: list[JobClass]) -> str:
 
 
 class Solver:
-    """A search for plans and prices on one instance.
+    """A search for plans and duals on one instance.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class Solver:
     def _capped(self, pool: Columns) -> Columns:
         """Return columns that cost at most twice what they can in a plan as good as the best.
 
-        To lower a cost leaves every bound valid, and plans are judged by their own costs. A group
-        that is dearer by orders would set the tolerances of the program for all others.
+        To lower a cost leaves every bound valid, and plans are compared by their own costs. A group
+        that costs more by orders would set the tolerances of the program for all others.
         """
         best, frame = self.search.objective, self.frame
         if best is None or not len(pool.cost):
@@ -121,7 +121,7 @@ class Solver:
         return True
 
     def _resumed(self) -> bool:
-        """Begin with what the last epoch left; tell whether that is enough."""
+        """Begin with what the previous epoch left; tell whether that is enough."""
         last = self.search.past
         if not isinstance(last, WarmStartDuals):
             return False
@@ -141,13 +141,13 @@ class Solver:
         return self.tree.bound >= self.goal()
 
     def _look_among_few(self) -> None:
-        """Offer the plan that the favoured groups make."""
+        """Offer the plan of the restricted master heuristic."""
         restricted = restricted_plan(self.tree, self.search)
         if restricted is not None:
             self._offer(self.tree.pool.take(restricted[0]), restricted[1], {})
 
     def finish(self, most_nodes: int) -> None:
-        """Look for a plan, drop what cannot matter, and grow the tree."""
+        """Look for a plan, fix by reduced cost, and branch and bound."""
         search = self.search
         search.certificate = self.certificate()
         self._visit(self.tree.nodes[0])
@@ -167,11 +167,11 @@ class Solver:
     def _reason(self, most_nodes: int) -> str:
         """Return why the tree ended before it proved enough."""
         if len(self.tree.nodes) >= most_nodes:
-            return f"the tree of cases has {len(self.tree.nodes):,} cases, as many as it may have"
-        return "the costs differ by so much that floats cannot tell the cases that are left apart"
+            return f"the tree has {len(self.tree.nodes):,} nodes, as many as it may have"
+        return "the costs differ by so much that floats cannot tell the nodes that are left apart"
 
     def _deepen(self, most_nodes: int) -> None:
-        """Grow trees over the groups of ever dearer plans, until one of them proves enough."""
+        """Explore trees over the groups of ever costlier plans, until one of them proves enough."""
         root, near = self.tree, NEAR_GROUPS
         ahead = np.sort(root.reduced()) + root.bound
         while True:
@@ -217,7 +217,7 @@ class Solver:
             raise Infeasible(
                 f"{self.instance.name}: no plan places all jobs that must not wait within the "
                 f"tolerances, the nodes and the power cap{_late_text(self.classes)}",
-                self.writer.written(tree, "misfit", float(len(self.instance.jobs))),
+                self.writer.written(tree, "infeasible", float(len(self.instance.jobs))),
             )
         if self.search.plan is None:
             self.search.out_of_time()

@@ -1,4 +1,4 @@
-"""The linear relaxation over all groups: few are in the program, the others are priced in."""
+"""The relaxation over listed groups, by sifting (Bixby et al., Operations Research 40, 1992)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIRST = 2_000  # groups in the program at first
 PROBE_STEPS = 100  # of the simplex method
 ADDED = 600  # at most in one round
 DOUBT = 1e-14  # relative error of a column's cost and of what its jobs pay
-TOLERANCE = 1e-9  # of a reduced cost, relative to the dearest group
+TOLERANCE = 1e-9  # of a reduced cost, relative to the costliest group
 
 
 class Relaxation:
@@ -125,7 +125,7 @@ class Relaxation:
     # --- solving -------------------------------------------------------------------------------
 
     def solve(self, path: Path, seconds_left: Callable[[], float | None]) -> Point | None:
-        """Solve a case; return None if there is no optimum in time."""
+        """Solve a node; return None if there is no optimum in time."""
         if not len(self._inside):
             self.add(self._cheap() if self.first is None else self.first)
         tightest = self._bound_rows(path)
@@ -144,7 +144,7 @@ class Relaxation:
     def probed(
         self, path: Path, splits: list[tuple[Rule, int]], seconds_left: Callable[[], float | None]
     ) -> list[tuple[float, float]]:
-        """Return about how much the optimum of a case rises in the two cases of each split."""
+        """Return about how much the optimum of a node rises in the two branches of each split."""
         for rule, _ in splits:
             self._row(rule)
         self._bound_rows(path)
@@ -172,8 +172,8 @@ class Relaxation:
 
     @property
     def _tolerance(self) -> float:
-        dearest = float(np.abs(self.pool.cost).max(initial=0.0))
-        return TOLERANCE * (dearest or self.penalty)
+        costliest = float(np.abs(self.pool.cost).max(initial=0.0))
+        return TOLERANCE * (costliest or self.penalty)
 
     def _chosen(self, wanting: Indices, reduced: Floats) -> Indices:
         """Return the columns with least reduced cost, in all and of each class."""
@@ -217,10 +217,10 @@ class Relaxation:
         self._at = np.append(self._at, first + np.arange(len(which)))
         self._is_inside[which] = True
 
-    # --- cases ---------------------------------------------------------------------------------
+    # --- nodes ---------------------------------------------------------------------------------
 
     def _bound_rows(self, path: Path) -> set[int]:
-        """Bound the rows of a path's rules; return the indices of the cases that are tightest."""
+        """Bound the rows of a path's rules; return the indices of the tightest branches."""
         for rule in self._bounded:
             most = self.capacity.get(rule, np.inf)
             self.master.bound_row(self._row(rule), -np.inf, most)
@@ -270,7 +270,7 @@ class Relaxation:
         )
 
     def proven(self, path: Path, proof: Proof) -> tuple[Proof, float]:
-        """Lower prices of jobs until no group pays too much; return the value, too."""
+        """Lower duals of jobs until no group pays too much; return the value, too."""
         duals, charges = proof.duals, proof.charges(path)
         reduced = self.reduced(duals, charges)
         low = np.flatnonzero(reduced < 0)
@@ -286,7 +286,7 @@ class Relaxation:
     def _doubt(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
         """Return by how much rounding may have raised the reduced cost of each column.
 
-        What is taken off the bound for it is that of columns that pay, not of the dearest ones.
+        What is taken off the bound for it is that of columns that pay, not of the costliest ones.
         """
         doubt = duals.summands(self.pool)
         for rule, charge in charges.items():
@@ -295,7 +295,7 @@ class Relaxation:
         return np.asarray(DOUBT * doubt)
 
     def floor(self) -> Point:
-        """Return a point whose prices need no solver: each job pays its least share of a group."""
+        """Return a point whose duals need no solver: each job pays its least share of a group."""
         duals = least_shares(self.frame, self.pool)
         return priced(*self.proven((), Proof(duals, (), {})))
 

@@ -1,7 +1,7 @@
-"""The method "exact": all groups, a relaxation that prices them in, cuts, and a tree of cases.
+"""Branch-price-and-cut over all groups (Barnhart et al., Operations Research 46, 1998).
 
-Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2: linear program with cuts,
-groups of high reduced cost left out, then proven by cases; if that proves too little, with more.
+The method "exact". Source: EaCO, arXiv 2412.08294, as set partitioning (docs/math/eaco.md): linear
+program with cuts, groups fixed by reduced cost, then a tree; if that proves too little, with more.
 """
 
 from __future__ import annotations

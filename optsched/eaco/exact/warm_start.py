@@ -1,4 +1,7 @@
-"""From one epoch to the next: prices and groups of the last one, as far as their jobs are there."""
+"""Warm start of column generation (Lübbecke & Desrosiers, Operations Research 53, 2005).
+
+Duals and groups of the previous epoch, as far as their jobs are there.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-LEAST_SHARE = 0.5  # of the classes that were there before; else the last epoch says little
+LEAST_SHARE = 0.5  # of the classes that were there before; else the previous epoch says little
 
 
 class WarmStart(NamedTuple):
@@ -28,8 +31,8 @@ class WarmStart(NamedTuple):
     ----------
     classes
         Of its jobs.
-    first, prices
-        The prices that it began with, and those that prove most.
+    first, duals
+        The duals that it began with, and those that prove most.
     members
         Shape (groups, m): groups that cost little more than their jobs pay.
     fresh
@@ -44,7 +47,7 @@ class WarmStart(NamedTuple):
 
 
 class MatchedStart(NamedTuple):
-    """The epoch before, by the classes of this one: prices, groups, and groups of its plan."""
+    """The previous epoch, by the classes of this one: duals, groups, and groups of its plan."""
 
     jobs: Floats | None
     pools: Floats | None
@@ -55,12 +58,12 @@ class MatchedStart(NamedTuple):
 def matched_start(
     start: Result | None, classes: list[JobClass], first: Floats, most: int
 ) -> MatchedStart | None:
-    """Return what is left of an epoch before; None if that is too little to begin with.
+    """Return what is left of the previous epoch; None if that is too little to begin with.
 
     Parameters
     ----------
     first
-        Shape (classes,): the prices that a search begins with if nothing is known.
+        Shape (classes,): the duals that a search begins with if nothing is known.
     most
         Jobs of a group.
     """
@@ -113,7 +116,7 @@ def _content(jobs: JobClass) -> tuple[object, ...]:
 
 
 def _duals(last: WarmStart, here: Indices, first: Floats) -> Floats:
-    """Return prices of jobs: as much above the first ones as they were, or as most were."""
+    """Return duals of jobs: as much above the first ones as they were, or as most were."""
     share = last.duals.jobs / np.maximum(last.first, 1e-300)
     usual = float(np.median(share)) if len(share) else 1.0
     now = np.full(len(first), usual)
@@ -129,6 +132,6 @@ def _fitted(members: Indices, most: int, classes: int) -> Indices:
         pad = np.full((len(members), most - width), classes)
         return np.hstack([members, pad])
     members = members.copy()
-    members[:, most:][members[:, most:] < classes] = -1  # too many jobs: no market has them
+    members[:, most:][members[:, most:] < classes] = -1  # too many jobs: never priced
     members[(members < 0).any(axis=1)] = classes
     return members[:, :most]

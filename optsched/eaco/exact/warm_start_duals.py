@@ -1,7 +1,8 @@
-"""From one epoch to the next where all groups are listed: prices and cuts that go with their jobs.
+"""Warm start by dual ascent (Erlenkotter, Operations Research 26, 1978), all groups listed.
 
-Work that was done makes nearly all groups cheaper, so prices go down with it. Then the price of one
-job after the other is set as high as the others allow: what that proves is close to the optimum of
+Duals and cuts of the previous epoch go with their jobs. Work that was done makes nearly all groups
+cheaper, so duals go down with it. Then the dual of one job after the other is set as high as the
+others allow: what that proves is close to the optimum of
 the relaxation, and costs one look at each job's groups.
 """
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LEAST_SHARE = 0.5  # of the jobs that were there before; else the last epoch says little
+LEAST_SHARE = 0.5  # of the jobs that were there before; else the previous epoch says little
 PASSES = 2
 
 
@@ -34,12 +35,12 @@ class WarmStartDuals(NamedTuple):
 
     Attributes
     ----------
-    prices, work_s
-        By job: its price and its work.
+    duals, work_s
+        By job: its dual and its work.
     gpus
-        By pool of nodes: the price of a GPU.
+        By pool of nodes: the dual of a GPU.
     cuts
-        Names of jobs, divisor and price of each cut.
+        Names of jobs, divisor and dual of each cut.
     """
 
     duals: dict[str, float]
@@ -67,7 +68,7 @@ def root_duals(instance: EacoInstance, classes: list[JobClass], proof: Proof) ->
 def resumed(
     last: WarmStartDuals, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
 ) -> Point | None:
-    """Return what old prices prove; None if too few of the jobs were there.
+    """Return what old duals prove; None if too few of the jobs were there.
 
     The cuts whose jobs are all there are put into the relaxation.
     """
@@ -100,7 +101,7 @@ def _cuts(last: WarmStartDuals, classes: list[JobClass]) -> dict[Rule, float]:
 
 
 def _duals(last: WarmStartDuals, instance: EacoInstance, classes: list[JobClass]) -> Floats:
-    """Return prices of jobs: as much for their work as before; of new ones, as for others."""
+    """Return duals of jobs: as much for their work as before; of new ones, as for others."""
     is_lasting = instance.objective == "epoch"  # which pays for time, however much work is left
     rates = [
         last.duals[c.jobs[0]] / (1.0 if is_lasting else last.work_s[c.jobs[0]])
@@ -114,7 +115,7 @@ def _duals(last: WarmStartDuals, instance: EacoInstance, classes: list[JobClass]
 
 
 def _raised(duals: Duals, cuts: dict[Rule, float], relaxation: Relaxation) -> Floats:
-    """Return prices of jobs, each one as high as its groups and waiting allow, in turn."""
+    """Return duals of jobs, each one as high as its groups and waiting allow, in turn."""
     frame, reduced = relaxation.frame, relaxation.reduced(duals, cuts)
     jobs = duals.jobs.copy()
     for _ in range(PASSES):

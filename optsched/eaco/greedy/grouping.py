@@ -1,4 +1,4 @@
-"""Groups while greedy rules form them: who is with whom, and which room is left."""
+"""Groups while greedy rules form them: who is with whom, and what is free."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Grouping:
         return next(self.new_groups(job), None)
 
     def new_groups(self, job: int) -> Iterator[Draft]:
-        """Yield the groups of one job for which there is room."""
+        """Yield the groups of one job for which there are GPUs."""
         home = self.estimates.home(job)
         if home is not None and home[0] not in self._taken():
             yield from self._if_it_fits(Draft((job,), home[1], home[0]))

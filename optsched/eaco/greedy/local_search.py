@@ -1,4 +1,4 @@
-"""Local search on groups: one job moved, two swapped, other GPUs or levels, as long as it helps."""
+"""Local search by moves and swaps (Aarts & Lenstra, Local Search in Comb. Optimization, 1997)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which node each group gets: whether groups fit is a question of packing gangs into nodes."""
+"""Bin packing of gangs, best fit decreasing (Johnson et al., SIAM Journal on Computing 3, 1974)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def fifo_packed(estimates: Estimates) -> Grouping:
     """Place jobs alone until GPUs run out, then beside the single job of the greatest sum of rates.
 
     Only pairs whose rates sum to more than 1.5; a job without such a partner ends the round. All
-    is decided anew; a running job is moved only if its GPUs are not to be had.
+    is decided from scratch; a running job is moved only if its GPUs are not to be had.
 
     Source: Gavel's policies/fifo.py @c4fa4009, FIFO_packed in EaCO.
     """
@@ -84,7 +84,7 @@ def _pairs(grouping: Grouping, job: int) -> Iterator[tuple[Draft, Draft]]:
 def gandiva_gavel(estimates: Estimates, seed: int) -> Grouping:
     """Pair jobs at random if not all of them get GPUs of their own, and undo pairs that lose.
 
-    A pair whose rates sum to less than 1 is undone, and its jobs drawn anew, as often as there are
+    A pair whose rates sum to less than 1 is undone, and its jobs drawn again, as often as there are
     jobs; pairs that run now stay if they do not lose. Pairs, then single jobs that found none, get
     GPUs in the order of the queue.
 

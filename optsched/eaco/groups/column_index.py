@@ -1,4 +1,4 @@
-"""Which columns hold jobs of a class: what cuts count is looked up, not searched for."""
+"""An inverted index: which columns hold jobs of a class, so that what cuts count is looked up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Columns of the set partitioning: groups with nodes, power level and location, and their figures.
 
-Costs follow the phases of eaco.md 3.1 in floats, about 1e-12 from the judge's exact ones.
+Costs follow the phases of docs/math/eaco.md in floats, about 1e-12 from the verifier's exact ones.
 """
 
 from __future__ import annotations

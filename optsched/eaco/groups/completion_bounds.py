@@ -1,4 +1,7 @@
-"""What further jobs can lower a group's cost above what its jobs pay, and which jobs may do so."""
+"""Completion bounds of pricing (Baldacci, Christofides & Mingozzi, Math. Programming 115, 2008).
+
+What further jobs can lower a group's cost above what its jobs pay, and which jobs may do so.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""All groups of jobs that an instance allows, enumerated with numpy; equal jobs count as one class.
+"""Enumeration of the columns of a set partitioning (Balas & Padberg, SIAM Review 18, 1976).
 
-Source: eaco.md 3.2, set partitioning over groups: all that is not linear is in a group's figures.
+All groups of jobs that an instance allows, with numpy; equal jobs count as one class. All that is
+not linear is in a group's figures (docs/math/eaco.md, groups).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 5_000_000
 ANY_RATE = 1e-100  # below all rates there are, and its inverse is finite
-NEAR = 1e-9  # relative; what is so near to a limit is decided by the judge's exact figures
+NEAR = 1e-9  # relative; what is so near to a limit is decided by the verifier's exact figures
 
 
 class TooManyGroupsError(ValueError):

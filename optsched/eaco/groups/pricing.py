@@ -1,8 +1,9 @@
-"""The best groups at prices of jobs, where rates come from utilisations: a bounded search.
+"""The pricing problem, label-setting with completion bounds (Irnich & Desaulniers 2005).
 
-Jobs of a group end in the order of their work, so one with less work than all others changes its
-cost only while it runs. Groups grow from the job with most work on, and those that no further jobs
-can make pay are left behind: a job adds at most what it pays, less its least share of the watts.
+The best groups at duals of jobs, where rates come from utilisations. Jobs of a group end in the
+order of their work, so one with less work than all others changes its cost only while it runs.
+Groups are extended from the job with most work on, and those that no further jobs can make pay are
+left behind: a job adds at most what it pays, less its least share of the watts.
 """
 
 from __future__ import annotations
@@ -287,9 +288,8 @@ class PricingProblem(PricingJobs):
         paying &= larger.busy <= self.limit * slowdown * (1 + NEAR)
         if not further:
             return larger.take(slice(0, 0)), larger.take(paying)
-        return larger.take(
-            self._completion_bounds(larger, query.gains, further) < bound
-        ), larger.take(paying)
+        hopeful = self._completion_bounds(larger, query.gains, further) < bound
+        return larger.take(hopeful), larger.take(paying)
 
 
 def _joined(parts: list[Partial]) -> Partial:

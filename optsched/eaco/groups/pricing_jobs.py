@@ -1,4 +1,4 @@
-"""Jobs as the search for groups sees them: in the order of work, with what each may add to one."""
+"""Jobs as the pricing problem sees them: in the order of work, with what each may add to one."""
 
 from __future__ import annotations
 

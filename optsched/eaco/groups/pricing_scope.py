@@ -1,4 +1,4 @@
-"""Which instances have groups that can be searched, and where."""
+"""Which instances have pricing problems that the bounded search solves, and where."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def has_pricing_problems(instance: EacoInstance) -> bool:
 
 
 def pricing_problems(instance: EacoInstance, classes: list[JobClass]) -> list[PricingProblem]:
-    """Return the markets of an instance, by pool of nodes and gang size."""
+    """Return the pricing problems of an instance, by pool of nodes and gang size."""
     figures, problems = ExactFigures(instance), []
     for pool, nodes in enumerate(instance.nodes):
         for gang in sorted({c.job.gpus for c in classes}):

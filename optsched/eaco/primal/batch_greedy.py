@@ -1,4 +1,4 @@
-"""A plan in little time for many jobs: groups of jobs that end together, the longest first.
+"""Greedy grouping of many jobs, the longest first (LPT: Graham, SIAM J. Applied Math. 17, 1969).
 
 As `simple_rules.longest_first`, but of the next jobs in that order the best one joins, and it is
 found in arrays of them all.
@@ -29,7 +29,7 @@ WINDOW = 200  # jobs that are looked at for a group
 
 
 class _Jobs(NamedTuple):
-    """Jobs on the nodes of one market: work, utilisation, memory, least rate, cost alone, worth."""
+    """Jobs of one pricing problem: work, utilisation, memory, least rate, cost alone, worth."""
 
     work: Floats
     busy: Floats
@@ -59,7 +59,7 @@ def filled(
     problems: list[PricingProblem],
     pays: Floats,
 ) -> Columns:
-    """Return groups for as many jobs as there is room for.
+    """Return groups for as many jobs as there are GPUs for.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class _Filling:
         return joined(parts)
 
     def _costed(self, pricing: PricingProblem, groups: list[tuple[int, ...]]) -> Columns:
-        """Return groups of a market with their costs."""
+        """Return groups of a pricing problem with their costs."""
         at, many = np.full(len(self.classes), -1), len(pricing.classes)
         at[pricing.classes] = np.arange(many)
         rows = np.full((len(groups), self.instance.max_jobs_per_gpu), many)
@@ -173,17 +173,11 @@ class _Filling:
 
 
 def _on(pricing: PricingProblem, pays: Floats) -> _Jobs:
-    """Return the jobs of a market by class; those that do not fit there cost without limit."""
+    """Return the jobs of a pricing problem by class; those that do not fit cost without limit."""
     work, busy = np.zeros((2, len(pays)))
     memory, least, alone = np.full((3, len(pays)), np.inf)
     jobs = _Jobs(work, busy, memory, least, alone, pays)
-    parts: list[Any] = [
-        pricing.work,
-        pricing.busy,
-        pricing.memory,
-        pricing.least,
-        pricing.alone().cost,
-    ]
-    for array, values in zip(jobs, parts, strict=False):
+    parts: list[Any] = [pricing.work, pricing.busy, pricing.memory, pricing.least]
+    for array, values in zip(jobs, [*parts, pricing.alone().cost], strict=False):
         array[pricing.classes] = values
     return jobs

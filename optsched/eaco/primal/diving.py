@@ -1,6 +1,7 @@
-"""From a fractional point of a program over groups to a plan: groups are fixed, a few at a time.
+"""Diving with column generation (Sadykov et al., INFORMS Journal on Computing 31, 2019).
 
-After each step the groups of the jobs that are left are priced again.
+From a fractional point to a plan groups are fixed, a few at a time; after each step the groups of
+the jobs that are left are priced again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A better plan from one: some groups are dissolved, and their jobs parted anew at least cost.
+"""Large neighbourhood search (Shaw, CP 1998): groups are dissolved, and their jobs reoptimised.
 
 Most of what a dive leaves above the relaxation is in a few groups of jobs that were left over. They
 are drawn by that excess; others, some with jobs of like lengths and some at random, are dissolved

@@ -1,7 +1,8 @@
-"""From columns to a plan: which jobs of equal ones, and which node for each group.
+"""Bin packing of gangs into nodes, best fit decreasing (Johnson et al., SIAM J. Computing 3, 1974).
 
-How many GPUs are used says little about whether gangs can be packed: where the first attempt fails,
-a search goes through all ways. A gang larger than a node needs whole nodes side by side.
+From columns to a plan: which jobs of equal ones, and which node for each group. How many GPUs are
+used says little about whether gangs can be packed: where best fit fails, all packings are tried. A
+gang larger than a node needs whole nodes side by side.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def placed(
     Returns
     -------
     tuple
-        The groups, or None; the nodes of a pool on which they find no room within the limits, or
+        The groups, or None; the nodes of a pool on which they do not fit within the limits, or
         None; and whether that is certain.
     """
     gangs = {job.id: job.gpus for job in instance.jobs}

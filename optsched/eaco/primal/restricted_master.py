@@ -1,6 +1,6 @@
-"""A plan from few groups: the integer program over those that prices favour.
+"""Restricted master heuristic (Joncour et al., Electronic Notes in Discrete Mathematics 36, 2010).
 
-Source: eaco.md 3.2, the set partitioning, restricted to the groups of least reduced cost.
+The set partitioning of docs/math/eaco.md as an integer program over groups of least reduced cost.
 """
 
 from __future__ import annotations

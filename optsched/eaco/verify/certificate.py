@@ -1,11 +1,11 @@
-"""The judge of EaCO, second part: whether a certificate proves its bound.
+"""The verifier of EaCO's certificates: trees of branch and bound (VIPR: Cheung et al., IPCO 2017).
 
-A tree of cases covers all plans: in each split a count, which is a whole number, is at most a
-number or at least one more. In each case the Lagrangian value is, for any prices, a lower bound on
-every plan: jobs pay for being placed, groups for GPUs, locations and watts, and for what splits and
-cuts limit; what no group can save on these terms is the bound. A group with a reduced cost so high
-that, beside the prices that hold everywhere, it alone makes up for the bound, is left out of the
-cases. All of it is done in integers and fractions, and shares no code with the methods.
+The tree covers all plans: in each split a count, which is a whole number, is at most a number or at
+least one more. At each leaf the Lagrangian value is, for any prices, a lower bound on every plan:
+jobs pay for being placed, groups for GPUs, locations and watts, and for what splits and cuts limit;
+what no group can save on these terms is the bound. A group with a reduced cost so high that, beside
+the prices that hold everywhere, it alone makes up for the bound, is left out at all leaves. All of
+it is done in integers and fractions, and shares no code with the methods.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate, Prices
 
-USUALLY_KEPT = 100  # groups for each set of equal jobs, after a sieve for several cases
+USUALLY_KEPT = (
+    100  # groups for each set of equal jobs, after the reduced-cost filter for several leaves
+)
 
 
 def prove(
@@ -54,7 +56,7 @@ def prove(
         certificate = type(certificate).model_validate(certificate.model_dump(warnings=False))
     except ValueError as error:
         return [BrokenRule("form", f"the certificate is not of its form: {error}")]
-    if certificate.kind == "floor":
+    if certificate.kind == "below_idle_power":
         return list(_below_idle_power(instance, certificate))
     broken = [*_statement(certificate), *_rules(instance, certificate)]
     tree = list(tree_faults(certificate.nodes, len(certificate.rules)))
@@ -71,13 +73,13 @@ def prove(
 def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
     """Return about how many terms `prove` adds up, `PER_GROUP` for each group that it looks at.
 
-    It is worked out from counts alone. Where groups are sieved, it takes as many to be left as
+    It is worked out from counts alone. Where groups are filtered, it takes as many to be left as
     usual certificates leave; elsewhere tolerances and memory may leave fewer than are counted.
     """
     leaves = sum(isinstance(node, Leaf) for node in certificate.nodes)
     classes = len(equal_jobs(instance))
     each = leaves * (classes + len(certificate.nodes)) + len(certificate.rules)
-    if certificate.kind == "floor":
+    if certificate.kind == "below_idle_power":
         return 1
     is_filtered = all(has_equal_rates(instance, gpu) for gpu in instance.gpu_types)
     has_prices = certificate.everywhere is not None or leaves == len(certificate.nodes)
@@ -98,8 +100,8 @@ def _below_idle_power(instance: EacoInstance, certificate: EacoCertificate) -> I
     if cap is None or Fraction(cap) >= floor:
         text = f"the cap is {cap!r} W, the cluster asleep draws {float(floor)!r} W"
         yield BrokenRule("floor", text)
-    if certificate != type(certificate)(kind="floor"):
-        yield BrokenRule("floor", "prices, cases and bounds prove nothing about the idle floor")
+    if certificate != type(certificate)(kind="below_idle_power"):
+        yield BrokenRule("floor", "prices, nodes and bounds prove nothing about the idle floor")
 
 
 def _statement(certificate: EacoCertificate) -> Iterator[BrokenRule]:
@@ -148,9 +150,8 @@ def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[Bro
         if isinstance(node, Leaf):
             yield from _lengths(instance, certificate, node.prices, f"nodes[{n}]")
             if len(node.split_prices) != paths.depths[n]:
-                text = (
-                    f"nodes[{n}] has {len(node.split_prices)} prices for {paths.depths[n]} splits"
-                )
+                given, needed = len(node.split_prices), paths.depths[n]
+                text = f"nodes[{n}] has {given} prices for {needed} splits"
                 yield BrokenRule("one-price-per-split", text)
         elif isinstance(node, Unpackable) and node.nodes not in known:
             yield BrokenRule("known-nodes", f"nodes[{n}]: there are no nodes '{node.nodes}'")
@@ -180,12 +181,12 @@ def _lengths(
 
 
 class Paths:
-    """The ways to nodes from the root, kept by their last steps: all at once may be very long.
+    """The paths to nodes from the root, kept by their last branches: all at once may be very long.
 
     Attributes
     ----------
     depths
-        Splits on the way to each node.
+        Splits on the path to each node.
     """
 
     def __init__(self, certificate: EacoCertificate) -> None:
@@ -198,7 +199,7 @@ class Paths:
                     self._last[child] = n, Branch(certificate.rules, node, side)
 
     def to(self, n: int) -> list[Branch]:
-        """Return the way to a node."""
+        """Return the path to a node."""
         path = []
         while n in self._last:
             n, branch = self._last[n]
@@ -212,8 +213,8 @@ class Paths:
 def _values(
     instance: EacoInstance, certificate: EacoCertificate, effort: Effort
 ) -> Iterator[BrokenRule]:
-    """Yield the cases that prove less than is stated."""
-    is_infeasibility = certificate.kind == "misfit"
+    """Yield the leaves that prove less than is stated."""
+    is_infeasibility = certificate.kind == "infeasible"
     stated = certificate.left_out if is_infeasibility else certificate.bound
     assert stated is not None
     lagrangian = LagrangianValue(
@@ -240,7 +241,7 @@ def _values(
                 low[n] = value
     if low:
         n = min(low, key=low.__getitem__)
-        more = f"; {len(low)} cases prove less" if len(low) > 1 else ""
+        more = f"; {len(low)} leaves prove less" if len(low) > 1 else ""
         text = f"nodes[{n}] proves only {lagrangian.shown(low[n])!r}, {stated!r} is stated{more}"
         yield BrokenRule("left-out" if is_infeasibility else "bound", text)
 

@@ -1,4 +1,6 @@
-"""The judge of EaCO: how much further jobs can lower what a group costs above what its jobs pay.
+"""The verifier of EaCO: completion bounds (Baldacci et al., Mathematical Programming 115, 2008).
+
+How much further jobs can lower what a group costs above what its jobs pay, at most.
 
 A job that joins a group pays, and adds at least its own dynamic watts and its share of a slowdown
 while it runs. What several of them add at most, within the memory and the utilisation that are

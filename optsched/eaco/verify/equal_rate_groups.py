@@ -1,4 +1,4 @@
-"""The judge of EaCO: groups whose jobs all run at one rate, by what each job adds to the cost.
+"""The verifier of EaCO: groups whose jobs all run at one rate, by what each job adds to the cost.
 
 Where rates come from utilisations alone, the jobs of a group end in the order of their work, and
 while a set of them runs, a second of work costs the same whichever of them it is. A job with less
@@ -86,15 +86,12 @@ class EqualRateGroups:
         self._bears = self._slowest(least, instance.max_jobs_per_gpu)
         limit = instance.utilisation_limit
         self._limit = None if limit is None else limit.as_integer_ratio()
-        memory_limit = Fraction(figures.gpus[nodes.gpu].memory_gb) * (
-            1 - Fraction(instance.memory_headroom)
-        )
+        memory_limit = Fraction(figures.gpus[nodes.gpu].memory_gb)
+        memory_limit *= 1 - Fraction(instance.memory_headroom)
         sizes = [Fraction(kind.memory_gb) for kind in types]
         unit = lcm(memory_limit.denominator, *(size.denominator for size in sizes))
-        self._memory_limit, self._memory = (
-            int(memory_limit * unit),
-            [int(size * unit) for size in sizes],
-        )
+        self._memory_limit = int(memory_limit * unit)
+        self._memory = [int(size * unit) for size in sizes]
         data = FilterData(
             work=self._work,
             busy=[Fraction(kind.utilisation) for kind in types],

@@ -1,4 +1,4 @@
-"""The judge of EaCO: the rules of a plan, and its exact objective.
+"""The verifier of EaCO: the rules of a plan, and its exact objective.
 
 Integers and fractions only, no tolerances; it shares no code with the methods.
 """
@@ -118,7 +118,7 @@ def _group_rules(figures: ExactFigures, group: Group) -> Iterator[BrokenRule]:
 
 
 def _shared_rules(figures: ExactFigures, group: Group) -> Iterator[BrokenRule]:
-    """Judge what holds for one of the groups that are alike if it holds for another."""
+    """Check what holds for one of the groups that are alike if it holds for another."""
     nodes = figures.nodes[group.nodes]
     where = f"{_name(group)} on '{nodes.id}'"
     yield from _memory(figures, group, where)
@@ -143,16 +143,15 @@ def _memory(figures: ExactFigures, group: Group, where: str) -> Iterator[BrokenR
 
 
 def _sharing(figures: ExactFigures, group: Group, where: str) -> Iterator[BrokenRule]:
-    """Judge what holds for groups of two or more only."""
+    """Check what holds for groups of two or more only."""
     nodes, most = figures.nodes[group.nodes], figures.instance.max_jobs_per_gpu
     if len(group.jobs) > most:
         text = f"{where}: {len(group.jobs)} jobs share GPUs, {most} may"
         yield BrokenRule("jobs-per-gpu", text)
     rates = figures.rates(group.jobs, nodes)
     if not rates.is_known:
-        text = (
-            f"{where}: not measured, and beyond fallback '{figures.instance.interference.fallback}'"
-        )
+        fallback = figures.instance.interference.fallback
+        text = f"{where}: not measured, and beyond fallback '{fallback}'"
         yield BrokenRule("known-rates", text)
         return
     if not rates.fits:

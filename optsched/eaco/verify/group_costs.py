@@ -1,4 +1,4 @@
-"""The judge of EaCO: lower bounds on what a group costs, by its phases, in whole numbers.
+"""The verifier of EaCO: lower bounds on what a group costs, by its phases, in whole numbers.
 
 Which job ends first, and what work is left of the others, is exact: all remaining works of a group
 are kept as multiples of one number, which is divided by a rate as each phase ends. Rounding, always

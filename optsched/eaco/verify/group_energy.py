@@ -1,6 +1,6 @@
 """What groups of jobs take: phases, slowdowns, energy, in exact rational numbers.
 
-Part of the judge: it imports neither numpy nor solvers and shares no code with the methods.
+Part of the verifier: it imports neither numpy nor solvers and shares no code with the methods.
 """
 
 from __future__ import annotations

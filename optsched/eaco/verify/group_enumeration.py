@@ -1,7 +1,7 @@
-"""The judge of EaCO: every group that may be in a plan, with a lower bound on what it costs.
+"""The verifier of EaCO: every group that may be in a plan, with a lower bound on what it costs.
 
 Groups are found job by job: one that breaks a tolerance is in no larger group that keeps it, since
-rates never rise as a group grows. Limits and tolerances are judged exactly, costs are rounded down.
+rates never rise as a group grows. Limits and tolerances are compared exactly, costs rounded down.
 It shares no code with the methods.
 """
 
@@ -170,9 +170,8 @@ class GroupOptions:
         gpus
             Prices of a GPU by the id of its nodes.
         """
-        if self.is_free or not all(
-            has_equal_rates(self.instance, g) for g in self.instance.gpu_types
-        ):
+        instance = self.instance
+        if self.is_free or not all(has_equal_rates(instance, g) for g in instance.gpu_types):
             yield from self.options()
             return
         for nodes in self.instance.nodes:

@@ -1,7 +1,8 @@
-"""The judge of EaCO: the Lagrangian value of prices, in whole multiples of a power of two.
+"""The verifier of EaCO: the Lagrangian bound (Geoffrion, Math. Programming Study 2, 1974).
 
-Any prices of the right signs prove something. So those of a certificate are first rounded to
-multiples, and what these prove is then added up: exactly, but for costs, which are rounded down.
+Any prices of the right signs prove something. So those of a certificate are first rounded to whole
+multiples of a power of two, and what these prove is then added up: exactly, but for costs, which
+are rounded down.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class LagrangianValue:
 
     Parameters
     ----------
-    is_misfit
+    is_infeasibility
         Whether only jobs that find no place cost something, one each.
     bits
         Values are multiples of 2**-bits.
     effort
-        What groups are counted on, when they are looked at and at the prices of each case.
+        What groups are counted on, when they are looked at and at the prices of each leaf.
 
     Attributes
     ----------
@@ -135,7 +136,7 @@ class LagrangianValue:
             threshold = wider
 
     def value(self, leaf: Leaf, path: list[Branch]) -> int:
-        """Return what prices prove in the case at the end of a way."""
+        """Return what prices prove at the leaf at the end of a path."""
         jobs, gpus, places, watt = self._scaled(leaf.prices)
         charges: Counter[int] = Counter()
         self._effort.spend(len(self._options) + len(jobs) + len(path))

@@ -1,4 +1,4 @@
-"""The judge of EaCO: whether gangs that a case asks for can be packed on the nodes it allows."""
+"""The verifier of EaCO: whether gangs that a node asks for can be packed on the nodes it allows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_GANGS = 10_000
 
 
 class Branch(NamedTuple):
-    """A split on the way to a node, and which of its cases the way takes."""
+    """A split on the path to a node of the tree, and which of its two branches the path takes."""
 
     rules: Sequence[Rule]
     split: Split
@@ -35,7 +35,7 @@ class Branch(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a case asks for on some nodes.
+    """What a node of the tree asks for on nodes of the cluster.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class Asked(NamedTuple):
 def packing_faults(
     instance: EacoInstance, name: str, path: list[Branch], number: int
 ) -> Iterator[BrokenRule]:
-    """Yield why a case is not proven to be empty by what it asks for on some nodes."""
+    """Yield why a leaf is not proven to be empty by what it asks for on some nodes."""
     nodes = next(entry for entry in instance.nodes if entry.id == name)
     asked = _asked(nodes, path)
     if sum(gang * count for gang, count in asked.gangs.items()) > nodes.gpus * nodes.count:
         return
-    text = f"nodes[{number}]: too many ways to pack '{name}' to go through"
+    text = f"nodes[{number}]: too many packings of '{name}' to go through"
     if sum(asked.gangs.values()) > MOST_GANGS:
         yield BrokenRule("unpackable", text)
         return
@@ -74,7 +74,7 @@ def packing_faults(
 
 
 def _asked(nodes: Nodes, path: list[Branch]) -> Asked:
-    """Read off the way what the plans of a case have at least and at most."""
+    """Read off the path what the plans of a leaf have at least and at most."""
     kept, gangs = set(), Counter[int]()
     used, woken = nodes.count, nodes.count - nodes.awake
     for branch in path:
@@ -91,7 +91,7 @@ def _asked(nodes: Nodes, path: list[Branch]) -> Asked:
 
 
 class _Packing:
-    """A search through all ways to pack; nodes behind the last that can be needed are left out."""
+    """A search through all packings; nodes behind the last that can be needed are left out."""
 
     def __init__(self, instance: EacoInstance, nodes: Nodes, asked: Asked) -> None:
         self.nodes, self.asked = nodes, asked
@@ -111,7 +111,7 @@ class _Packing:
         self._free = tuple(free)
 
     def is_possible(self) -> bool:
-        """Tell whether a way was found before too many nodes were looked at."""
+        """Tell whether a packing was found before too many nodes were looked at."""
         if not self._within(self._free):
             return False
         if not self._gangs:
@@ -139,7 +139,7 @@ class _Packing:
         return len(used) <= self.asked.used and woken <= self.asked.woken
 
     def _placements(self, n: int, free: Free) -> Iterator[Free]:
-        """Yield what is free after the n-th gang has its nodes, in each way within the limits."""
+        """Yield what is free after the n-th gang has its nodes, by placement within the limits."""
         gang = self._gangs[n]
         width, part = self._width(gang), min(gang, self.nodes.gpus)
         tried = set()

@@ -1,6 +1,6 @@
 """The joules of a plan's groups until their last jobs end, in exact rational numbers.
 
-Part of the judge. Where rates come from utilisations alone, all jobs of a group run at one rate: so
+Part of the verifier. Where rates come from utilisations alone, all jobs of a group run at one rate:
 they end in the order of their work, and a job with less of it than all others changes the watts
 only while it runs. Without phases, that takes a few products of whole numbers.
 """
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 def total_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     """Return the joules of groups until their last jobs end, and of waking nodes."""
-    even = {
-        nodes.id: ClosedForm(figures, nodes)
-        for nodes in figures.instance.nodes
-        if has_closed_form(figures, nodes)
-    }
+    closed = [nodes for nodes in figures.instance.nodes if has_closed_form(figures, nodes)]
+    even = {nodes.id: ClosedForm(figures, nodes) for nodes in closed}
     joules = wakes_j(figures, groups)
     for alike in figures.alike(groups):
         first = alike[0]

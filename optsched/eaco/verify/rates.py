@@ -1,4 +1,4 @@
-"""The judge of EaCO: how jobs run side by side, exactly, as quotients of whole numbers.
+"""The verifier of EaCO: how jobs run side by side, exactly, as quotients of whole numbers.
 
 Nothing is rounded here but watts for the power cap, downward. All figures of an instance are
 rational, so all that follows from them is, too; the quotients are not reduced, that would take
@@ -52,9 +52,9 @@ class Pace(NamedTuple):
     cost
         Of each GPU and its share of the node, while work of 1 is done at a rate of 1.
     epoch_cost
-        Of each GPU above a bare one in an epoch, in the multiples of the menu, rounded down.
+        Of each GPU above a bare one in an epoch, in multiples of 2**-bits, rounded down.
     watts
-        Of each GPU, in the multiples of the menu, rounded down.
+        Of each GPU, in multiples of 2**-watt_bits, rounded down.
     is_calm
         Whether they keep the utilisation limit.
     """
@@ -88,12 +88,12 @@ class Paces:
     def __init__(
         self,
         instance: EacoInstance,
-        figures: ExactFigures,
+        exact: ExactFigures,
         per_j: Fraction,
         bits: int,
         watt_bits: int,
     ) -> None:
-        self.instance, self.figures = instance, figures
+        self.instance, self.figures = instance, exact
         self._per_j, self._bits, self._watt_bits = per_j, bits, watt_bits
         slope, partner = (
             Fraction(figure)

@@ -1,7 +1,7 @@
-"""The judge of EaCO: which groups may cost less than their jobs pay, in whole numbers of 63 bits.
+"""The verifier of EaCO: the reduced-cost filter of groups, in whole numbers of 63 bits.
 
 What groups cost is rounded down and what jobs pay is rounded up, so no group is lost that pays;
-those that are left are judged exactly (`equal_rate_groups.py`). The units are chosen so that
+those that are left are priced exactly (`equal_rate_groups.py`). The units are chosen so that
 nothing can overflow: each sum of products is below 2**62, as the comments tell.
 
 What is left out, and why that does not matter, line by line: docs/obligations-eaco.md.
@@ -31,7 +31,7 @@ WORK, WATTS, PRICE, MEMORY = 28, 31, 56, 40  # bits at most
 STEEP = 4 * ONE  # slopes and slowdowns by partners count up to there
 MOST_JOBS = 8  # of a group; with it and STEEP no slowdown exceeds 57 * ONE, below 2**34
 ROWS = 500_000  # groups that are looked at in one go
-ROWS_PER_TERM = 100  # as many take about as long as one group that is judged exactly
+ROWS_PER_TERM = 100  # as many take about as long as one group that is priced exactly
 
 
 class FilterData(NamedTuple):
@@ -208,12 +208,8 @@ class ReducedCostFilter:
         free, last = self._memory_limit - part.memory, part.at[:, -1]
         need = self._rest(part, left, bounds) - limit
         promising = bounds.of(further, last, free, left) > need
-        part, need, left, free = (
-            part.take(promising),
-            need[promising],
-            left[promising],
-            free[promising],
-        )
+        part, need = part.take(promising), need[promising]
+        left, free = left[promising], free[promising]
         need -= bounds.of(further - 1, part.at[:, -1], free, left)
         counts, order, starts = bounds.candidates(part.at[:, -1], free, need)
         ends = np.cumsum(counts)

@@ -1,6 +1,6 @@
 """Figures of plans for tables: what sharing means for each job, each group and the cluster.
 
-Part of the judge: it imports neither numpy nor solvers and shares no code with the methods.
+Part of the verifier: it imports neither numpy nor solvers and shares no code with the methods.
 """
 
 from __future__ import annotations

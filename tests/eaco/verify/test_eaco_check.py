@@ -1,4 +1,4 @@
-"""The judge of EaCO: figures of a small cluster by hand, late jobs, and every rule."""
+"""The verifier of EaCO: figures of a small cluster by hand, late jobs, and every rule."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""EaCO's judge on figures at and beyond the ends of the schema: nothing false is proven."""
+"""EaCO's verifier on figures at and beyond the ends of the schema: nothing false is proven."""
 
 import itertools
 import math
@@ -165,7 +165,7 @@ def test_on_a_power_curve_that_falls_a_feasible_instance_is_not_proven_infeasibl
     instance = on_a_curve(*falls, 1, 1e-30, (10.0, 30.0, 300.0), power_cap_w=100.0)
     for watt in (0.0034482758620689655, 1 / 290, 0.05, 1.0):
         for left_out in (0.3, 1e-12, 5e-324):
-            forged = certificate(instance, "misfit", left_out, [1.0], watt=watt)
+            forged = certificate(instance, "infeasible", left_out, [1.0], watt=watt)
             assert prove(instance, forged)
 
 
@@ -210,9 +210,8 @@ def test_the_verifier_bounds_every_group_from_below_and_closely(draw, validated)
                 exact = groups.cost(jobs, nodes, level, location)
                 low = F(options[key].cost, 2**verified.bits)
                 assert low <= exact
-                assert exact - low <= F(jobs[0].gpus * 64, 2**verified.bits) * most_rounded(
-                    instance
-                )
+                unit = F(jobs[0].gpus * 64, 2**verified.bits)
+                assert exact - low <= unit * most_rounded(instance)
                 watts = max(w for _, w, _ in groups.run(jobs, nodes, level, location))
                 watts -= F(groups.gpu[nodes.gpu].power.bare_w)
                 drawn = F(options[key].watts, 2**verified.watt_bits)
@@ -313,8 +312,11 @@ def odd_prices(draw):
     )
 
 
+KINDS = ("prices", "infeasible", "below_idle_power")
+
+
 @law(1000)
-@given(odd_prices(), odd_prices(), FIGURES, among("prices", "misfit", "floor"), st.booleans())
+@given(odd_prices(), odd_prices(), FIGURES, among(*KINDS), st.booleans())
 def test_whatever_a_certificate_holds_there_is_a_verdict(prices, others, stated, kind, splits):
     jobs = [{"work_s": 60.0 * n, "type": "a"} for n in (1, 2, 3)]
     instance = small_instance(jobs, power_cap_w=3000.0)
@@ -330,7 +332,7 @@ def test_whatever_a_certificate_holds_there_is_a_verdict(prices, others, stated,
     forged = EacoCertificate.model_construct(
         kind=kind,
         bound=stated if kind == "prices" else None,
-        left_out=stated if kind == "misfit" else None,
+        left_out=stated if kind == "infeasible" else None,
         everywhere=others if splits else None,
         rules=rules,
         nodes=tuple(nodes),
@@ -366,7 +368,7 @@ def test_asking_for_any_number_of_gangs_ends_in_a_verdict(gang):
         assert {rule.rule for rule in prove(instance, certificate)} == {"unpackable"}
 
 
-def test_a_long_chain_of_cases_ends_in_a_verdict():
+def test_a_long_chain_of_splits_ends_in_a_verdict():
     """The way to each case was a list of its own: together as long as the chain squared."""
     instance = small_instance(["a"], nodes={"x": 4})
     certificate = EacoCertificate(

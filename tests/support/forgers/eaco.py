@@ -406,7 +406,7 @@ def certificate(instance, kind, stated, jobs, gpus=0, watt=0.0):
     gpus = [float(gpus)] * len(instance.nodes)
     places = [0.0] * len(instance.running)
     prices = {"jobs": list(map(float, jobs)), "gpus": gpus, "locations": places, "watt": watt}
-    stated = {"left_out": stated} if kind == "misfit" else {"bound": stated}
+    stated = {"left_out": stated} if kind == "infeasible" else {"bound": stated}
     return EacoCertificate.model_validate({"kind": kind, **stated, "nodes": [{"prices": prices}]})
 
 
@@ -428,7 +428,8 @@ def forgeries(forger, best, random_):
     for share in watts[-3:] if instance.power_cap_w is not None else [F(0)]:
         stated = random_.choice((5e-324, 1e-15, 1e-3, 0.3))
         ones = [1.0] * len(forger.equal)
-        yield stated, certificate(instance, "misfit", stated, ones, watt=float(min(share, 2**99)))
+        watt = float(min(share, 2**99))
+        yield stated, certificate(instance, "infeasible", stated, ones, watt=watt)
 
 
 def search(count, seed, *, validated=True, say=None):

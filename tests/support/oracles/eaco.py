@@ -1,4 +1,4 @@
-"""Slow and obvious ways to least energy, for tests only, by the judge's rules and objective."""
+"""Slow and obvious ways to least energy, for tests only, by the verifier's rules and objective."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.mip import highs
 from tests.support.oracles.eaco_pairwise import build_pairwise
 
-# --- groups by the judge --------------------------------------------------------------------------
+# --- groups by the verifier -----------------------------------------------------------------------
 
 
 def is_allowed(instance, group):
-    """Whether the judge has nothing against a group by itself, power cap aside."""
+    """Whether the verifier has nothing against a group by itself, power cap aside."""
     jobs = tuple(job for job in instance.jobs if job.id in group.jobs)
     places = [
         place.model_copy(update={"jobs": inside})
@@ -58,7 +58,7 @@ def subsets(jobs, most):
 
 
 def brute_force(instance):
-    """The least objective of all plans, judged one by one; None if there is no plan."""
+    """The least objective of all plans, checked one by one; None if there is no plan."""
     memory, costs, best = {}, {}, math.inf
     with remembering(instance):
         for plan in _plans(instance, list(instance.jobs), (), (), memory):
@@ -81,7 +81,7 @@ def _figures(instance, plan):
 
 @contextmanager
 def remembering(instance):
-    """Let the judge work out the figures of a group once: they are the same in all plans."""
+    """Let the verifier work out the figures of a group once: they are the same in all plans."""
     figures = ExactFigures(instance)
     gpu_w = cache(figures.gpu_w)
     figures.gpu_w = lambda jobs, group: gpu_w(tuple(jobs), group)
@@ -89,9 +89,7 @@ def remembering(instance):
         setattr(figures, name, cache(getattr(figures, name)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            feasibility,
-            "ExactFigures",
-            lambda other: figures if other is instance else ExactFigures(other),
+            feasibility, "ExactFigures", lambda o: figures if o is instance else ExactFigures(o)
         )
         yield
 

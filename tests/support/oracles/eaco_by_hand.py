@@ -1,6 +1,6 @@
 """EaCO once more, for tests only: written from `EacoInstance`'s words in exact fractions.
 
-It shares nothing with the judge or the methods but the figures of the instance. All gangs of an
+It shares nothing with the verifier or the methods but the figures of the instance. All gangs of an
 instance are of one size that divides its nodes' GPUs, and what runs now is on the first node.
 """
 
