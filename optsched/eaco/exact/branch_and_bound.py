@@ -22,7 +22,7 @@ from optsched.eaco.cuts.cuts_and_branching import (
     violated_cuts,
 )
 from optsched.eaco.exact.farkas import PenaltyFreeRelaxation
-from optsched.eaco.exact.lp_solution import BranchConstraint
+from optsched.eaco.exact.lp_solution import Branch
 from optsched.eaco.exact.node import Node
 from optsched.eaco.exact.relaxation import Relaxation
 
@@ -189,7 +189,7 @@ class Tree:
         fixed = set(node.path)
         for rule, count in node.point.nodes.items():
             most = round(count)
-            if rule.pool == pool and BranchConstraint(rule, most, is_above=False) not in fixed:
+            if rule.pool == pool and Branch(rule, most, is_above=False) not in fixed:
                 return rule, most
         chosen = self.pool.take(node.point.columns)
         amounts = np.rint(node.point.x).astype(int)
@@ -199,7 +199,7 @@ class Tree:
             gangs = GroupCountRow(pool=pool, gang=int(chosen.gang[n]), place=place)
             asked[gangs] = asked.get(gangs, 0) + int(amounts[n])
         for counted, total in asked.items():
-            if BranchConstraint(counted, total - 1, is_above=True) not in fixed:
+            if Branch(counted, total - 1, is_above=True) not in fixed:
                 return counted, total - 1
         return None
 
@@ -208,7 +208,7 @@ class Tree:
     ) -> bool:
         children = []
         for is_above in (False, True):
-            path = (*node.path, BranchConstraint(*split, is_above))
+            path = (*node.path, Branch(*split, is_above))
             self._restore(node)
             point = self.relaxation.solve(path, clock)
             if point is None:

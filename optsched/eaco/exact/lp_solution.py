@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-15  # relative error of one term of a sum
 
 
-class BranchConstraint(NamedTuple):
+class Branch(NamedTuple):
     """A rule and a number: its count is at most that, or at least one more."""
 
     rule: Rule
@@ -31,7 +31,7 @@ class BranchConstraint(NamedTuple):
     is_above: bool
 
 
-Path = tuple[BranchConstraint, ...]
+Path = tuple[Branch, ...]
 
 
 class Proof(NamedTuple):
@@ -153,7 +153,7 @@ def _least_nodes(frame: Frame, path: Path, proof: Proof) -> Floats:
     return np.asarray(np.min(corners, axis=0))
 
 
-def _signed(branch: BranchConstraint, dual: float) -> float:
+def _signed(branch: Branch, dual: float) -> float:
     return -dual if branch.is_above else dual
 
 

@@ -8,15 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
-from optsched.eaco.exact.lp_solution import (
-    BranchConstraint,
-    Path,
-    Point,
-    Proof,
-    lagrangian,
-    nodes_used,
-    priced,
-)
+from optsched.eaco.exact.lp_solution import Branch, Point, Proof, lagrangian, nodes_used, priced
 from optsched.eaco.exact.master import Duals, Master, least_shares
 from optsched.eaco.groups.column_index import ColumnIndex
 
@@ -25,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from optsched.eaco.exact.lp_solution import Path
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
     from optsched.mip.incremental_lp import Solved
@@ -156,7 +149,7 @@ class Relaxation:
         for split in splits:
             values = []
             for is_above in (False, True):
-                self._bound_rows((*path, BranchConstraint(*split, is_above)))
+                self._bound_rows((*path, Branch(*split, is_above)))
                 values.append(self.master.probe(basis, PROBE_STEPS) - solved.objective)
             rises.append((values[0], values[1]))
         self._bound_rows(path)

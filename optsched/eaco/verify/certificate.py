@@ -21,7 +21,7 @@ from optsched.eaco.verify.directed_rounding import bits_for
 from optsched.eaco.verify.equal_rate_groups import has_equal_rates
 from optsched.eaco.verify.group_enumeration import BITS, equal_jobs, group_counts
 from optsched.eaco.verify.lagrangian import LagrangianValue
-from optsched.eaco.verify.node_packing import Branch, packing_faults
+from optsched.eaco.verify.node_packing import PathStep, packing_faults
 from optsched.eaco.verify.work_limit import (
     MOST_KEPT,
     MOST_TERMS,
@@ -191,19 +191,19 @@ class Paths:
 
     def __init__(self, certificate: EacoCertificate) -> None:
         self.depths = [0] * len(certificate.nodes)
-        self._last: dict[int, tuple[int, Branch]] = {}
+        self._last: dict[int, tuple[int, PathStep]] = {}
         for n, node in enumerate(certificate.nodes):
             if isinstance(node, Split):
                 for side, child in enumerate(node.cases):
                     self.depths[child] = self.depths[n] + 1
-                    self._last[child] = n, Branch(certificate.rules, node, side)
+                    self._last[child] = n, PathStep(certificate.rules, node, side)
 
-    def to(self, n: int) -> list[Branch]:
+    def to(self, n: int) -> list[PathStep]:
         """Return the path to a node."""
         path = []
         while n in self._last:
-            n, branch = self._last[n]
-            path.append(branch)
+            n, step = self._last[n]
+            path.append(step)
         return path[::-1]
 
 

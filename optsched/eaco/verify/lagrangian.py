@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Leaf, Prices, Together
     from optsched.eaco.verify.group_enumeration import Option
-    from optsched.eaco.verify.node_packing import Branch
+    from optsched.eaco.verify.node_packing import PathStep
     from optsched.eaco.verify.work_limit import Effort
 
     Rule = Together | Rounded | NodesUsed
@@ -135,7 +135,7 @@ class LagrangianValue:
                 return near
             threshold = wider
 
-    def value(self, leaf: Leaf, path: list[Branch]) -> int:
+    def value(self, leaf: Leaf, path: list[PathStep]) -> int:
         """Return what prices prove at the leaf at the end of a path."""
         jobs, gpus, places, watt = self._scaled(leaf.prices)
         charges: Counter[int] = Counter()
@@ -143,8 +143,8 @@ class LagrangianValue:
         total = self._base(leaf.prices, path, [self._fixed(price) for price in leaf.split_prices])
         for cut in leaf.prices.cuts:
             charges[cut.rule] += self._fixed(cut.price)
-        for branch, price in zip(path, leaf.split_prices, strict=True):
-            charges[branch.split.rule] += -self._fixed(price) if branch.side else self._fixed(price)
+        for step, price in zip(path, leaf.split_prices, strict=True):
+            charges[step.split.rule] += -self._fixed(price) if step.side else self._fixed(price)
         extra = [0] * len(self._options)
         for number, charge in charges.items():
             for n, count in self._counts[number] if charge else ():
@@ -185,7 +185,7 @@ class LagrangianValue:
         )
 
     def _base(
-        self, prices: Prices, path: Sequence[Branch] = (), split_prices: Sequence[int] = ()
+        self, prices: Prices, path: Sequence[PathStep] = (), split_prices: Sequence[int] = ()
     ) -> int:
         """Return the value but for the groups: what jobs pay, less what is bought at most."""
         jobs, gpus, places, watt = self._scaled(prices)
@@ -197,10 +197,10 @@ class LagrangianValue:
         for cut in prices.cuts:
             total -= self._fixed(cut.price) * self._most(cut.rule)
         on, wake = dict.fromkeys(self._nodes, 0), dict.fromkeys(self._nodes, 0)
-        for branch, price in zip(path, split_prices, strict=True):
-            signed = -price if branch.side else price
-            total -= signed * (branch.split.at_most + branch.side)
-            rule = self.rules[branch.split.rule]
+        for step, price in zip(path, split_prices, strict=True):
+            signed = -price if step.side else price
+            total -= signed * (step.split.at_most + step.side)
+            rule = self.rules[step.split.rule]
             if isinstance(rule, NodesUsed):
                 (wake if rule.asleep else on)[rule.nodes] += signed
         cap = self.instance.power_cap_w

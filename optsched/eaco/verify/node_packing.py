@@ -21,7 +21,7 @@ MOST_LOOKS = 30_000_000  # at single nodes
 MOST_GANGS = 10_000
 
 
-class Branch(NamedTuple):
+class PathStep(NamedTuple):
     """A split on the path to a node of the tree, and which of its two branches the path takes."""
 
     rules: Sequence[Rule]
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
 
 
 def packing_faults(
-    instance: EacoInstance, name: str, path: list[Branch], number: int
+    instance: EacoInstance, name: str, path: list[PathStep], number: int
 ) -> Iterator[BrokenRule]:
     """Yield why a leaf is not proven to be empty by what it asks for on some nodes."""
     nodes = next(entry for entry in instance.nodes if entry.id == name)
@@ -73,15 +73,15 @@ def packing_faults(
         yield BrokenRule("unpackable", text)
 
 
-def _asked(nodes: Nodes, path: list[Branch]) -> Asked:
+def _asked(nodes: Nodes, path: list[PathStep]) -> Asked:
     """Read off the path what the plans of a leaf have at least and at most."""
     kept, gangs = set(), Counter[int]()
     used, woken = nodes.count, nodes.count - nodes.awake
-    for branch in path:
-        rule, count = branch.rule, branch.split.at_most
-        if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not branch.side:
+    for step in path:
+        rule, count = step.rule, step.split.at_most
+        if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not step.side:
             used, woken = (used, min(woken, count)) if rule.asleep else (min(used, count), woken)
-        if not isinstance(rule, Together) or not branch.side or rule.nodes != nodes.id:
+        if not isinstance(rule, Together) or not step.side or rule.nodes != nodes.id:
             continue
         if rule.location:
             kept.add(rule.location)
