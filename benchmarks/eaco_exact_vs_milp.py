@@ -9,7 +9,7 @@ same on a machine that others use, too. Those of `exact` and `milp` are of `opts
 whole, with enumeration, greedy start and certificate (`milp` without the proof that `exact` adds
 to it); those of networkx are of `max_weight_matching` alone, over pairs that are enumerated
 already: on twice as many vertices as GPUs, with a dummy for each that stays empty, which obeys
-their number (research notes, 3.3), and without, which is right only where GPUs are plenty.
+their number (docs/math/eaco.md, matching), and without, which is right only where GPUs are plenty.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class Clock:
         return time.process_time() - self._started
 
 
-def pairs_of(found, jobs):
+def pairs_of(groups, jobs):
     """Return what each job costs alone, pairs, and what they cost."""
-    single = (found.members < jobs).sum(axis=1) == 1
+    single = (groups.members < jobs).sum(axis=1) == 1
     alone = np.zeros(jobs)
-    alone[found.members[single].min(axis=1)] = found.cost[single]
-    return alone, found.members[~single][:, :2].tolist(), found.cost[~single].tolist()
+    alone[groups.members[single].min(axis=1)] = groups.cost[single]
+    return alone, groups.members[~single][:, :2].tolist(), groups.cost[~single].tolist()
 
 
-def matching(found, jobs, _gpus):
+def matching(groups, jobs, _gpus):
     """Solve pairs by networkx: weights are what sharing saves."""
-    alone, pairs, costs = pairs_of(found, jobs)
+    alone, pairs, costs = pairs_of(groups, jobs)
     graph = nx.Graph()
     for (a, b), cost in zip(pairs, costs, strict=True):
         if alone[a] + alone[b] > cost:
@@ -70,10 +70,10 @@ def matching(found, jobs, _gpus):
     return clock.seconds, alone.sum() - sum(graph[a][b]["weight"] for a, b in chosen)
 
 
-def dummy_matching(found, jobs, gpus):
+def dummy_matching(groups, jobs, gpus):
     """Solve pairs by networkx: a perfect matching on twice as many vertices as GPUs."""
-    alone, pairs, costs = pairs_of(found, jobs)
-    dummies, most = range(jobs, 2 * gpus), float(found.cost.max()) + 1.0
+    alone, pairs, costs = pairs_of(groups, jobs)
+    dummies, most = range(jobs, 2 * gpus), float(groups.cost.max()) + 1.0
     edges = [(a, b, most - cost) for (a, b), cost in zip(pairs, costs, strict=True)]
     edges += [(job, dummy, most - alone[job]) for job in range(jobs) for dummy in dummies]
     edges += [(a, b, most) for a, b in itertools.combinations(dummies, 2)]
@@ -108,8 +108,8 @@ def compare(instance, gap):
     """Print what each method takes for an instance."""
     clock = Clock()
     classes = job_classes(instance)
-    found = columns(instance, classes)
-    print(f"{instance.name}: {len(found.cost):,} groups in {clock.seconds:.2f} s", flush=True)
+    groups = columns(instance, classes)
+    print(f"{instance.name}: {len(groups.cost):,} groups in {clock.seconds:.2f} s", flush=True)
     seconds, result = solved(instance, "exact", gap)
     clock = Clock()
     optsched.verify(instance, result)
@@ -118,7 +118,7 @@ def compare(instance, gap):
     if instance.max_jobs_per_gpu == 2 and jobs == len(classes) <= MOST_MATCHED:
         gpus = sum(nodes.gpus * nodes.count for nodes in instance.nodes)
         for name, rival in (("networkx, dummies", dummy_matching), ("networkx", matching)):
-            taken, objective = rival(found, jobs, gpus)
+            taken, objective = rival(groups, jobs, gpus)
             row(name, taken, (objective, math.nan, math.nan), f"{taken / seconds:.1f} x")
     if jobs <= MOST_IN_MILP:
         taken, other = solved(instance, "milp", gap)

@@ -173,22 +173,22 @@ def extract(model: pyo.ConcreteModel, instance: EacoInstance) -> EacoPlan:
 
 
 def _data(instance: EacoInstance) -> Data:
-    found, pools = columns(instance), {nodes.id: nodes for nodes in instance.nodes}
+    every, pools = columns(instance), {nodes.id: nodes for nodes in instance.nodes}
     parts = {(p, q): part for p in pools for q, part in parts_of(instance, pools[p]).items()}
     node = {place.id: place.node for place in instance.running}
     starts = {
         (g, p, q): taken
-        for g, p in sorted({(c.gpus, c.nodes) for c in found if c.location is None})
+        for g, p in sorted({(c.gpus, c.nodes) for c in every if c.location is None})
         for q in (number for name, number in parts if name == p)
         if (taken := take(g, pools[p], q, parts))
     }
     stays = {
         n: take(c.gpus, pools[c.nodes], node[c.location], parts)
-        for n, c in enumerate(found)
+        for n, c in enumerate(every)
         if c.location is not None
     }
     waiting = {job.id: waiting_cost(instance, job) for job in instance.jobs}
-    return Data(found, pools, parts, starts, stays, waiting)
+    return Data(every, pools, parts, starts, stays, waiting)
 
 
 def _variables(m: Any, instance: EacoInstance, data: Data) -> None:
@@ -202,8 +202,8 @@ def _variables(m: Any, instance: EacoInstance, data: Data) -> None:
     for key, part in data.parts.items():
         m.on[key].setub(len(part.numbers))
     for g, p, q in m.begins:
-        room = len(data.parts[p, q].numbers) * max(1, data.pools[p].gpus // g)
-        m.begins[g, p, q].setub(min(room, sum(job.gpus == g for job in instance.jobs)))
+        most = len(data.parts[p, q].numbers) * max(1, data.pools[p].gpus // g)
+        m.begins[g, p, q].setub(min(most, sum(job.gpus == g for job in instance.jobs)))
 
 
 def _choices(m: Any, data: Data) -> None:

@@ -104,7 +104,7 @@ def _groups(figures: Figures, nodes: Nodes) -> Iterator[Group]:
     known = dict[tuple[str, ...], bool]()
     for gpus in sorted({job.gpus for job in figures.instance.jobs if fits(job.gpus, nodes)}):
         jobs = [job for job in figures.instance.jobs if job.gpus == gpus]
-        for group in sorted(_grown(figures, nodes, (), jobs), key=len):
+        for group in sorted(_extended(figures, nodes, (), jobs), key=len):
             types = types_of(group)
             if types not in known:
                 known[types] = _may_share(figures, group, nodes)
@@ -112,7 +112,7 @@ def _groups(figures: Figures, nodes: Nodes) -> Iterator[Group]:
                 yield group
 
 
-def _grown(figures: Figures, nodes: Nodes, group: Group, jobs: Sequence[Job]) -> Iterator[Group]:
+def _extended(figures: Figures, nodes: Nodes, group: Group, jobs: Sequence[Job]) -> Iterator[Group]:
     """Yield groups that contain one and further jobs, except where none of them is allowed.
 
     Rates never rise as a group grows: what is too slow or does not fit stays so.
@@ -124,7 +124,7 @@ def _grown(figures: Figures, nodes: Nodes, group: Group, jobs: Sequence[Job]) ->
         if len(larger) > 1 and _is_hopeless(figures, larger, nodes):
             continue
         yield larger
-        yield from _grown(figures, nodes, larger, jobs[n + 1 :])
+        yield from _extended(figures, nodes, larger, jobs[n + 1 :])
 
 
 def _is_hopeless(figures: Figures, group: Group, nodes: Nodes) -> bool:
@@ -151,10 +151,10 @@ def _may_share(figures: Figures, group: Group, nodes: Nodes) -> bool:
 
 
 def _memory_suffices(figures: Figures, group: Group, nodes: Nodes) -> bool:
-    room = Fraction(figures.gpus[nodes.gpu].memory_gb)
+    limit = Fraction(figures.gpus[nodes.gpu].memory_gb)
     if len(group) > 1:
-        room *= 1 - Fraction(figures.instance.memory_headroom)
-    return sum(Fraction(figures.types[job.type].memory_gb) for job in group) <= room
+        limit *= 1 - Fraction(figures.instance.memory_headroom)
+    return sum(Fraction(figures.types[job.type].memory_gb) for job in group) <= limit
 
 
 def _is_tolerable(figures: Figures, group: Group, place: Place) -> bool:

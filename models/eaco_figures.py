@@ -1,7 +1,7 @@
 """EaCO, figures of groups for the specification: rates, times, watts and costs, in fractions.
 
-Written down from the docstring of `EacoInstance`, apart from the judge; `eaco_columns` says which
-groups are allowed.
+Written down from the docstring of `EacoInstance`, apart from the verifier; `eaco_columns` says
+which groups are allowed.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Figures:
     def locations(self, group: Group, nodes: Nodes) -> list[Running]:
         """Return where jobs of a group run now, on these nodes."""
         now = (self.instance.location_of.get(job.id) for job in group)
-        found = {place.id: place for place in now if place is not None}
-        return [place for place in found.values() if place.nodes == nodes.id]
+        places = {place.id: place for place in now if place is not None}
+        return [place for place in places.values() if place.nodes == nodes.id]
 
     # --- rates, times, watts ------------------------------------------------------------------
 
@@ -178,13 +178,13 @@ class Figures:
 
     def least_alone_j(self, job: Job, extra_s: float = 0.0) -> Fraction:
         """Return the least joules of a job and extra work, on GPUs of its own at full power."""
-        found = []
+        energies = []
         for nodes in self.hosts(job):
             pace = self.pace((job,), nodes)
             assert pace is not None
             seconds = Fraction(job.work_s) / self.speed(job, nodes) + Fraction(extra_s)
-            found.append(job.gpus * (pace.gpu_w + share_w(nodes)) * seconds)
-        return min(found)
+            energies.append(job.gpus * (pace.gpu_w + share_w(nodes)) * seconds)
+        return min(energies)
 
 
 def share_w(nodes: Nodes) -> Fraction:

@@ -91,7 +91,7 @@ def beginnings(nodes: Nodes, part: Part, gangs: Iterable[int]) -> Iterator[tuple
 def _next(g: int, nodes: Nodes, free: dict[int, int]) -> int:
     """Take GPUs of the first nodes that have enough; of the last one if none has."""
     need = min(g, nodes.gpus)
-    found = next((n for n in free if free[n] >= need), max(free))
-    for n in range(found, found + max(1, g // nodes.gpus)):
+    first = next((n for n in free if free[n] >= need), max(free))
+    for n in range(first, first + max(1, g // nodes.gpus)):
         free[n] = free.get(n, 0) - need
-    return found
+    return first

@@ -40,7 +40,7 @@ def instances() -> Iterator[tuple[str, Callable[[], EacoInstance]]]:
     for jobs, most in ((12, 3), (20, 3), (20, 4), (30, 5), (74, 5)):
         yield f"symmetric-{jobs}-{most}", partial(symmetric, jobs, most)
     for jobs, watts in ((8, 1e6), (12, 1e9), (16, 1e12), (24, 1e12)):
-        yield f"dear-{jobs}-{watts:.0e}", partial(dear, jobs, watts)
+        yield f"dear-{jobs}-{watts:.0e}", partial(expensive, jobs, watts)
     for jobs, share in ((12, 1.05), (20, 1.05), (30, 1.02), (20, 0.9), (30, 0.5)):
         yield f"deadlines-{jobs}-{share}", partial(deadlines, jobs, share)
     for jobs, most in ((12, 2), (20, 3), (24, 2)):
@@ -84,7 +84,7 @@ def symmetric(jobs: int, most: int) -> EacoInstance:
     )
 
 
-def dear(jobs: int, watts: float) -> EacoInstance:
+def expensive(jobs: int, watts: float) -> EacoInstance:
     """Return jobs of which the first two types were measured to draw so many watts together."""
     pair = {"types": ["t0000", "t0001"], "rates": [0.95, 0.95], "gpu_power_w": watts}
     return _changed(sharing(jobs, 3, 0.25, 3), interference={"groups": [pair]})

@@ -40,10 +40,10 @@ class _Parts:
         self.entries: dict[str, list[Entry]] = {}
         self.by_id: dict[str, dict[str, Mapping[str, Any]]] = {}
         for key in ("gpu_types", "nodes", "types", "jobs", "running"):
-            found = [(n, e) for n, e in enumerate(_sequence(document.get(key))) if _is_object(e)]
-            self.entries[key] = found
+            objects = [(n, e) for n, e in enumerate(_sequence(document.get(key))) if _is_object(e)]
+            self.entries[key] = objects
             self.by_id[key] = {}
-            for _, entry in found:
+            for _, entry in objects:
                 if isinstance(entry.get("id"), str):
                     self.by_id[key].setdefault(entry["id"], entry)
 
@@ -88,13 +88,13 @@ def _job_faults(parts: _Parts, job: Mapping[str, Any]) -> Iterator[Fault]:
     yield from _prefixed(("type",), _unknown(parts, "types", job.get("type")))
     kind = parts.by_id["types"].get(str(job.get("type")), {})
     nodes = parts.by_id["nodes"]
-    reasons = [_misfit(parts, job, kind, name) for name in nodes]
+    reasons = [_unsuitable(parts, job, kind, name) for name in nodes]
     if reasons and all(reasons):
         few = [str(r) for r in reasons[:4]] + (["..."] if len(reasons) > 4 else [])
         yield (), f"job {shown(job.get('id'))} fits no GPU: {'; '.join(few)}"
 
 
-def _misfit(
+def _unsuitable(
     parts: _Parts, job: Mapping[str, Any], kind: Mapping[str, Any], name: str
 ) -> str | None:
     """Say why a job alone fits no nodes of this id; None if it does, or if that is not known."""

@@ -99,8 +99,8 @@ def _faults(rows: Mapping[str, Any], jobs: Mapping[str, str]) -> Iterator[Fault]
         if not isinstance(rows[a], dict):
             yield (a,), f"expected an object, found {shown(rows[a])}"
         elif not _is_speed(rows[a].get(_ALONE)) or rows[a][_ALONE] == 0:
-            found = shown(rows[a].get(_ALONE))
-            yield (a, _ALONE), f"expected positive steps/s of the job alone, found {found}"
+            alone = shown(rows[a].get(_ALONE))
+            yield (a, _ALONE), f"expected positive steps/s of the job alone, found {alone}"
     if all(isinstance(rows[a], dict) for a in jobs):
         for a, b in _pairs(rows, jobs):
             yield from (((a, b), text) for text in _pair_faults(rows, a, b))

@@ -164,13 +164,13 @@ class GroupRates:
     @property
     def repairs(self) -> list[Repair]:
         """Every measured rate that is not used as it was measured."""
-        found = []
+        lowered = []
         for key, group in self.measured.items():
             used = self._known[key].by_type
             for name, rate in dict(zip(group.types, group.rates, strict=True)).items():
                 if used[name] < rate:
-                    found.append(Repair(key, name, rate, float(used[name])))
-        return found
+                    lowered.append(Repair(key, name, rate, float(used[name])))
+        return lowered
 
     def _repaired(self, key: Key) -> Rates:
         """Lower the rates of a measured group; all smaller ones are done."""

@@ -1,7 +1,8 @@
-"""The method "milp": the formulation of models/eaco.py, solved by HiGHS.
+"""Mixed-integer programming by HiGHS (Huangfu & Hall, Math. Programming Computation 10, 2018).
 
-It is the second, independent way to an exact answer. The plan is HiGHS' own, or a greedy one where
-that is better; of HiGHS' bound as much is stated as can be proven without HiGHS.
+The method "milp", of the formulation in models/eaco.py, is the second, independent way to an exact
+answer. The plan is HiGHS' own, or a greedy one where that is better; of HiGHS' bound as much is
+stated as can be proven without HiGHS.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def values(model: Any, instance: EacoInstance, plan: EacoPlan) -> Counter[Any] |
         for q, part in parts_of(instance, pool).items()
         for n in part.numbers
     }
-    found = Counter[Any]({("waits", name): 1 for name in plan.waiting})
+    point = Counter[Any]({("waits", name): 1 for name in plan.waiting})
     used = set()
     for group in plan.groups:
         key = (frozenset(group.jobs), group.nodes, group.level, group.location)
@@ -88,15 +89,15 @@ def values(model: Any, instance: EacoInstance, plan: EacoPlan) -> Counter[Any] |
         if not on <= set(parts):
             return None
         used |= on
-        found["z", number[key]] = 1
+        point["z", number[key]] = 1
         if group.location is None:
-            found["begins", (gpus, group.nodes, parts[group.nodes, group.node][0])] += 1
+            point["begins", (gpus, group.nodes, parts[group.nodes, group.node][0])] += 1
     for name, n in used:
-        found["on", (name, parts[name, n][0])] += 1
+        point["on", (name, parts[name, n][0])] += 1
     for (name, n), (q, part) in parts.items():
         if n == q and part.awake < len(part.numbers):
-            found["woken", (name, q)] = max(0, found["on", (name, q)] - part.awake)
-    return found
+            point["woken", (name, q)] = max(0, point["on", (name, q)] - part.awake)
+    return point
 
 
 def _start(
@@ -104,11 +105,11 @@ def _start(
 ) -> NDArray[np.float64] | None:
     if not isinstance(search.plan, EacoPlan):
         return None
-    found = values(model, instance, search.plan)
-    if found is None:
+    point = values(model, instance, search.plan)
+    if point is None:
         return None
     keys = ((v.parent_component().name, v.index()) for v in variables)
-    return np.array([float(found[key]) for key in keys])
+    return np.array([float(point[key]) for key in keys])
 
 
 def _cancelling(instance: EacoInstance) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from optsched.certificates.bound_tree import Cut as Cut
 from optsched.certificates.bound_tree import Price
@@ -12,6 +12,7 @@ from optsched.certificates.bound_tree import Split as Split
 from optsched.instance import Document
 
 Real = Annotated[float, Field(allow_inf_nan=False)]
+RENAMED = {"misfit": "infeasible", "floor": "below_idle_power"}  # kinds of certificates
 
 
 class Group(Document):
@@ -120,12 +121,12 @@ class Prices(Document):
 
 
 class Leaf(Document):
-    """Prices that prove the bound in one case.
+    """Prices that prove the bound at one leaf.
 
     Attributes
     ----------
     split_prices
-        Of one more or one less of what is counted, for each split on the way from the root.
+        Of one more or one less of what is counted, for each split on the path from the root.
     """
 
     prices: Prices
@@ -133,7 +134,7 @@ class Leaf(Document):
 
 
 class Unpackable(Document):
-    """A case without any plan: the groups that it asks for do not fit on the nodes it allows.
+    """A leaf without any plan: the groups that it asks for do not fit on the nodes it allows.
 
     Attributes
     ----------
@@ -145,26 +146,34 @@ class Unpackable(Document):
 
 
 class EacoCertificate(Document):
-    """What proves a bound, or that no plan exists: cases, and Lagrangian prices in each of them.
+    """What proves a bound, or that no plan exists: a tree, and Lagrangian prices at its leaves.
 
     Attributes
     ----------
     kind
-        ``"prices"``: every plan costs at least `bound`. ``"misfit"``: at least `left_out` jobs,
+        ``"prices"``: every plan costs at least `bound`. ``"infeasible"``: at least `left_out` jobs,
         more than none, find no place; the prices are then for the cost of one for each such job,
-        and none for all else. ``"floor"``: the power cap is below the watts of the cluster asleep.
+        and none for all else. ``"below_idle_power"``: the power cap is below the watts of the
+        cluster asleep.
     everywhere
-        Prices that hold in all cases. They prove less than the cases do, but a group whose reduced
-        cost makes up for the difference need not be looked at in any case.
+        Prices that hold everywhere. They prove less than the leaves do, but a group whose reduced
+        cost makes up for the difference need not be looked at anywhere.
     rules
         What splits and cuts count.
     nodes
-        The tree of cases; the first is its root.
+        The branch-and-bound tree; the first is its root.
     """
 
-    kind: Literal["prices", "misfit", "floor"] = "prices"
+    kind: Literal["prices", "infeasible", "below_idle_power"] = "prices"
     bound: float | None = None
     left_out: float | None = None
     everywhere: Prices | None = None
     rules: tuple[Annotated[Together | Rounded | NodesUsed, Field(discriminator="kind")], ...] = ()
     nodes: tuple[Split | Leaf | Unpackable, ...] = ()
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _not_renamed(cls, kind: object) -> object:
+        if isinstance(kind, str) and kind in RENAMED:
+            raise ValueError(f"'{RENAMED[kind]}', as this kind is called now")
+        return kind

@@ -1,4 +1,4 @@
-"""The room of EaCO: its nouns, methods and judge, as the rest of optsched sees them."""
+"""The problem EaCO: its nouns, methods and verifier, as the rest of optsched sees them."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def test_matchings_are_proven_by_their_prices(graph, starts_warm):
     proven = matching.alone.sum()
     for blossom in matching.priced:
         assert len(blossom.jobs) % 2 == 1
-        paid += blossom.price * np.isin(ends, blossom.jobs).all(axis=0)
-        proven += blossom.price * (len(blossom.jobs) // 2)
+        paid += blossom.dual * np.isin(ends, blossom.jobs).all(axis=0)
+        proven += blossom.dual * (len(blossom.jobs) // 2)
     assert (matching.alone >= 0).all()
     assert (paid >= weights).all()
     assert total == proven == greatest(ends, weights)
@@ -76,8 +76,8 @@ def test_the_set_of_a_triangle():
 
 def test_whole_points_need_no_set():
     ends = np.array([[0, 2, 0], [1, 3, 2]])
-    found = odd_sets(ends, np.array([0.0, 0.0, 1.0]), np.ones(4), np.array([1.0, 1.0, 0.0]))
-    assert found == []
+    sets = odd_sets(ends, np.array([0.0, 0.0, 1.0]), np.ones(4), np.array([1.0, 1.0, 0.0]))
+    assert sets == []
     assert odd_sets(ends[:, :0], np.zeros(0), np.ones(4), np.zeros(0)) == []
 
 

@@ -1,4 +1,4 @@
-"""EaCO's column generation: the optima over all groups, with proofs that the judge takes."""
+"""EaCO's column generation: the optima over all groups, with proofs that the verifier accepts."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ from optsched.eaco.exact import warm_start as warm
 from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns as all_columns
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.groups.pricing_scope import markets
+from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.plan import Group
 from optsched.eaco.primal import diving, large_neighbourhood_search
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.verify import plan_energy
-from optsched.eaco.verify.group_energy import Book
-from optsched.eaco.verify.group_enumeration import Menu
+from optsched.eaco.verify.group_energy import ExactFigures
+from optsched.eaco.verify.group_enumeration import GroupOptions
 from tests.support.oracles.eaco import brute_force
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances, small_instance
@@ -64,14 +64,14 @@ def test_the_search_finds_every_group(instance):
     classes = job_classes(instance)
     listed = all_columns(instance, classes)
     frame = master.frame(instance, classes)
-    found = column_generation.Generation(instance, classes, frame, 0)
+    generation = column_generation.ColumnGeneration(instance, classes, frame, 0)
     for share in (0.0, 0.6, 1.1):
-        prices = found.prices._replace(jobs=share * found.prices.jobs)
-        reduced = prices.reduced(listed)
-        room = 0.3 * float(abs(reduced).max())
-        seen = {tuple(row) for row in _keys(found.near(prices, room))}
-        clear = abs(reduced - room) > 1e-9 * abs(reduced).max()
-        expected = {tuple(row) for row in _keys(listed.take((reduced < room) & clear))}
+        duals = generation.duals._replace(jobs=share * generation.duals.jobs)
+        reduced = duals.reduced(listed)
+        slack = 0.3 * float(abs(reduced).max())
+        seen = {tuple(row) for row in _keys(generation.near(duals, slack))}
+        clear = abs(reduced - slack) > 1e-9 * abs(reduced).max()
+        expected = {tuple(row) for row in _keys(listed.take((reduced < slack) & clear))}
         assert expected <= seen
         assert seen <= {tuple(row) for row in _keys(listed)}
 
@@ -83,9 +83,9 @@ def test_groups_of_the_first_plan_cost_what_all_groups_do(instance):
     listed = all_columns(instance, classes)
     costs = dict(zip(map(tuple, _keys(listed)), listed.cost.tolist(), strict=True))
     frame = master.frame(instance, classes)
-    pays = column_generation.Generation(instance, classes, frame, 0).prices.jobs
-    found = filled(instance, classes, markets(instance, classes), pays)
-    for key, cost in zip(_keys(found), found.cost.tolist(), strict=True):
+    pays = column_generation.ColumnGeneration(instance, classes, frame, 0).duals.jobs
+    filling = filled(instance, classes, pricing_problems(instance, classes), pays)
+    for key, cost in zip(_keys(filling), filling.cost.tolist(), strict=True):
         assert cost == pytest.approx(costs[tuple(key)], rel=1e-9)
 
 
@@ -124,15 +124,15 @@ def _keys(columns):
 
 @law(2000)
 @given(searchable(6))
-def test_the_judge_leaves_out_only_what_does_not_pay(instance):
-    menu = Menu(instance, is_free=False)
-    every = list(menu.options())
+def test_the_verifier_leaves_out_only_what_does_not_pay(instance):
+    groups = GroupOptions(instance, is_free=False)
+    every = list(groups.options())
     gpus = {nodes.id: 0 for nodes in instance.nodes}
     alone = {o.members[0]: o.cost for o in every if len(o.members) == 1}
     for share in (0, 6, 9, 13):
-        pays = [share * alone.get(n, 0) // 10 for n in range(len(menu.equal))]
+        pays = [share * alone.get(n, 0) // 10 for n in range(len(groups.equal))]
         threshold = max(alone.values()) // 10
-        seen = {(o.members, o.nodes) for o in menu.below(pays, gpus, threshold)}
+        seen = {(o.members, o.nodes) for o in groups.below(pays, gpus, threshold)}
         near = threshold >> 30
         for option in every:
             reduced = option.cost - sum(pays[n] for n in option.members)
@@ -166,30 +166,32 @@ def test_equal_jobs_are_integer_columns():
     instance = small_instance(jobs, types=types, nodes={"x": {"gpus": 8, "count": 15}})
     result = solved(instance, gap=0.01)
     assert result.status == "optimal"
-    assert len(markets(instance, job_classes(instance))[0].work) == 3
+    assert len(pricing_problems(instance, job_classes(instance))[0].work) == 3
 
 
 @law(500)
 @given(searchable(7), st.integers(0, 3))
 def test_a_repaired_plan_is_complete_and_no_worse(instance, seed):
-    """From the worst plan there is, every job alone, where there is room for that."""
+    """From the worst plan there is, every job alone, where there are GPUs for that."""
     classes = job_classes(instance)
-    found = column_generation.Generation(instance, classes, master.frame(instance, classes), seed)
-    found.hurry()
-    alone = (found.pool.members < len(classes)).sum(axis=1) == 1
-    where = {tuple(row): n for n, row in enumerate(found.pool.members.tolist()) if alone[n]}
+    frame = master.frame(instance, classes)
+    generation = column_generation.ColumnGeneration(instance, classes, frame, seed)
+    generation.prove_first_bound()
+    alone = (generation.pool.members < len(classes)).sum(axis=1) == 1
+    where = {tuple(row): n for n, row in enumerate(generation.pool.members.tolist()) if alone[n]}
     x = np.zeros(len(alone))
     x[list(where.values())] = [len(classes[row[0]].jobs) for row in where]
-    gpus = np.bincount(found.pool.pool, weights=x * found.pool.gang, minlength=len(instance.nodes))
+    on, weights = generation.pool.pool, x * generation.pool.gang
+    gpus = np.bincount(on, weights=weights, minlength=len(instance.nodes))
     assume(len(where) == len(classes))
-    assume((gpus <= found.frame.gpus * found.frame.number).all())
-    better = large_neighbourhood_search.repaired(found, x, -np.inf, seed, lambda: None)
-    held = diving.held(found.pool.members, better, len(classes))
-    left = found.frame.copies - held
+    assume((gpus <= generation.frame.gpus * generation.frame.number).all())
+    better = large_neighbourhood_search.repaired(generation, x, -np.inf, seed, lambda: None)
+    held = diving.held(generation.pool.members, better, len(classes))
+    left = generation.frame.copies - held
     assert (left >= 0).all()
-    assert not left[found.frame.must].any()
-    assert large_neighbourhood_search.total(found, better) <= large_neighbourhood_search.total(
-        found, x
+    assert not left[generation.frame.must].any()
+    assert large_neighbourhood_search.total(generation, better) <= large_neighbourhood_search.total(
+        generation, x
     ) * (1 + 1e-9)
 
 
@@ -205,14 +207,14 @@ def test_a_repaired_plan_is_much_better():
 @law(500)
 @given(eaco_instances(max_jobs=6))
 def test_joules_at_one_rate_are_those_of_the_phases(instance):
-    book = Book(instance)
+    figures = ExactFigures(instance)
     for nodes in instance.nodes:
-        if not plan_energy.is_even(book, nodes):
+        if not plan_energy.has_closed_form(figures, nodes):
             continue
-        even = plan_energy.Even(book, nodes)
+        even = plan_energy.ClosedForm(figures, nodes)
         for count in range(1, len(instance.jobs) + 1):
             group = Group(jobs=tuple(job.id for job in instance.jobs[:count]), nodes=nodes.id)
-            expected = book.energy_j(group, book.phases(group))
+            expected = figures.energy_j(group, figures.phases(group))
             assert even.energy_j(group) == expected
 
 
@@ -240,11 +242,11 @@ def test_groups_of_jobs_that_are_still_there_are_taken_over():
     instance = many(60)
     first = solved(instance, gap=0.1)
     classes = job_classes(without(instance, 7))
-    found = warm.past(first, classes, np.ones(len(classes)), 4)
+    matched = warm.matched_start(first, classes, np.ones(len(classes)), 4)
     gone_class = next(n for n, c in enumerate(first.state.classes) if "j7" in c.jobs)
     gone = sum(gone_class in row for row in first.state.members.tolist())
-    assert 0 < len(found.members) == len(first.state.members) - gone
-    assert (found.jobs > 0).all()
+    assert 0 < len(matched.members) == len(first.state.members) - gone
+    assert (matched.jobs > 0).all()
 
 
 def test_no_time_gives_a_plan_and_a_bound():

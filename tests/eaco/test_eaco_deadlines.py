@@ -13,7 +13,7 @@ import optsched
 from optsched.eaco import performance
 from optsched.eaco.due_times import due_s
 from optsched.eaco.verify.feasibility import violations
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.explanation.explain import explain
 from optsched.mip import highs
 from optsched.models import eaco
@@ -46,13 +46,13 @@ def least(instance):
 @law(200)
 @given(pressed())
 def test_exact_formulation_and_all_plans_agree_on_jobs_that_cannot_be_in_time(instance):
-    found, all_plans = least(instance), oracles.brute_force(instance)
+    optimum, all_plans = least(instance), oracles.brute_force(instance)
     result = optsched.solve(instance, gap=0)
     if all_plans is None:
-        assert math.isinf(found)
+        assert math.isinf(optimum)
         assert result.status == "infeasible"
         return
-    assert found == pytest.approx(all_plans, rel=1e-6, abs=1e-9)
+    assert optimum == pytest.approx(all_plans, rel=1e-6, abs=1e-9)
     assert result.objective == pytest.approx(all_plans, rel=1e-6, abs=1e-9)
 
 
@@ -71,10 +71,10 @@ def test_tightening_a_deadline_never_lowers_the_optimum(data):
 
 @law(500)
 @given(eaco_instances(feasible=False))
-def test_methods_and_judge_agree_on_when_jobs_are_due(instance):
-    book = Book(instance)
+def test_methods_and_verifier_agree_on_when_jobs_are_due(instance):
+    figures = ExactFigures(instance)
     for job in instance.jobs:
-        assert due_s(instance, job) == book.due_s(job)
+        assert due_s(instance, job) == figures.due_s(job)
 
 
 # --- one by one -------------------------------------------------------------------------------

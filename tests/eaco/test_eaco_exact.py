@@ -10,7 +10,7 @@ from optsched.eaco.exact.branch_and_bound import Tree
 from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns, group_of
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 from optsched.search import Search
 from tests.support.oracles.eaco import brute_force
 from tests.support.strategies.common import law
@@ -18,13 +18,13 @@ from tests.support.strategies.eaco import eaco_instances, small_instance
 
 
 def solved(instance, **options):
-    """Solve, and have the judge prove the outcome."""
+    """Solve, and have the verifier prove the outcome."""
     result = optsched.solve(instance, **options)
     optsched.verify(instance, result)
     return result
 
 
-# --- golden values: research notes, 1.7 -------------------------------------------------------
+# --- golden values: docs/math/eaco.md ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_never_above_a_greedy_plan(name):
     best = solved(instance).objective
     for greedy in optsched.registry.problem("eaco").methods:
         if greedy.kind == "greedy":
-            found = optsched.solve(instance, greedy.name).objective
-            assert found is None or best <= found * (1 + 1e-9)
+            objective = optsched.solve(instance, greedy.name).objective
+            assert objective is None or best <= objective * (1 + 1e-9)
 
 
 # --- groups -----------------------------------------------------------------------------------
@@ -69,18 +69,18 @@ def test_never_above_a_greedy_plan(name):
 
 @law(500)
 @given(eaco_instances(objectives=("run-to-completion",)))
-def test_costs_of_groups_are_the_judges(instance):
-    book, classes = Book(instance), job_classes(instance)
-    found = columns(instance, classes)
-    for n in range(0, len(found.cost), max(1, len(found.cost) // 40)):
-        at = (int(found.pool[n]), int(found.level[n]), int(found.place[n]))
-        group = group_of(instance, classes, found.members[n], *at)
-        phases = book.phases(group)
-        kwh = float(book.energy_j(group, phases) / JOULES_PER_KWH * instance.per_kwh)
-        assert found.cost[n] == pytest.approx(kwh, rel=1e-12)
-        bare = book.gpus[book.nodes[group.nodes].gpu].power.bare_w
-        watts = float(book.gang(group) * (max(p.gpu_w for p in phases) - bare))
-        assert found.watts[n] == pytest.approx(watts, rel=1e-12, abs=1e-9)
+def test_costs_of_groups_are_the_verifiers(instance):
+    figures, classes = ExactFigures(instance), job_classes(instance)
+    pool = columns(instance, classes)
+    for n in range(0, len(pool.cost), max(1, len(pool.cost) // 40)):
+        at = (int(pool.pool[n]), int(pool.level[n]), int(pool.place[n]))
+        group = group_of(instance, classes, pool.members[n], *at)
+        phases = figures.phases(group)
+        kwh = float(figures.energy_j(group, phases) / JOULES_PER_KWH * instance.per_kwh)
+        assert pool.cost[n] == pytest.approx(kwh, rel=1e-12)
+        bare = figures.gpus[figures.nodes[group.nodes].gpu].power.bare_w
+        watts = float(figures.gang(group) * (max(p.gpu_w for p in phases) - bare))
+        assert pool.watts[n] == pytest.approx(watts, rel=1e-12, abs=1e-9)
 
 
 def test_equal_jobs_are_one_class():
@@ -169,7 +169,7 @@ def test_a_cap_that_a_part_of_a_group_keeps(cap, objective):
     same_as_brute_force(instance)
 
 
-def test_a_case_that_no_plan_meets_is_proven_empty():
+def test_a_branch_that_no_plan_meets_is_proven_empty():
     """One GPU with its node draws more than the cap, but a part of both does not."""
     power = {"base_w": 0.0}
     instance = small_instance(
@@ -183,7 +183,7 @@ def test_a_case_that_no_plan_meets_is_proven_empty():
 
 
 def test_a_slower_gpu_breaks_the_deadline_of_a_job_alone():
-    """Neither method nor judge may count on it: it is cheap there, and no plan has it."""
+    """Neither method nor verifier may count on it: it is cheap there, and no plan has it."""
     jobs = [{"deadline_s": 3600.0}, {"waiting_penalty_kwh": 0.5}]
     slow = {"memory_gb": 16.0, "power": {"bare_w": 1.0, "context_w": 2.0, "peak_w": 3.0}}
     instance = small_instance(
@@ -221,7 +221,7 @@ def test_a_cap_below_the_idle_floor_names_the_floor():
     result = solved(instance)
     assert result.status == "infeasible"
     assert "30.0 W" in result.message
-    assert result.certificate.kind == "floor"
+    assert result.certificate.kind == "below_idle_power"
 
 
 def test_gangs_that_add_up_but_do_not_pack():
@@ -229,7 +229,7 @@ def test_gangs_that_add_up_but_do_not_pack():
     node = {"gpus": 8, "count": 2}
     result = solved(small_instance(jobs, nodes={"x": node}))
     assert result.status == "infeasible"
-    assert result.certificate.kind == "misfit"
+    assert result.certificate.kind == "infeasible"
     more = solved(small_instance(jobs, nodes={"x": node | {"count": 3}}))
     assert more.status == "optimal"
 
@@ -267,7 +267,7 @@ def test_interrupted(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Tree, "grow", stop)
+    monkeypatch.setattr(Tree, "explore", stop)
     result = solved(instance, gap=1e-9)
     assert result.status in ("feasible", "optimal")
     assert "interrupted" in result.message

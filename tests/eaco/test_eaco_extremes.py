@@ -81,13 +81,13 @@ def test_a_gap_that_stays_open_has_a_reason(monkeypatch):
     assert "groups cost so little more than their jobs pay" in search.gave_up
 
 
-def test_a_tree_of_few_cases_says_so(monkeypatch):
+def test_a_tree_of_few_nodes_says_so(monkeypatch):
     monkeypatch.setattr("optsched.eaco.exact.proving.MOST_NODES", 2)
     instance = sharing(24, 3, 0.25, 2)
     search = Search(instance)
     optsched.registry.problem("eaco").method("exact")(instance, search)
     assert search.certificate.bound < search.objective * (1 - 1e-6)
-    assert search.gave_up == "the tree of cases has 3 cases, as many as it may have"
+    assert search.gave_up == "the tree has 3 nodes, as many as it may have"
 
 
 def test_a_group_without_watts_made_the_rules_divide_by_zero_under_a_cap():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.eaco import Group, fluid
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.eaco.verify.plan_energy import total_j
 from tests.support.strategies.common import among, law
 from tests.support.strategies.eaco import eaco_instances, small_instance
@@ -20,59 +20,60 @@ from tests.support.strategies.eaco import eaco_instances, small_instance
 def test_not_above_the_energy_of_any_optimum_by_a_single_bit(instance):
     bound = fluid(instance)
     result = optsched.solve(instance)
-    assert Fraction(bound.bound_kwh) * 3_600_000 <= total_j(Book(instance), result.plan.groups)
+    least_j = Fraction(bound.bound_kwh) * 3_600_000
+    assert least_j <= total_j(ExactFigures(instance), result.plan.groups)
     assert sum(bound.energy_kwh.values()) == pytest.approx(bound.bound_kwh)
     assert set(bound.energy_kwh) == {job.id for job in instance.jobs}
 
 
 def test_a_job_alone_pays_what_it_draws():
-    found = fluid(small_instance(["a"], types={"a": 0.5}))
-    assert found.bound_kwh == pytest.approx((20 + 0.5 * 100 + 100 / 4) / 1000)
+    bound = fluid(small_instance(["a"], types={"a": 0.5}))
+    assert bound.bound_kwh == pytest.approx((20 + 0.5 * 100 + 100 / 4) / 1000)
 
 
 def test_sharing_shares_the_bill():
     instance = small_instance(["a", "a"], measured={"a a": [1.0, 1.0]}, types={"a": 0.25})
-    found = fluid(instance)
-    assert found.bound_kwh == pytest.approx((20 + 0.5 * 100 + 100 / 4) / 1000)
-    assert found.energy_kwh["j0"] == pytest.approx(found.energy_kwh["j1"])
+    bound = fluid(instance)
+    assert bound.bound_kwh == pytest.approx((20 + 0.5 * 100 + 100 / 4) / 1000)
+    assert bound.energy_kwh["j0"] == pytest.approx(bound.energy_kwh["j1"])
 
 
 # --- schedules that regroup -------------------------------------------------------------------
 
 
-def may_run(book, group):
+def may_run(figures, group):
     """Tell whether a group may run for a while: all rules but when it ends."""
-    instance, nodes = book.instance, book.nodes[group.nodes]
-    jobs = [book.jobs[name] for name in group.jobs]
-    room = Fraction(book.gpus[nodes.gpu].memory_gb)
+    instance, nodes = figures.instance, figures.nodes[group.nodes]
+    jobs = [figures.jobs[name] for name in group.jobs]
+    memory_limit = Fraction(figures.gpus[nodes.gpu].memory_gb)
     if len(jobs) > 1:
-        room *= 1 - Fraction(instance.memory_headroom)
-    rates, limit = book.rates(group.jobs, nodes), instance.utilisation_limit
-    if sum(Fraction(book.types[job.type].memory_gb) for job in jobs) > room:
+        memory_limit *= 1 - Fraction(instance.memory_headroom)
+    rates, limit = figures.rates(group.jobs, nodes), instance.utilisation_limit
+    if sum(Fraction(figures.types[job.type].memory_gb) for job in jobs) > memory_limit:
         return False
-    if len({job.gpus for job in jobs}) > 1 or nodes not in book.hosts(jobs[0]):
+    if len({job.gpus for job in jobs}) > 1 or nodes not in figures.hosts(jobs[0]):
         return False
     if not rates.is_known or not rates.fits or len(jobs) > instance.max_jobs_per_gpu:
         return False
-    if len(jobs) > 1 and limit is not None and book.utilisation(group.jobs, nodes) > limit:
+    if len(jobs) > 1 and limit is not None and figures.utilisation(group.jobs, nodes) > limit:
         return False
     caps = ((job, job.max_slowdown) for job in jobs)
-    return all(cap is None or book.slowdown(job, group) <= Fraction(cap) for job, cap in caps)
+    return all(cap is None or figures.slowdown(job, group) <= Fraction(cap) for job, cap in caps)
 
 
 def schedule(instance, rng):
     """Return the ends of jobs in a schedule that regroups them as it goes, and its joules."""
-    book = Book(instance)
+    figures = ExactFigures(instance)
     left = {job.id: Fraction(job.work_s) for job in instance.jobs}
     now, joules, ends = Fraction(0), Fraction(0), {}
     while left:
-        groups = list(_parted(book, sorted(left, key=lambda name: rng.random()), rng))
-        paces = {name: _pace(book, name, group) for group in groups for name in group.jobs}
+        groups = list(_parted(figures, sorted(left, key=lambda name: rng.random()), rng))
+        paces = {name: _pace(figures, name, group) for group in groups for name in group.jobs}
         seconds = min(left[name] / pace for name, pace in paces.items())
         seconds *= rng.choice([Fraction(1, 2), Fraction(1), Fraction(1)])
         for group in groups:
-            share = book.node_share_w(book.nodes[group.nodes])
-            joules += seconds * book.gang(group) * (book.gpu_w(group.jobs, group) + share)
+            share = figures.node_share_w(figures.nodes[group.nodes])
+            joules += seconds * figures.gang(group) * (figures.gpu_w(group.jobs, group) + share)
         now += seconds
         left = {name: work - seconds * paces[name] for name, work in left.items()}
         ends |= {name: now for name, work in left.items() if work <= 0}
@@ -80,22 +81,23 @@ def schedule(instance, rng):
     return ends, joules
 
 
-def _parted(book, names, rng):
+def _parted(figures, names, rng):
     """Yield groups that may run now; jobs that may not run together run alone."""
     while names:
-        size, pool = rng.randint(1, book.instance.max_jobs_per_gpu), rng.choice(book.instance.nodes)
-        level = rng.choice([None, *(level.id for level in book.gpus[pool.gpu].levels)])
+        size = rng.randint(1, figures.instance.max_jobs_per_gpu)
+        pool = rng.choice(figures.instance.nodes)
+        level = rng.choice([None, *(level.id for level in figures.gpus[pool.gpu].levels)])
         group = Group(jobs=tuple(names[:size]), nodes=pool.id, level=level)
-        if not may_run(book, group):
-            job = book.jobs[names[0]]
-            group = Group(jobs=(job.id,), nodes=book.hosts(job)[0].id)
+        if not may_run(figures, group):
+            job = figures.jobs[names[0]]
+            group = Group(jobs=(job.id,), nodes=figures.hosts(job)[0].id)
         names = names[len(group.jobs) :]
         yield group
 
 
-def _pace(book, name, group):
-    job, nodes = book.jobs[name], book.nodes[group.nodes]
-    return book.speed(job, nodes) / book.slowdown(job, group)
+def _pace(figures, name, group):
+    job, nodes = figures.jobs[name], figures.nodes[group.nodes]
+    return figures.speed(job, nodes) / figures.slowdown(job, group)
 
 
 STILL = {"running": False, "waiting": False, "caps": False, "sleep": False}
@@ -123,12 +125,12 @@ def test_a_group_that_would_end_too_late_may_run_for_a_while():
     """Together for 1,000 s, then apart: j0 ends in 3,700 s; together to the end, in 4,000 s."""
     jobs = [{"work_s": 3600.0, "deadline_s": 3700.0}, {"work_s": 3600.0}]
     instance = small_instance(jobs, measured={"a a": [0.9, 0.9]}, types={"a": 0.25})
-    book = Book(instance)
+    figures = ExactFigures(instance)
     both, alone = Group(jobs=("j0", "j1"), nodes="x"), Group(jobs=("j0",), nodes="x")
-    share = book.node_share_w(book.nodes["x"])
-    schedule = 1000 * (book.gpu_w(both.jobs, both) + share)
-    schedule += 2 * 2700 * (book.gpu_w(alone.jobs, alone) + share)
-    apart = 2 * 3600 * (book.gpu_w(alone.jobs, alone) + share)
+    share = figures.node_share_w(figures.nodes["x"])
+    schedule = 1000 * (figures.gpu_w(both.jobs, both) + share)
+    schedule += 2 * 2700 * (figures.gpu_w(alone.jobs, alone) + share)
+    apart = 2 * 3600 * (figures.gpu_w(alone.jobs, alone) + share)
     bound = Fraction(fluid(instance).bound_kwh) * 3_600_000
     assert bound <= schedule < apart
     assert bound == pytest.approx(float(schedule))

@@ -45,12 +45,12 @@ def plans_by(name, instance, seed=0):
     return plans
 
 
-def groups_of(found):
+def groups_of(outcome):
     """Return the groups of a plan or grouping as sets of numbers of jobs, and the waiting ones."""
-    if isinstance(found, Grouping):
-        return [set(draft.jobs) for draft in found.drafts], sorted(found.waiting)
-    groups = [{int(name[1:]) for name in group.jobs} for group in found.groups]
-    return groups, [int(name[1:]) for name in found.waiting]
+    if isinstance(outcome, Grouping):
+        return [set(draft.jobs) for draft in outcome.drafts], sorted(outcome.waiting)
+    groups = [{int(name[1:]) for name in group.jobs} for group in outcome.groups]
+    return groups, [int(name[1:]) for name in outcome.waiting]
 
 
 def waiting(*jobs):
@@ -149,8 +149,8 @@ def test_gandiva_as_in_gavel_pairs_at_random_only_if_gpus_run_out():
     ample = small_instance(jobs, types={"a": 0.1}, nodes={"x": {"gpus": 1, "count": 6}})
     assert plans_by("gandiva_gavel", ample, 1) == plans_by("fifo", ample)
     scarce = ample.changed({"nodes.x.count": 5})
-    found = {str(groups_of(plans_by("gandiva_gavel", scarce, seed)[0])) for seed in range(20)}
-    assert len(found) > 5
+    outcomes = {str(groups_of(plans_by("gandiva_gavel", scarce, seed)[0])) for seed in range(20)}
+    assert len(outcomes) > 5
     for seed in range(5):
         (plan,) = plans_by("gandiva_gavel", scarce, seed)
         assert [len(group.jobs) for group in plan.groups] == [2, 2, 2]
@@ -331,8 +331,8 @@ def test_without_interference_longest_first_is_optimal(works, most):
     longest = sorted(works, reverse=True)[::most]
     busy = 0.2 * 100 * sum(works)
     kwh = (busy + sum(longest) * (20 + 25)) / 3.6e6
-    found = [objective(instance, plan) for plan in plans_by("longest_first", instance)]
-    assert min(found) == pytest.approx(kwh, rel=1e-9)
+    objectives = [objective(instance, plan) for plan in plans_by("longest_first", instance)]
+    assert min(objectives) == pytest.approx(kwh, rel=1e-9)
 
 
 # --- local search -----------------------------------------------------------------------------
@@ -390,15 +390,15 @@ def test_a_cap_lowers_levels_and_then_lets_jobs_wait():
     assert power_w(capped(exclusive)) == pytest.approx(340)
     for cap, levels, waits in ((340, [None, None], []), (312, [None, 1], []), (300, [0], [1])):
         grouping = published_rules.fifo(Estimates(instance.changed({"power_cap_w": cap})))
-        found = capped(grouping)
-        assert sorted((d.level is not None, d.level) for d in found.drafts) == sorted(
+        lowered = capped(grouping)
+        assert sorted((d.level is not None, d.level) for d in lowered.drafts) == sorted(
             (level is not None, level) for level in levels
         )
-        assert found.waiting == waits
-        assert not violations(grouping.estimates.instance, found.plan())
+        assert lowered.waiting == waits
+        assert not violations(grouping.estimates.instance, lowered.plan())
 
 
-def test_a_cap_that_cannot_be_kept_gives_no_better_plan_than_the_judge_refuses():
+def test_a_cap_that_cannot_be_kept_gives_no_better_plan_than_the_verifier_refuses():
     instance = small_instance("aa", nodes=TWO, power_cap_w=100)
     for name in METHODS:
         for plan in plans_by(name, instance):
@@ -475,7 +475,7 @@ def test_local_search_is_never_worse_than_where_it_starts(instance):
     )
 )
 @law(500)
-def test_rules_of_groups_are_those_of_the_judge(instance):
+def test_rules_of_groups_are_those_of_the_verifier(instance):
     """Every group of up to three jobs, on every pool, at every location and level."""
     instance = instance.changed({"jobs.*.waiting_penalty_kwh": 1.0})
     estimates = Estimates(instance)
@@ -516,7 +516,7 @@ def _same_figures(instance, estimates, draft, plan):
 
 @given(eaco_instances(running=False, caps=False, max_gpu_types=1, gangs=(1, 2, 4)))
 @law(500)
-def test_totals_are_those_of_the_judge(instance):
+def test_totals_are_those_of_the_verifier(instance):
     """Where every node is filled that is used, or there is nothing to pay for the others."""
     estimates = Estimates(instance)
     for rule in (simple_rules.longest_first_full, simple_rules.best_delta_energy):

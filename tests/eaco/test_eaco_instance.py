@@ -235,8 +235,8 @@ GROUP = ("interference", "groups", 0)
     ],
 )
 def test_one_fault(path, value, fault):
-    found = faults(edited(FULL, {path: value}))
-    assert any(fault in line for line in found), found
+    lines = faults(edited(FULL, {path: value}))
+    assert any(fault in line for line in lines), lines
 
 
 def test_prices_exclude_each_other():

@@ -223,10 +223,10 @@ def test_pairs_are_the_measured_ones():
             names = eaco_parts.short(row["job_a"]), eaco_parts.short(row["job_b"])
             measured[names] = float(row["rate_a"]), float(row["rate_b"])
     for group in instance.interference.groups:
-        found = measured.pop(group.types)
+        rates = measured.pop(group.types)
         if group.types[0] == group.types[1]:
-            found = (sum(found) / 2,) * 2
-        assert group.rates == pytest.approx(found, abs=1e-6)
+            rates = (sum(rates) / 2,) * 2
+        assert group.rates == pytest.approx(rates, abs=1e-6)
     assert not measured
 
 

@@ -44,15 +44,15 @@ def simple_start(monkeypatch):
 @pytest.fixture
 def claims(monkeypatch):
     """Bounds that are to be proven; each is taken to be so."""
-    found = []
+    stated = []
 
     def certify_claim(instance, search, claimed):
-        found.append(claimed)
+        stated.append(claimed)
         proven = claimed if search.objective is None else min(claimed, search.objective)
         return SimpleNamespace(bound=proven)
 
     monkeypatch.setattr(method.listed_groups, "certify_claim", certify_claim)
-    return found
+    return stated
 
 
 # --- plans and claims -------------------------------------------------------------------------
@@ -109,10 +109,10 @@ def test_a_start_is_a_point_of_the_program_and_costs_what_the_plan_does(instance
     for plan in (exclusive(instance), _solved(instance)):
         if plan is None or feasibility.violations(instance, plan):
             continue
-        found = method.values(model, instance, plan)
+        point = method.values(model, instance, plan)
         keys = [(v.parent_component().name, v.index()) for v in compiled.variables]
-        x = np.array([float(found[key]) for key in keys])
-        assert {key for key, value in found.items() if value} <= set(keys)
+        x = np.array([float(point[key]) for key in keys])
+        assert {key for key, value in point.items() if value} <= set(keys)
         rows = program.matrix @ x
         assert np.all((program.lower <= x) & (x <= program.upper))
         assert np.all((program.row_lower - 1e-9 <= rows) & (rows <= program.row_upper + 1e-9))

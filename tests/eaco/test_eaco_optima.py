@@ -46,11 +46,11 @@ def close(optimum):
 @law(300)
 @given(eaco_instances(feasible=False))
 def test_plans_break_no_rule_and_cost_what_the_model_says(instance):
-    found, plan = solved(instance)
+    value, plan = solved(instance)
     if plan is None:
         return
     assert feasibility.violations(instance, plan) == []
-    assert feasibility.objective(instance, plan) == close(found)
+    assert feasibility.objective(instance, plan) == close(value)
 
 
 @law(300)
@@ -111,11 +111,11 @@ def test_second_opinion(instance):
     if optimum is None:
         assert outcome.x is None
     else:
-        found = outcome.fun * scale + program.offset
-        assert found == pytest.approx(optimum, rel=1e-6, abs=1e-6 * scale)
+        value = outcome.fun * scale + program.offset
+        assert value == pytest.approx(optimum, rel=1e-6, abs=1e-6 * scale)
 
 
-# --- published values: research notes, 1.7 ----------------------------------------------------
+# --- golden values: docs/math/eaco.md ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_second_opinion(instance):
     ],
 )
 def test_least_energy_by_slowdown_cap(cap, kwh, sizes):
-    found, plan = solved(paper().changed({"jobs.*.max_slowdown": cap}))
-    assert found == pytest.approx(kwh, rel=1e-9)
+    value, plan = solved(paper().changed({"jobs.*.max_slowdown": cap}))
+    assert value == pytest.approx(kwh, rel=1e-9)
     assert sorted(len(group.jobs) for group in plan.groups) == sizes
 
 
@@ -149,7 +149,7 @@ def test_least_energy_of_copies(copies, cap, kwh):
     assert solved(instance)[0] == pytest.approx(kwh, rel=1e-9)
 
 
-# --- properties: research notes, 3.6 ----------------------------------------------------------
+# --- properties: docs/math/eaco.md ------------------------------------------------------------
 
 
 @law(100)
@@ -158,8 +158,8 @@ def test_optimum_is_at_most_exclusive(instance):
     plan = exclusive(instance)
     if plan is None or feasibility.violations(instance, plan):
         return
-    found = solved(instance)[0]
-    assert found <= feasibility.objective(instance, plan) + 1e-6 * abs(found) + 1e-9
+    value = solved(instance)[0]
+    assert value <= feasibility.objective(instance, plan) + 1e-6 * abs(value) + 1e-9
 
 
 LOOSER = [
@@ -205,10 +205,10 @@ def test_without_interference_sorted_blocks_are_best(works, most):
     jobs = [{"type": "a", "work_s": 600.0 * work} for work in works]
     table = {"saturation_slope": 0, "partner_slowdown": 0}
     instance = small_instance(jobs, types={"a": 0.125}, max_jobs_per_gpu=most, **table)
-    found, _ = solved(instance)
+    value, _ = solved(instance)
     longest = sorted(works, reverse=True)[::most]
     joules = 600 * (sum(longest) * (20 + 25) + sum(works) * 0.125 * 100)
-    assert found == pytest.approx(joules / 3.6e6, rel=1e-9)
+    assert value == pytest.approx(joules / 3.6e6, rel=1e-9)
 
 
 # --- packing ----------------------------------------------------------------------------------
@@ -264,9 +264,9 @@ def test_one_half_of_a_split_group_stays():
     jobs = [{"max_slowdown": 1, "migration_s": s} for s in (360.0, 36.0)]
     running = [{"nodes": "x", "jobs": ["j0", "j1"]}]
     instance = small_instance(jobs, running=running, measured={"a a": (0.5, 0.5)})
-    found, plan = solved(instance)
+    value, plan = solved(instance)
     assert {group.jobs: group.location for group in plan.groups} == {("j0",): "r0", ("j1",): None}
-    assert found == pytest.approx((7200 + 36) * (70 + 25) / 3.6e6, rel=1e-9)
+    assert value == pytest.approx((7200 + 36) * (70 + 25) / 3.6e6, rel=1e-9)
 
 
 @pytest.mark.parametrize(("wake_s", "groups"), [(1.0, 2), (1e6, 1)])
@@ -275,10 +275,10 @@ def test_a_node_is_woken_if_that_pays(wake_s, groups):
     power = {"base_w": 100.0, "sleep_w": 10.0, "wake_s": wake_s, "wake_w": 60.0}
     nodes = {"x": {"gpus": 1, "count": 2, "on": 1, "power": power}}
     pair = {"a a": {"rates": (0.5, 0.5), "gpu_power_w": 100.0}}
-    found, plan = solved(small_instance(["a", "a"], nodes=nodes, measured=pair))
+    value, plan = solved(small_instance(["a", "a"], nodes=nodes, measured=pair))
     assert len(plan.groups) == groups
     woken = wake_s * (60 - 10) if groups == 2 else 0.0
-    assert found == pytest.approx((7200 * (90 + 70 + 30 * (groups == 1)) + woken) / 3.6e6)
+    assert value == pytest.approx((7200 * (90 + 70 + 30 * (groups == 1)) + woken) / 3.6e6)
 
 
 @pytest.mark.parametrize(
@@ -291,8 +291,8 @@ def test_power_levels_keep_a_cap(cap, levels):
     nodes = {"x": {"gpus": 4, "count": 1}}
     base = small_instance(["a", "a"], gpus=gpus, types=types, nodes=nodes)
     _, plan = solved(base.changed({"power_cap_w": cap}))
-    found = None if plan is None else sorted((g.level for g in plan.groups), key=str)
-    assert found == (None if levels is None else sorted(levels, key=str))
+    used = None if plan is None else sorted((g.level for g in plan.groups), key=str)
+    assert used == (None if levels is None else sorted(levels, key=str))
 
 
 def test_a_cap_below_the_idle_floor_has_no_plan():

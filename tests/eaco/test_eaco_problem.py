@@ -350,10 +350,10 @@ def test_plot_of_a_plan_in_which_all_wait():
     assert ax.get_legend() is None
 
 
-# --- the room ---------------------------------------------------------------------------------
+# --- the problem ------------------------------------------------------------------------------
 
 
-def test_the_room_has_all_methods():
+def test_the_problem_has_all_methods():
     names = [method.name for method in PROBLEM.methods]
     assert names[:3] == ["exact", "columns", "milp"]
     assert names[3:] == [
@@ -422,9 +422,9 @@ def test_golden_value_of_two_copies_from_the_shell(tmp_path):
     path = tmp_path / "two-copies.json"
     path.write_text(json.dumps(document))
     arguments = ["solve", str(path), "--set", "jobs.*.max_slowdown=1.10"]
-    found = CliRunner(env={"COLUMNS": "100"}).invoke(app, arguments)
-    assert found.exit_code == 0
-    assert "222.69" in found.output
+    outcome = CliRunner(env={"COLUMNS": "100"}).invoke(app, arguments)
+    assert outcome.exit_code == 0
+    assert "222.69" in outcome.output
 
 
 # --- figures that are allowed, but probably not meant -------------------------------------------

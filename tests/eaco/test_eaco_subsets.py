@@ -1,4 +1,4 @@
-"""Cuts on a few jobs with weights, the index they are counted by, and the judge's fast groups."""
+"""Cuts on a few jobs with weights, the index that counts them, and the verifier's fast groups."""
 
 import itertools
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import optsched
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.cuts.rank1 import PATTERNS, VIOLATED, weighted_sets
-from optsched.eaco.groups.column_index import Holding
+from optsched.eaco.groups.column_index import ColumnIndex
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.verify.equal_rate_groups import is_uniform
-from optsched.eaco.verify.group_enumeration import Menu
+from optsched.eaco.verify.equal_rate_groups import has_equal_rates
+from optsched.eaco.verify.group_enumeration import GroupOptions
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import small_instance
 
@@ -86,22 +86,22 @@ def test_counts_are_those_of_the_rule():
     jobs = [{"type": t} for t in "aabbcd"] + [{"type": "e", "work_s": 5.0}]
     instance = small_instance(jobs, types=dict.fromkeys("abcde", 0.2), max_jobs_per_gpu=4)
     classes = job_classes(instance)
-    found = columns(instance, classes)
-    holding = Holding(found, len(classes))
+    pool = columns(instance, classes)
+    index = ColumnIndex(pool, len(classes))
     for rule in (
         Rank1CutRow((0, 1, 2), 2),
         Rank1CutRow((0, 0, 1, 2, 3), 3),
         Rank1CutRow((0,), 2),
         Rank1CutRow((1, 1, 2, 2, 3, 4), 4),
     ):
-        counts = np.zeros(len(found.cost))
-        which, times = holding.counts(rule)
+        counts = np.zeros(len(pool.cost))
+        which, times = index.counts(rule)
         counts[which] = times
         assert counts.any()
-        assert (counts == rule.counts(found)).all()
+        assert (counts == rule.counts(pool)).all()
 
 
-# --- the judge's groups -----------------------------------------------------------------------
+# --- the verifier's groups --------------------------------------------------------------------
 
 
 @st.composite
@@ -123,11 +123,11 @@ def by_formula(draw):
 @law(300)
 @given(by_formula())
 def test_groups_at_one_rate_are_those_found_by_phases(instance):
-    menu = Menu(instance, is_free=False)
-    assert all(is_uniform(instance, gpu) for gpu in instance.gpu_types)
-    free, nothing = [0] * len(menu.equal), {nodes.id: 0 for nodes in instance.nodes}
-    slow = {(o.members, o.nodes): o for o in menu.options()}
-    fast = {(o.members, o.nodes): o for o in menu.below(free, nothing, 1 << 200)}
+    groups = GroupOptions(instance, is_free=False)
+    assert all(has_equal_rates(instance, gpu) for gpu in instance.gpu_types)
+    free, nothing = [0] * len(groups.equal), {nodes.id: 0 for nodes in instance.nodes}
+    slow = {(o.members, o.nodes): o for o in groups.options()}
+    fast = {(o.members, o.nodes): o for o in groups.below(free, nothing, 1 << 200)}
     assert fast.keys() == slow.keys()
     for key, option in fast.items():
         assert option.cost == pytest.approx(slow[key].cost, rel=1e-14)
@@ -135,9 +135,9 @@ def test_groups_at_one_rate_are_those_found_by_phases(instance):
 
 
 def test_only_groups_below_the_threshold():
-    menu = Menu(optsched.read("eaco/pairs-60"), is_free=False)
-    nothing = {nodes.id: 0 for nodes in menu.instance.nodes}
-    every = list(menu.below([0] * len(menu.equal), nothing, 1 << 200))
+    groups = GroupOptions(optsched.read("eaco/pairs-60"), is_free=False)
+    nothing = {nodes.id: 0 for nodes in groups.instance.nodes}
+    every = list(groups.below([0] * len(groups.equal), nothing, 1 << 200))
     middle = sorted(option.cost for option in every)[len(every) // 2]
-    below = list(menu.below([0] * len(menu.equal), nothing, middle))
+    below = list(groups.below([0] * len(groups.equal), nothing, middle))
     assert sorted(below) == sorted(option for option in every if option.cost < middle)

@@ -71,7 +71,7 @@ def test_utilisation_formula_by_hand():
 
 
 def test_default_formula_is_the_published_fit():
-    """1.02 + 0.56 max(0, u1 + u2 - 1) for pairs of Lucid (research notes, 2.2)."""
+    """1.02 + 0.56 max(0, u1 + u2 - 1) for pairs of Lucid (docs/math/eaco.md, rates)."""
     assert float(1 / rates_of().of("ab").by_type["a"]) == pytest.approx(1.02 + 0.56 * 0.25)
 
 
@@ -87,9 +87,9 @@ def test_default_formula_is_the_published_fit():
 def test_fallback_says_how_far_to_go(fallback, origins):
     measured = [group("ab", 0.5, 0.5), group("aa", 0.5, 0.5), group("cdd", 0.5, 0.5, 0.5)]
     rates = rates_of(*measured, fallback=fallback)
-    found = [rates.of(types) for types in ("ab", "cd", "aab", "bb")]
-    assert [r.origin for r in found] == origins
-    assert [r.fits for r in found] == [origin != "unknown" for origin in origins]
+    beside = [rates.of(types) for types in ("ab", "cd", "aab", "bb")]
+    assert [r.origin for r in beside] == origins
+    assert [r.fits for r in beside] == [origin != "unknown" for origin in origins]
 
 
 def test_entries_for_a_gpu_type_come_first():
@@ -262,7 +262,7 @@ def test_gavel_gpu_types_are_named(tmp_path):
 
 @pytest.mark.skipif(not GAVEL.exists(), reason="the shared measurements are not there")
 def test_gavel_as_published(tmp_path):
-    """Counts of the research notes, 2.1: 351 pairs of 26 types, 21 of them do not fit."""
+    """Counts of Gavel's table: 351 pairs of 26 types, 21 of them do not fit."""
     path = written(tmp_path, gzip.decompress(GAVEL.read_bytes()).decode())
     table = read_gavel(path, "v100")
     sums = [sum(g.rates) for g in table.groups if any(g.rates)]

@@ -82,15 +82,15 @@ def test_columns_at_levels_and_locations():
 
 @law(300)
 @given(eaco_instances(feasible=False))
-def test_columns_are_the_groups_that_the_judge_allows(instance):
-    found = {c[:4] for c in columns(instance)}
+def test_columns_are_the_groups_that_the_verifier_allows(instance):
+    listed = {c[:4] for c in columns(instance)}
     left, expected = list(instance.jobs), set()
     while left:
         for chosen in oracles.subsets(left, instance.max_jobs_per_gpu):
             for g in oracles.variants(instance, chosen):
                 expected.add((g.jobs, g.nodes, g.level, g.location))
         left = left[1:]
-    assert found == expected
+    assert listed == expected
 
 
 def test_costs_and_watts_by_hand():
@@ -110,8 +110,8 @@ def test_costs_and_watts_by_hand():
 def parts(gangs, nodes, running=()):
     jobs = [{"gpus": gang} for gang in gangs]
     instance = small_instance(jobs, nodes={"x": nodes}, running=running)
-    found = parts_of(instance, instance.nodes[0])
-    return [(list(part.numbers), part.awake) for part in found.values()]
+    by_first = parts_of(instance, instance.nodes[0])
+    return [(list(part.numbers), part.awake) for part in by_first.values()]
 
 
 def test_equal_nodes_are_one_part_where_sizes_divide():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import optsched
 from optsched.boa.exact.continuous import speedup_at
 from optsched.eaco.plan import Group
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.rollout.engine.random_streams import stream
 from optsched.rollout.engine.state import OFF, PPB, STARTING
 from optsched.rollout.physics.cluster import Cluster
@@ -281,7 +281,7 @@ def compared_with_the_book(instance, kinds, work_s, curve=None):
     document["nodes"] = [{"id": "n", "gpu": gpu.id, "gpus": 8, "count": 1, "power": POWER["node"]}]
     if curve is not None:
         document["gpu_types"][0]["power"] |= {"curve": curve}
-    book = Book(type(instance).from_document(document))
+    book = ExactFigures(type(instance).from_document(document))
     world = scenario(
         1,
         8,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.eaco.plan import Group
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.physics.cluster import Cluster
@@ -52,7 +52,7 @@ def test_energy_of_a_group_of_the_eaco_paper(kinds, work_s):
     ]
     gpu = document["gpu_types"][0]
     document["nodes"] = [{"id": "n", "gpu": gpu["id"], "gpus": 8, "count": 1, "power": node}]
-    book = Book(type(PAPER).from_document(document))
+    book = ExactFigures(type(PAPER).from_document(document))
     world = scenario(
         1,
         8,

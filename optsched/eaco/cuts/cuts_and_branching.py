@@ -1,4 +1,4 @@
-"""What splits and cuts count, over arrays of columns; and which ones a fractional point calls for.
+"""Rank-one cuts, and branching on counts (Ryan & Foster, in Computer Scheduling, Wren (ed.), 1981).
 
 A group counts in `GroupCountRow` if it holds some jobs, and may have to be on some nodes, at some
 power level or location. `Rank1CutRow` counts how many times q of a set of jobs a group holds,
@@ -97,13 +97,13 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow
     support
         The columns that are not zero at the point, and `x` how much of each.
     """
-    found: dict[Rank1CutRow, float] = {}
+    violations: dict[Rank1CutRow, float] = {}
     held = _held(support, len(frame.copies))
     if held.sum(axis=1).max(initial=0) > 2:
         weighted = weighted_sets(held, x, frame.copies)
         if weighted:
-            found = {Rank1CutRow(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
-            return sorted(found, key=lambda rule: (-found[rule], rule))
+            violations = {Rank1CutRow(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
+            return sorted(violations, key=lambda rule: (-violations[rule], rule))
     for candidates, divisor in _candidates(held, x, frame.copies):
         sizes = np.array([len(members) for members in candidates])
         flat = np.concatenate([np.array(members) for members in candidates])
@@ -114,8 +114,8 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow
             rule = Rank1CutRow(members, divisor)
             excess = float(value) - rule.most(frame.copies)
             if excess > VIOLATED:
-                found[rule] = excess / np.sqrt(len(members))
-    return sorted(found, key=lambda rule: (-found[rule], rule))
+                violations[rule] = excess / np.sqrt(len(members))
+    return sorted(violations, key=lambda rule: (-violations[rule], rule))
 
 
 def _held(support: Columns, classes: int) -> Floats:
@@ -170,17 +170,17 @@ def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
     for a, b in np.argwhere(np.triu(weights, 1) > FRACTION).tolist():
         graph.add_edge(a, b, capacity=float(weights[a, b]))
     outside = 1.0 - (weights.sum(axis=1) - np.diag(weights))
-    found = []
+    sets = []
     for part in [sorted(part) for part in nx.connected_components(graph)]:
         if len(part) % 2:
-            found.append(tuple(int(which[n]) for n in part))
+            sets.append(tuple(int(which[n]) for n in part))
         inner = graph.subgraph(part).copy()
         for n in part:
             if outside[n] > FRACTION:
                 inner.add_edge(n, -1, capacity=float(outside[n]))
         if 3 < len(inner) <= MOST_IN_CUT_TREE:
-            found += [tuple(int(which[n]) for n in side) for side in _odd_sides(inner)]
-    return found
+            sets += [tuple(int(which[n]) for n in side) for side in _odd_sides(inner)]
+    return sets
 
 
 def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
@@ -202,12 +202,12 @@ def best_splits(
     frame: Frame, support: Columns, x: Floats, nodes: Mapping[NodeCountRow, float]
 ) -> list[tuple[Rule, float]]:
     """Return rules whose counts are not whole at a point, and the counts, the best ones first."""
-    found: dict[Rule, float] = {rule: count for rule, count in nodes.items()}
+    counts: dict[Rule, float] = {rule: count for rule, count in nodes.items()}
     for candidates in _splits(support, len(frame.copies)):
         for rule in candidates:
-            if rule not in found:
-                found[rule] = float(rule.counts(support) @ x)
-        loose = {r: v for r, v in found.items() if abs(v - round(v)) > FRACTION}
+            if rule not in counts:
+                counts[rule] = float(rule.counts(support) @ x)
+        loose = {r: v for r, v in counts.items() if abs(v - round(v)) > FRACTION}
         if loose:
             return sorted(loose.items(), key=lambda entry: (-_merit(entry[1]), repr(entry[0])))
     return []

@@ -1,8 +1,7 @@
-"""A matching of greatest weight by Edmonds' algorithm, from prices and pairs that are at hand.
+"""Maximum weight matching by blossoms (Edmonds, J. Res. National Bureau of Standards 69B, 1965).
 
-Source: Edmonds, Maximum matching and a polyhedron with 0,1-vertices, Journal of Research of the
-National Bureau of Standards 69B, 1965; trees grow one at a time, from one free job after the other,
-in whole numbers.
+It starts from duals and pairs that are at hand; trees grow one at a time, from one free job after
+the other, in whole numbers.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ class Blossom:
     ----------
     links
         Pairs of jobs: of a child and the next one, of the last and the first.
-    price
+    dual
         What every pair inside pays.
     """
 
     children: list[int]
     links: list[Link]
     jobs: Indices
-    price: int = 0
+    dual: int = 0
 
 
 class Matching:
-    """A matching that grows, with prices under which no pair and no single job is too cheap.
+    """A matching that grows, with duals under which no pair and no single job is too cheap.
 
     Nodes are jobs and, from their number on, blossoms. A tree grows from a node that is on its own:
     jobs of its outer nodes have sign 1, of its inner ones -1, others 0.
@@ -89,8 +88,8 @@ class Matching:
 
     @property
     def priced(self) -> list[Blossom]:
-        """Blossoms that have a price, those inside others, too."""
-        return [blossom for blossom in self._blossoms.values() if blossom.price > 0]
+        """Blossoms that have a dual, those inside others, too."""
+        return [blossom for blossom in self._blossoms.values() if blossom.dual > 0]
 
     def share_a_blossom(self, ends: Indices) -> NDArray[np.bool_]:
         """Tell which pairs of jobs, shape (2, pairs), are inside the same blossom."""
@@ -100,25 +99,25 @@ class Matching:
     # --- one tree ------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Change prices until something is tight, and use it; return whether a path was flipped."""
+        """Change duals until something is tight, and use it; return whether a path was flipped."""
         a, b = self.ends
         total = np.where(self._top[a] == self._top[b], 0, self._sign[a] + self._sign[b])
-        room = np.where(total > 0, self.slack // np.maximum(total, 1), FAR)
-        pair = int(room.argmin()) if len(room) else -1
+        step = np.where(total > 0, self.slack // np.maximum(total, 1), FAR)
+        pair = int(step.argmin()) if len(step) else -1
         ends = np.where(self._sign > 0, self.alone, FAR)
         job = int(ends.argmin())
         inner = [node for node, kind in self._kind.items() if kind < 0 and node >= self.jobs]
-        thin = min(inner, key=lambda node: self._blossoms[node].price, default=-1)
-        rooms = (
+        thin = min(inner, key=lambda node: self._blossoms[node].dual, default=-1)
+        steps = (
             int(ends[job]),
-            FAR if pair < 0 else int(room[pair]),
-            FAR if thin < 0 else self._blossoms[thin].price // 2,
+            FAR if pair < 0 else int(step[pair]),
+            FAR if thin < 0 else self._blossoms[thin].dual // 2,
         )
-        self._change(min(rooms), total)
-        if rooms[0] == min(rooms):
+        self._change(min(steps), total)
+        if steps[0] == min(steps):
             self._flip(job, FREE)
             return True
-        if rooms[2] == min(rooms):
+        if steps[2] == min(steps):
             self._expand(thin)
             return False
         u, v = int(a[pair]), int(b[pair])
@@ -129,7 +128,7 @@ class Matching:
         self.slack -= amount * total
         for node, kind in self._kind.items():
             if node >= self.jobs:
-                self._blossoms[node].price += 2 * amount * kind
+                self._blossoms[node].dual += 2 * amount * kind
 
     def _use(self, u: int, v: int) -> bool:
         """Use a tight pair from an outer node; return whether it ends at a node on its own."""
@@ -222,7 +221,7 @@ class Matching:
         self._mark(node, 1)
 
     def _expand(self, node: int) -> None:
-        """Take an inner blossom apart; the even way from its entry to its base stays."""
+        """Take an inner blossom apart; the even path from its entry to its base stays."""
         blossom = self._blossoms.pop(node)
         del self._kind[node]
         self._sign[blossom.jobs] = 0

@@ -1,8 +1,8 @@
-"""Odd sets of jobs that hold up the relaxation of pairs, all at once: blossoms of a matching.
+"""Odd-set cuts from the blossoms of a matching (Edmonds, J. Res. Nat. Bureau of Standards, 1965).
 
-Where at most two jobs share, and prices of anything but jobs stay as they are, the set partitioning
-is a matching, and its linear program needs an odd set for every blossom that has a price at the
-end of Edmonds' algorithm. That starts from the prices and pairs of the program without odd sets.
+Where at most two jobs share, and duals of anything but jobs stay as they are, the set partitioning
+is a matching, and its linear program needs an odd set for every blossom that has a dual at the
+end of Edmonds' algorithm. That starts from the duals and pairs of the program without odd sets.
 Nothing hangs on its being right: sets of an odd number of jobs are cuts anyway.
 """
 
@@ -40,7 +40,7 @@ def needed(
     Parameters
     ----------
     reduced
-        Shape (columns,): reduced costs of the pool at the point's prices, without any cuts.
+        Shape (columns,): reduced costs of the pool at the point's duals, without any cuts.
     penalty
         Cost of leaving a job out that may not wait.
     """
@@ -50,7 +50,7 @@ def needed(
     jobs = number[pool.members]
     many = (jobs >= 0).sum(axis=1)
     waiting = np.where(np.isfinite(frame.waiting), frame.waiting, penalty)
-    alone = (waiting - point.proof.prices.jobs)[which]
+    alone = (waiting - point.proof.duals.jobs)[which]
     np.minimum.at(alone, jobs[many == 1].max(axis=1), reduced[many == 1])
     x = np.zeros(len(reduced))
     x[point.columns] = point.x
@@ -60,7 +60,7 @@ def needed(
 
 
 def odd_sets(ends: Indices, reduced: Floats, alone: Floats, x: Floats) -> list[list[int]]:
-    """Return the sets that an optimal matching needs, from prices without any on.
+    """Return the sets that an optimal matching needs, from duals without any on.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ def odd_sets(ends: Indices, reduced: Floats, alone: Floats, x: Floats) -> list[l
     x
         Shape (pairs,): how much of each there is in the linear program.
     """
-    dearest = float(np.abs(reduced).max(initial=0.0))
-    if dearest == 0.0:
+    costliest = float(np.abs(reduced).max(initial=0.0))
+    if costliest == 0.0:
         return []
-    unit = dearest / PRECISION
+    unit = costliest / PRECISION
     slack, left = _whole(reduced / unit), _whole(alone / unit)
     rise = np.maximum(0, -left)
     for side in ends:
@@ -101,7 +101,7 @@ def _whole(values: Floats) -> Whole:
 
 
 def _too_cheap(matching: Matching, ends: Indices, slack: Whole, alone: Whole) -> Indices:
-    """Return the pairs that are too cheap at the prices of a matching without them."""
+    """Return the pairs that are too cheap at the duals of a matching without them."""
     left = slack + (matching.alone - alone)[ends].sum(axis=0)
     low = np.flatnonzero(left < 0)
     within = low[matching.share_a_blossom(ends[:, low])]
@@ -109,6 +109,6 @@ def _too_cheap(matching: Matching, ends: Indices, slack: Whole, alone: Whole) ->
     for blossom in matching.priced:
         inside[:] = False
         inside[blossom.jobs] = True
-        left[within] += blossom.price * inside[ends[:, within]].all(axis=0)
+        left[within] += blossom.dual * inside[ends[:, within]].all(axis=0)
     low = low[left[low] < 0]
     return np.asarray(low[np.argsort(left[low], kind="stable")[: MORE_PAIRS * len(alone)]])

@@ -1,9 +1,8 @@
-"""Rank-one cuts on a few jobs, with weights: floor(weight in a group / divisor) counts.
+"""Rank-one cuts with weights on a few jobs (Pecin et al., Operations Research Letters 45, 2017).
 
-All groups together count at most as all jobs do. Weights and divisors are those that alone matter
-for up to five jobs (Pecin, Pessoa, Poggi, Uchoa, Santos: Limited memory rank-1 cuts for vehicle
-routing problems, Operations Research Letters 45, 2017). Sets are found by exchange: from a set that
-hangs together, one job after another gives way to the one that violates the cut most.
+What counts is floor(weight in a group / divisor): all groups together at most as all jobs do.
+Weights and divisors are those that alone matter for up to five jobs. Sets are found by exchange:
+from a set that hangs together, one job after another gives way to the one that violates most.
 """
 
 from __future__ import annotations
@@ -60,17 +59,17 @@ def weighted_sets(
     """
     loose = np.abs(x - np.rint(x)) > 1e-6
     touched = np.flatnonzero(held[loose].any(axis=0))
-    found: dict[tuple[tuple[int, ...], int], float] = {}
+    violations: dict[tuple[tuple[int, ...], int], float] = {}
     near = held[:, touched].any(axis=1)
     inside, part = held[near][:, touched], x[near]
     for pattern in PATTERNS:
-        if len(touched) <= len(pattern.weights) or len(found) > ENOUGH:
+        if len(touched) <= len(pattern.weights) or len(violations) > ENOUGH:
             continue
         search = _Exchange(inside, part, copies[touched], pattern)
         for members, excess in search.best():
             repeated = np.repeat(touched[list(members)], pattern.weights)
-            found[tuple(sorted(repeated.tolist())), pattern.divisor] = excess
-    return found
+            violations[tuple(sorted(repeated.tolist())), pattern.divisor] = excess
+    return violations
 
 
 class _Exchange:
@@ -94,11 +93,11 @@ class _Exchange:
                 break
             first = np.unique(np.sort(sets, axis=1), axis=0, return_index=True)[1]
             sets, value = sets[first], value[first]
-        found = {}
+        violated = {}
         for members, excess in zip(sets.tolist(), value.tolist(), strict=True):
             if excess > VIOLATED:
-                found[tuple(members)] = excess
-        return list(found.items())
+                violated[tuple(members)] = excess
+        return list(violated.items())
 
     def _seeds(self) -> Indices:
         """Return sets of jobs that share groups: each job and those nearest to it, in all ways."""

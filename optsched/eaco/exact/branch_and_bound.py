@@ -1,8 +1,8 @@
-"""Branch and bound over groups, as a tree of cases that a judge can follow.
+"""Branch and bound with strong branching (Achterberg, Koch & Martin, OR Letters 33, 2005).
 
-What a case proves is the Lagrangian value of its prices, not the word of HiGHS. The root is cut; a
-case that does not prove enough is split by a count that is not whole there, and one whose groups do
-not fit on nodes by the counts that this hangs on.
+What a node proves is the Lagrangian value of its duals, not the word of HiGHS, so that a verifier
+can follow. The root is cut; a node that does not prove enough is split by a count that is not whole
+there, and one whose groups do not fit on the cluster's nodes by the counts that this hangs on.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from optsched.eaco.cuts.cuts_and_branching import (
     best_splits,
     violated_cuts,
 )
-from optsched.eaco.exact.farkas import Firm
-from optsched.eaco.exact.lp_solution import Case
+from optsched.eaco.exact.farkas import PenaltyFreeRelaxation
+from optsched.eaco.exact.lp_solution import Branch
 from optsched.eaco.exact.node import Node
 from optsched.eaco.exact.relaxation import Relaxation
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.lp_solution import Point
+    from optsched.eaco.exact.lp_solution import Path, Point
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
 
@@ -43,7 +43,7 @@ CUT_ROUNDS = 400  # at the root
 BLOSSOM_ROUNDS = 10  # at the root of pairs
 PATIENCE = 3  # rounds without a rise
 CUTS_PER_ROUND = 100
-ROUNDS_BELOW = 8  # in other cases
+ROUNDS_BELOW = 8  # at other nodes
 FIRST = 800  # columns in the program once those of no use are dropped
 TRIED = 15  # splits that are probed before one of them is chosen
 SETTLED = 1e-5  # relative rise of the bound below which cutting ends
@@ -51,15 +51,15 @@ SETTLED_PAIRS = 1e-7  # odd sets of pairs close all of the gap in the end
 
 
 class Tree:
-    """A tree of cases that grows until the bound is proven.
+    """A tree that is explored until the bound is proven.
 
     Attributes
     ----------
     root
-        Optimum of the relaxation of the root, with the cuts of the root: its prices hold
+        Optimum of the relaxation of the root, with the cuts of the root: its duals hold
         everywhere.
     limit
-        Columns that only dearer plans have are left out, so that the tree proves no more.
+        Columns that only costlier plans have are fixed at 0, so that the tree proves no more.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Tree:
     ) -> None:
         self.frame, self._penalty, self._seed = frame, penalty, seed
         self.relaxation = Relaxation(frame, pool, penalty, seed, first)
-        self._firm = Firm(self.relaxation, seed)
+        self._penalty_free = PenaltyFreeRelaxation(self.relaxation, seed)
         self.root: Point | None = None
         self.limit = np.inf
         self.nodes: list[Node] = []
@@ -88,15 +88,15 @@ class Tree:
         """The columns that are still possible."""
         return self.relaxation.pool
 
-    def plant(self, clock: Clock) -> bool:
+    def solve_root(self, clock: Clock) -> bool:
         """Solve the root without cuts; return whether it could be solved in time."""
         point = self.relaxation.solve((), clock)
-        self._rooted(self.relaxation.floor() if point is None else point)
+        self._set_root(self.relaxation.floor() if point is None else point)
         return point is not None
 
     def begin(self, point: Point) -> None:
-        """Take prices of old for the root; if they are too low, it begins with what they favour."""
-        self._rooted(point)
+        """Take duals of old for the root; if they are too low, it begins with what they favour."""
+        self._set_root(point)
         self.relaxation.first = np.argsort(self.reduced(), kind="stable")[:FIRST]
 
     def tighten(self, clock: Clock, enough: float) -> None:
@@ -106,14 +106,14 @@ class Tree:
         pairs = self.pool.members.shape[1] == 2
         point = self._blossomed(point, clock, enough) if pairs else point
         point = self._cut(point, (), clock, CUT_ROUNDS, enough)
-        self._rooted(self._firm.solve(point, (), np.inf, clock))
+        self._set_root(self._penalty_free.solve(point, (), np.inf, clock))
 
     def reduced(self) -> Floats:
         """Return the reduced costs of all columns at the root."""
         assert self.root is not None
-        return self.relaxation.reduced(self.root.proof.prices, self.root.cuts)
+        return self.relaxation.reduced(self.root.proof.duals, self.root.cuts)
 
-    def narrowed(self, limit: float) -> Tree:
+    def fixed_by_reduced_cost(self, limit: float) -> Tree:
         """Return a tree of this root alone, over the columns that plans below a limit may have."""
         assert self.root is not None
         reduced = self.reduced()
@@ -122,21 +122,21 @@ class Tree:
         first = np.argsort(reduced[kept], kind="stable")[:FIRST]
         tree = Tree(self.frame, self.pool.take(kept), self._penalty, self._seed, first)
         positions = np.cumsum(kept) - 1
-        tree._rooted(replace(self.root, columns=positions[self.root.columns]))
+        tree._set_root(replace(self.root, columns=positions[self.root.columns]))
         tree.limit = limit
         for rule in self.root.cuts:
             assert isinstance(rule, Rank1CutRow)
             tree.relaxation.add_cut(rule)
         return tree
 
-    def grow(
+    def explore(
         self,
         goal: Callable[[], float],
         visit: Callable[[Node], int | None],
         clock: Clock,
         most: int,
     ) -> None:
-        """Split cases, the one that proves least first, until the goal is proven.
+        """Split nodes, the one that proves least first, until the goal is proven.
 
         Parameters
         ----------
@@ -172,9 +172,9 @@ class Tree:
         if pool is not None:
             return self._packing_split(node, pool)
         support = self.pool.take(node.point.columns)
-        found = best_splits(self.frame, support, node.point.x, node.point.nodes)
-        decided = {(case.rule, case.at_most) for case in node.path}  # and missed, at a penalty
-        splits = [(rule, int(np.floor(count))) for rule, count in found]
+        candidates = best_splits(self.frame, support, node.point.x, node.point.nodes)
+        decided = {(b.rule, b.at_most) for b in node.path}  # and missed, at a penalty
+        splits = [(rule, int(np.floor(count))) for rule, count in candidates]
         splits = [split for split in splits if split not in decided][:TRIED]
         if len(splits) < 2:
             return splits[0] if splits else None
@@ -185,11 +185,11 @@ class Tree:
         return splits[gains.index(max(gains))]
 
     def _packing_split(self, node: Node, pool: int) -> tuple[Rule, int] | None:
-        """Return a count that the groups' room hangs on and that the path does not fix yet."""
+        """Return a count that the packing hangs on and that the path does not fix yet."""
         fixed = set(node.path)
         for rule, count in node.point.nodes.items():
             most = round(count)
-            if rule.pool == pool and Case(rule, most, is_above=False) not in fixed:
+            if rule.pool == pool and Branch(rule, most, is_above=False) not in fixed:
                 return rule, most
         chosen = self.pool.take(node.point.columns)
         amounts = np.rint(node.point.x).astype(int)
@@ -199,7 +199,7 @@ class Tree:
             gangs = GroupCountRow(pool=pool, gang=int(chosen.gang[n]), place=place)
             asked[gangs] = asked.get(gangs, 0) + int(amounts[n])
         for counted, total in asked.items():
-            if Case(counted, total - 1, is_above=True) not in fixed:
+            if Branch(counted, total - 1, is_above=True) not in fixed:
                 return counted, total - 1
         return None
 
@@ -208,7 +208,7 @@ class Tree:
     ) -> bool:
         children = []
         for is_above in (False, True):
-            path = (*node.path, Case(*split, is_above))
+            path = (*node.path, Branch(*split, is_above))
             self._restore(node)
             point = self.relaxation.solve(path, clock)
             if point is None:
@@ -216,29 +216,29 @@ class Tree:
                 return False
             if point.value < goal() and not point.is_whole:
                 point = self._cut(point, path, clock, ROUNDS_BELOW, goal())
-            point = self._firm.solve(point, path, goal(), clock)
+            point = self._penalty_free.solve(point, path, goal(), clock)
             children.append(Node(path, self._inherited(point, node), max(point.value, node.value)))
-        node.split, node.cases = split, (len(self.nodes), len(self.nodes) + 1)
+        node.split, node.branches = split, (len(self.nodes), len(self.nodes) + 1)
         for child in children:
             self._keep(child)
         return True
 
     def _restore(self, node: Node) -> None:
-        """Put the cuts that hold up a case back where they were dropped for other cases."""
+        """Put the cuts that hold up a node back where they were dropped for other nodes."""
         self.relaxation.drop_loose()
         for rule in node.point.cuts:
             assert isinstance(rule, Rank1CutRow)
             self.relaxation.add_cut(rule)
 
     def _inherited(self, point: Point, parent: Node) -> Point:
-        """Give a case the prices of the one it is part of, if they prove more."""
+        """Give a node the duals of its parent, if they prove more."""
         if point.value < parent.point.value:
             old = parent.point
-            proof = old.proof._replace(split_prices=(*old.proof.split_prices, 0.0))
+            proof = old.proof._replace(split_duals=(*old.proof.split_duals, 0.0))
             point.value, point.proof = old.value, proof
         return point
 
-    def _rooted(self, point: Point) -> None:
+    def _set_root(self, point: Point) -> None:
         self.root, self.nodes, self._open = point, [], []
         self._keep(Node((), point, point.value))
 
@@ -252,7 +252,7 @@ class Tree:
         for _ in range(BLOSSOM_ROUNDS):
             if point.is_whole or point.value >= enough or clock() == 0:
                 break
-            reduced = relaxation.reduced(point.proof.prices, {})
+            reduced = relaxation.reduced(point.proof.duals, {})
             cuts = odd_set.needed(self.frame, self.pool, reduced, self._penalty, point)
             if not any([relaxation.add_cut(rule) for rule in cuts]):
                 break
@@ -262,9 +262,7 @@ class Tree:
             point = tighter
         return point
 
-    def _cut(
-        self, point: Point, path: tuple[Case, ...], clock: Clock, rounds: int, enough: float
-    ) -> Point:
+    def _cut(self, point: Point, path: Path, clock: Clock, rounds: int, enough: float) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""
         patience, last = PATIENCE, point
         settled = SETTLED if self.pool.members.shape[1] > 2 else SETTLED_PAIRS

@@ -1,4 +1,4 @@
-"""From a tree of cases to the certificate that the judge reads."""
+"""Certificates of branch and bound, for the verifier (VIPR: Cheung et al., IPCO 2017)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
 
-HAIR = 1e-12  # relative: what is stated less than floats prove
+TOLERANCE = 1e-12  # relative: what is stated less than floats prove
 
 
 class Writer:
@@ -35,28 +35,28 @@ class Writer:
         self._order = sorted(range(len(classes)), key=lambda c: first[classes[c].jobs[0]])
 
     def written(
-        self, tree: Tree, kind: Literal["prices", "misfit"], most: float
+        self, tree: Tree, kind: Literal["prices", "infeasible"], most: float
     ) -> plan.EacoCertificate:
         """Return what a tree proves, but no more than `most`."""
         assert tree.root is not None
         used = self._used(tree)
         number = {rule: n for n, rule in enumerate(used)}
         scale = abs(tree.bound) if tree.bound < float("inf") else 1.0
-        stated = min(tree.bound, most) - HAIR * max(scale, tree.frame.gross)
+        stated = min(tree.bound, most) - TOLERANCE * max(scale, tree.frame.gross)
         return plan.EacoCertificate(
             kind=kind,
             bound=stated if kind == "prices" else None,
-            left_out=stated if kind == "misfit" else None,
+            left_out=stated if kind == "infeasible" else None,
             everywhere=self._prices(tree.root, number) if len(tree.nodes) > 1 else None,
             rules=tuple(self._rule(rule) for rule in used),
             nodes=tuple(self._node(node, number) for node in tree.nodes),
         )
 
     def single(self, proof: Proof, value: float, most: float) -> plan.EacoCertificate:
-        """Return what prices prove without any case or cut, but no more than `most`."""
+        """Return what duals prove without any branch or cut, but no more than `most`."""
         nothing = np.zeros(0)
         point = Point(value, proof, nothing.astype(np.intp), nothing, {}, 0.0, 0.0)
-        stated = min(value, most) - HAIR * abs(value)
+        stated = min(value, most) - TOLERANCE * abs(value)
         return plan.EacoCertificate(
             kind="prices", bound=stated, nodes=(plan.Leaf(prices=self._prices(point, {})),)
         )
@@ -67,8 +67,8 @@ class Writer:
         if len(tree.nodes) > 1:
             used |= dict.fromkeys(tree.root.cuts)
         for node in tree.nodes:
-            found = [node.split[0]] if node.split is not None else list(node.point.cuts)
-            used |= dict.fromkeys(found)
+            rules = [node.split[0]] if node.split is not None else list(node.point.cuts)
+            used |= dict.fromkeys(rules)
         return list(used)
 
     def _node(
@@ -76,20 +76,20 @@ class Writer:
     ) -> plan.Split | plan.Leaf | plan.Unpackable:
         if node.split is not None:
             rule, at_most = node.split
-            return plan.Split(rule=number[rule], at_most=at_most, cases=node.cases)
+            return plan.Split(rule=number[rule], at_most=at_most, cases=node.branches)
         if node.unpackable is not None:
             return plan.Unpackable(nodes=self.instance.nodes[node.unpackable].id)
         point = node.point
-        return plan.Leaf(prices=self._prices(point, number), split_prices=point.proof.split_prices)
+        return plan.Leaf(prices=self._prices(point, number), split_prices=point.proof.split_duals)
 
     def _prices(self, point: Point, number: dict[cuts_and_branching.Rule, int]) -> plan.Prices:
-        prices = point.proof.prices
+        duals = point.proof.duals
         cuts = [plan.Cut(rule=number[rule], price=price) for rule, price in point.cuts.items()]
         return plan.Prices(
-            jobs=tuple(prices.jobs[self._order].tolist()),
-            gpus=tuple(prices.pools.tolist()),
-            locations=tuple(prices.places.tolist()),
-            watt=prices.watt,
+            jobs=tuple(duals.jobs[self._order].tolist()),
+            gpus=tuple(duals.pools.tolist()),
+            locations=tuple(duals.places.tolist()),
+            watt=duals.watt,
             cuts=tuple(cuts),
         )
 
@@ -112,8 +112,8 @@ class Writer:
             return None if rule.level is None else ""
         assert rule.pool is not None
         gpu = self.instance.nodes[rule.pool].gpu
-        found = next(entry for entry in self.instance.gpu_types if entry.id == gpu)
-        return found.levels[rule.level].id
+        gpu_type = next(entry for entry in self.instance.gpu_types if entry.id == gpu)
+        return gpu_type.levels[rule.level].id
 
     def _location(self, rule: cuts_and_branching.GroupCountRow) -> str | None:
         if rule.place is None or rule.place < 0:

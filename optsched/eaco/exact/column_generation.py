@@ -1,6 +1,6 @@
-"""The method "columns": a set partitioning whose groups are found as prices ask for them.
+"""Column generation with smoothed duals (Wentges, Int. Trans. in Operational Research 4, 1997).
 
-Groups are priced by a bounded search (`markets`). What prices prove is known in each round,
+Groups are priced by a bounded search (`pricing_problems`). What duals prove is known in each round,
 whatever they are: jobs that lead groups which cost less than their jobs pay are charged less.
 """
 
@@ -15,8 +15,8 @@ from optsched.eaco.exact.lp_solution import ROUNDING, Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.groups.columns import Columns, joined, none
 from optsched.eaco.groups.group_members import is_allowed
-from optsched.eaco.groups.pricing_scope import markets
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.groups.pricing_scope import pricing_problems
+from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.exact.master import Frame
-    from optsched.eaco.exact.warm_start import Past
+    from optsched.eaco.exact.warm_start import MatchedStart
     from optsched.eaco.groups.enumeration import JobClass
-    from optsched.eaco.groups.pricing import Market, PricedGroups
+    from optsched.eaco.groups.pricing import PricedGroups, PricingProblem
     from optsched.eaco.instance import EacoInstance
     from optsched.mip.incremental_lp import Solved
 
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
 
-MOST_NEAR = 400_000  # groups that a tree of cases may be about
+MOST_NEAR = 400_000  # groups of a branch and bound, at most
 SEEDS = 30_000
 FEW, MANY = 6_000, 3_000_000  # groups that grow on in a search: at first, and at most
-CAUTION, MANY_CLASSES = 0.03, 10_000  # share of the first prices, and classes for all of it
+CAUTION, MANY_CLASSES = 0.03, 10_000  # share of the first duals, and classes for all of it
 WIDER = 8  # times as many once the bound rests on what a search left out
 BEST = 300  # groups that are added in a round whichever jobs they have
 LAYERS = 2  # times that each job gets the best group in which it is the first, second, ... one
 SHARES = (0.05, 0.2)  # of what the first job pays, that the first groups cost more
 SEEDED = 4  # layers of the first groups
-SMOOTHED = 0.8  # share of the prices that proved most in those that are asked for next
+SMOOTHED = 0.8  # share of the duals that proved most in those that are priced next
 SCARCE = 200  # groups: fewer in a round tell that it may go nearer to the duals
 ROUNDS = 200
 CONVERGED = 1e-9  # relative
 DOUBT = 1e-13  # relative: by so much less do jobs pay than floats say that groups cost
-PENALTY = 2.0  # of leaving a job out, relative to the dearest plan
+PENALTY = 2.0  # of leaving a job out, relative to the costliest plan
 
 
-class Generation:
+class ColumnGeneration:
     """A linear program over groups that grows.
 
     Parameters
@@ -67,8 +67,8 @@ class Generation:
         What is proven of the relaxation.
     optimum
         Of the program over the groups that it has.
-    prices
-        Prices that prove `value`: no group costs less than its jobs pay.
+    duals
+        Duals that prove `value`: no group costs less than its jobs pay.
     lengths
         Shape (classes,): logarithms of the work of the jobs.
     fresh
@@ -83,21 +83,22 @@ class Generation:
         seed: int,
     ) -> None:
         self.frame, self._instance, self._classes = frame, instance, classes
-        self.markets, self._book = markets(instance, classes), Book(instance)
+        self.pricing_problems = pricing_problems(instance, classes)
+        self._figures = ExactFigures(instance)
         self.lengths = np.log(np.maximum([c.job.work_s for c in classes], 1e-300))
-        singles = [market.alone() for market in self.markets]
-        dearest = float(np.max([found.cost.max(initial=0.0) for found in singles], initial=0.0))
+        singles = [pricing.alone() for pricing in self.pricing_problems]
+        costliest = float(np.max([single.cost.max(initial=0.0) for single in singles], initial=0.0))
         nodes = float(frame.number @ (frame.node_cost + frame.wake_cost))
-        self.penalty = PENALTY * (frame.most_groups * dearest + nodes) or 1.0
+        self.penalty = PENALTY * (frame.most_groups * costliest + nodes) or 1.0
         self.master = Master(frame, self.penalty, seed)
         self.first = self.master.columns
         self.pool = none(instance)
         self.fresh, self._known = 0, set[tuple[int, ...]]()
         self._most, self._smoothed = FEW, SMOOTHED
         self.value, self.optimum = -np.inf, np.inf
-        self.prices = self._guess()
-        for market, found in zip(self.markets, singles, strict=True):
-            self.add(self._columns(market, found, np.arange(len(found.at))))
+        self.duals = self._guess()
+        for pricing, single in zip(self.pricing_problems, singles, strict=True):
+            self.add(self._columns(pricing, single, np.arange(len(single.at))))
 
     def seed(self, shares: tuple[float, ...] = SHARES) -> None:
         """Put groups into the program that cost little more than their jobs pay.
@@ -107,8 +108,8 @@ class Generation:
         shares
             Of what the first job pays, that they cost more at most.
         """
-        for market in self.markets:
-            self.add(self._promising(market, shares))
+        for pricing in self.pricing_problems:
+            self.add(self._promising(pricing, shares))
 
     # --- rounds --------------------------------------------------------------------------------
 
@@ -122,8 +123,8 @@ class Generation:
             self.optimum = solved.objective
             if self.optimum - self.value <= max(gap, CONVERGED) * abs(self.optimum):
                 return solved
-            prices = _between(self.master.prices(solved), self.prices, self._smoothed)
-            before, fresh = self.value, self.priced(prices)
+            duals = _between(self.master.duals(solved), self.duals, self._smoothed)
+            before, fresh = self.value, self.priced(duals)
             new = self.add(fresh)
             self.fresh += new
             if len(fresh.cost) < SCARCE:
@@ -132,90 +133,90 @@ class Generation:
                 return solved
         return solved
 
-    def hurry(self) -> None:
+    def prove_first_bound(self) -> None:
         """Prove a first bound in little time.
 
-        The more jobs there are, the more groups seem to pay that do not; at lower prices few do.
+        The more jobs there are, the more groups seem to pay that do not; at lower duals few do.
         """
         share = 1 - CAUTION * min(1.0, len(self._classes) / MANY_CLASSES)
-        self.add(self.priced(self.prices._replace(jobs=share * self.prices.jobs)))
+        self.add(self.priced(self.duals._replace(jobs=share * self.duals.jobs)))
 
-    def begin(self, past: Past) -> None:
-        """Take over the prices, and the groups that are allowed now, of the epoch before."""
-        for members in (past.members, past.planned):
-            for market in self.markets:
-                self.add(self._known_groups(market, members))
-        if past.jobs is None:
+    def begin(self, last: MatchedStart) -> None:
+        """Take over the duals, and the groups that are allowed now, of the previous epoch."""
+        for members in (last.members, last.planned):
+            for pricing in self.pricing_problems:
+                self.add(self._known_groups(pricing, members))
+        if last.jobs is None:
             return
         pools = 0 * self.frame.gpus
-        if past.pools is not None and len(past.pools) == len(pools):
-            pools = past.pools
+        if last.pools is not None and len(last.pools) == len(pools):
+            pools = last.pools
         self._most = MANY
-        self.add(self.priced(self.prices._replace(jobs=past.jobs, pools=pools)))
+        self.add(self.priced(self.duals._replace(jobs=last.jobs, pools=pools)))
         self._most = FEW
 
-    def _known_groups(self, market: Market, members: Indices) -> Columns:
-        """Return those of some groups that are allowed on a market."""
-        many = len(market.classes)
+    def _known_groups(self, pricing: PricingProblem, members: Indices) -> Columns:
+        """Return those of some groups that are allowed in a pricing problem."""
+        many = len(pricing.classes)
         at = np.full(len(self._classes) + 1, -1)
-        at[market.classes], at[-1] = np.arange(many), many
+        at[pricing.classes], at[-1] = np.arange(many), many
         rows = np.sort(at[members], axis=1)
         rows = rows[(rows[:, 0] >= 0) & (rows[:, 0] < many)]
-        found = market.allowed(rows)
-        return self._columns(market, found, np.arange(len(found.at)))
+        allowed = pricing.allowed(rows)
+        return self._columns(pricing, allowed, np.arange(len(allowed.at)))
 
     def near_zero(self, most: int) -> Indices:
         """Return which groups of the program cost least above what their jobs pay."""
-        reduced = self.prices.reduced(self.pool)
+        reduced = self.duals.reduced(self.pool)
         return np.sort(np.argsort(reduced, kind="stable")[:most])
 
-    def _look_wider(self, found: int) -> bool:
+    def _look_wider(self, new: int) -> bool:
         """Search more, or nearer to the duals of the program, as the bound did not rise."""
-        if not found and self._smoothed > 0.1:
+        if not new and self._smoothed > 0.1:
             self._smoothed /= 4
-        elif not found and self._most >= MANY:
+        elif not new and self._most >= MANY:
             return False
         else:
             self._most = min(WIDER * self._most, MANY)
         return True
 
-    def priced(self, prices: Duals, left: Floats | None = None, room: float = 0.0) -> Columns:
-        """Return groups that cost less than their jobs pay; keep the prices if they prove more.
+    def priced(self, duals: Duals, left: Floats | None = None, slack: float = 0.0) -> Columns:
+        """Return groups that cost less than their jobs pay; keep the duals if they prove more.
 
         Parameters
         ----------
         left
             Jobs of each class that may be in the groups; then nothing is proven.
-        room
+        slack
             How much more than that they may cost.
         """
-        drop, parts = np.zeros(len(prices.jobs)), [none(self._instance)]
-        for market in self.markets:
-            pays = prices.jobs[market.classes]
+        drop, parts = np.zeros(len(duals.jobs)), [none(self._instance)]
+        for pricing in self.pricing_problems:
+            pays = duals.jobs[pricing.classes]
             if left is not None:
-                pays = np.where(left[market.classes] > 0.5, pays, -np.inf)
-            charge = float(prices.pools[market.pool]) * market.gang
-            found = market.below(pays, charge, room, self._most if left is None else FEW)
-            np.maximum.at(drop, market.classes, -np.minimum(found.least, 0.0))
-            parts.append(self._columns(market, found, _best(found, pays, LAYERS)))
+                pays = np.where(left[pricing.classes] > 0.5, pays, -np.inf)
+            charge = float(duals.pools[pricing.pool]) * pricing.gang
+            groups = pricing.below(pays, charge, slack, self._most if left is None else FEW)
+            np.maximum.at(drop, pricing.classes, -np.minimum(groups.least, 0.0))
+            parts.append(self._columns(pricing, groups, _best(groups, pays, LAYERS)))
         if left is None:
-            jobs = prices.jobs - drop
-            jobs -= ROUNDING * (np.abs(prices.jobs) + drop) + DOUBT * np.abs(jobs)
-            lower = prices._replace(jobs=jobs)
+            jobs = duals.jobs - drop
+            jobs -= ROUNDING * (np.abs(duals.jobs) + drop) + DOUBT * np.abs(jobs)
+            lower = duals._replace(jobs=jobs)
             value = lagrangian(self.frame, {}, (), Proof(lower, (), {}), 0.0)
             if np.isfinite(lower.jobs).all() and value > self.value:
-                self.value, self.prices = value, lower
+                self.value, self.duals = value, lower
         return joined(parts)
 
-    def near(self, prices: Duals, room: float) -> Columns | None:
-        """Return all groups that cost less than `room` above what jobs pay; None if too many."""
+    def near(self, duals: Duals, slack: float) -> Columns | None:
+        """Return all groups that cost less than `slack` above what jobs pay; None if too many."""
         parts = [none(self._instance)]
-        for market in self.markets:
-            charge = float(prices.pools[market.pool]) * market.gang
-            found = market.below(prices.jobs[market.classes], charge, room, MOST_NEAR)
-            if market.is_cut:
+        for pricing in self.pricing_problems:
+            charge = float(duals.pools[pricing.pool]) * pricing.gang
+            groups = pricing.below(duals.jobs[pricing.classes], charge, slack, MOST_NEAR)
+            if pricing.is_cut:
                 return None
-            parts.append(self._columns(market, found, np.arange(len(found.at))))
+            parts.append(self._columns(pricing, groups, np.arange(len(groups.at))))
         return joined(parts)
 
     def add(self, fresh: Columns) -> int:
@@ -240,43 +241,43 @@ class Generation:
 
     # --- parts ---------------------------------------------------------------------------------
 
-    def _promising(self, market: Market, shares: tuple[float, ...]) -> Columns:
-        """Return groups that at the first prices cost little more than their jobs pay."""
-        pays, parts = self.prices.jobs[market.classes], [none(self._instance)]
+    def _promising(self, pricing: PricingProblem, shares: tuple[float, ...]) -> Columns:
+        """Return groups that at the first duals cost little more than their jobs pay."""
+        pays, parts = self.duals.jobs[pricing.classes], [none(self._instance)]
         for share in shares:
-            found = market.below(pays, 0.0, share * pays, SEEDS)
-            parts.append(self._columns(market, found, _best(found, pays, SEEDED)))
+            groups = pricing.below(pays, 0.0, share * pays, SEEDS)
+            parts.append(self._columns(pricing, groups, _best(groups, pays, SEEDED)))
         return joined(parts)
 
     def _guess(self) -> Duals:
-        """Return prices of full groups of jobs that end together, of jobs alone if that is less."""
+        """Return duals of full groups of jobs that end together, of jobs alone if that is less."""
         jobs = np.full(len(self.frame.copies), np.inf)
-        for market in self.markets:
-            np.minimum.at(jobs, market.classes, market.shares())
-            np.minimum.at(jobs, market.classes, market.alone().cost)
+        for pricing in self.pricing_problems:
+            np.minimum.at(jobs, pricing.classes, pricing.shares())
+            np.minimum.at(jobs, pricing.classes, pricing.alone().cost)
         jobs = np.minimum(np.where(np.isfinite(jobs), jobs, 0.0), self.frame.waiting)
         return Duals(jobs, 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
 
-    def _columns(self, market: Market, found: PricedGroups, which: Indices) -> Columns:
+    def _columns(self, pricing: PricingProblem, groups: PricedGroups, which: Indices) -> Columns:
         """Return some of the groups that were found; fractions decide where a limit is near."""
-        near = found.is_near[which]
-        members = np.append(market.classes, len(self._classes))[found.at[which]]
+        near = groups.is_near[which]
+        members = np.append(pricing.classes, len(self._classes))[groups.at[which]]
         allowed = np.ones(len(which), dtype=bool)
         for row in np.flatnonzero(near):
-            allowed[row] = is_allowed(self._book, self._classes, members[row], market.pool)
-        members, cost = np.sort(members[allowed], axis=1), found.cost[which][allowed]
+            allowed[row] = is_allowed(self._figures, self._classes, members[row], pricing.pool)
+        members, cost = np.sort(members[allowed], axis=1), groups.cost[which][allowed]
         same = np.ones(len(members), dtype=np.intp)
         return Columns(
-            members, same * market.pool, -same, -same, same * market.gang, cost, 0 * cost
+            members, same * pricing.pool, -same, -same, same * pricing.gang, cost, 0 * cost
         )
 
 
-def _best(found: PricedGroups, pays: Floats, layers: int) -> Indices:
+def _best(groups: PricedGroups, pays: Floats, layers: int) -> Indices:
     """Return the groups to add: the best of all, of each leader, and of each job at each place."""
-    size = np.maximum(np.where(np.isfinite(pays), pays, 0.0), 1e-300)[found.at[:, 0]]
-    order = np.argsort(found.reduced / size, kind="stable")
+    size = np.maximum(np.where(np.isfinite(pays), pays, 0.0), 1e-300)[groups.at[:, 0]]
+    order = np.argsort(groups.reduced / size, kind="stable")
     chosen = [order[:BEST]]
-    at = found.at[order]
+    at = groups.at[order]
     for _ in range(layers):
         taken = np.zeros(len(at), dtype=bool)
         for n in range(at.shape[1]):
@@ -289,7 +290,7 @@ def _best(found: PricedGroups, pays: Floats, layers: int) -> Indices:
 
 
 def _between(duals: Duals, best: Duals, share: float) -> Duals:
-    """Return prices between the duals of the program and those that prove most."""
+    """Return smoothed duals: between those of the program and those that prove most."""
     pairs: list[tuple[Any, Any]] = list(zip(best, duals, strict=True))
     mixed = [share * mine + (1 - share) * his for mine, his in pairs]
     return Duals(*mixed)

@@ -1,8 +1,8 @@
-"""Cases in which the relaxation breaks a rule at its penalty, against which a penalty is no proof.
+"""Farkas rays of infeasible nodes (Farkas, J. für die reine und angewandte Mathematik 124, 1902).
 
-Either no point of the case keeps all rules, of which prices for groups without cost are the proof:
-many times over (a ray of the dual program, Farkas), they prove any bound. Or the penalty was too
-low, and the case is solved without.
+Where the relaxation breaks a rule at its penalty, either no point of the node keeps all rules, of
+which duals for groups without cost are the proof: many times over (a ray of the dual program), they
+prove any bound. Or the penalty was too low, and the node is solved without.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LEAST_RAY = 1e-9  # of a count that is missed
 MORE = 1.01  # times as much of a ray as should suffice
 
 
-class Firm:
-    """Solves cases of a relaxation without penalties.
+class PenaltyFreeRelaxation:
+    """Solves nodes of a relaxation without penalties.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class Firm:
         self._free: Relaxation | None = None
 
     def solve(self, point: Point, path: Path, enough: float, clock: Clock) -> Point:
-        """Return a point of a case that breaks no rule, or one that proves enough.
+        """Return a point of a node that breaks no rule, or one that proves enough.
 
         Parameters
         ----------
         point
-            Optimum of the relaxation in the case.
+            Optimum of the relaxation at the node.
         enough
             What there is to prove at most.
         """
@@ -56,8 +56,8 @@ class Firm:
         if ray is None:
             return point
         if ray.value > LEAST_RAY:
-            dear = min(enough, self._priced.penalty + abs(point.value))
-            times = MORE * (dear - point.value) / ray.value
+            target = min(enough, self._priced.penalty + abs(point.value))
+            times = MORE * (target - point.value) / ray.value
             proof = point.proof.plus(ray.proof, times)
             point.proof, point.value = self._priced.proven(path, proof)
             return point

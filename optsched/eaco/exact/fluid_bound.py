@@ -1,4 +1,6 @@
-r"""The fluid bound: least energy of any schedule that shares GPUs only in allowed groups.
+r"""The fluid bound, a linear program over configurations (Lawler & Labetoulle, J. ACM 25, 1978).
+
+The least energy of any schedule that shares GPUs only in allowed groups.
 
 A schedule may form other groups at any moment, move jobs and leave them waiting; it ends each job
 by the time that it is due (`due_times.due_s`). With :math:`\tau_p` the seconds in which pattern p
@@ -25,12 +27,12 @@ patterns matters:
   they were, as if those who ended still ran. Seconds of a pattern with such parts count for no
   job's :math:`D_j`: those rows only get weaker.
 
-**Why rounding does not matter.** Prices :math:`\lambda, \mu \ge 0` with :math:`\sum_{j \in p}
+**Why rounding does not matter.** Duals :math:`\lambda, \mu \ge 0` with :math:`\sum_{j \in p}
 (\lambda_j r_{jp} - \mu_j) \le P_p` for all patterns prove :math:`\sum_j (\lambda_j w_j - \mu_j
 D_j)`, by weak duality. Those of the linear program are lowered in fractions, all by one factor,
-until no pattern is charged more than it draws, and the sum is rounded down. They are a bill.
+until no pattern is charged more than it draws, and the sum is rounded down.
 
-Source: eaco.md 3.1, O3.
+Source: docs/math/eaco.md, fluid bound.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from scipy.sparse import csr_array, vstack
 from optsched.cluster.power import Measured
 from optsched.eaco.exact.fluid_prices import CALM, FluidDuals, Patterns, lowered
 from optsched.eaco.groups.enumeration import NEAR, Enumeration, job_classes, memory_fits
-from optsched.eaco.verify.group_energy import Book, gang_fits
+from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
 from optsched.mip import highs
 
 if TYPE_CHECKING:
@@ -83,16 +85,16 @@ def fluid(instance: EacoInstance) -> Fluid:
     """
     classes = job_classes(instance)
     parts = list(_patterns(instance, classes))
-    prices = lowered(Book(instance), classes, parts, _solved(classes, parts))
-    bills = []
-    for c, work, time in zip(classes, prices.work, prices.time, strict=True):
+    duals = lowered(ExactFigures(instance), classes, parts, _solved(classes, parts))
+    shares = []
+    for c, work, time in zip(classes, duals.work, duals.time, strict=True):
         joules = work * Fraction(c.job.work_s) - time * (c.due or 0)
-        bills.append(joules / 3_600_000)
-    bound = sum((len(c.jobs) * bill for c, bill in zip(classes, bills, strict=True)), Fraction(0))
+        shares.append(joules / 3_600_000)
+    each = list(zip(classes, shares, strict=True))
+    bound = sum((len(c.jobs) * share for c, share in each), Fraction(0))
     if bound <= 0:
         return Fluid(0.0, {job.id: 0.0 for job in instance.jobs})
-    each = zip(classes, bills, strict=True)
-    return Fluid(_down(bound), {name: float(bill) for c, bill in each for name in c.jobs})
+    return Fluid(_down(bound), {name: float(share) for c, share in each for name in c.jobs})
 
 
 def _down(value: Fraction) -> float:
@@ -104,7 +106,7 @@ def _down(value: Fraction) -> float:
 
 
 def _solved(classes: list[JobClass], parts: list[Patterns]) -> FluidDuals:
-    """Return prices that about solve the program; in kWh and hours for HiGHS."""
+    """Return duals that about solve the program; in kWh and hours for HiGHS."""
     rows, columns, paces, timed, first = [], [], [], [], 0
     for part in parts:
         count, size = part.members.shape
@@ -134,50 +136,50 @@ def _solved(classes: list[JobClass], parts: list[Patterns]) -> FluidDuals:
             row_upper=np.append(np.full(len(classes), np.inf), np.array(dues) / 3600),
         )
     )
-    prices = np.zeros(len(classes)), np.zeros(len(classes))
+    duals = np.zeros(len(classes)), np.zeros(len(classes))
     if outcome.row_duals is not None:
-        prices[0][:] = np.maximum(outcome.row_duals[: len(classes)], 0)
-        prices[1][due] = np.maximum(-outcome.row_duals[len(classes) :], 0)
-    exact = [[1000 * Fraction(price) for price in part.tolist()] for part in prices]
+        duals[0][:] = np.maximum(outcome.row_duals[: len(classes)], 0)
+        duals[1][due] = np.maximum(-outcome.row_duals[len(classes) :], 0)
+    exact = [[1000 * Fraction(dual) for dual in part.tolist()] for part in duals]
     return FluidDuals(*exact)
 
 
 def _patterns(instance: EacoInstance, classes: list[JobClass]) -> Iterator[Patterns]:
     """Yield groups by gang, GPU type, size and power level, whatever deadlines say."""
-    book, free = Book(instance), [c._replace(due=None) for c in classes]
+    figures, free = ExactFigures(instance), [c._replace(due=None) for c in classes]
     calm = instance.model_copy(update={"utilisation_limit": None})
     for gpu in instance.gpu_types:
         for gang in sorted({c.job.gpus for c in classes}):
             among = [
                 n
                 for n, c in enumerate(classes)
-                if c.job.gpus == gang and memory_fits(book, c.jobs[:1], gpu.id)
+                if c.job.gpus == gang and memory_fits(figures, c.jobs[:1], gpu.id)
             ]
             pools = [n for n in instance.nodes if n.gpu == gpu.id and gang_fits(gang, n)]
             if among and pools:
-                least = min(pools, key=book.node_share_w)
-                found = Enumeration(calm, free, among, gpu)
-                yield from _on(instance, classes, found, among, gpu, least, gang)
+                least = min(pools, key=figures.node_share_w)
+                enumeration = Enumeration(calm, free, among, gpu)
+                yield from _on(instance, classes, enumeration, among, gpu, least, gang)
 
 
 def _on(
     instance: EacoInstance,
     classes: list[JobClass],
-    found: Enumeration,
+    enumeration: Enumeration,
     among: list[int],
     gpu: GpuType,
     nodes: Nodes,
     gang: int,
 ) -> Iterator[Patterns]:
     """Yield the patterns of jobs of one gang size on GPUs of one type."""
-    book, levels = Book(instance), found.sets.levels
+    figures, levels = ExactFigures(instance), enumeration.sets.levels
     names = sorted({classes[n].job.type for n in among})
-    speed = np.array([book.types[c.job.type].speeds.get(gpu.id, 1.0) for c in classes])
+    speed = np.array([figures.types[c.job.type].speeds.get(gpu.id, 1.0) for c in classes])
     allowed, known = _parts_allowed(instance, levels), _parts_known(levels)
-    share = float(book.node_share_w(nodes))
+    share = float(figures.node_share_w(nodes))
     is_smooth = not isinstance(gpu.power.curve, Measured)
     near_w = CALM * gang * gpu.power.peak_w if is_smooth else np.inf
-    for size, groups in enumerate(found.sizes, start=1):
+    for size, groups in enumerate(enumeration.sizes, start=1):
         kept = allowed[size][groups.sets]
         members, sets = groups.members[kept], groups.sets[kept]
         if not len(members):

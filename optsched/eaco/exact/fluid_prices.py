@@ -1,4 +1,7 @@
-"""Prices of the fluid bound, in fractions: lowered until no group is charged more than it draws."""
+"""Safe duals of the fluid bound, in fractions (Neumaier & Shcherbina, Math. Programming 99, 2004).
+
+They are lowered until no group is charged more than it draws.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import Nodes
-    from optsched.eaco.verify.group_energy import Book
+    from optsched.eaco.verify.group_energy import ExactFigures
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -68,32 +71,32 @@ class FluidDuals(NamedTuple):
 
 
 def lowered(
-    book: Book, classes: list[JobClass], parts: list[Patterns], prices: FluidDuals
+    figures: ExactFigures, classes: list[JobClass], parts: list[Patterns], duals: FluidDuals
 ) -> FluidDuals:
-    """Return prices at which no pattern pays more than it draws, as high as one factor allows.
+    """Return duals at which no pattern pays more than it draws, as high as one factor allows.
 
     Jobs that may run for nothing pay nothing.
     """
     for part in parts:
         for n in np.unique(part.members[part.watts == 0]).tolist():
-            prices.work[n] = prices.time[n] = Fraction(0)
+            duals.work[n] = duals.time[n] = Fraction(0)
     factor = Fraction(1)
     for part in parts:
-        charge = _Charge(book, classes, part, prices)
-        for number in _to_look_at(part, prices):
+        charge = _Charge(figures, classes, part, duals)
+        for number in _to_look_at(part, duals):
             most, watts = charge.of(*part.mixes[number])
             if most > watts:
                 factor = min(factor, watts / most)
-    return FluidDuals(*([factor * price for price in row] for row in prices))
+    return FluidDuals(*([factor * dual for dual in row] for row in duals))
 
 
-def _to_look_at(part: Patterns, prices: FluidDuals) -> list[int]:
+def _to_look_at(part: Patterns, duals: FluidDuals) -> list[int]:
     """Return the multisets of types that floats cannot tell to draw more than they are charged.
 
     Their figures are right to about 1e-12 but for cliffs in measured curves, and watts next to 0.
     """
-    work = np.array([float(price) for price in prices.work])
-    time = np.array([float(price) for price in prices.time])
+    work = np.array([float(dual) for dual in duals.work])
+    time = np.array([float(dual) for dual in duals.time])
     paid = work[part.members] * part.pace
     back = time[part.members] * part.is_timed[:, None]
     most = (paid - back).sum(axis=1) + NEAR * (paid + back).sum(axis=1)
@@ -105,14 +108,14 @@ class _Charge:
     """What jobs pay for patterns of one size, in fractions."""
 
     def __init__(
-        self, book: Book, classes: list[JobClass], part: Patterns, prices: FluidDuals
+        self, figures: ExactFigures, classes: list[JobClass], part: Patterns, duals: FluidDuals
     ) -> None:
-        self.book, self.nodes = book, part.nodes
+        self.figures, self.nodes = figures, part.nodes
         self.of_type: dict[str, list[tuple[JobClass, Fraction, Fraction]]] = {}
         for n in part.among:
             c = classes[n]
-            pay = prices.work[n] * book.speed(c.job, part.nodes)
-            self.of_type.setdefault(c.job.type, []).append((c, pay, prices.time[n]))
+            pay = duals.work[n] * figures.speed(c.job, part.nodes)
+            self.of_type.setdefault(c.job.type, []).append((c, pay, duals.time[n]))
         self.group = Group(
             jobs=classes[part.among[0]].jobs[:1], nodes=part.nodes.id, level=part.level
         )
@@ -120,8 +123,8 @@ class _Charge:
     def of(self, types: tuple[str, ...], is_timed: bool) -> tuple[Fraction, Fraction]:
         """Return what jobs of these types pay at most for a second together, and what they draw."""
         some = [self.of_type[kind][0][0].jobs[0] for kind in types]
-        rates = self.book.rates(some, self.nodes).by_type
-        level = self.book.level(self.group)[0]
+        rates = self.figures.rates(some, self.nodes).by_type
+        level = self.figures.level(self.group)[0]
         most = Fraction(0)
         for kind in dict.fromkeys(types):
             pays: list[Fraction] = []
@@ -131,5 +134,5 @@ class _Charge:
                     pay = work * rates[kind] * level - (time if is_timed else 0)
                     pays += [pay] * min(len(c.jobs), len(types))
             most += sum(heapq.nlargest(types.count(kind), pays), Fraction(0))
-        watts = self.book.gpu_w(some, self.group) + self.book.node_share_w(self.nodes)
-        return most, self.book.gang(self.group) * watts
+        watts = self.figures.gpu_w(some, self.group) + self.figures.node_share_w(self.nodes)
+        return most, self.figures.gang(self.group) * watts

@@ -1,7 +1,8 @@
-"""The method "columns": for more jobs than all groups of which can be listed.
+"""Column generation for set partitioning (Lübbecke & Desrosiers, Operations Research 53, 2005).
 
-Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2, by column generation.
-Where a gap stays open, all groups that a better plan can have are listed, for a tree of cases.
+The method "columns", for more jobs than all groups of which can be listed. Source: EaCO, arXiv
+2412.08294, docs/math/eaco.md. Where a gap stays open, all groups that a better plan can have are
+listed, for branch and bound.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import numpy as np
 
 from optsched.eaco.exact import listed_groups, proving
 from optsched.eaco.exact.certificate_writer import Writer
-from optsched.eaco.exact.column_generation import MOST_NEAR, SHARES, Generation
+from optsched.eaco.exact.column_generation import MOST_NEAR, SHARES, ColumnGeneration
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, frame
-from optsched.eaco.exact.warm_start import Kept, past
+from optsched.eaco.exact.warm_start import WarmStart, matched_start
 from optsched.eaco.greedy import methods
 from optsched.eaco.groups.enumeration import MOST_GROUPS, job_classes
-from optsched.eaco.groups.pricing_scope import has_markets
+from optsched.eaco.groups.pricing_scope import has_pricing_problems
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.primal.diving import dive
 from optsched.eaco.primal.large_neighbourhood_search import repaired, total
@@ -53,7 +54,7 @@ def is_large(instance: EacoInstance) -> bool:
     From about eighty jobs on, more than two of which share, `columns` has better plans and bounds
     in the same time. Where the tree over all groups comes to its end, as below, it takes less.
     """
-    if not has_markets(instance):
+    if not has_pricing_problems(instance):
         return False
     classes, most = len(job_classes(instance)), instance.max_jobs_per_gpu
     is_wide = most > 2 and classes > MOST_CLASSES
@@ -62,7 +63,7 @@ def is_large(instance: EacoInstance) -> bool:
 
 
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
-    """Part the jobs into groups that are found as prices ask for them, and prove a bound.
+    """Part the jobs into groups that column generation finds, and prove a bound.
 
     Where rates are measured or limits tie groups together, as power caps do, all groups are listed,
     as by `exact`.
@@ -72,13 +73,13 @@ def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     Infeasible
         If the nodes or the tolerances leave no room for all jobs.
     """
-    if not has_markets(instance):
+    if not has_pricing_problems(instance):
         return listed_groups.over_all(instance, search)
     return _Columns(instance, search).run()
 
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
-    """Certify what prices of groups prove, after as many rounds as the gap asks for."""
+    """Certify what duals prove, after as many rounds as the gap asks for."""
     return _Columns(instance, search).relaxed()
 
 
@@ -87,11 +88,11 @@ class _Columns:
         self.instance, self.search = instance, search
         self.classes = job_classes(instance)
         self.frame = frame(instance, self.classes)
-        self.generation = Generation(instance, self.classes, self.frame, search.seed)
-        self.first = self.generation.prices.jobs
+        self.generation = ColumnGeneration(instance, self.classes, self.frame, search.seed)
+        self.first = self.generation.duals.jobs
         self.dived: NDArray[np.float64] | None = None  # the best plan of a dive
-        self.past = past(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
-        self.is_warm = self.past is not None and self.past.jobs is not None
+        self.last = matched_start(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
+        self.is_warm = self.last is not None and self.last.jobs is not None
 
     def relaxed(self) -> EacoCertificate:
         """Return what the relaxation proves; offer the plans that dives from it find."""
@@ -104,24 +105,25 @@ class _Columns:
             search.certificate = self.certificate()
             if solved is not None:
                 self._dive(solved, step)
-        if not self.is_warm:  # there, to begin anew takes less time
+        if not self.is_warm:  # there, a cold start takes less time
             self._repair()
         search.certificate = self.certificate()
-        search.state = self._kept()
+        search.state = self._warm_start()
         return search.certificate
 
     def _begin(self) -> None:
         """Prove a first bound and offer a first plan, in little time."""
         search, generation = self.search, self.generation
-        generation.hurry()  # whatever the time
-        for market in generation.markets:
-            market.stops = search.out_of_time
-        if self.past is not None:
-            generation.begin(self.past)
+        generation.prove_first_bound()  # whatever the time
+        for pricing in generation.pricing_problems:
+            pricing.stops = search.out_of_time
+        if self.last is not None:
+            generation.begin(self.last)
         search.certificate = self.certificate()
-        found = filled(self.instance, self.classes, generation.markets, generation.prices.jobs)
-        generation.add(found)
-        self._offer(found, np.ones(len(found.cost)))
+        problems, worth = generation.pricing_problems, generation.duals.jobs
+        filling = filled(self.instance, self.classes, problems, worth)
+        generation.add(filling)
+        self._offer(filling, np.ones(len(filling.cost)))
         if not search.out_of_time():
             generation.seed(SHARES[:1] if self.is_warm else SHARES)
 
@@ -142,15 +144,15 @@ class _Columns:
         goal = generation.value / (1 - CLOSED * search.gap)
         self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_left))
 
-    def _kept(self) -> Kept:
+    def _warm_start(self) -> WarmStart:
         """Return what the next epoch may begin with."""
         generation = self.generation
-        which = generation.near_zero(max(FEWEST_KEPT, KEPT * len(self.classes)))
-        return Kept(
+        near = generation.near_zero(max(FEWEST_KEPT, KEPT * len(self.classes)))
+        return WarmStart(
             self.classes,
             self.first,
-            generation.prices,
-            generation.pool.members[which],
+            generation.duals,
+            generation.pool.members[near],
             generation.fresh,
         )
 
@@ -159,7 +161,7 @@ class _Columns:
         instance, search = self.instance, self.search
         self.relaxed()
         if self.is_warm and not self._is_closed() and not search.out_of_time():
-            search.start = None  # what the last epoch left is too little
+            search.start = None  # what the previous epoch left is too little
             return _Columns(instance, search).run()
         if search.plan is None and len(instance.jobs) <= MOST_STARTED:
             plan = methods.quick_start(instance)
@@ -172,43 +174,43 @@ class _Columns:
         self.generation.run(0.0, search.seconds_left)
         if self._is_closed() or search.out_of_time():
             return self.certificate()
-        found = self._through()
-        if found is None and not search.out_of_time():
+        certificate = self._through()
+        if certificate is None and not search.out_of_time():
             search.gave_up = (
                 f"more than {MOST_NEAR:,} groups cost so little more than their jobs pay that a "
-                "better plan may have them, too many for a tree of cases"
+                "better plan may have them, too many for branch and bound"
             )
-        return found or self.certificate()
+        return certificate or self.certificate()
 
     def _through(self) -> EacoCertificate | None:
-        """Prove by cases over all groups that better plans may have; None if they are too many.
+        """Branch and bound over all groups that better plans may have; None if they are too many.
 
-        The prices of the root hold in all cases, so every group that pays at them must be there.
+        The duals of the root hold at all nodes, so every group that pays at them must be there.
         """
-        prices, value = self.generation.prices, self.generation.value
-        proof: proving.Proving | None = None
+        duals, value = self.generation.duals, self.generation.value
+        solver: proving.Solver | None = None
         listed = 0
         for _ in range(TRIES):
-            pool = self._near(prices, value)
+            pool = self._near(duals, value)
             if pool is None:
                 return None
-            if proof is not None and len(pool.cost) == listed:
-                proof.finish(proving.MOST_NODES)
-                return proof.certificate()
+            if solver is not None and len(pool.cost) == listed:
+                solver.finish(proving.MOST_NODES)
+                return solver.certificate()
             listed = len(pool.cost)
-            proof = proving.Proving(self.instance, self.search, pool)
-            if not proof.plant(np.inf):
+            solver = proving.Solver(self.instance, self.search, pool)
+            if not solver.solve_root(np.inf):
                 return None
-            root = proof.tree.root
+            root = solver.tree.root
             assert root is not None
-            prices, value = root.proof.prices, root.value
+            duals, value = root.proof.duals, root.value
         return None
 
-    def _near(self, prices: Duals, value: float) -> Columns | None:
-        """Put all groups into the program that pay at some prices; return it, None if too many."""
+    def _near(self, duals: Duals, value: float) -> Columns | None:
+        """Put all groups into the program that pay at some duals; return it, None if too many."""
         best = self.search.objective
         assert best is not None
-        fresh = self.generation.near(prices, best - value + TIGHT * abs(best))
+        fresh = self.generation.near(duals, best - value + TIGHT * abs(best))
         if fresh is None:
             return None
         self.generation.add(fresh)
@@ -216,25 +218,25 @@ class _Columns:
 
     def _is_closed(self) -> bool:
         best = self.search.objective
-        room = CLOSED * self.search.gap * abs(best or 0.0)
-        return best is not None and best - self.generation.value <= room
+        tolerance = CLOSED * self.search.gap * abs(best or 0.0)
+        return best is not None and best - self.generation.value <= tolerance
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""
         best = self.search.objective
-        prices, value = self.generation.prices, self.generation.value
+        duals, value = self.generation.duals, self.generation.value
         most = np.inf if best is None else best
         if self._is_closed():
-            prices, value = self._lowered(CLOSED * self.search.gap * most - (most - value))
-        return Writer(self.instance, self.classes).single(Proof(prices, (), {}), value, most)
+            duals, value = self._lowered(CLOSED * self.search.gap * most - (most - value))
+        return Writer(self.instance, self.classes).single(Proof(duals, (), {}), value, most)
 
-    def _lowered(self, room: float) -> tuple[Duals, float]:
-        """Return lower prices that prove less by most of the room: the judge looks at less then."""
+    def _lowered(self, slack: float) -> tuple[Duals, float]:
+        """Return lower duals that prove less by most of the slack: so verifying takes less."""
         generation = self.generation
-        share = 1 - LOWERED * room / (max(abs(generation.value), room) or 1.0)
-        parts: list[Any] = [share * part for part in generation.prices]
-        prices = Duals(*parts)
-        return prices, lagrangian(self.frame, {}, (), Proof(prices, (), {}), 0.0)
+        share = 1 - LOWERED * slack / (max(abs(generation.value), slack) or 1.0)
+        parts: list[Any] = [share * part for part in generation.duals]
+        duals = Duals(*parts)
+        return duals, lagrangian(self.frame, {}, (), Proof(duals, (), {}), 0.0)
 
     def _take(self, x: NDArray[np.float64]) -> None:
         """Offer the plan that has each group of the program so often."""
@@ -243,6 +245,6 @@ class _Columns:
     def _offer(self, chosen: Columns, x: NDArray[np.float64]) -> None:
         times = np.rint(x).astype(int).tolist()
         groups, waiting = groups_of(self.instance, self.classes, chosen, times)
-        found = placed(self.instance, groups, {})[0]
-        if found is not None:
-            self.search.offer(plan_of(found, waiting))
+        packed = placed(self.instance, groups, {})[0]
+        if packed is not None:
+            self.search.offer(plan_of(packed, waiting))

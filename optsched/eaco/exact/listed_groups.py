@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def over_all(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Solve and prove over all groups, listed."""
-    refuse_below_floor(instance)
+    refuse_below_idle_power(instance)
     if search.plan is None:
         plan = methods.quick_start(instance)
         if plan is not None:
@@ -37,28 +37,28 @@ def prove_over_all(
     instance: EacoInstance, search: Search, claimed: float, most_nodes: int
 ) -> EacoCertificate | None:
     """Prove over all groups, until a claimed bound or so many nodes of the tree."""
-    refuse_below_floor(instance)
+    refuse_below_idle_power(instance)
     try:
-        proof = proving.Proving(instance, search, None)
+        proof = proving.Solver(instance, search, None)
     except TooManyGroupsError as error:
         search.stopped = search.stopped or str(error)
         return None
     proof.run(claimed, most_nodes)
-    search.state = proof.left()
+    search.state = proof.warm_start()
     return proof.certificate()
 
 
-def _is_below_floor(instance: EacoInstance) -> bool:
+def _is_below_idle_power(instance: EacoInstance) -> bool:
     cap = instance.power_cap_w
     return cap is not None and Fraction(cap) < instance.idle_floor_w
 
 
-def refuse_below_floor(instance: EacoInstance) -> None:
+def refuse_below_idle_power(instance: EacoInstance) -> None:
     """Raise `Infeasible` if the power cap is below what the cluster draws asleep."""
-    if _is_below_floor(instance):
+    if _is_below_idle_power(instance):
         floor = float(instance.idle_floor_w)
         raise Infeasible(
             f"{instance.name}: the power cap of {instance.power_cap_w!r} W is below the idle floor "
             f"of {floor!r} W, which the cluster draws with all nodes asleep",
-            EacoCertificate(kind="floor"),
+            EacoCertificate(kind="below_idle_power"),
         )

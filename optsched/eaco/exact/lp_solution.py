@@ -1,4 +1,4 @@
-"""Points of the relaxation: groups, and the prices that prove what no plan costs less than."""
+"""LP solutions, and the Lagrangian value of duals (Geoffrion, Math. Programming Study 2, 1974)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-15  # relative error of one term of a sum
 
 
-class Case(NamedTuple):
+class Branch(NamedTuple):
     """A rule and a number: its count is at most that, or at least one more."""
 
     rule: Rule
@@ -31,35 +31,35 @@ class Case(NamedTuple):
     is_above: bool
 
 
-Path = tuple[Case, ...]
+Path = tuple[Branch, ...]
 
 
 class Proof(NamedTuple):
-    """Prices of the frame's rows, of the cases on a path, and of cuts."""
+    """Duals of the frame's rows, of the branches on a path, and of cuts."""
 
-    prices: Duals
-    split_prices: tuple[float, ...]
+    duals: Duals
+    split_duals: tuple[float, ...]
     cuts: dict[Rule, float]
 
     def charges(self, path: Path) -> dict[Rule, float]:
         """Return what a group pays for being counted, by rule."""
         charges = dict(self.cuts)
-        for case, price in zip(path, self.split_prices, strict=True):
-            charges[case.rule] = charges.get(case.rule, 0.0) + _signed(case, price)
+        for branch, dual in zip(path, self.split_duals, strict=True):
+            charges[branch.rule] = charges.get(branch.rule, 0.0) + _signed(branch, dual)
         return charges
 
     def plus(self, other: Proof, times: float) -> Proof:
         """Return the sum of both, the other one some times."""
-        prices, more = self.prices, other.prices
-        pairs = zip(self.split_prices, other.split_prices, strict=True)
+        duals, more = self.duals, other.duals
+        pairs = zip(self.split_duals, other.split_duals, strict=True)
         cuts = dict(self.cuts)
-        for rule, price in other.cuts.items():
-            cuts[rule] = cuts.get(rule, 0.0) + times * price
-        added = prices._replace(
-            jobs=prices.jobs + times * more.jobs,
-            pools=prices.pools + times * more.pools,
-            places=prices.places + times * more.places,
-            watt=prices.watt + times * more.watt,
+        for rule, dual in other.cuts.items():
+            cuts[rule] = cuts.get(rule, 0.0) + times * dual
+        added = duals._replace(
+            jobs=duals.jobs + times * more.jobs,
+            pools=duals.pools + times * more.pools,
+            places=duals.places + times * more.places,
+            watt=duals.watt + times * more.watt,
         )
         return Proof(added, tuple(mine + times * his for mine, his in pairs), cuts)
 
@@ -71,9 +71,9 @@ class Point:
     Attributes
     ----------
     value
-        Lagrangian value: no plan of the case costs less.
+        Lagrangian value: no plan of the node costs less.
     proof
-        Prices that prove it.
+        Duals that prove it.
     columns, x
         Which of the columns are not zero, and how much of each.
     nodes
@@ -94,7 +94,7 @@ class Point:
 
     @property
     def cuts(self) -> dict[Rule, float]:
-        """Prices of cuts."""
+        """Duals of cuts."""
         return self.proof.cuts
 
     def used(self, pool: int, *, asleep: bool) -> float:
@@ -115,7 +115,7 @@ def lagrangian(
     proof: Proof,
     least_reduced: float,
 ) -> float:
-    """Return what prices prove in a case, less what rounding may have added.
+    """Return what duals prove at a node, less what rounding may have added.
 
     Parameters
     ----------
@@ -124,15 +124,15 @@ def lagrangian(
     least_reduced
         The least reduced cost of any group, not above 0.
     """
-    prices, split_prices, cuts = proof
-    paid = frame.copies * prices.jobs
-    waiting = frame.copies * np.minimum(0.0, frame.waiting - prices.jobs)
-    terms = [paid, np.where(np.isfinite(waiting), waiting, 0.0), -prices.places]
+    duals, split_duals, cuts = proof
+    paid = frame.copies * duals.jobs
+    waiting = frame.copies * np.minimum(0.0, frame.waiting - duals.jobs)
+    terms = [paid, np.where(np.isfinite(waiting), waiting, 0.0), -duals.places]
     terms.append(_least_nodes(frame, path, proof))
-    splits = zip(path, split_prices, strict=True)
-    terms.append(np.array([-_signed(c, price) * (c.at_most + c.is_above) for c, price in splits]))
-    terms.append(np.array([-price * capacity[rule] for rule, price in cuts.items()]))
-    watts = -prices.watt * frame.room_w if prices.watt else 0.0
+    splits = zip(path, split_duals, strict=True)
+    terms.append(np.array([-_signed(c, dual) * (c.at_most + c.is_above) for c, dual in splits]))
+    terms.append(np.array([-dual * capacity[rule] for rule, dual in cuts.items()]))
+    watts = -duals.watt * frame.headroom_w if duals.watt else 0.0
     terms.append(np.array([watts, frame.most_groups * min(0.0, least_reduced)]))
     every = np.concatenate(terms)
     return float(every.sum()) - ROUNDING * (8 + frame.most_groups) * float(np.abs(every).sum())
@@ -140,21 +140,21 @@ def lagrangian(
 
 def _least_nodes(frame: Frame, path: Path, proof: Proof) -> Floats:
     """Return the least cost of each pool's nodes in use, less what groups pay for their GPUs."""
-    prices = proof.prices
-    on = frame.node_cost - prices.pools * frame.gpus
-    if prices.watt:
-        on = on + prices.watt * frame.node_w
+    duals = proof.duals
+    on = frame.node_cost - duals.pools * frame.gpus
+    if duals.watt:
+        on = on + duals.watt * frame.node_w
     wake = frame.wake_cost.copy()
-    for case, price in zip(path, proof.split_prices, strict=True):
-        if isinstance(case.rule, NodeCountRow):
-            (wake if case.rule.asleep else on)[case.rule.pool] += _signed(case, price)
+    for branch, dual in zip(path, proof.split_duals, strict=True):
+        if isinstance(branch.rule, NodeCountRow):
+            (wake if branch.rule.asleep else on)[branch.rule.pool] += _signed(branch, dual)
     asleep = frame.number - frame.awake
     corners = [0 * on, on * frame.awake, on * frame.number + wake * asleep, (on + wake) * asleep]
     return np.asarray(np.min(corners, axis=0))
 
 
-def _signed(case: Case, price: float) -> float:
-    return -price if case.is_above else price
+def _signed(branch: Branch, dual: float) -> float:
+    return -dual if branch.is_above else dual
 
 
 def nodes_used(master: Master, solved: Solved) -> dict[NodeCountRow, float]:
@@ -169,6 +169,6 @@ def nodes_used(master: Master, solved: Solved) -> dict[NodeCountRow, float]:
 
 
 def priced(proof: Proof, value: float) -> Point:
-    """Return a point of which no more than its prices is known."""
+    """Return a point of which no more than its duals is known."""
     none = np.zeros(0)
     return Point(value, proof, none.astype(np.intp), none, {}, np.inf, np.inf)

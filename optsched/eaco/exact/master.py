@@ -1,7 +1,7 @@
-"""The set partitioning over groups as a linear program, to which columns and rows are added.
+"""The restricted master program of the set partitioning (Balas & Padberg, SIAM Review 18, 1976).
 
 Rows: every class of jobs is placed or waits; the GPUs of a pool's nodes in use; nodes that are
-woken; locations that are kept; the power cap. Source: eaco.md 3.2 and 3.5.
+woken; locations that are kept; the power cap. Source: docs/math/eaco.md, set partitioning.
 """
 
 # mypy: allow-untyped-calls
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 from optsched.mip import highs
 from optsched.mip.incremental_lp import LinearProgram
 
@@ -45,7 +45,7 @@ class Frame(NamedTuple):
         Shape (pools,): cost and watts of a node in use, with bare GPUs, and cost of waking one.
     places
         Shape (running,): 1 for each location, which one group may keep.
-    room_w
+    headroom_w
         Watts that the power cap leaves above the idle floor; infinite without a cap.
     most_groups
         More groups cannot be: the number of jobs.
@@ -63,7 +63,7 @@ class Frame(NamedTuple):
     wake_cost: Floats
     node_w: Floats
     places: Floats
-    room_w: float
+    headroom_w: float
     most_groups: int
     gross: float
 
@@ -71,21 +71,21 @@ class Frame(NamedTuple):
         """Tell whether it matters how many nodes of a pool are used, or woken."""
         if asleep:
             return bool(self.wake_cost[pool] > 0)
-        capped = np.isfinite(self.room_w) and self.node_w[pool] > 0
+        capped = np.isfinite(self.headroom_w) and self.node_w[pool] > 0
         return bool(self.node_cost[pool] > 0 or capped)
 
 
 def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
     """Return the frame of an instance."""
-    book, nodes = Book(instance), instance.nodes
+    figures, nodes = ExactFigures(instance), instance.nodes
     weight = {"eaco": instance.energy_weight or 0.0}.get(instance.objective, 1.0)
     unit = weight * float(instance.per_kwh) / JOULES_PER_KWH
-    bare = [n.gpus * book.gpus[n.gpu].power.bare_w for n in nodes]
+    bare = [n.gpus * figures.gpus[n.gpu].power.bare_w for n in nodes]
     on_w = [n.power.base_w - n.power.sleep_w + b for n, b in zip(nodes, bare, strict=True)]
     seconds = (instance.epoch_s or 0.0) if instance.objective == "epoch" else 0.0
     peak_w = max(gpu.power.peak_w for gpu in instance.gpu_types)
     cap = instance.power_cap_w
-    waiting = np.array([_waiting(book, c) for c in classes])
+    waiting = np.array([_waiting(figures, c) for c in classes])
     return Frame(
         copies=np.array([float(len(c.jobs)) for c in classes]),
         waiting=waiting,
@@ -94,23 +94,23 @@ def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
         number=np.array([float(n.count) for n in nodes]),
         awake=np.array([float(n.awake) for n in nodes]),
         node_cost=np.array(on_w) * seconds * unit,
-        wake_cost=np.array([float(book.wake_j(n)) for n in nodes]) * unit,
+        wake_cost=np.array([float(figures.wake_j(n)) for n in nodes]) * unit,
         node_w=np.array(on_w),
         places=np.ones(len(instance.running)),
-        room_w=np.inf if cap is None else cap - float(instance.idle_floor_w),
+        headroom_w=np.inf if cap is None else cap - float(instance.idle_floor_w),
         most_groups=len(instance.jobs),
         gross=unit * seconds * peak_w * sum(job.gpus for job in instance.jobs),
     )
 
 
-def _waiting(book: Book, jobs: JobClass) -> float:
+def _waiting(figures: ExactFigures, jobs: JobClass) -> float:
     penalty = jobs.job.waiting_penalty_kwh
     if penalty is None:
         return np.inf
     later = 0.0
-    if book.instance.objective == "run-to-completion":
-        later = float(book.later_j(jobs.job) / JOULES_PER_KWH)
-    return (later + penalty) * float(book.instance.per_kwh)
+    if figures.instance.objective == "run-to-completion":
+        later = float(figures.later_j(jobs.job) / JOULES_PER_KWH)
+    return (later + penalty) * float(figures.instance.per_kwh)
 
 
 class Duals(NamedTuple):
@@ -134,15 +134,15 @@ class Duals(NamedTuple):
         """Return the sizes, added up, of all that the reduced costs of columns are the sum of."""
         sizes = Duals(*(np.abs(part) for part in self))  # type: ignore[arg-type]
         padded = np.append(sizes.jobs, 0.0)
-        found = np.abs(columns.cost) + padded[columns.members].sum(axis=1)
-        found += sizes.pools[columns.pool] * columns.gang
+        summed = np.abs(columns.cost) + padded[columns.members].sum(axis=1)
+        summed += sizes.pools[columns.pool] * columns.gang
         if len(sizes.places):
-            found += np.append(sizes.places, 0.0)[columns.place]
-        return np.asarray(found + sizes.watt * np.abs(columns.watts))
+            summed += np.append(sizes.places, 0.0)[columns.place]
+        return np.asarray(summed + sizes.watt * np.abs(columns.watts))
 
 
 def least_shares(frame: Frame, pool: Columns) -> Duals:
-    """Return prices by which each job pays its least share of a group, or what waiting costs."""
+    """Return duals by which each job pays its least share of a group, or what waiting costs."""
     size = (pool.members < len(frame.waiting)).sum(axis=1)
     share = np.append(np.where(np.isfinite(frame.waiting), frame.waiting, np.inf), 0)
     each = np.repeat((pool.cost / size)[:, None], pool.members.shape[1], axis=1)
@@ -182,7 +182,7 @@ class Master(LinearProgram):
             (self.first_wake + p, used, np.ones(pools)),
             (self.first_wake + p, woken, -np.ones(pools)),
         ]
-        has_cap = np.isfinite(frame.room_w)
+        has_cap = np.isfinite(frame.headroom_w)
         if has_cap:
             entries.append((np.full(pools, self.cap_row), used, frame.node_w / self.watt_scale))
         rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
@@ -191,7 +191,7 @@ class Master(LinearProgram):
         lower = np.full(height, -np.inf)
         lower[:classes] = frame.copies
         if has_cap:
-            upper.append(np.array([frame.room_w / self.watt_scale]))
+            upper.append(np.array([frame.headroom_w / self.watt_scale]))
         waiting = np.where(np.isfinite(frame.waiting), frame.waiting, penalty)
         return highs.Program(
             cost=np.concatenate([waiting, frame.node_cost, frame.wake_cost]),
@@ -209,7 +209,7 @@ class Master(LinearProgram):
     @property
     def watt_scale(self) -> float:
         """Watts by which the row of the power cap is divided."""
-        return max(self.frame.room_w, 1.0)
+        return max(self.frame.headroom_w, 1.0)
 
     def add_groups(self, columns: Columns, rules: csr_array) -> None:
         """Add columns of groups.
@@ -233,7 +233,7 @@ class Master(LinearProgram):
             (self.first_place + columns.place[kept], kept, np.ones(len(kept))),
         ]
         height = self.cap_row
-        if np.isfinite(self.frame.room_w):
+        if np.isfinite(self.frame.headroom_w):
             entries.append((np.full(many, height), own, columns.watts / self.watt_scale))
             height += 1
         rows, at, values = (np.concatenate(part) for part in zip(*entries, strict=True))
@@ -269,15 +269,15 @@ class Master(LinearProgram):
         """Bound each miss."""
         self.bound_columns(self._misses, most)
 
-    def prices(self, solved: Solved) -> Duals:
-        """Return the duals of the frame's rows, with signs that the judge accepts."""
-        duals = solved.row_duals
+    def duals(self, solved: Solved) -> Duals:
+        """Return the duals of the frame's rows, with signs that the verifier accepts."""
+        rows = solved.row_duals
         watt = 0.0
-        if np.isfinite(self.frame.room_w):
-            watt = max(0.0, -float(duals[self.cap_row])) / self.watt_scale
+        if np.isfinite(self.frame.headroom_w):
+            watt = max(0.0, -float(rows[self.cap_row])) / self.watt_scale
         return Duals(
-            jobs=duals[: self.classes],
-            pools=np.maximum(0, -duals[self.first_pool : self.first_wake]),
-            places=np.maximum(0, -duals[self.first_place : self.cap_row]),
+            jobs=rows[: self.classes],
+            pools=np.maximum(0, -rows[self.first_pool : self.first_wake]),
+            places=np.maximum(0, -rows[self.first_place : self.cap_row]),
             watt=watt,
         )

@@ -40,16 +40,16 @@ def memory(instance: EacoInstance, method: str) -> int | None:
     each = LISTED * instance.max_jobs_per_gpu
     if method == "milp":
         return PYOMO + (FORMULATED + each) * groups(instance, len)
-    by_columns = _has_markets(instance) and (method == "columns" or _is_large(instance))
+    by_columns = _has_pricing_problems(instance) and (method == "columns" or _is_large(instance))
     if by_columns:
         return LOADED + min(PRICED * classes(instance.jobs) ** 2, MOST_PRICED)
     return LOADED + each * min(groups(instance), MOST_GROUPS)
 
 
-def _has_markets(instance: EacoInstance) -> bool:
-    from optsched.eaco.groups.pricing_scope import has_markets
+def _has_pricing_problems(instance: EacoInstance) -> bool:
+    from optsched.eaco.groups.pricing_scope import has_pricing_problems
 
-    return has_markets(instance)
+    return has_pricing_problems(instance)
 
 
 def _is_large(instance: EacoInstance) -> bool:
@@ -79,15 +79,15 @@ def groups(instance: EacoInstance, count: Count = classes) -> int:
     for job in instance.jobs:
         by_gang.setdefault(job.gpus, []).append(job)
     running = {name for place in instance.running for name in place.jobs}
-    found = 0.0
+    total = 0.0
     for gpu in instance.gpu_types:
         pools = [nodes for nodes in instance.nodes if nodes.gpu == gpu.id]
         for gang, jobs in by_gang.items():
             fitting = sum(gang <= nodes.gpus or gang % nodes.gpus == 0 for nodes in pools)
             stay = instance.max_jobs_per_gpu * sum(job.id in running for job in jobs) / len(jobs)
             levels = 1 + len(gpu.levels or ())
-            found += _on(instance, jobs, gpu, count) * fitting * levels * (1 + stay)
-    return round(found)
+            total += _on(instance, jobs, gpu, count) * fitting * levels * (1 + stay)
+    return round(total)
 
 
 def _on(instance: EacoInstance, jobs: list[Job], gpu: GpuType, count: Count) -> float:
@@ -105,11 +105,11 @@ def _share(instance: EacoInstance, jobs: list[Job], gpu: GpuType, size: int) -> 
         return 1.0
     rng, types = random.Random(size), {kind.id: kind for kind in instance.types}
     least = {job.id: _least_rate(instance, job, gpu) for job in jobs}
-    room = gpu.memory_gb * (1 - instance.memory_headroom)
+    limit = gpu.memory_gb * (1 - instance.memory_headroom)
     allowed = 0
     for _ in range(DRAWN):
         group = rng.sample(jobs, size)
-        if sum(types[job.type].memory_gb for job in group) <= room:
+        if sum(types[job.type].memory_gb for job in group) <= limit:
             allowed += _bear(instance, group, gpu, least)
     return max(allowed, 1) / DRAWN
 

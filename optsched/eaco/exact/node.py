@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from optsched.eaco.cuts.cuts_and_branching import (
         Rule,
     )
-    from optsched.eaco.exact.lp_solution import Case, Point
+    from optsched.eaco.exact.lp_solution import Path, Point
 
 
 @dataclass
 class Node:
-    """A case of the tree.
+    """A node of the tree.
 
     Attributes
     ----------
@@ -22,13 +22,13 @@ class Node:
         What is proven of it; infinite if it holds no plan.
     unpackable
         Index of the nodes on which its groups do not fit.
-    split, cases
-        Rule and number of the split, and indices of its two cases, once there is one.
+    split, branches
+        Rule and number of the split, and indices of its two branches, once there is one.
     """
 
-    path: tuple[Case, ...]
+    path: Path
     point: Point
     value: float
     unpackable: int | None = None
     split: tuple[Rule, int] | None = None
-    cases: tuple[int, int] = (0, 0)
+    branches: tuple[int, int] = (0, 0)

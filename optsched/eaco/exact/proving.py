@@ -1,4 +1,4 @@
-"""A search for plans and prices on one instance, over a pool of groups."""
+"""Branch-and-cut over a pool of groups (Barnhart et al., Operations Research 46, 1998)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.exact.branch_and_bound import Tree
-from optsched.eaco.exact.certificate_writer import HAIR, Writer
+from optsched.eaco.exact.certificate_writer import TOLERANCE, Writer
 from optsched.eaco.exact.master import frame
-from optsched.eaco.exact.warm_start_duals import Carried, carried, resumed
+from optsched.eaco.exact.warm_start_duals import WarmStartDuals, resumed, root_duals
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.primal.node_packing import Limits, groups_of, placed, plan_of
-from optsched.eaco.primal.restricted_master import favoured
+from optsched.eaco.primal.restricted_master import restricted_plan
 from optsched.search import Infeasible
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_NODES = 20_000
 NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
 WIDER = 4  # times as many in the next one
-PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the dearest plan
+PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the costliest plan
 SAFETY = 1e-10
 NAMED = 5  # jobs in a message
 LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
@@ -54,8 +54,8 @@ def _late_text(classes: list[JobClass]) -> str:
     return f"; due at the earliest end that they can have alone: {names}{more}"
 
 
-class Proving:
-    """A search for plans and prices on one instance.
+class Solver:
+    """A search for plans and duals on one instance.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class Proving:
     def _capped(self, pool: Columns) -> Columns:
         """Return columns that cost at most twice what they can in a plan as good as the best.
 
-        To lower a cost leaves every bound valid, and plans are judged by their own costs. A group
-        that is dearer by orders would set the tolerances of the program for all others.
+        To lower a cost leaves every bound valid, and plans are compared by their own costs. A group
+        that costs more by orders would set the tolerances of the program for all others.
         """
         best, frame = self.search.objective, self.frame
         if best is None or not len(pool.cost):
@@ -99,21 +99,21 @@ class Proving:
         best = self.search.objective
         if best is None:
             return float(self.claimed)
-        room = max(0.9 * self.search.gap, SAFETY) * abs(best) + HAIR * self.frame.gross
-        return float(min(self.claimed, best - room))
+        tolerance = max(0.9 * self.search.gap, SAFETY) * abs(best) + TOLERANCE * self.frame.gross
+        return float(min(self.claimed, best - tolerance))
 
     def run(self, claimed: float, most_nodes: int) -> None:
         """Solve the root, and go on from there."""
-        if self.plant(claimed):
+        if self.solve_root(claimed):
             self.finish(most_nodes)
 
-    def plant(self, claimed: float) -> bool:
+    def solve_root(self, claimed: float) -> bool:
         """Solve the root; return whether there was time for it."""
         self.claimed = claimed
         clock = self.search.seconds_left
         if self._resumed():
             return True
-        if not self.tree.plant(clock):
+        if not self.tree.solve_root(clock):
             self.search.out_of_time()
             return False
         if not self._is_proven():
@@ -121,33 +121,33 @@ class Proving:
         return True
 
     def _resumed(self) -> bool:
-        """Begin with what the last epoch left; tell whether that is enough."""
-        past = self.search.past
-        if not isinstance(past, Carried):
+        """Begin with what the previous epoch left; tell whether that is enough."""
+        last = self.search.past
+        if not isinstance(last, WarmStartDuals):
             return False
-        point = resumed(past, self.instance, self.classes, self.tree.relaxation)
+        point = resumed(last, self.instance, self.classes, self.tree.relaxation)
         if point is None:
             return False
         self.tree.begin(point)
         return self._is_proven()
 
-    def left(self) -> Carried:
+    def warm_start(self) -> WarmStartDuals:
         """Return what the next epoch may begin with."""
         root = self.proven.root
         assert root is not None
-        return carried(self.instance, self.classes, root.proof)
+        return root_duals(self.instance, self.classes, root.proof)
 
     def _is_proven(self) -> bool:
         return self.tree.bound >= self.goal()
 
     def _look_among_few(self) -> None:
-        """Offer the plan that the favoured groups make."""
-        found = favoured(self.tree, self.search)
-        if found is not None:
-            self._offer(self.tree.pool.take(found[0]), found[1], {})
+        """Offer the plan of the restricted master heuristic."""
+        restricted = restricted_plan(self.tree, self.search)
+        if restricted is not None:
+            self._offer(self.tree.pool.take(restricted[0]), restricted[1], {})
 
     def finish(self, most_nodes: int) -> None:
-        """Look for a plan, drop what cannot matter, and grow the tree."""
+        """Look for a plan, fix by reduced cost, and branch and bound."""
         search = self.search
         search.certificate = self.certificate()
         self._visit(self.tree.nodes[0])
@@ -167,19 +167,19 @@ class Proving:
     def _reason(self, most_nodes: int) -> str:
         """Return why the tree ended before it proved enough."""
         if len(self.tree.nodes) >= most_nodes:
-            return f"the tree of cases has {len(self.tree.nodes):,} cases, as many as it may have"
-        return "the costs differ by so much that floats cannot tell the cases that are left apart"
+            return f"the tree has {len(self.tree.nodes):,} nodes, as many as it may have"
+        return "the costs differ by so much that floats cannot tell the nodes that are left apart"
 
     def _deepen(self, most_nodes: int) -> None:
-        """Grow trees over the groups of ever dearer plans, until one of them proves enough."""
+        """Explore trees over the groups of ever costlier plans, until one of them proves enough."""
         root, near = self.tree, NEAR_GROUPS
         ahead = np.sort(root.reduced()) + root.bound
         while True:
             best = np.inf if self.search.objective is None else self.search.objective
             limit = min(best, float(ahead[near])) if near < len(ahead) else best
-            self.tree = root.narrowed(limit)
+            self.tree = root.fixed_by_reduced_cost(limit)
             goal = partial(self._goal_below, limit)
-            self.tree.grow(goal, self._visit, self.search.seconds_left, most_nodes)
+            self.tree.explore(goal, self._visit, self.search.seconds_left, most_nodes)
             self.proven = self.best()
             if self.tree.bound < limit or self.tree.bound >= self.goal():
                 return
@@ -210,14 +210,14 @@ class Proving:
         def goal() -> float:
             return LEFT_OUT if self.search.plan is None else -np.inf
 
-        if not tree.plant(self.search.seconds_left):
+        if not tree.solve_root(self.search.seconds_left):
             return
-        tree.grow(goal, lambda node: self._try(tree, node), self.search.seconds_left, MOST_NODES)
+        tree.explore(goal, lambda node: self._try(tree, node), self.search.seconds_left, MOST_NODES)
         if self.search.plan is None and tree.bound >= LEFT_OUT:
             raise Infeasible(
                 f"{self.instance.name}: no plan places all jobs that must not wait within the "
                 f"tolerances, the nodes and the power cap{_late_text(self.classes)}",
-                self.writer.written(tree, "misfit", float(len(self.instance.jobs))),
+                self.writer.written(tree, "infeasible", float(len(self.instance.jobs))),
             )
         if self.search.plan is None:
             self.search.out_of_time()
@@ -246,11 +246,11 @@ class Proving:
     ) -> int | None:
         times = np.rint(x).astype(int).tolist()
         groups, waiting = groups_of(self.instance, self.classes, chosen, times)
-        found, where, is_certain = placed(self.instance, groups, limits)
-        if found is None and limits:
+        packed, where, is_certain = placed(self.instance, groups, limits)
+        if packed is None and limits:
             self._offer(chosen, x, {})
-        if found is not None:
-            self.search.offer(plan_of(found, waiting))
+        if packed is not None:
+            self.search.offer(plan_of(packed, waiting))
             return None
         names = [nodes.id for nodes in self.instance.nodes]
         return names.index(where) if where is not None and is_certain else None

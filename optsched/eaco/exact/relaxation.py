@@ -1,4 +1,4 @@
-"""The linear relaxation over all groups: few are in the program, the others are priced in."""
+"""The relaxation over listed groups, by sifting (Bixby et al., Operations Research 40, 1992)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
-from optsched.eaco.exact.lp_solution import Case, Path, Point, Proof, lagrangian, nodes_used, priced
+from optsched.eaco.exact.lp_solution import Branch, Point, Proof, lagrangian, nodes_used, priced
 from optsched.eaco.exact.master import Duals, Master, least_shares
-from optsched.eaco.groups.column_index import Holding
+from optsched.eaco.groups.column_index import ColumnIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from optsched.eaco.exact.lp_solution import Path
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
     from optsched.mip.incremental_lp import Solved
@@ -28,7 +29,7 @@ FIRST = 2_000  # groups in the program at first
 PROBE_STEPS = 100  # of the simplex method
 ADDED = 600  # at most in one round
 DOUBT = 1e-14  # relative error of a column's cost and of what its jobs pay
-TOLERANCE = 1e-9  # of a reduced cost, relative to the dearest group
+TOLERANCE = 1e-9  # of a reduced cost, relative to the costliest group
 
 
 class Relaxation:
@@ -53,7 +54,7 @@ class Relaxation:
         self._rows: dict[Rule, int] = {}
         self._counts: dict[Rule, tuple[Indices, Floats]] = {}
         self._frame_rows = self.master.rows
-        self._held = Holding(pool, self.master.classes)
+        self._held = ColumnIndex(pool, self.master.classes)
         self._bounded: list[Rule] = []
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
         self._at = np.zeros(0, dtype=np.intp)  # and as which ones
@@ -84,14 +85,14 @@ class Relaxation:
         """Return the columns of the pool that a rule counts, and how often."""
         if rule not in self._counts:
             if isinstance(rule, NodeCountRow):
-                found = np.zeros(0, dtype=np.intp), np.zeros(0)
+                counted = np.zeros(0, dtype=np.intp), np.zeros(0)
             elif isinstance(rule, Rank1CutRow):
-                found = self._held.counts(rule)
+                counted = self._held.counts(rule)
             else:
                 counts = rule.counts(self.pool)
                 which = np.flatnonzero(counts)
-                found = which, counts[which]
-            self._counts[rule] = found
+                counted = which, counts[which]
+            self._counts[rule] = counted
         return self._counts[rule]
 
     def add_cut(self, rule: Rank1CutRow) -> bool:
@@ -117,7 +118,7 @@ class Relaxation:
     # --- solving -------------------------------------------------------------------------------
 
     def solve(self, path: Path, seconds_left: Callable[[], float | None]) -> Point | None:
-        """Solve a case; return None if there is no optimum in time."""
+        """Solve a node; return None if there is no optimum in time."""
         if not len(self._inside):
             self.add(self._cheap() if self.first is None else self.first)
         tightest = self._bound_rows(path)
@@ -125,18 +126,18 @@ class Relaxation:
             solved = self.master.solve(seconds_left())
             if solved is None:
                 return None
-            prices = self.master.prices(solved)
+            duals = self.master.duals(solved)
             charges = self._charges(solved)
-            reduced = self.reduced(prices, charges)
+            reduced = self.reduced(duals, charges)
             wanting = np.flatnonzero((reduced < -self._tolerance) & ~self._is_inside)
             if not len(wanting):
-                return self._point(path, tightest, solved, prices)
+                return self._point(path, tightest, solved, duals)
             self.add(self._chosen(wanting, reduced[wanting]))
 
     def probed(
         self, path: Path, splits: list[tuple[Rule, int]], seconds_left: Callable[[], float | None]
     ) -> list[tuple[float, float]]:
-        """Return about how much the optimum of a case rises in the two cases of each split."""
+        """Return about how much the optimum of a node rises in the two branches of each split."""
         for rule, _ in splits:
             self._row(rule)
         self._bound_rows(path)
@@ -148,15 +149,15 @@ class Relaxation:
         for split in splits:
             values = []
             for is_above in (False, True):
-                self._bound_rows((*path, Case(*split, is_above)))
+                self._bound_rows((*path, Branch(*split, is_above)))
                 values.append(self.master.probe(basis, PROBE_STEPS) - solved.objective)
             rises.append((values[0], values[1]))
         self._bound_rows(path)
         return rises
 
-    def reduced(self, prices: Duals, charges: dict[Rule, float]) -> Floats:
+    def reduced(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
         """Return the reduced cost of every column of the pool."""
-        reduced = prices.reduced(self.pool)
+        reduced = duals.reduced(self.pool)
         for rule, charge in charges.items():
             which, counts = self._counted(rule)
             reduced[which] += charge * counts
@@ -164,8 +165,8 @@ class Relaxation:
 
     @property
     def _tolerance(self) -> float:
-        dearest = float(np.abs(self.pool.cost).max(initial=0.0))
-        return TOLERANCE * (dearest or self.penalty)
+        costliest = float(np.abs(self.pool.cost).max(initial=0.0))
+        return TOLERANCE * (costliest or self.penalty)
 
     def _chosen(self, wanting: Indices, reduced: Floats) -> Indices:
         """Return the columns with least reduced cost, in all and of each class."""
@@ -209,20 +210,20 @@ class Relaxation:
         self._at = np.append(self._at, first + np.arange(len(which)))
         self._is_inside[which] = True
 
-    # --- cases ---------------------------------------------------------------------------------
+    # --- nodes ---------------------------------------------------------------------------------
 
     def _bound_rows(self, path: Path) -> set[int]:
-        """Bound the rows of a path's rules; return the indices of the cases that are tightest."""
+        """Bound the rows of a path's rules; return the indices of the tightest branches."""
         for rule in self._bounded:
             most = self.capacity.get(rule, np.inf)
             self.master.bound_row(self._row(rule), -np.inf, most)
         lower: dict[Rule, int] = {}
         upper: dict[Rule, int] = {}
-        for n, case in enumerate(path):
-            side, sign = (lower, 1) if case.is_above else (upper, -1)
-            kept = side.setdefault(case.rule, n)
-            if sign * case.at_most > sign * path[kept].at_most:
-                side[case.rule] = n
+        for n, branch in enumerate(path):
+            side, sign = (lower, 1) if branch.is_above else (upper, -1)
+            kept = side.setdefault(branch.rule, n)
+            if sign * branch.at_most > sign * path[kept].at_most:
+                side[branch.rule] = n
         for rule in {*lower, *upper}:
             low = path[lower[rule]].at_most + 1 if rule in lower else -np.inf
             high = path[upper[rule]].at_most if rule in upper else np.inf
@@ -235,18 +236,18 @@ class Relaxation:
         charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
         return {rule: charge for rule, charge in charges.items() if charge}
 
-    def _point(self, path: Path, tightest: set[int], solved: Solved, prices: Duals) -> Point:
+    def _point(self, path: Path, tightest: set[int], solved: Solved, duals: Duals) -> Point:
         charges = self._charges(solved)
-        split_prices = [0.0] * len(path)
+        split_duals = [0.0] * len(path)
         for n in tightest:
             charge = charges.get(path[n].rule, 0.0)
-            split_prices[n] = max(0.0, -charge if path[n].is_above else charge)
+            split_duals[n] = max(0.0, -charge if path[n].is_above else charge)
         cuts = {
             rule: charge
             for rule, charge in charges.items()
             if rule in self.capacity and rule not in self._bounded and charge > 0
         }
-        proof, value = self.proven(path, Proof(prices, tuple(split_prices), cuts))
+        proof, value = self.proven(path, Proof(duals, tuple(split_duals), cuts))
         x = solved.x[self._at]
         used = x > 1e-9
         unplaced = float(solved.x[: self.master.classes][self.frame.must].sum())
@@ -262,35 +263,35 @@ class Relaxation:
         )
 
     def proven(self, path: Path, proof: Proof) -> tuple[Proof, float]:
-        """Lower prices of jobs until no group pays too much; return the value, too."""
-        prices, charges = proof.prices, proof.charges(path)
-        reduced = self.reduced(prices, charges)
+        """Lower duals of jobs until no group pays too much; return the value, too."""
+        duals, charges = proof.duals, proof.charges(path)
+        reduced = self.reduced(duals, charges)
         low = np.flatnonzero(reduced < 0)
         if len(low):
             drop = np.zeros(self.master.classes)
             np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
-            prices = prices._replace(jobs=prices.jobs - drop)
-            reduced = self.reduced(prices, charges)
-        least = float((reduced - self._doubt(prices, charges)).min(initial=0.0))
-        proof = proof._replace(prices=prices)
+            duals = duals._replace(jobs=duals.jobs - drop)
+            reduced = self.reduced(duals, charges)
+        least = float((reduced - self._doubt(duals, charges)).min(initial=0.0))
+        proof = proof._replace(duals=duals)
         return proof, lagrangian(self.frame, self.capacity, path, proof, least)
 
-    def _doubt(self, prices: Duals, charges: dict[Rule, float]) -> Floats:
+    def _doubt(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
         """Return by how much rounding may have raised the reduced cost of each column.
 
-        What is taken off the bound for it is that of columns that pay, not of the dearest ones.
+        What is taken off the bound for it is that of columns that pay, not of the costliest ones.
         """
-        doubt = prices.summands(self.pool)
+        doubt = duals.summands(self.pool)
         for rule, charge in charges.items():
             which, counts = self._counted(rule)
             doubt[which] += abs(charge) * counts
         return np.asarray(DOUBT * doubt)
 
     def floor(self) -> Point:
-        """Return a point whose prices need no solver: each job pays its least share of a group."""
-        prices = least_shares(self.frame, self.pool)
-        return priced(*self.proven((), Proof(prices, (), {})))
+        """Return a point whose duals need no solver: each job pays its least share of a group."""
+        duals = least_shares(self.frame, self.pool)
+        return priced(*self.proven((), Proof(duals, (), {})))
 
-    def holding(self, c: int) -> tuple[Indices, Indices]:
+    def columns_of(self, c: int) -> tuple[Indices, Indices]:
         """Return the columns of the pool that hold jobs of a class, and how many."""
         return self._held.of(c)

@@ -1,7 +1,7 @@
-"""The method "exact": all groups, a relaxation that prices them in, cuts, and a tree of cases.
+"""Branch-price-and-cut over all groups (Barnhart et al., Operations Research 46, 1998).
 
-Source: EaCO, arXiv 2412.08294, as the set partitioning of eaco.md 3.2: linear program with cuts,
-groups of high reduced cost left out, then proven by cases; if that proves too little, with more.
+The method "exact". Source: EaCO, arXiv 2412.08294, as set partitioning (docs/math/eaco.md): linear
+program with cuts, groups fixed by reduced cost, then a tree; if that proves too little, with more.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.exact.listed_groups import over_all, prove_over_all, refuse_below_floor
+from optsched.eaco.exact.listed_groups import over_all, prove_over_all, refuse_below_idle_power
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
@@ -28,7 +28,7 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """
     from optsched.eaco.exact import large_scale  # for large instances only
 
-    refuse_below_floor(instance)
+    refuse_below_idle_power(instance)
     if large_scale.is_large(instance):
         return large_scale.columns(instance, search)
     return over_all(instance, search)
@@ -38,7 +38,7 @@ def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
     from optsched.eaco.exact import large_scale  # for large instances only
 
-    refuse_below_floor(instance)
+    refuse_below_idle_power(instance)
     if large_scale.is_large(instance):
         return large_scale.certify(instance, search)
     return prove_over_all(instance, search, np.inf, most_nodes=1)

@@ -1,4 +1,7 @@
-"""From one epoch to the next: prices and groups of the last one, as far as their jobs are there."""
+"""Warm start of column generation (Lübbecke & Desrosiers, Operations Research 53, 2005).
+
+Duals and groups of the previous epoch, as far as their jobs are there.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-LEAST_SHARE = 0.5  # of the classes that were there before; else the last epoch says little
+LEAST_SHARE = 0.5  # of the classes that were there before; else the previous epoch says little
 
 
-class Kept(NamedTuple):
+class WarmStart(NamedTuple):
     """What an epoch leaves to the next one, in memory.
 
     Attributes
     ----------
     classes
         Of its jobs.
-    first, prices
-        The prices that it began with, and those that prove most.
+    first, duals
+        The duals that it began with, and those that prove most.
     members
         Shape (groups, m): groups that cost little more than their jobs pay.
     fresh
@@ -38,13 +41,13 @@ class Kept(NamedTuple):
 
     classes: list[JobClass]
     first: Floats
-    prices: Duals
+    duals: Duals
     members: Indices
     fresh: int
 
 
-class Past(NamedTuple):
-    """The epoch before, by the classes of this one: prices, groups, and groups of its plan."""
+class MatchedStart(NamedTuple):
+    """The previous epoch, by the classes of this one: duals, groups, and groups of its plan."""
 
     jobs: Floats | None
     pools: Floats | None
@@ -52,30 +55,32 @@ class Past(NamedTuple):
     planned: Indices
 
 
-def past(start: Result | None, classes: list[JobClass], first: Floats, most: int) -> Past | None:
-    """Return what is left of an epoch before; None if that is too little to begin with.
+def matched_start(
+    start: Result | None, classes: list[JobClass], first: Floats, most: int
+) -> MatchedStart | None:
+    """Return what is left of the previous epoch; None if that is too little to begin with.
 
     Parameters
     ----------
     first
-        Shape (classes,): the prices that a search begins with if nothing is known.
+        Shape (classes,): the duals that a search begins with if nothing is known.
     most
         Jobs of a group.
     """
     if start is None or not isinstance(start.plan, EacoPlan):
         return None
     planned = _planned(start.plan, classes, most)
-    kept = start.state
-    if not isinstance(kept, Kept):
-        return Past(None, None, planned[:0], planned) if len(planned) else None
-    here = _matched(kept.classes, classes)
+    last = start.state
+    if not isinstance(last, WarmStart):
+        return MatchedStart(None, None, planned[:0], planned) if len(planned) else None
+    here = _matched(last.classes, classes)
     if (here >= 0).sum() < LEAST_SHARE * max(len(classes), 1):
         return None
-    members = np.append(here, len(classes))[kept.members]
+    members = np.append(here, len(classes))[last.members]
     complete = (members >= 0).all(axis=1)
-    return Past(
-        _prices(kept, here, first),
-        kept.prices.pools,
+    return MatchedStart(
+        _duals(last, here, first),
+        last.duals.pools,
         _fitted(members[complete], most, len(classes)),
         planned,
     )
@@ -86,21 +91,21 @@ def _planned(plan: EacoPlan, classes: list[JobClass], most: int) -> Indices:
     at = {name: n for n, c in enumerate(classes) for name in c.jobs}
     rows = [[at.get(name, -1) for name in group.jobs] for group in plan.groups]
     rows = [row for row in rows if len(row) <= most and min(row) >= 0]
-    found = np.full((len(rows), most), len(classes), dtype=np.intp)
+    members = np.full((len(rows), most), len(classes), dtype=np.intp)
     for n, row in enumerate(rows):
-        found[n, : len(row)] = sorted(row)
-    return found
+        members[n, : len(row)] = sorted(row)
+    return members
 
 
 def _matched(before: list[JobClass], now: list[JobClass]) -> Indices:
     """Return for each class the one that has a job of its now, or equal ones; -1 if none."""
     at = {name: n for n, c in enumerate(now) for name in c.jobs}
     alike = {_content(c): n for n, c in enumerate(now)}
-    found = []
+    positions = []
     for c in before:
         same = next((at[name] for name in c.jobs if name in at), None)
-        found.append(alike.get(_content(c), -1) if same is None else same)
-    return np.array(found, dtype=np.intp)
+        positions.append(alike.get(_content(c), -1) if same is None else same)
+    return np.array(positions, dtype=np.intp)
 
 
 def _content(jobs: JobClass) -> tuple[object, ...]:
@@ -110,9 +115,9 @@ def _content(jobs: JobClass) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _prices(kept: Kept, here: Indices, first: Floats) -> Floats:
-    """Return prices of jobs: as much above the first ones as they were, or as most were."""
-    share = kept.prices.jobs / np.maximum(kept.first, 1e-300)
+def _duals(last: WarmStart, here: Indices, first: Floats) -> Floats:
+    """Return duals of jobs: as much above the first ones as they were, or as most were."""
+    share = last.duals.jobs / np.maximum(last.first, 1e-300)
     usual = float(np.median(share)) if len(share) else 1.0
     now = np.full(len(first), usual)
     now[here[here >= 0]] = share[here >= 0]
@@ -127,6 +132,6 @@ def _fitted(members: Indices, most: int, classes: int) -> Indices:
         pad = np.full((len(members), most - width), classes)
         return np.hstack([members, pad])
     members = members.copy()
-    members[:, most:][members[:, most:] < classes] = -1  # too many jobs: no market has them
+    members[:, most:][members[:, most:] < classes] = -1  # too many jobs: never priced
     members[(members < 0).any(axis=1)] = classes
     return members[:, :most]

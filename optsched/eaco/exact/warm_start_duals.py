@@ -1,7 +1,8 @@
-"""From one epoch to the next where all groups are listed: prices and cuts that go with their jobs.
+"""Warm start by dual ascent (Erlenkotter, Operations Research 26, 1978), all groups listed.
 
-Work that was done makes nearly all groups cheaper, so prices go down with it. Then the price of one
-job after the other is set as high as the others allow: what that proves is close to the optimum of
+Duals and cuts of the previous epoch go with their jobs. Work that was done makes nearly all groups
+cheaper, so duals go down with it. Then the dual of one job after the other is set as high as the
+others allow: what that proves is close to the optimum of
 the relaxation, and costs one look at each job's groups.
 """
 
@@ -25,104 +26,104 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LEAST_SHARE = 0.5  # of the jobs that were there before; else the last epoch says little
+LEAST_SHARE = 0.5  # of the jobs that were there before; else the previous epoch says little
 PASSES = 2
 
 
-class Carried(NamedTuple):
+class WarmStartDuals(NamedTuple):
     """What a proof leaves to the next epoch.
 
     Attributes
     ----------
-    prices, work_s
-        By job: its price and its work.
+    duals, work_s
+        By job: its dual and its work.
     gpus
-        By pool of nodes: the price of a GPU.
+        By pool of nodes: the dual of a GPU.
     cuts
-        Names of jobs, divisor and price of each cut.
+        Names of jobs, divisor and dual of each cut.
     """
 
-    prices: dict[str, float]
+    duals: dict[str, float]
     work_s: dict[str, float]
     gpus: dict[str, float]
     cuts: list[tuple[tuple[str, ...], int, float]]
 
 
-def carried(instance: EacoInstance, classes: list[JobClass], proof: Proof) -> Carried:
+def root_duals(instance: EacoInstance, classes: list[JobClass], proof: Proof) -> WarmStartDuals:
     """Return what the proof of a root leaves."""
     cuts = [
-        (tuple(classes[c].jobs[0] for c in rule.classes), rule.divisor, price)
-        for rule, price in proof.cuts.items()
+        (tuple(classes[c].jobs[0] for c in rule.classes), rule.divisor, dual)
+        for rule, dual in proof.cuts.items()
         if isinstance(rule, Rank1CutRow)
     ]
-    each = zip(classes, proof.prices.jobs.tolist(), strict=True)
-    return Carried(
-        prices={name: price for c, price in each for name in c.jobs},
+    each = zip(classes, proof.duals.jobs.tolist(), strict=True)
+    return WarmStartDuals(
+        duals={name: dual for c, dual in each for name in c.jobs},
         work_s={job.id: job.work_s for job in instance.jobs},
-        gpus=dict(zip((n.id for n in instance.nodes), proof.prices.pools.tolist(), strict=True)),
+        gpus=dict(zip((n.id for n in instance.nodes), proof.duals.pools.tolist(), strict=True)),
         cuts=cuts,
     )
 
 
 def resumed(
-    past: Carried, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
+    last: WarmStartDuals, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
 ) -> Point | None:
-    """Return what old prices prove; None if too few of the jobs were there.
+    """Return what old duals prove; None if too few of the jobs were there.
 
     The cuts whose jobs are all there are put into the relaxation.
     """
-    known = sum(c.jobs[0] in past.prices for c in classes)
+    known = sum(c.jobs[0] in last.duals for c in classes)
     if known < LEAST_SHARE * max(len(classes), 1):
         return None
-    cuts = _cuts(past, classes)
+    cuts = _cuts(last, classes)
     for rule in cuts:
         assert isinstance(rule, Rank1CutRow)
         relaxation.add_cut(rule)
-    prices = Duals(
-        jobs=_prices(past, instance, classes),
-        pools=np.array([past.gpus.get(nodes.id, 0.0) for nodes in instance.nodes]),
+    duals = Duals(
+        jobs=_duals(last, instance, classes),
+        pools=np.array([last.gpus.get(nodes.id, 0.0) for nodes in instance.nodes]),
         places=np.zeros(len(instance.running)),
         watt=0.0,
     )
-    raised = prices._replace(jobs=_raised(prices, cuts, relaxation))
+    raised = duals._replace(jobs=_raised(duals, cuts, relaxation))
     proof, value = relaxation.proven((), Proof(raised, (), cuts))
     return priced(proof, value)
 
 
-def _cuts(past: Carried, classes: list[JobClass]) -> dict[Rule, float]:
+def _cuts(last: WarmStartDuals, classes: list[JobClass]) -> dict[Rule, float]:
     at = {name: n for n, c in enumerate(classes) for name in c.jobs}
-    found: dict[Rule, float] = {}
-    for names, divisor, price in past.cuts:
+    cuts: dict[Rule, float] = {}
+    for names, divisor, dual in last.cuts:
         if all(name in at for name in names):
             rule = Rank1CutRow(tuple(sorted(at[name] for name in names)), divisor)
-            found[rule] = max(price, found.get(rule, 0.0))
-    return found
+            cuts[rule] = max(dual, cuts.get(rule, 0.0))
+    return cuts
 
 
-def _prices(past: Carried, instance: EacoInstance, classes: list[JobClass]) -> Floats:
-    """Return prices of jobs: as much for their work as before; of new ones, as for others."""
+def _duals(last: WarmStartDuals, instance: EacoInstance, classes: list[JobClass]) -> Floats:
+    """Return duals of jobs: as much for their work as before; of new ones, as for others."""
     is_lasting = instance.objective == "epoch"  # which pays for time, however much work is left
     rates = [
-        past.prices[c.jobs[0]] / (1.0 if is_lasting else past.work_s[c.jobs[0]])
-        if c.jobs[0] in past.prices
+        last.duals[c.jobs[0]] / (1.0 if is_lasting else last.work_s[c.jobs[0]])
+        if c.jobs[0] in last.duals
         else np.nan
         for c in classes
     ]
-    found: Floats = np.nan_to_num(np.array(rates), nan=float(np.nanmedian(rates)))
+    complete: Floats = np.nan_to_num(np.array(rates), nan=float(np.nanmedian(rates)))
     work: Floats = np.array([1.0 if is_lasting else c.job.work_s for c in classes])
-    return found * work
+    return complete * work
 
 
-def _raised(prices: Duals, cuts: dict[Rule, float], relaxation: Relaxation) -> Floats:
-    """Return prices of jobs, each one as high as its groups and waiting allow, in turn."""
-    frame, reduced = relaxation.frame, relaxation.reduced(prices, cuts)
-    jobs = prices.jobs.copy()
+def _raised(duals: Duals, cuts: dict[Rule, float], relaxation: Relaxation) -> Floats:
+    """Return duals of jobs, each one as high as its groups and waiting allow, in turn."""
+    frame, reduced = relaxation.frame, relaxation.reduced(duals, cuts)
+    jobs = duals.jobs.copy()
     for _ in range(PASSES):
         for c in range(len(jobs)):
-            held, times = relaxation.holding(c)
-            room = float((reduced[held] / times).min(initial=np.inf))
+            held, times = relaxation.columns_of(c)
+            slack = float((reduced[held] / times).min(initial=np.inf))
             most = max(0.0, float(frame.waiting[c] - jobs[c]))
-            step = min(room, most) if room > 0 else room
+            step = min(slack, most) if slack > 0 else slack
             if np.isfinite(step):
                 jobs[c] += step
                 reduced[held] -= times * step

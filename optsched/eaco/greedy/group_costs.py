@@ -145,8 +145,8 @@ class Estimates:
         limit = self.instance.utilisation_limit
         if len(types) > self.instance.max_jobs_per_gpu or (limit is not None and busy > limit):
             return False
-        room = Fraction(self.gpus[gpu].memory_gb) * (1 - Fraction(self.instance.memory_headroom))
-        return sum(Fraction(self.types[name].memory_gb) for name in types) <= room
+        most_gb = Fraction(self.gpus[gpu].memory_gb) * (1 - Fraction(self.instance.memory_headroom))
+        return sum(Fraction(self.types[name].memory_gb) for name in types) <= most_gb
 
     # --- rules --------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Groups while greedy rules form them: who is with whom, and which room is left."""
+"""Groups while greedy rules form them: who is with whom, and what is free."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Grouping:
         self.waiting: list[int] = []
 
     @classmethod
-    def anew(cls, estimates: Estimates, drafts: Iterable[Draft] = ()) -> Grouping:
+    def from_scratch(cls, estimates: Estimates, drafts: Iterable[Draft] = ()) -> Grouping:
         """Return groups to start from, and alone those jobs that must stay where they run.
 
         Those would end too late wherever they were moved.
@@ -74,14 +74,14 @@ class Grouping:
         return next(self.new_groups(job), None)
 
     def new_groups(self, job: int) -> Iterator[Draft]:
-        """Yield the groups of one job for which there is room."""
+        """Yield the groups of one job for which there are GPUs."""
         home = self.estimates.home(job)
         if home is not None and home[0] not in self._taken():
-            yield from self._if_room(Draft((job,), home[1], home[0]))
+            yield from self._if_it_fits(Draft((job,), home[1], home[0]))
         for pool in self.estimates.hosts[job]:
-            yield from self._if_room(Draft((job,), pool))
+            yield from self._if_it_fits(Draft((job,), pool))
 
-    def _if_room(self, draft: Draft) -> Iterator[Draft]:
+    def _if_it_fits(self, draft: Draft) -> Iterator[Draft]:
         others = [*self.drafts, draft]
         if self.estimates.allowed(draft) and node_packing.fits(self.estimates, others, draft.nodes):
             yield draft

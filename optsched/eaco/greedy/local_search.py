@@ -1,4 +1,4 @@
-"""Local search on groups: one job moved, two swapped, other GPUs or levels, as long as it helps."""
+"""Local search by moves and swaps (Aarts & Lenstra, Local Search in Comb. Optimization, 1997)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def improved(grouping: Grouping, is_over: Callable[[], bool] = lambda: False) ->
             if not all(draft in drafts for draft in before):
                 continue
             gain = _gain(estimates, drafts, before, after)
-            if gain > worth and _has_room(estimates, drafts, before, after):
+            if gain > worth and _has_nodes(estimates, drafts, before, after):
                 for draft in before:
                     del drafts[draft]
                 drafts |= dict.fromkeys(after)
@@ -94,7 +94,7 @@ def _gain(estimates: Estimates, drafts: Collection[Draft], before: Groups, after
     return gain + nodes_cost(estimates, used) - nodes_cost(estimates, later)
 
 
-def _has_room(
+def _has_nodes(
     estimates: Estimates, drafts: Collection[Draft], before: Groups, after: Groups
 ) -> bool:
     """Tell whether there are nodes for what a step leads to, and no location is taken twice."""

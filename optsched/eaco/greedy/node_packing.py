@@ -1,4 +1,4 @@
-"""Which node each group gets: whether groups fit is a question of packing gangs into nodes."""
+"""Bin packing of gangs, best fit decreasing (Johnson et al., SIAM Journal on Computing 3, 1974)."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def _pack_pool(
 
 def _best_fit(free: list[int], whole: int, gang: int) -> int | None:
     """Return the fullest node that has room; nodes that are on come first, being numbered so."""
-    rooms = [room for room in free if gang <= room < whole]
-    wanted = min(rooms) if rooms else whole
+    partly_free = [gpus for gpus in free if gang <= gpus < whole]
+    wanted = min(partly_free) if partly_free else whole
     return free.index(wanted) if wanted in free else None
 
 
 def _empty_run(free: list[int], whole: int, count: int) -> int | None:
     """Return the first of so many empty nodes in a row."""
     for first in range(len(free) - count + 1):
-        if all(room == whole for room in free[first : first + count]):
+        if all(gpus == whole for gpus in free[first : first + count]):
             return first
     return None

@@ -50,11 +50,11 @@ def fifo_packed(estimates: Estimates) -> Grouping:
     """Place jobs alone until GPUs run out, then beside the single job of the greatest sum of rates.
 
     Only pairs whose rates sum to more than 1.5; a job without such a partner ends the round. All
-    is decided anew; a running job is moved only if its GPUs are not to be had.
+    is decided from scratch; a running job is moved only if its GPUs are not to be had.
 
     Source: Gavel's policies/fifo.py @c4fa4009, FIFO_packed in EaCO.
     """
-    grouping = Grouping.anew(estimates)
+    grouping = Grouping.from_scratch(estimates)
     queue = _exclusively(grouping)
     for place, job in enumerate(queue):
         pairs = [(old, new) for old, new in _pairs(grouping, job)]
@@ -84,7 +84,7 @@ def _pairs(grouping: Grouping, job: int) -> Iterator[tuple[Draft, Draft]]:
 def gandiva_gavel(estimates: Estimates, seed: int) -> Grouping:
     """Pair jobs at random if not all of them get GPUs of their own, and undo pairs that lose.
 
-    A pair whose rates sum to less than 1 is undone, and its jobs drawn anew, as often as there are
+    A pair whose rates sum to less than 1 is undone, and its jobs drawn again, as often as there are
     jobs; pairs that run now stay if they do not lose. Pairs, then single jobs that found none, get
     GPUs in the order of the queue.
 
@@ -96,7 +96,7 @@ def gandiva_gavel(estimates: Estimates, seed: int) -> Grouping:
         return grouping
     running = Grouping.running(estimates).drafts
     kept = [d for d in running if len(d.jobs) > 1 and throughput(estimates, d) >= KEPT_FROM]
-    paired = Grouping.anew(estimates, kept)
+    paired = Grouping.from_scratch(estimates, kept)
     for pair in sorted(_random_pairs(paired, random.Random(seed))):
         first = paired.alone(pair[0])
         both = paired.beside(first, pair[1]) if first and len(pair) == 2 else first
@@ -250,10 +250,10 @@ def labels(estimates: Estimates) -> dict[str, int]:
     """
     gpu = estimates.nodes[0].gpu
     names = sorted({job.type for job in estimates.jobs})
-    found = {}
+    by_type = {}
     for name in names:
         mixes = [estimates.side_by_side(gpu, [name, other]) for other in names]
         speeds = [mix.speeds[name] for mix in mixes if name in mix.speeds]
         mean = fmean(speeds) if speeds else 0.0
-        found[name] = 2 if mean < JUMBO else 1 if mean < TINY else 0
-    return found
+        by_type[name] = 2 if mean < JUMBO else 1 if mean < TINY else 0
+    return by_type

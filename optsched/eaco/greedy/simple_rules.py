@@ -92,7 +92,7 @@ def longest_first_full(estimates: Estimates) -> Grouping:
 def _longest_first(
     estimates: Estimates, pays: Callable[[Grouping, Draft, Draft, int], bool]
 ) -> Grouping:
-    grouping = Grouping.anew(estimates)
+    grouping = Grouping.from_scratch(estimates)
     left = sorted(grouping.queue(), key=lambda n: -_time_left(estimates, n))
     late: list[int] = []
     while left:

@@ -1,4 +1,4 @@
-"""Which columns hold jobs of a class: what cuts count is looked up, not searched for."""
+"""An inverted index: which columns hold jobs of a class, so that what cuts count is looked up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SMALL = 2**16  # numpy sorts numbers of 16 bits in linear time
 
 
-class Holding:
+class ColumnIndex:
     """An index of columns by the classes of jobs that they hold.
 
     Parameters

@@ -1,6 +1,6 @@
 """Columns of the set partitioning: groups with nodes, power level and location, and their figures.
 
-Costs follow the phases of eaco.md 3.1 in floats, about 1e-12 from the judge's exact ones.
+Costs follow the phases of docs/math/eaco.md in floats, about 1e-12 from the verifier's exact ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from optsched.eaco.groups.enumeration import (
     memory_fits,
 )
 from optsched.eaco.groups.group_members import group_of, is_allowed
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book, gang_fits
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, gang_fits
 
 __all__ = ["Columns", "columns", "group_of", "joined", "none"]
 
@@ -112,7 +112,7 @@ def columns(instance: EacoInstance, classes: list[JobClass]) -> Columns:
 class _Maker:
     def __init__(self, instance: EacoInstance, classes: list[JobClass]) -> None:
         self.instance, self.classes = instance, classes
-        self.book = Book(instance)
+        self.figures = ExactFigures(instance)
         jobs = [c.job for c in classes]
         self.work = np.array([job.work_s for job in jobs])
         self.migration = np.array([job.migration_s for job in jobs])
@@ -121,7 +121,7 @@ class _Maker:
         self.due = np.array([np.inf if c.due is None else float(c.due) for c in classes])
         self.credit = np.zeros(len(jobs))
         if instance.objective == "epoch":
-            self.credit = np.array([float(self.book.credit_w(job)) for job in jobs])
+            self.credit = np.array([float(self.figures.credit_w(job)) for job in jobs])
         self.training = np.array([job.training_epoch_s or 0.0 for job in jobs])
 
     def parts(self) -> Iterator[Columns]:
@@ -133,19 +133,21 @@ class _Maker:
                 among = [
                     n
                     for n, c in enumerate(self.classes)
-                    if c.job.gpus == gang and memory_fits(self.book, c.jobs[:1], gpu.id)
+                    if c.job.gpus == gang and memory_fits(self.figures, c.jobs[:1], gpu.id)
                 ]
                 if not fitting or not among:
                     continue
-                found = Enumeration(self.instance, self.classes, among, gpu)
-                for groups in found.sizes:
+                enumeration = Enumeration(self.instance, self.classes, among, gpu)
+                for groups in enumeration.sizes:
                     for pool in fitting:
-                        yield from self._on(groups, found, pool, gang)
+                        yield from self._on(groups, enumeration, pool, gang)
 
-    def _on(self, groups: Groups, found: Enumeration, pool: int, gang: int) -> Iterator[Columns]:
+    def _on(
+        self, groups: Groups, enumeration: Enumeration, pool: int, gang: int
+    ) -> Iterator[Columns]:
         """Yield the columns of groups on one pool of nodes."""
         nodes = self.instance.nodes[pool]
-        levels = self.book.gpus[nodes.gpu].levels
+        levels = self.figures.gpus[nodes.gpu].levels
         for place in (-1, *self._places(nodes, gang)):
             inside = groups
             if place >= 0:
@@ -153,19 +155,19 @@ class _Maker:
                 inside = Groups(*(array[stays] for array in groups))
             for number, level in ((-1, None), *enumerate(levels)):
                 if len(inside.members):
-                    yield self._made(inside, found, pool, gang, place, number, level)
+                    yield self._made(inside, enumeration, pool, gang, place, number, level)
 
     def _places(self, nodes: Nodes, gang: int) -> list[int]:
         return [
             n
             for n, place in enumerate(self.instance.running)
-            if place.nodes == nodes.id and self.book.jobs[place.jobs[0]].gpus == gang
+            if place.nodes == nodes.id and self.figures.jobs[place.jobs[0]].gpus == gang
         ]
 
     def _made(
         self,
         groups: Groups,
-        found: Enumeration,
+        enumeration: Enumeration,
         pool: int,
         gang: int,
         place: int,
@@ -178,17 +180,17 @@ class _Maker:
         moved = (self.place[members] >= 0) & (self.place[members] != place)
         work = self.work[members] / speed + np.where(moved, self.migration[members], 0)
         factor = 1.0 if level is None else level.rate
-        rates = found.sets.levels[size].rates[groups.sets] * factor
+        rates = enumeration.sets.levels[size].rates[groups.sets] * factor
         margin = np.minimum(rates * self.cap[members], rates * self.due[members] / work)
         margin = margin.min(axis=1) - 1
         fine = margin >= -NEAR
         near = groups.is_near | (np.abs(margin) <= NEAR)
         for row in np.flatnonzero(fine & near):
-            fine[row] = is_allowed(self.book, self.classes, members[row], pool, number, place)
+            fine[row] = is_allowed(self.figures, self.classes, members[row], pool, number, place)
         members, sets, work, rates = members[fine], groups.sets[fine], work[fine], rates[fine]
-        runs = _run(found, sets, work, level)
+        runs = _run(enumeration, sets, work, level)
         cost = self._cost(runs, members, rates, moved[fine], speed[fine], pool, gang)
-        bare = float(self.book.gpus[nodes.gpu].power.bare_w)
+        bare = float(self.figures.gpus[nodes.gpu].power.bare_w)
         filled = np.full((len(members), self.instance.max_jobs_per_gpu), len(self.classes))
         filled[:, :size] = members
         same = np.ones(len(members), dtype=np.intp)
@@ -197,7 +199,7 @@ class _Maker:
 
     def _speed(self, gpu: str) -> Floats:
         return np.array(
-            [float(self.book.types[c.job.type].speeds.get(gpu, 1)) for c in self.classes]
+            [float(self.figures.types[c.job.type].speeds.get(gpu, 1)) for c in self.classes]
         )
 
     def _cost(
@@ -214,12 +216,12 @@ class _Maker:
         instance, nodes = self.instance, self.instance.nodes[pool]
         if instance.objective == "epoch":
             epoch = instance.epoch_s or 0.0
-            bare = self.book.gpus[nodes.gpu].power.bare_w
+            bare = self.figures.gpus[nodes.gpu].power.bare_w
             done = (epoch * rates - np.where(moved, self.migration[members], 0)) * speed
             worth = (self.credit[members] * done).sum(axis=1)
             joules = epoch * gang * (runs.first_w - bare) - worth
             return np.asarray(joules / JOULES_PER_KWH * float(instance.per_kwh))
-        joules = gang * (runs.joules + float(self.book.node_share_w(nodes)) * runs.seconds)
+        joules = gang * (runs.joules + float(self.figures.node_share_w(nodes)) * runs.seconds)
         if instance.objective == "run-to-completion":
             return np.asarray(joules / JOULES_PER_KWH * float(instance.per_kwh))
         weight = instance.energy_weight or 0.0
@@ -228,7 +230,7 @@ class _Maker:
         return np.asarray(weight * joules / JOULES_PER_KWH + (1 - weight) * hours / count)
 
 
-def _run(found: Enumeration, sets: Indices, work: Floats, level: PowerLevel | None) -> _Runs:
+def _run(enumeration: Enumeration, sets: Indices, work: Floats, level: PowerLevel | None) -> _Runs:
     """Follow groups through their phases: in each, one job ends.
 
     Jobs that end at the same time end one after the other, in phases of no length. Where the rates
@@ -248,7 +250,7 @@ def _run(found: Enumeration, sets: Indices, work: Floats, level: PowerLevel | No
     rates, watts = np.ones_like(work), np.zeros(len(work))
     joules, seconds, greatest, first_w = np.zeros((4, len(work)))
     for count in range(size, 0, -1):
-        at = found.sets.levels[count]
+        at = enumeration.sets.levels[count]
         fresh = at.rates[sets] * factor
         known = ~np.isnan(fresh[:, 0])
         rates = np.where(known[:, None], fresh, rates)

@@ -1,4 +1,7 @@
-"""What further jobs can lower a group's cost above what its jobs pay, and which jobs may do so."""
+"""Completion bounds of pricing (Baldacci, Christofides & Mingozzi, Math. Programming 115, 2008).
+
+What further jobs can lower a group's cost above what its jobs pay, and which jobs may do so.
+"""
 
 from __future__ import annotations
 
@@ -95,9 +98,9 @@ class Gains:
 
 def _both(before: Floats, one: Floats) -> Floats:
     """Return the most that the jobs of two tables add together, by cells."""
-    found = np.zeros_like(one)
+    best = np.zeros_like(one)
     _, wide, long = one.shape
     for i, j in np.ndindex(wide, long):
         both = before[:, : wide - i, : long - j] + one[:, i, j, None, None]
-        np.maximum(found[:, i:, j:], both, out=found[:, i:, j:])
-    return found
+        np.maximum(best[:, i:, j:], both, out=best[:, i:, j:])
+    return best

@@ -1,6 +1,7 @@
-"""All groups of jobs that an instance allows, enumerated with numpy; equal jobs count as one class.
+"""Enumeration of the columns of a set partitioning (Balas & Padberg, SIAM Review 18, 1976).
 
-Source: eaco.md 3.2, set partitioning over groups: all that is not linear is in a group's figures.
+All groups of jobs that an instance allows, with numpy; equal jobs count as one class. All that is
+not linear is in a group's figures (docs/math/eaco.md, groups).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from optsched.eaco.due_times import due_s
 from optsched.eaco.groups.type_multisets import Multisets
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 5_000_000
 ANY_RATE = 1e-100  # below all rates there are, and its inverse is finite
-NEAR = 1e-9  # relative; what is so near to a limit is decided by the judge's exact figures
+NEAR = 1e-9  # relative; what is so near to a limit is decided by the verifier's exact figures
 
 
 class TooManyGroupsError(ValueError):
@@ -73,11 +74,11 @@ class Groups(NamedTuple):
 def job_classes(instance: EacoInstance) -> list[JobClass]:
     """Merge equal jobs; classes come in the order of their gangs and types."""
     places = {job: n for n, place in enumerate(instance.running) for job in place.jobs}
-    found: dict[tuple[object, ...], list[Job]] = {}
+    sets: dict[tuple[object, ...], list[Job]] = {}
     for job in instance.jobs:
         place = places.get(job.id, -1)
         rest = job.model_dump(exclude={"id"} if place >= 0 else {"id", "migration_s"})
-        found.setdefault((place, *rest.values()), []).append(job)
+        sets.setdefault((place, *rest.values()), []).append(job)
     merged = [
         JobClass(
             tuple(job.id for job in jobs),
@@ -85,7 +86,7 @@ def job_classes(instance: EacoInstance) -> list[JobClass]:
             places.get(jobs[0].id, -1),
             due_s(instance, jobs[0]),
         )
-        for jobs in found.values()
+        for jobs in sets.values()
     ]
     return sorted(merged, key=lambda c: (c.job.gpus, c.job.type))
 
@@ -117,22 +118,22 @@ class Enumeration:
         self, instance: EacoInstance, classes: list[JobClass], among: list[int], gpu: GpuType
     ) -> None:
         self._instance = instance
-        kinds = {kind.id: kind for kind in instance.types}
+        by_id = {kind.id: kind for kind in instance.types}
         names = sorted({classes[c].job.type for c in among})
-        types = [kinds[classes[c].job.type] for c in among]
+        types = [by_id[classes[c].job.type] for c in among]
         self._copies = np.array([len(classes[c].jobs) for c in among])
         self._memory = np.array([kind.memory_gb for kind in types])
-        self._room = gpu.memory_gb * (1 - instance.memory_headroom)
+        self._memory_limit = gpu.memory_gb * (1 - instance.memory_headroom)
         self._type = np.array([names.index(kind.id) for kind in types])
         self._among = np.array(among)
-        book = Book(instance)
-        least = [least_rate(book, classes[c], gpu.id) for c in among]
+        figures = ExactFigures(instance)
+        least = [least_rate(figures, classes[c], gpu.id) for c in among]
         self._least_rate = np.array(least)
         self.sets = Multisets(instance, gpu.id, names)
         self.sizes: list[Groups] = []
-        self._grow()
+        self._enumerate()
 
-    def _grow(self) -> None:
+    def _enumerate(self) -> None:
         """Enumerate by size: groups that break a limit are in no larger one."""
         count = len(self._among)
         members = np.arange(count)[:, None]
@@ -147,10 +148,10 @@ class Enumeration:
             members = np.hstack([members[rows], last[:, None]])
             rates = self.sets.levels[size].rates[sets]
             margin = (rates / self._least_rate[members]).min(axis=1) - 1
-            may_grow = ~(margin < -NEAR) & ~(rates == 0).any(axis=1)  # unknown rates may
-            members, sets, margin = members[may_grow], sets[may_grow], margin[may_grow]
+            may_extend = ~(margin < -NEAR) & ~(rates == 0).any(axis=1)  # unknown rates may
+            members, sets, margin = members[may_extend], sets[may_extend], margin[may_extend]
             near = np.abs(margin) <= NEAR
-            near |= self._memory[members].sum(axis=1) > self._room * (1 - NEAR)
+            near |= self._memory[members].sum(axis=1) > self._memory_limit * (1 - NEAR)
             fine = self._allowed(size, sets, near) & ~np.isnan(margin)
             self.sizes.append(Groups(self._among[members[fine]], sets[fine], near[fine]))
             total += int(fine.sum())
@@ -169,7 +170,7 @@ class Enumeration:
         copies = (members == before[:, None]).sum(axis=1)
         fits = (last != before[rows]) | (copies < self._copies[before])[rows]
         memory = self._memory[members].sum(axis=1)
-        fits &= memory[rows] + self._memory[last] <= self._room * (1 + NEAR)
+        fits &= memory[rows] + self._memory[last] <= self._memory_limit * (1 + NEAR)
         return rows[fits], last[fits]
 
     def _allowed(self, size: int, sets: Indices, near: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -190,20 +191,20 @@ class Enumeration:
             )
 
 
-def least_rate(book: Book, jobs: JobClass, gpu: str) -> float:
+def least_rate(figures: ExactFigures, jobs: JobClass, gpu: str) -> float:
     """Return the least rate that jobs bear on a GPU type, if they are not moved."""
     job = jobs.job
     least = 0.0 if job.max_slowdown is None else 1 / job.max_slowdown
     if jobs.due is not None:
-        speed = book.types[job.type].speeds.get(gpu, 1.0)
+        speed = figures.types[job.type].speeds.get(gpu, 1.0)
         least = max(least, min(job.work_s / speed / float(jobs.due), 1e9))
     return max(least, ANY_RATE)
 
 
-def memory_fits(book: Book, jobs: tuple[str, ...], gpu: str) -> bool:
+def memory_fits(figures: ExactFigures, jobs: tuple[str, ...], gpu: str) -> bool:
     """Tell exactly whether jobs fit together into the memory of a GPU."""
-    room = Fraction(book.gpus[gpu].memory_gb)
+    limit = Fraction(figures.gpus[gpu].memory_gb)
     if len(jobs) > 1:
-        room *= 1 - Fraction(book.instance.memory_headroom)
-    need = (Fraction(book.types[book.jobs[name].type].memory_gb) for name in jobs)
-    return sum(need, Fraction(0)) <= room
+        limit *= 1 - Fraction(figures.instance.memory_headroom)
+    need = (Fraction(figures.types[figures.jobs[name].type].memory_gb) for name in jobs)
+    return sum(need, Fraction(0)) <= limit

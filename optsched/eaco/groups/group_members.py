@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
-    from optsched.eaco.verify.group_energy import Book
+    from optsched.eaco.verify.group_energy import ExactFigures
 
     Indices = NDArray[np.intp]
 
@@ -43,7 +43,7 @@ def group_of(
 
 
 def is_allowed(
-    book: Book,
+    figures: ExactFigures,
     classes: list[JobClass],
     members: Indices,
     pool: int,
@@ -51,21 +51,21 @@ def is_allowed(
     place: int = -1,
 ) -> bool:
     """Decide exactly about a group that is near to a limit."""
-    instance = book.instance
+    instance = figures.instance
     nodes = instance.nodes[pool]
     group = group_of(instance, classes, members, pool, level, place)
-    if not memory_fits(book, group.jobs, nodes.gpu):
+    if not memory_fits(figures, group.jobs, nodes.gpu):
         return False
-    rates = book.rates(group.jobs, nodes)
+    rates = figures.rates(group.jobs, nodes)
     limit = instance.utilisation_limit
     if len(group.jobs) > 1 and (
-        not rates.fits or (limit is not None and book.utilisation(group.jobs, nodes) > limit)
+        not rates.fits or (limit is not None and figures.utilisation(group.jobs, nodes) > limit)
     ):
         return False
     for jobs in (classes[c] for c in dict.fromkeys(members.tolist()) if c < len(classes)):
         most = jobs.job.max_slowdown
-        if most is not None and book.slowdown(jobs.job, group) > most:
+        if most is not None and figures.slowdown(jobs.job, group) > most:
             return False
-        if jobs.due is not None and book.latest_s(jobs.job, group) > jobs.due:
+        if jobs.due is not None and figures.latest_s(jobs.job, group) > jobs.due:
             return False
     return True

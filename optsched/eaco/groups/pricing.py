@@ -1,8 +1,9 @@
-"""The best groups at prices of jobs, where rates come from utilisations: a bounded search.
+"""The pricing problem, label-setting with completion bounds (Irnich & Desaulniers 2005).
 
-Jobs of a group end in the order of their work, so one with less work than all others changes its
-cost only while it runs. Groups grow from the job with most work on, and those that no further jobs
-can make pay are left behind: a job adds at most what it pays, less its least share of the watts.
+The best groups at duals of jobs, where rates come from utilisations. Jobs of a group end in the
+order of their work, so one with less work than all others changes its cost only while it runs.
+Groups are extended from the job with most work on, and those that no further jobs can make pay are
+left behind: a job adds at most what it pays, less its least share of the watts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.eaco.groups.enumeration import NEAR
-from optsched.eaco.groups.pricing_jobs import Goods
+from optsched.eaco.groups.pricing_jobs import PricingJobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,8 +73,8 @@ class PricedGroups(NamedTuple):
     least: Floats
 
 
-class _Quest(NamedTuple):
-    """What a search asks for: see `Market.below` and `PricedGroups.least`."""
+class _Query(NamedTuple):
+    """What a search asks for: see `PricingProblem.below` and `PricedGroups.least`."""
 
     pays: Floats
     gains: Gains
@@ -82,7 +83,7 @@ class _Quest(NamedTuple):
     most: int
 
 
-class Market(Goods):
+class PricingProblem(PricingJobs):
     """Groups of one gang size on nodes of one pool.
 
     Attributes
@@ -114,42 +115,42 @@ class Market(Goods):
         """
         limit = np.broadcast_to(np.asarray(threshold, dtype=float), pays.shape)
         self.is_cut = False
-        quest = _Quest(pays, self._gains(pays), limit, limit.copy(), most)
+        query = _Query(pays, self._gains(pays), limit, limit.copy(), most)
         partial = self._alone(pays, charge)
-        found = [self._best(partial.take(partial.reduced < limit[partial.at[:, 0]]), quest)]
+        partials = [self._best(partial.take(partial.reduced < limit[partial.at[:, 0]]), query)]
         for further in range(self._most - 1, 0, -1):
-            partial = self._promising(partial, further, quest)
-            grown, below = [partial.take(slice(0, 0))], []
-            for rows, last in self._extended(partial, further - 1, quest):
-                both = self._grown(partial, rows, last, further - 1, quest)
-                grown.append(both[0])
-                below.append(self._best(both[1], quest))
-            partial = _joined(grown[1:] or grown)
-            found += [self._best(_joined(below), quest)] if below else []
-        return self._found(found, pays, charge, quest.least)
+            partial = self._promising(partial, further, query)
+            larger, below = [partial.take(slice(0, 0))], []
+            for rows, last in self._extended(partial, further - 1, query):
+                both = self._larger(partial, rows, last, further - 1, query)
+                larger.append(both[0])
+                below.append(self._best(both[1], query))
+            partial = _joined(larger[1:] or larger)
+            partials += [self._best(_joined(below), query)] if below else []
+        return self._priced(partials, pays, charge, query.least)
 
-    def _best(self, partial: Partial, quest: _Quest) -> Partial:
+    def _best(self, partial: Partial, query: _Query) -> Partial:
         """Return groups, the best if they are too many; note the best of each leader."""
-        np.minimum.at(quest.least, partial.at[:, 0], partial.reduced)
-        most = quest.most
+        np.minimum.at(query.least, partial.at[:, 0], partial.reduced)
+        most = query.most
         if len(partial.at) <= most:
             return partial
         self.is_cut = True
         rank = partial.reduced / self.work[partial.at[:, 0]]
         return partial.take(np.argpartition(rank, most)[:most])
 
-    def _found(
-        self, found: list[Partial], pays: Floats, charge: float, least: Floats
+    def _priced(
+        self, partials: list[Partial], pays: Floats, charge: float, least: Floats
     ) -> PricedGroups:
         padded = np.append(pays, 0.0)
         parts = []
-        for partial in found:
+        for partial in partials:
             size = partial.at.shape[1]
             at = np.full((len(partial.at), self._most), len(pays))
             at[:, :size] = partial.at
             slowdown = self.slowdown(partial.busy, size)
             near = np.abs(slowdown * partial.least - 1) <= NEAR
-            near |= partial.memory > self.room * (1 - NEAR)
+            near |= partial.memory > self.memory_limit * (1 - NEAR)
             near |= partial.busy >= self.limit * slowdown * (1 - NEAR)
             cost = partial.reduced + padded[at].sum(axis=1) - charge
             parts.append((at, cost, partial.reduced, near))
@@ -160,7 +161,7 @@ class Market(Goods):
         """Return each job alone."""
         nothing = np.zeros(len(self.work))
         partial = self._alone(nothing, 0.0)
-        return self._found([partial], nothing, 0.0, partial.reduced)
+        return self._priced([partial], nothing, 0.0, partial.reduced)
 
     def allowed(self, at: Indices) -> PricedGroups:
         """Return those groups that are allowed, with their costs.
@@ -175,7 +176,7 @@ class Market(Goods):
         fits = np.ones(len(at), dtype=bool)
         for n in range(self._most):
             fits &= (at == at[:, n : n + 1]).sum(axis=1) <= copies[at[:, n]]
-        at, found = at[fits], []
+        at, partials = at[fits], []
         sizes = (at < many).sum(axis=1)
         for size in range(1, self._most + 1):
             partial = self._alone(nothing, 0.0).take(at[sizes == size, 0])
@@ -194,12 +195,12 @@ class Market(Goods):
                 )
             if size > 1:
                 slowdown = self.slowdown(partial.busy, size)
-                keeps = partial.memory <= self.room * (1 + NEAR)
+                keeps = partial.memory <= self.memory_limit * (1 + NEAR)
                 keeps &= slowdown * partial.least <= 1 + NEAR
                 keeps &= partial.busy <= self.limit * slowdown * (1 + NEAR)
                 partial = partial.take(keeps)
-            found.append(partial)
-        return self._found(found, nothing, 0.0, nothing)
+            partials.append(partial)
+        return self._priced(partials, nothing, 0.0, nothing)
 
     def _alone(self, pays: Floats, charge: float) -> Partial:
         watts = self._context + self._span * np.minimum(1.0, self.busy)
@@ -209,7 +210,7 @@ class Market(Goods):
             at[:, None], self.busy[at], self.memory[at], self.least[at], watts[at], reduced
         )
 
-    def _hopes(self, partial: Partial, gains: Gains, further: int) -> Floats:
+    def _completion_bounds(self, partial: Partial, gains: Gains, further: int) -> Floats:
         """Return what groups cost at least above what jobs pay, however they grow."""
         size, last = partial.at.shape[1], partial.at[:, -1]
         steps = np.full(len(last), self._wide[1])
@@ -224,43 +225,43 @@ class Market(Goods):
 
     def _cells(self, partial: Partial) -> Indices:
         """Return the cells of memory that are left for further jobs."""
-        cells = (self.room - partial.memory) / self._unit * (1 + NEAR)
+        cells = (self.memory_limit - partial.memory) / self._unit * (1 + NEAR)
         return np.clip(cells, 0, self._wide[0]).astype(int)
 
-    def _promising(self, partial: Partial, further: int, quest: _Quest) -> Partial:
+    def _promising(self, partial: Partial, further: int, query: _Query) -> Partial:
         """Return the groups that may grow to one below the limit, the best if they are too many."""
-        most, hopes = quest.most, self._hopes(partial, quest.gains, further)
-        above = hopes - quest.limit[partial.at[:, 0]]
+        most, bounds = query.most, self._completion_bounds(partial, query.gains, further)
+        above = bounds - query.limit[partial.at[:, 0]]
         kept = np.flatnonzero(above < 0)
         if len(kept) > most:
             self.is_cut = True
             rank = above[kept] / self.work[partial.at[kept, 0]]
             order = kept[np.argpartition(rank, most)]
             kept, gone = np.sort(order[:most]), order[most:]
-            np.minimum.at(quest.least, partial.at[gone, 0], hopes[gone])
+            np.minimum.at(query.least, partial.at[gone, 0], bounds[gone])
         return partial.take(kept)
 
     def _extended(
-        self, partial: Partial, further: int, quest: _Quest
+        self, partial: Partial, further: int, query: _Query
     ) -> Iterator[tuple[Indices, Indices]]:
         """Yield groups and jobs that add enough and may join them, some in one go."""
-        last, gains = partial.at[:, -1], quest.gains
-        need = self._hopes(partial, gains, further) - quest.limit[partial.at[:, 0]]
+        last, gains = partial.at[:, -1], query.gains
+        need = self._completion_bounds(partial, gains, further) - query.limit[partial.at[:, 0]]
         for rows, more in gains.candidates(last, self._cells(partial), need):
             if self.stops():
                 self.is_cut = True
-                quest.least.fill(-np.inf)
+                query.least.fill(-np.inf)
                 return
             first = last[rows]
-            fits = partial.memory[rows] + self.memory[more] <= self.room * (1 + NEAR)
+            fits = partial.memory[rows] + self.memory[more] <= self.memory_limit * (1 + NEAR)
             fits &= more >= first
             again = np.flatnonzero(fits & (more == first))
             held = (partial.at[rows[again]] == more[again, None]).sum(axis=1)
             fits[again] = held < self.copies[more[again]]
             yield rows[fits], more[fits]
 
-    def _grown(
-        self, partial: Partial, rows: Indices, last: Indices, further: int, quest: _Quest
+    def _larger(
+        self, partial: Partial, rows: Indices, last: Indices, further: int, query: _Query
     ) -> tuple[Partial, Partial]:
         """Return groups with one more job: those that may grow on, and those below the limit."""
         size = partial.at.shape[1] + 1
@@ -268,14 +269,14 @@ class Market(Goods):
         slowdown = self.slowdown(busy, size)
         least = np.maximum(partial.least[rows], self.least[last])
         watts = self.watts(busy, slowdown)
-        reduced = partial.reduced[rows] - quest.pays[last]
+        reduced = partial.reduced[rows] - query.pays[last]
         reduced += self.work[last] * (watts - partial.watts[rows])
-        bound = quest.limit[partial.at[rows, 0]]
+        bound = query.limit[partial.at[rows, 0]]
         fine = slowdown * least <= 1 + NEAR
         if size == self._most:
             fine &= reduced < bound
         rows, last, bound, slowdown = rows[fine], last[fine], bound[fine], slowdown[fine]
-        grown = Partial(
+        larger = Partial(
             np.hstack([partial.at[rows], last[:, None]]),
             busy[fine],
             partial.memory[rows] + self.memory[last],
@@ -283,11 +284,12 @@ class Market(Goods):
             watts[fine],
             reduced[fine],
         )
-        paying = grown.reduced < bound
-        paying &= grown.busy <= self.limit * slowdown * (1 + NEAR)
+        paying = larger.reduced < bound
+        paying &= larger.busy <= self.limit * slowdown * (1 + NEAR)
         if not further:
-            return grown.take(slice(0, 0)), grown.take(paying)
-        return grown.take(self._hopes(grown, quest.gains, further) < bound), grown.take(paying)
+            return larger.take(slice(0, 0)), larger.take(paying)
+        hopeful = self._completion_bounds(larger, query.gains, further) < bound
+        return larger.take(hopeful), larger.take(paying)
 
 
 def _joined(parts: list[Partial]) -> Partial:

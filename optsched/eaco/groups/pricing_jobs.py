@@ -1,4 +1,4 @@
-"""Jobs as the search for groups sees them: in the order of work, with what each may add to one."""
+"""Jobs as the pricing problem sees them: in the order of work, with what each may add to one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from optsched.eaco.groups.completion_bounds import FEW, Gains
 from optsched.eaco.groups.enumeration import NEAR, JobClass, least_rate
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CELLS, STEPS = 24, 12  # of memory and of utilisation, in the tables of what further jobs can add
 
 
-class Goods:
+class PricingJobs:
     """Jobs of one gang size on nodes of one pool, in the order of work, and what they may add.
 
     Parameters
@@ -36,7 +36,7 @@ class Goods:
     work, busy, memory, least, copies
         Shape (jobs,): what a watt of their work costs, utilisation, GB, the least rate that each
         bears, and how many are equal.
-    room, limit
+    memory_limit, limit
         GB and utilisation of a group at most.
     """
 
@@ -48,28 +48,28 @@ class Goods:
         pool: int,
         gang: int,
     ) -> None:
-        book, nodes, table = Book(instance), instance.nodes[pool], instance.interference
+        figures, nodes, table = ExactFigures(instance), instance.nodes[pool], instance.interference
         self.pool, self.gang, self._most = pool, gang, instance.max_jobs_per_gpu
-        kinds = [book.types[classes[c].job.type] for c in among]
-        gpu = book.gpus[nodes.gpu]
-        speed = np.array([float(kind.speeds.get(gpu.id, 1.0)) for kind in kinds])
+        types = [figures.types[classes[c].job.type] for c in among]
+        gpu = figures.gpus[nodes.gpu]
+        speed = np.array([float(kind.speeds.get(gpu.id, 1.0)) for kind in types])
         work = np.array([classes[c].job.work_s for c in among]) / speed
         order = np.argsort(-work, kind="stable")
         self.classes = np.array(among)[order]
         per_j = gang * float(instance.per_kwh) / JOULES_PER_KWH
         self.work = work[order] * per_j  # what a watt of it costs
-        self.busy = np.array([kind.utilisation for kind in kinds])[order]
-        self.memory = np.array([kind.memory_gb for kind in kinds])[order]
-        least = [least_rate(book, classes[c], gpu.id) for c in among]
+        self.busy = np.array([kind.utilisation for kind in types])[order]
+        self.memory = np.array([kind.memory_gb for kind in types])[order]
+        least = [least_rate(figures, classes[c], gpu.id) for c in among]
         self.least = np.array(least)[order]
         self.copies = np.array([len(classes[c].jobs) for c in among])[order]
-        self.room = gpu.memory_gb * (1 - instance.memory_headroom)
+        self.memory_limit = gpu.memory_gb * (1 - instance.memory_headroom)
         self._slope, self._partner = table.saturation_slope, table.partner_slowdown
         self.limit = instance.utilisation_limit or np.inf
-        self._context = gpu.power.context_w + float(book.node_share_w(nodes))
+        self._context = gpu.power.context_w + float(figures.node_share_w(nodes))
         self._span = gpu.power.peak_w - gpu.power.context_w
         self._wide = (CELLS, STEPS) if len(among) > FEW else (2, 2)
-        unit = self.room / self._wide[0] or 1.0
+        unit = self.memory_limit / self._wide[0] or 1.0
         cells = np.floor(self.memory / unit * (1 - NEAR)).astype(int)
         self._cell, self._unit = np.minimum(cells, self._wide[0]), unit
         top = float(np.sort(self.busy)[-self._most :].sum())
@@ -84,10 +84,10 @@ class Goods:
         """Return by size how far the watts of larger groups may lie below those of calm jobs."""
         count = np.arange(2, max(self._most, 2) + 1)
         least = float(self.least.min(initial=1.0))
-        room = np.maximum(1 / least - 1 - self._partner * (count - 1), 0)
+        slack = np.maximum(1 / least - 1 - self._partner * (count - 1), 0)
         beyond = np.full(len(count), self._most * float(self.busy.max(initial=0.0)))
         if self._slope > 0:
-            beyond = np.minimum(beyond, room / self._slope * (1 + NEAR) + NEAR)
+            beyond = np.minimum(beyond, slack / self._slope * (1 + NEAR) + NEAR)
         lower = self._span * (beyond * (1 - self._slope) - self._partner * (count - 1))
         lower = np.maximum(lower - self._context * self._slope * beyond, 0.0)
         worst = np.maximum.accumulate(lower[::-1])[::-1]

@@ -1,4 +1,4 @@
-"""Which instances have groups that can be searched, and where."""
+"""Which instances have pricing problems that the bounded search solves, and where."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from optsched.cluster.power import Affine
 from optsched.eaco.groups.enumeration import JobClass, memory_fits
 from optsched.eaco.groups.group_members import is_allowed
-from optsched.eaco.groups.pricing import Market
-from optsched.eaco.verify.group_energy import Book, gang_fits
+from optsched.eaco.groups.pricing import PricingProblem
+from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
 
 
-def has_markets(instance: EacoInstance) -> bool:
+def has_pricing_problems(instance: EacoInstance) -> bool:
     """Tell whether rates are by the formula alone, and nothing but nodes ties groups together."""
     return (
         instance.objective == "run-to-completion"
@@ -29,9 +29,9 @@ def has_markets(instance: EacoInstance) -> bool:
     )
 
 
-def markets(instance: EacoInstance, classes: list[JobClass]) -> list[Market]:
-    """Return the markets of an instance, by pool of nodes and gang size."""
-    book, found = Book(instance), []
+def pricing_problems(instance: EacoInstance, classes: list[JobClass]) -> list[PricingProblem]:
+    """Return the pricing problems of an instance, by pool of nodes and gang size."""
+    figures, problems = ExactFigures(instance), []
     for pool, nodes in enumerate(instance.nodes):
         for gang in sorted({c.job.gpus for c in classes}):
             among = [
@@ -39,9 +39,9 @@ def markets(instance: EacoInstance, classes: list[JobClass]) -> list[Market]:
                 for n, c in enumerate(classes)
                 if c.job.gpus == gang
                 and gang_fits(gang, nodes)
-                and memory_fits(book, c.jobs[:1], nodes.gpu)
-                and (c.due is None or is_allowed(book, classes, np.array([n]), pool))
+                and memory_fits(figures, c.jobs[:1], nodes.gpu)
+                and (c.due is None or is_allowed(figures, classes, np.array([n]), pool))
             ]
             if among:
-                found.append(Market(instance, classes, among, pool, gang))
-    return found
+                problems.append(PricingProblem(instance, classes, among, pool, gang))
+    return problems

@@ -61,13 +61,13 @@ class Multisets:
     """
 
     def __init__(self, instance: EacoInstance, gpu: str, names: list[str]) -> None:
-        kinds = {kind.id: kind for kind in instance.types}
+        by_id = {kind.id: kind for kind in instance.types}
         self._rates = instance.rates[gpu]
         self._table = instance.interference
         self._power = next(g.power for g in instance.gpu_types if g.id == gpu)
         self._number = {name: n for n, name in enumerate(names)}
         self._names = names
-        self._alone = np.array([kinds[name].utilisation for name in names])
+        self._alone = np.array([by_id[name].utilisation for name in names])
         self._steps = ("none", "larger", "pairs", "utilisation").index(self._table.fallback)
         self._partners = self._measured_pairs()
         nothing = np.zeros(1, dtype=np.intp)
@@ -94,7 +94,7 @@ class Multisets:
         children[:, -1] = prefix
         for n in range(types.shape[1] - 1):
             wanted = before.children[prefix, n] * len(self._names) + kind
-            children[:, n] = _found(before.codes, wanted)
+            children[:, n] = _positions(before.codes, wanted)
         whole = (children >= 0).all(axis=1)
         kept = np.cumsum(whole) - 1
         self.levels.append(self._level(codes[whole], types[whole], children[whole]))
@@ -105,8 +105,8 @@ class Multisets:
         known = dict(self._exact(codes, size))
         rates = np.ones(types.shape) if size == 1 else self._fallen_back(types, children)
         for row, key in known.items():
-            found = self._rates.of(key)
-            rates[row] = [found.by_type[n] for n in key] if found.is_known else np.nan
+            beside = self._rates.of(key)
+            rates[row] = [beside.by_type[n] for n in key] if beside.is_known else np.nan
         busy = (self._alone[types] * rates).sum(axis=1)
         for row, key in known.items():
             measured = self._rates.measured.get(key)
@@ -137,7 +137,7 @@ class Multisets:
         for n, kind in enumerate(types):
             level = codes if n == len(types) - 1 else self.levels[n + 1].codes
             wanted = prefix * len(self._names) + kind
-            prefix = int(_found(level, np.array([wanted]))[0])
+            prefix = int(_positions(level, np.array([wanted]))[0])
             if prefix < 0:
                 return -1
         return prefix
@@ -163,14 +163,14 @@ class Multisets:
     def _within_smaller(self, rates: Floats, children: Indices) -> Floats:
         below = self.levels[-1]
         size = rates.shape[1]
-        misfit: NDArray[np.bool_] = np.zeros(len(rates), dtype=bool)
+        unfit: NDArray[np.bool_] = np.zeros(len(rates), dtype=bool)
         for n in range(size):
             others = [i for i in range(size) if i != n]
             smaller = below.rates[children[:, n]]
-            misfit |= (smaller == 0).any(axis=1)
+            unfit |= (smaller == 0).any(axis=1)
             lowered = np.minimum(rates[:, others], smaller)
             rates[:, others] = np.where(np.isnan(smaller), rates[:, others], lowered)
-        rates[np.flatnonzero(misfit & ~np.isnan(rates[:, 0]))] = 0.0
+        rates[np.flatnonzero(unfit & ~np.isnan(rates[:, 0]))] = 0.0
         return rates
 
     def _measured_pairs(self) -> Floats:
@@ -200,7 +200,7 @@ def curve_watts(power: GpuPower, utilisation: Floats) -> Floats:
     return power.context_w + (power.peak_w - power.context_w) * share
 
 
-def _found(codes: Indices, wanted: Indices) -> Indices:
+def _positions(codes: Indices, wanted: Indices) -> Indices:
     """Return where ascending codes are the wanted ones; -1 where there is none."""
     if not len(codes):
         return np.full(len(wanted), -1)

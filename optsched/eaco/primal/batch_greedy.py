@@ -1,4 +1,4 @@
-"""A plan in little time for many jobs: groups of jobs that end together, the longest first.
+"""Greedy grouping of many jobs, the longest first (LPT: Graham, SIAM J. Applied Math. 17, 1969).
 
 As `simple_rules.longest_first`, but of the next jobs in that order the best one joins, and it is
 found in arrays of them all.
@@ -13,13 +13,13 @@ import numpy as np
 from optsched.eaco.groups.columns import Columns, joined, none
 from optsched.eaco.groups.enumeration import NEAR
 from optsched.eaco.groups.group_members import is_allowed
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.groups.enumeration import JobClass
-    from optsched.eaco.groups.pricing import Market
+    from optsched.eaco.groups.pricing import PricingProblem
     from optsched.eaco.instance import EacoInstance
 
     Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ WINDOW = 200  # jobs that are looked at for a group
 
 
 class _Jobs(NamedTuple):
-    """Jobs on the nodes of one market: work, utilisation, memory, least rate, cost alone, worth."""
+    """Jobs of one pricing problem: work, utilisation, memory, least rate, cost alone, worth."""
 
     work: Floats
     busy: Floats
@@ -56,20 +56,20 @@ class _Group(NamedTuple):
 def filled(
     instance: EacoInstance,
     classes: list[JobClass],
-    markets: list[Market],
+    problems: list[PricingProblem],
     pays: Floats,
 ) -> Columns:
-    """Return groups for as many jobs as there is room for.
+    """Return groups for as many jobs as there are GPUs for.
 
     Parameters
     ----------
     pays
         Shape (classes,): what a job is worth to a group, roughly.
     """
-    found = _Filling(instance, classes, markets, pays)
-    for gang in sorted({market.gang for market in markets}, reverse=True):
-        found.fill(gang)
-    return found.columns()
+    filling = _Filling(instance, classes, problems, pays)
+    for gang in sorted({pricing.gang for pricing in problems}, reverse=True):
+        filling.fill(gang)
+    return filling.columns()
 
 
 class _Filling:
@@ -77,40 +77,40 @@ class _Filling:
         self,
         instance: EacoInstance,
         classes: list[JobClass],
-        markets: list[Market],
+        problems: list[PricingProblem],
         pays: Floats,
     ) -> None:
-        self.instance, self.classes, self.markets = instance, classes, markets
-        self.book = Book(instance)
+        self.instance, self.classes, self.pricing_problems = instance, classes, problems
+        self.figures = ExactFigures(instance)
         self.free = [nodes.gpus * nodes.count for nodes in instance.nodes]
-        self.groups: list[list[tuple[int, ...]]] = [[] for _ in markets]
-        self.of = [_on(market, pays) for market in markets]
+        self.groups: list[list[tuple[int, ...]]] = [[] for _ in problems]
+        self.of = [_on(pricing, pays) for pricing in problems]
 
     def fill(self, gang: int) -> None:
         """Part all jobs of a gang size."""
-        among = [n for n, market in enumerate(self.markets) if market.gang == gang]
+        among = [n for n, pricing in enumerate(self.pricing_problems) if pricing.gang == gang]
         work = np.max([self.of[n].work for n in among], axis=0)
         copies = [len(c.jobs) if c.job.gpus == gang else 0 for c in self.classes]
         left = np.repeat(np.arange(len(copies)), copies)
         left = left[np.argsort(-work[left], kind="stable")]
         while len(left):
             first, left = int(left[0]), left[1:]
-            room = [n for n in among if self.free[self.markets[n].pool] >= gang]
-            costs = [(self.of[n].alone[first], n) for n in room]
+            fitting = [n for n in among if self.free[self.pricing_problems[n].pool] >= gang]
+            costs = [(self.of[n].alone[first], n) for n in fitting]
             cost, n = min(costs, default=(np.inf, -1))
             if cost < np.inf:
-                self.free[self.markets[n].pool] -= gang
+                self.free[self.pricing_problems[n].pool] -= gang
                 left = self._group(first, left, n)
 
     def _group(self, first: int, left: Indices, n: int) -> Indices:
         """Make a group around a job of the next ones that fit best; return who is left."""
-        window, market = left[:WINDOW], self.markets[n]
+        window, pricing = left[:WINDOW], self.pricing_problems[n]
         work, busy, memory, least, alone, _ = (float(array[first]) for array in self.of[n])
         group = _Group((first,), busy, memory, least, alone / work if work else 0.0)
         jobs, kept = self.of[n].take(window), np.ones(len(window), dtype=bool)
         start = 0
         while len(group.members) < self.instance.max_jobs_per_gpu:
-            larger = self._larger(group, window[start:], jobs.take(slice(start, None)), market)
+            larger = self._larger(group, window[start:], jobs.take(slice(start, None)), pricing)
             if larger is None:
                 break
             at, group = larger
@@ -120,16 +120,16 @@ class _Filling:
         return np.concatenate([window[kept], left[WINDOW:]])
 
     def _larger(
-        self, group: _Group, window: Indices, jobs: _Jobs, market: Market
+        self, group: _Group, window: Indices, jobs: _Jobs, pricing: PricingProblem
     ) -> tuple[int, _Group] | None:
         """Return which job of a window joins a group, and the group with it."""
         size, busy = len(group.members), group.busy + jobs.busy
-        slowdown = market.slowdown(busy, size + 1)
-        watts = market.watts(busy, slowdown)
+        slowdown = pricing.slowdown(busy, size + 1)
+        watts = pricing.watts(busy, slowdown)
         more = jobs.work * (watts - group.watts)
         memory, least = group.memory + jobs.memory, np.maximum(group.least, jobs.least)
-        slack = np.minimum(1 / slowdown - least, 1 - memory / (market.room or NEAR))
-        slack = np.minimum(slack, 1 - busy / slowdown / market.limit)
+        slack = np.minimum(1 / slowdown - least, 1 - memory / (pricing.memory_limit or NEAR))
+        slack = np.minimum(slack, 1 - busy / slowdown / pricing.limit)
         fits = (slack >= -NEAR) & (more < jobs.alone)
         worth = np.where(fits, jobs.pays - more, -np.inf)
         while len(worth):
@@ -138,7 +138,7 @@ class _Filling:
                 break
             members = (*group.members, int(window[at]))
             if slack[at] > NEAR or is_allowed(
-                self.book, self.classes, np.array(members), market.pool
+                self.figures, self.classes, np.array(members), pricing.pool
             ):
                 return at, _Group(members, busy[at], memory[at], least[at], watts[at])
             worth[at] = -np.inf
@@ -147,37 +147,37 @@ class _Filling:
     def columns(self) -> Columns:
         """Return the groups."""
         parts = [none(self.instance)]
-        for market, groups in zip(self.markets, self.groups, strict=True):
-            parts.append(self._costed(market, groups))
+        for pricing, groups in zip(self.pricing_problems, self.groups, strict=True):
+            parts.append(self._costed(pricing, groups))
         return joined(parts)
 
-    def _costed(self, market: Market, groups: list[tuple[int, ...]]) -> Columns:
-        """Return groups of a market with their costs."""
-        at, many = np.full(len(self.classes), -1), len(market.classes)
-        at[market.classes] = np.arange(many)
+    def _costed(self, pricing: PricingProblem, groups: list[tuple[int, ...]]) -> Columns:
+        """Return groups of a pricing problem with their costs."""
+        at, many = np.full(len(self.classes), -1), len(pricing.classes)
+        at[pricing.classes] = np.arange(many)
         rows = np.full((len(groups), self.instance.max_jobs_per_gpu), many)
         for n, group in enumerate(groups):
             rows[n, : len(group)] = at[list(group)]
-        found = market.allowed(np.sort(rows, axis=1))
-        members = np.sort(np.append(market.classes, len(at))[found.at], axis=1)
+        priced = pricing.allowed(np.sort(rows, axis=1))
+        members = np.sort(np.append(pricing.classes, len(at))[priced.at], axis=1)
         same = np.ones(len(members), dtype=np.intp)
         return Columns(
             members,
-            same * market.pool,
+            same * pricing.pool,
             -same,
             -same,
-            same * market.gang,
-            found.cost,
-            0 * found.cost,
+            same * pricing.gang,
+            priced.cost,
+            0 * priced.cost,
         )
 
 
-def _on(market: Market, pays: Floats) -> _Jobs:
-    """Return the jobs of a market by class; those that do not fit there cost without limit."""
+def _on(pricing: PricingProblem, pays: Floats) -> _Jobs:
+    """Return the jobs of a pricing problem by class; those that do not fit cost without limit."""
     work, busy = np.zeros((2, len(pays)))
     memory, least, alone = np.full((3, len(pays)), np.inf)
-    found = _Jobs(work, busy, memory, least, alone, pays)
-    parts: list[Any] = [market.work, market.busy, market.memory, market.least, market.alone().cost]
-    for array, values in zip(found, parts, strict=False):
-        array[market.classes] = values
-    return found
+    jobs = _Jobs(work, busy, memory, least, alone, pays)
+    parts: list[Any] = [pricing.work, pricing.busy, pricing.memory, pricing.least]
+    for array, values in zip(jobs, [*parts, pricing.alone().cost], strict=False):
+        array[pricing.classes] = values
+    return jobs

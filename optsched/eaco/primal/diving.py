@@ -1,6 +1,7 @@
-"""From a fractional point of a program over groups to a plan: groups are fixed, a few at a time.
+"""Diving with column generation (Sadykov et al., INFORMS Journal on Computing 31, 2019).
 
-After each step the groups of the jobs that are left are priced again.
+From a fractional point to a plan groups are fixed, a few at a time; after each step the groups of
+the jobs that are left are priced again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.column_generation import Generation
+    from optsched.eaco.exact.column_generation import ColumnGeneration
     from optsched.mip.incremental_lp import Solved
 
     Floats = NDArray[np.float64]
@@ -25,7 +26,7 @@ STEPS = 200
 ROUNDS = 2  # of pricing after a step
 
 
-def dive(generation: Generation, solved: Solved, step: float, clock: Clock) -> Floats | None:
+def dive(generation: ColumnGeneration, solved: Solved, step: float, clock: Clock) -> Floats | None:
     """Return how often each group of the program is in a plan; None if some job is left out.
 
     Parameters
@@ -41,7 +42,9 @@ def dive(generation: Generation, solved: Solved, step: float, clock: Clock) -> F
         master.limit_columns(at, np.zeros(len(at)), np.full(len(at), np.inf))
 
 
-def _fixed(generation: Generation, solved: Solved, step: float, clock: Clock) -> Floats | None:
+def _fixed(
+    generation: ColumnGeneration, solved: Solved, step: float, clock: Clock
+) -> Floats | None:
     lower = np.zeros(len(generation.pool.cost))
     for _ in range(STEPS):
         if clock() == 0:
@@ -59,7 +62,7 @@ def _fixed(generation: Generation, solved: Solved, step: float, clock: Clock) ->
     return None
 
 
-def _again(generation: Generation, lower: Floats, clock: Clock) -> Solved | None:
+def _again(generation: ColumnGeneration, lower: Floats, clock: Clock) -> Solved | None:
     """Solve with some groups fixed, and price those of the jobs that are left."""
     pool, copies, solved = generation.pool, generation.frame.copies, None
     left = copies - held(pool.members, lower, len(copies))
@@ -67,16 +70,16 @@ def _again(generation: Generation, lower: Floats, clock: Clock) -> Solved | None
     at = generation.first + np.arange(len(lower))
     generation.master.limit_columns(at, lower, upper)
     for _ in range(ROUNDS):
-        found = generation.master.solve(clock())
-        if found is None:
+        optimum = generation.master.solve(clock())
+        if optimum is None:
             return None
-        solved = found
-        if not generation.add(generation.priced(generation.master.prices(solved), left)):
+        solved = optimum
+        if not generation.add(generation.priced(generation.master.duals(solved), left)):
             break
     return solved
 
 
-def _raised(generation: Generation, x: Floats, lower: Floats, step: float) -> Floats:
+def _raised(generation: ColumnGeneration, x: Floats, lower: Floats, step: float) -> Floats:
     """Return how often groups are fixed after one more step."""
     pool, copies = generation.pool, generation.frame.copies
     lower = np.maximum(lower, np.floor(x + 1e-6))
@@ -100,10 +103,10 @@ def _raised(generation: Generation, x: Floats, lower: Floats, step: float) -> Fl
 
 def fit(members: NDArray[np.intp], left: Floats) -> NDArray[np.bool_]:
     """Tell which groups have no more jobs of any class than are left."""
-    room = np.append(left, np.inf) + 1e-6
+    most = np.append(left, np.inf) + 1e-6
     fits = np.ones(len(members), dtype=bool)
     for n in range(members.shape[1]):
-        fits &= (members == members[:, n : n + 1]).sum(axis=1) <= room[members[:, n]]
+        fits &= (members == members[:, n : n + 1]).sum(axis=1) <= most[members[:, n]]
     return fits
 
 

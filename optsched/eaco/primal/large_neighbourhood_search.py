@@ -1,4 +1,4 @@
-"""A better plan from one: some groups are dissolved, and their jobs parted anew at least cost.
+"""Large neighbourhood search (Shaw, CP 1998): groups are dissolved, and their jobs reoptimised.
 
 Most of what a dive leaves above the relaxation is in a few groups of jobs that were left over. They
 are drawn by that excess; others, some with jobs of like lengths and some at random, are dissolved
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.column_generation import Generation
+    from optsched.eaco.exact.column_generation import ColumnGeneration
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -34,7 +34,9 @@ NODES = 20  # of branch and bound
 TINY = 1e-5  # relative gap of a try
 
 
-def repaired(generation: Generation, x: Floats, goal: float, seed: int, clock: Clock) -> Floats:
+def repaired(
+    generation: ColumnGeneration, x: Floats, goal: float, seed: int, clock: Clock
+) -> Floats:
     """Return how often each group of the program is in a better plan.
 
     Parameters
@@ -46,20 +48,20 @@ def repaired(generation: Generation, x: Floats, goal: float, seed: int, clock: C
     """
     rng, idle = np.random.default_rng(seed), 0
     x = np.append(x, np.zeros(len(generation.pool.cost) - len(x)))
-    for turn in range(TRIES):
+    for trial in range(TRIES):
         cost, chosen = total(generation, x), np.flatnonzero(x)
-        excess = generation.prices.reduced(generation.pool.take(chosen)) * x[chosen]
+        excess = generation.duals.reduced(generation.pool.take(chosen)) * x[chosen]
         if cost <= goal or excess.sum() <= TINY * abs(cost) or clock() == 0 or idle > PATIENCE:
             break
-        free = _drawn(generation, chosen, np.maximum(excess, 0.0), ALIKE[turn % 3], rng)
-        x = _parted_anew(generation, x, chosen[free], float(excess[free].sum()), seed, clock)
+        free = _drawn(generation, chosen, np.maximum(excess, 0.0), ALIKE[trial % 3], rng)
+        x = _reoptimised(generation, x, chosen[free], float(excess[free].sum()), seed, clock)
         idle = 0 if total(generation, x) < cost * (1 - TINY) else idle + 1
         if len(free) == len(chosen):
             break
     return x
 
 
-def total(generation: Generation, x: Floats) -> float:
+def total(generation: ColumnGeneration, x: Floats) -> float:
     """Return what a plan costs, with waiting jobs and nodes."""
     frame = generation.frame
     waiting = np.where(frame.must, 0.0, frame.waiting)
@@ -68,7 +70,11 @@ def total(generation: Generation, x: Floats) -> float:
 
 
 def _drawn(
-    generation: Generation, chosen: Indices, excess: Floats, alike: int, rng: np.random.Generator
+    generation: ColumnGeneration,
+    chosen: Indices,
+    excess: Floats,
+    alike: int,
+    rng: np.random.Generator,
 ) -> Indices:
     """Return which groups to dissolve: one drawn by its excess, some like it, some at random."""
     anchor = rng.choice(len(chosen), p=excess / excess.sum())
@@ -79,15 +85,15 @@ def _drawn(
     return np.concatenate([order[:first], rng.permutation(order[first:])])[:DISSOLVED]
 
 
-def _parted_anew(
-    generation: Generation, x: Floats, free: Indices, room: float, seed: int, clock: Clock
+def _reoptimised(
+    generation: ColumnGeneration, x: Floats, free: Indices, slack: float, seed: int, clock: Clock
 ) -> Floats:
     """Return the plan with the jobs of some groups in others, if that is better."""
     left = held(generation.pool.members[free], x[free], len(generation.frame.copies))
-    generation.add(generation.priced(generation.prices, left, room))
+    generation.add(generation.priced(generation.duals, left, slack))
     pool = generation.pool
     x = np.append(x, np.zeros(len(pool.cost) - len(x)))
-    near = _cheapest(generation, np.flatnonzero(fit(pool.members, left)), room)
+    near = _cheapest(generation, np.flatnonzero(fit(pool.members, left)), slack)
     kept = np.setdiff1d(np.flatnonzero(x), free)
     at = np.concatenate([kept, np.union1d(near, free)])
     program = generation.master.whole(pool.take(at))
@@ -109,19 +115,19 @@ def _parted_anew(
     return better
 
 
-def _cheapest(generation: Generation, which: Indices, room: float) -> Indices:
+def _cheapest(generation: ColumnGeneration, which: Indices, slack: float) -> Indices:
     """Return those groups that cost least above what their jobs pay, of each size."""
     pool = generation.pool.take(which)
-    reduced = generation.prices.reduced(pool)
+    reduced = generation.duals.reduced(pool)
     size, chosen = (pool.members < len(generation.frame.copies)).sum(axis=1), []
     for k in range(1, pool.members.shape[1] + 1):
-        same = np.flatnonzero((size == k) & (reduced < room))
+        same = np.flatnonzero((size == k) & (reduced < slack))
         most = FULL if k == pool.members.shape[1] else SMALLER
         chosen.append(which[same[np.argsort(reduced[same], kind="stable")[:most]]])
     return np.concatenate(chosen)
 
 
-def _others(generation: Generation, x: Floats) -> Floats:
+def _others(generation: ColumnGeneration, x: Floats) -> Floats:
     """Return the values of the columns that are no groups: waiting jobs, nodes used and woken."""
     pool, frame = generation.pool, generation.frame
     waiting = frame.copies - held(pool.members[: len(x)], x, len(frame.copies))

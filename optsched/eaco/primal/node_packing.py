@@ -1,7 +1,8 @@
-"""From columns to a plan: which jobs of equal ones, and which node for each group.
+"""Bin packing of gangs into nodes, best fit decreasing (Johnson et al., SIAM J. Computing 3, 1974).
 
-How many GPUs are used says little about whether gangs can be packed: where the first attempt fails,
-a search goes through all ways. A gang larger than a node needs whole nodes side by side.
+From columns to a plan: which jobs of equal ones, and which node for each group. How many GPUs are
+used says little about whether gangs can be packed: where best fit fails, all packings are tried. A
+gang larger than a node needs whole nodes side by side.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ def groups_of(
 ) -> tuple[list[Group], list[str]]:
     """Return groups for columns, each some times, and the jobs that are left."""
     left = {c: list(jobs.jobs) for c, jobs in enumerate(classes)}
-    found = []
+    groups = []
     for n, count in enumerate(times):
         for _ in range(count):
             members = columns.members[n]
             at = (int(columns.pool[n]), int(columns.level[n]), int(columns.place[n]))
             names = tuple(left[c].pop(0) for c in members.tolist() if c < len(classes))
             group = group_of(instance, classes, members, *at)
-            found.append(group.model_copy(update={"jobs": names}))
-    return found, [name for names in left.values() for name in names]
+            groups.append(group.model_copy(update={"jobs": names}))
+    return groups, [name for names in left.values() for name in names]
 
 
 def placed(
@@ -62,7 +63,7 @@ def placed(
     Returns
     -------
     tuple
-        The groups, or None; the nodes of a pool on which they find no room within the limits, or
+        The groups, or None; the nodes of a pool on which they do not fit within the limits, or
         None; and whether that is certain.
     """
     gangs = {job.id: job.gpus for job in instance.jobs}
@@ -99,17 +100,17 @@ def pack(nodes: Nodes, kept: list[tuple[int, int]], gangs: list[int], limit: Lim
     search = _Search(nodes, gangs, limit)
     if _over(nodes, free, limit):
         return Packing(None, True)
-    found = search.straight(list(free))
-    if found is not None:
-        return Packing(found, True)
+    first_nodes = search.straight(list(free))
+    if first_nodes is not None:
+        return Packing(first_nodes, True)
     if len(gangs) > MOST_SEARCHED:
         return Packing(None, False)
-    found = search.through(0, tuple(free))
-    return Packing(found, search.steps < MOST_STEPS)
+    first_nodes = search.through(0, tuple(free))
+    return Packing(first_nodes, search.steps < MOST_STEPS)
 
 
 def _over(nodes: Nodes, free: Sequence[int], limit: Limits) -> bool:
-    used = [n for n, room in enumerate(free) if room < nodes.gpus]
+    used = [n for n, gpus in enumerate(free) if gpus < nodes.gpus]
     return len(used) > limit.used or sum(n >= nodes.awake for n in used) > limit.woken
 
 
@@ -122,9 +123,9 @@ class _Search:
     def straight(self, free: list[int]) -> list[int] | None:
         """Put each gang where it fits best, without a second thought."""
         heaps: dict[tuple[int, bool], list[int]] = {}
-        for n, room in enumerate(free):
-            heaps.setdefault((room, n >= self.nodes.awake), []).append(n)
-        found = []
+        for n, gpus in enumerate(free):
+            heaps.setdefault((gpus, n >= self.nodes.awake), []).append(n)
+        first_nodes = []
         for gang in self.gangs:
             first = self._fullest(gang, free, heaps)
             if first is None:
@@ -132,8 +133,8 @@ class _Search:
             self._take(gang, first, free)
             for n in range(first, first + max(1, gang // self.nodes.gpus)):
                 heappush(heaps.setdefault((free[n], n >= self.nodes.awake), []), n)
-            found.append(first)
-        return None if _over(self.nodes, free, self.limit) else found
+            first_nodes.append(first)
+        return None if _over(self.nodes, free, self.limit) else first_nodes
 
     def _fullest(
         self, gang: int, free: Sequence[int], heaps: dict[tuple[int, bool], list[int]]
@@ -173,13 +174,13 @@ class _Search:
         if gang > whole:
             many = gang // whole
             for n in range(len(free) - many + 1):
-                if all(room == whole for room in free[n : n + many]):
+                if all(gpus == whole for gpus in free[n : n + many]):
                     yield n
             return
         alike: dict[tuple[int, bool], int] = {}
-        for n, room in enumerate(free):
-            if room >= gang:
-                alike.setdefault((room, n >= self.nodes.awake), n)
+        for n, gpus in enumerate(free):
+            if gpus >= gang:
+                alike.setdefault((gpus, n >= self.nodes.awake), n)
         yield from (alike[key] for key in sorted(alike))
 
     def _take(self, gang: int, first: int, free: list[int]) -> None:

@@ -1,6 +1,6 @@
-"""A plan from few groups: the integer program over those that prices favour.
+"""Restricted master heuristic (Joncour et al., Electronic Notes in Discrete Mathematics 36, 2010).
 
-Source: eaco.md 3.2, the set partitioning, restricted to the groups of least reduced cost.
+The set partitioning of docs/math/eaco.md as an integer program over groups of least reduced cost.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NODES = 1  # of HiGHS' tree: its heuristics at the root find nearly all there is
 SHARE = 0.25  # of the gap asked for
 
 
-def favoured(tree: Tree, search: Search) -> tuple[Indices, Floats] | None:
+def restricted_plan(tree: Tree, search: Search) -> tuple[Indices, Floats] | None:
     """Return groups of the tree's pool and how often each is in a plan; None if none was found."""
     reduced = tree.reduced()
     best = np.inf if search.objective is None else search.objective
     order = np.argsort(reduced, kind="stable")[:MOST]
     order = order[reduced[order] <= best - tree.bound]
-    found = highs.solve(
+    outcome = highs.solve(
         tree.relaxation.master.whole(tree.pool.take(order)),
         time_limit_s=search.seconds_left(),
         gap=SHARE * search.gap,
@@ -39,7 +39,7 @@ def favoured(tree: Tree, search: Search) -> tuple[Indices, Floats] | None:
         seed=search.seed,
     )
     must = np.flatnonzero(tree.frame.must)
-    if found.x is None or found.x[must].sum() > 0.5:
+    if outcome.x is None or outcome.x[must].sum() > 0.5:
         return None
-    times = np.rint(found.x[len(found.x) - len(order) :])
+    times = np.rint(outcome.x[len(outcome.x) - len(order) :])
     return order[times > 0], times[times > 0]

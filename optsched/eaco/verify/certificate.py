@@ -1,11 +1,11 @@
-"""The judge of EaCO, second part: whether a certificate proves its bound.
+"""The verifier of EaCO's certificates: trees of branch and bound (VIPR: Cheung et al., IPCO 2017).
 
-A tree of cases covers all plans: in each split a count, which is a whole number, is at most a
-number or at least one more. In each case the Lagrangian value is, for any prices, a lower bound on
-every plan: jobs pay for being placed, groups for GPUs, locations and watts, and for what splits and
-cuts limit; what no group can save on these terms is the bound. A group with a reduced cost so high
-that, beside the prices that hold everywhere, it alone makes up for the bound, is left out of the
-cases. All of it is done in integers and fractions, and shares no code with the methods.
+The tree covers all plans: in each split a count, which is a whole number, is at most a number or at
+least one more. At each leaf the Lagrangian value is, for any prices, a lower bound on every plan:
+jobs pay for being placed, groups for GPUs, locations and watts, and for what splits and cuts limit;
+what no group can save on these terms is the bound. A group with a reduced cost so high that, beside
+the prices that hold everywhere, it alone makes up for the bound, is left out at all leaves. All of
+it is done in integers and fractions, and shares no code with the methods.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from optsched.certificates.bound_tree import tree_faults
 from optsched.documents.faults import shown
 from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Split, Together, Unpackable
 from optsched.eaco.verify.directed_rounding import bits_for
-from optsched.eaco.verify.equal_rate_groups import is_uniform
+from optsched.eaco.verify.equal_rate_groups import has_equal_rates
 from optsched.eaco.verify.group_enumeration import BITS, equal_jobs, group_counts
-from optsched.eaco.verify.lagrangian import Ledger
-from optsched.eaco.verify.node_packing import Turn, packing_faults
+from optsched.eaco.verify.lagrangian import LagrangianValue
+from optsched.eaco.verify.node_packing import PathStep, packing_faults
 from optsched.eaco.verify.work_limit import (
     MOST_KEPT,
     MOST_TERMS,
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate, Prices
 
-USUALLY_KEPT = 100  # groups for each set of equal jobs, after a sieve for several cases
+USUALLY_KEPT = (
+    100  # groups for each set of equal jobs, after the reduced-cost filter for several leaves
+)
 
 
 def prove(
@@ -54,8 +56,8 @@ def prove(
         certificate = type(certificate).model_validate(certificate.model_dump(warnings=False))
     except ValueError as error:
         return [BrokenRule("form", f"the certificate is not of its form: {error}")]
-    if certificate.kind == "floor":
-        return list(_floor(instance, certificate))
+    if certificate.kind == "below_idle_power":
+        return list(_below_idle_power(instance, certificate))
     broken = [*_statement(certificate), *_rules(instance, certificate)]
     tree = list(tree_faults(certificate.nodes, len(certificate.rules)))
     broken += tree or _forms(instance, certificate)
@@ -71,17 +73,17 @@ def prove(
 def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
     """Return about how many terms `prove` adds up, `PER_GROUP` for each group that it looks at.
 
-    It is worked out from counts alone. Where groups are sieved, it takes as many to be left as
+    It is worked out from counts alone. Where groups are filtered, it takes as many to be left as
     usual certificates leave; elsewhere tolerances and memory may leave fewer than are counted.
     """
     leaves = sum(isinstance(node, Leaf) for node in certificate.nodes)
     classes = len(equal_jobs(instance))
     each = leaves * (classes + len(certificate.nodes)) + len(certificate.rules)
-    if certificate.kind == "floor":
+    if certificate.kind == "below_idle_power":
         return 1
-    is_sieved = all(is_uniform(instance, gpu) for gpu in instance.gpu_types)
+    is_filtered = all(has_equal_rates(instance, gpu) for gpu in instance.gpu_types)
     has_prices = certificate.everywhere is not None or leaves == len(certificate.nodes)
-    if certificate.kind == "prices" and is_sieved and has_prices:
+    if certificate.kind == "prices" and is_filtered and has_prices:
         kept = USUALLY_KEPT * classes if leaves > 1 else 2 * classes
         return PER_GROUP * (each + (1 + leaves) * kept)
     groups, options = group_counts(instance)
@@ -92,14 +94,14 @@ def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
 # --- form -------------------------------------------------------------------------------------
 
 
-def _floor(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
+def _below_idle_power(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
     """Yield why the power cap is not below the idle floor."""
     cap, floor = instance.power_cap_w, instance.idle_floor_w
     if cap is None or Fraction(cap) >= floor:
         text = f"the cap is {cap!r} W, the cluster asleep draws {float(floor)!r} W"
         yield BrokenRule("floor", text)
-    if certificate != type(certificate)(kind="floor"):
-        yield BrokenRule("floor", "prices, cases and bounds prove nothing about the idle floor")
+    if certificate != type(certificate)(kind="below_idle_power"):
+        yield BrokenRule("floor", "prices, nodes and bounds prove nothing about the idle floor")
 
 
 def _statement(certificate: EacoCertificate) -> Iterator[BrokenRule]:
@@ -141,14 +143,15 @@ def _rules(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[Bro
 
 def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the prices of a tree."""
-    ways, known = Ways(certificate), {nodes.id for nodes in instance.nodes}
+    paths, known = Paths(certificate), {nodes.id for nodes in instance.nodes}
     if certificate.everywhere is not None:
         yield from _lengths(instance, certificate, certificate.everywhere, "everywhere")
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Leaf):
             yield from _lengths(instance, certificate, node.prices, f"nodes[{n}]")
-            if len(node.split_prices) != ways.depths[n]:
-                text = f"nodes[{n}] has {len(node.split_prices)} prices for {ways.depths[n]} splits"
+            if len(node.split_prices) != paths.depths[n]:
+                given, needed = len(node.split_prices), paths.depths[n]
+                text = f"nodes[{n}] has {given} prices for {needed} splits"
                 yield BrokenRule("one-price-per-split", text)
         elif isinstance(node, Unpackable) and node.nodes not in known:
             yield BrokenRule("known-nodes", f"nodes[{n}]: there are no nodes '{node.nodes}'")
@@ -177,31 +180,31 @@ def _lengths(
             yield BrokenRule("cut", text)
 
 
-class Ways:
-    """The ways to nodes from the root, kept by their last steps: all at once may be very long.
+class Paths:
+    """The paths to nodes from the root, kept by their last branches: all at once may be very long.
 
     Attributes
     ----------
     depths
-        Splits on the way to each node.
+        Splits on the path to each node.
     """
 
     def __init__(self, certificate: EacoCertificate) -> None:
         self.depths = [0] * len(certificate.nodes)
-        self._last: dict[int, tuple[int, Turn]] = {}
+        self._last: dict[int, tuple[int, PathStep]] = {}
         for n, node in enumerate(certificate.nodes):
             if isinstance(node, Split):
-                for side, case in enumerate(node.cases):
-                    self.depths[case] = self.depths[n] + 1
-                    self._last[case] = n, Turn(certificate.rules, node, side)
+                for side, child in enumerate(node.cases):
+                    self.depths[child] = self.depths[n] + 1
+                    self._last[child] = n, PathStep(certificate.rules, node, side)
 
-    def to(self, n: int) -> list[Turn]:
-        """Return the way to a node."""
-        way = []
+    def to(self, n: int) -> list[PathStep]:
+        """Return the path to a node."""
+        path = []
         while n in self._last:
-            n, turn = self._last[n]
-            way.append(turn)
-        return way[::-1]
+            n, step = self._last[n]
+            path.append(step)
+        return path[::-1]
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -210,37 +213,37 @@ class Ways:
 def _values(
     instance: EacoInstance, certificate: EacoCertificate, effort: Effort
 ) -> Iterator[BrokenRule]:
-    """Yield the cases that prove less than is stated."""
-    is_misfit = certificate.kind == "misfit"
-    stated = certificate.left_out if is_misfit else certificate.bound
+    """Yield the leaves that prove less than is stated."""
+    is_infeasibility = certificate.kind == "infeasible"
+    stated = certificate.left_out if is_infeasibility else certificate.bound
     assert stated is not None
-    ledger = Ledger(
+    lagrangian = LagrangianValue(
         instance,
         certificate.rules,
-        is_misfit=is_misfit,
+        is_infeasibility=is_infeasibility,
         bits=bits_for(_size(certificate, stated), BITS),
         effort=effort,
     )
-    ways = Ways(certificate)
+    paths = Paths(certificate)
     root = certificate.nodes[0]
     everywhere = certificate.everywhere
     if everywhere is None and isinstance(root, Leaf):
         everywhere = root.prices
-    ledger.gather(everywhere, stated)
+    lagrangian.gather(everywhere, stated)
     low: dict[int, int] = {}
     for n, node in enumerate(certificate.nodes):
-        effort.spend(1 + ways.depths[n])
+        effort.spend(1 + paths.depths[n])
         if isinstance(node, Unpackable):
-            yield from packing_faults(instance, node.nodes, ways.to(n), n)
+            yield from packing_faults(instance, node.nodes, paths.to(n), n)
         elif isinstance(node, Leaf):
-            value = ledger.value(node, ways.to(n))
-            if value < ledger.limit:
+            value = lagrangian.value(node, paths.to(n))
+            if value < lagrangian.limit:
                 low[n] = value
     if low:
         n = min(low, key=low.__getitem__)
-        more = f"; {len(low)} cases prove less" if len(low) > 1 else ""
-        text = f"nodes[{n}] proves only {ledger.shown(low[n])!r}, {stated!r} is stated{more}"
-        yield BrokenRule("left-out" if is_misfit else "bound", text)
+        more = f"; {len(low)} leaves prove less" if len(low) > 1 else ""
+        text = f"nodes[{n}] proves only {lagrangian.shown(low[n])!r}, {stated!r} is stated{more}"
+        yield BrokenRule("left-out" if is_infeasibility else "bound", text)
 
 
 def _size(certificate: EacoCertificate, stated: float) -> float:

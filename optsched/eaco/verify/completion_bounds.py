@@ -1,4 +1,6 @@
-"""The judge of EaCO: how much further jobs can lower what a group costs above what its jobs pay.
+"""The verifier of EaCO: completion bounds (Baldacci et al., Mathematical Programming 115, 2008).
+
+How much further jobs can lower what a group costs above what its jobs pay, at most.
 
 A job that joins a group pays, and adds at least its own dynamic watts and its share of a slowdown
 while it runs. What several of them add at most, within the memory and the utilisation that are
@@ -22,7 +24,7 @@ BLOCK, BLOCKS = 20, 50  # positions, at least; blocks, at most
 FEW = 24  # jobs for which that is not worth it
 
 
-class Hopes:
+class CompletionBounds:
     """What jobs add at most, by the first position that they may have.
 
     Parameters
@@ -110,9 +112,9 @@ class Hopes:
 
 def _both(before: Wholes, one: Wholes) -> Wholes:
     """Return the most that the jobs of two tables add together, by cells."""
-    found = np.zeros_like(one)
+    best = np.zeros_like(one)
     _, wide, long = one.shape
     for i, j in np.ndindex(wide, long):
         both = before[:, : wide - i, : long - j] + one[:, i, j, None, None]
-        np.maximum(found[:, i:, j:], both, out=found[:, i:, j:])
-    return found
+        np.maximum(best[:, i:, j:], both, out=best[:, i:, j:])
+    return best

@@ -1,4 +1,4 @@
-"""The judge of EaCO: whole multiples of powers of two, each rounded to a side that is named."""
+"""The verifier of EaCO: whole multiples of powers of two, each rounded to a side that is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of EaCO: groups whose jobs all run at one rate, by what each job adds to the cost.
+"""The verifier of EaCO: groups whose jobs all run at one rate, by what each job adds to the cost.
 
 Where rates come from utilisations alone, the jobs of a group end in the order of their work, and
 while a set of them runs, a second of work costs the same whichever of them it is. A job with less
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.eaco.instance import EacoInstance, GpuType, Nodes
-    from optsched.eaco.verify.group_enumeration import Menu
+    from optsched.eaco.verify.group_enumeration import GroupOptions
 
 SIGNIFICANT = 80  # bits of the least work
 
@@ -35,7 +35,7 @@ class CheapGroup(NamedTuple):
     cost: int
 
 
-def is_uniform(instance: EacoInstance, gpu: GpuType) -> bool:
+def has_equal_rates(instance: EacoInstance, gpu: GpuType) -> bool:
     """Tell whether groups on a GPU type, at their costs, are found here."""
     table, power = instance.interference, gpu.power
     return (
@@ -54,8 +54,8 @@ def is_uniform(instance: EacoInstance, gpu: GpuType) -> bool:
     )
 
 
-class Uniform:
-    """Groups of one gang size on nodes of which `is_uniform` holds.
+class EqualRateGroups:
+    """Groups of one gang size on nodes of which `has_equal_rates` holds.
 
     Parameters
     ----------
@@ -63,48 +63,50 @@ class Uniform:
         Numbers of the sets of equal jobs that fit alone.
     """
 
-    def __init__(self, menu: Menu, gang: int, nodes: Nodes, among: Sequence[int]) -> None:
-        from optsched.eaco.verify.reduced_cost_filter import FilterData, Sieve
+    def __init__(self, groups: GroupOptions, gang: int, nodes: Nodes, among: Sequence[int]) -> None:
+        from optsched.eaco.verify.reduced_cost_filter import FilterData, ReducedCostFilter
 
-        instance, book, paces = menu.instance, menu.book, menu.paces
-        power, share = book.gpus[nodes.gpu].power, book.node_share_w(nodes)
+        instance, figures, paces = groups.instance, groups.figures, groups.paces
+        power, share = figures.gpus[nodes.gpu].power, figures.node_share_w(nodes)
         context = Fraction(power.context_w) + share
         span = Fraction(power.peak_w) - Fraction(power.context_w)
         grain = lcm(context.denominator, span.denominator)
         self._paces, self._unit = paces, paces.unit
         self._context, self._span = int(context * grain), int(span * grain)
-        work = {n: Fraction(*menu.costs.work(n, nodes.gpu, moved=False)) for n in among}
+        work = {n: Fraction(*groups.costs.work(n, nodes.gpu, moved=False)) for n in among}
         self._order = sorted(among, key=lambda n: -work[n])
-        kinds = [book.types[menu.equal[n].job.type] for n in self._order]
+        types = [figures.types[groups.equal[n].job.type] for n in self._order]
         self._work_bits = bits_for(min(work.values(), default=0), SIGNIFICANT)
         self._work = [floor_at(work[n], self._work_bits) for n in self._order]  # down
-        self._busy = [paces.busy[kind.id] for kind in kinds]
+        self._busy = [paces.busy[kind.id] for kind in types]
         each = gang * per_j(instance) / (self._unit**2 * grain)
-        rate = each * Fraction(2) ** (menu.bits - self._work_bits)
+        rate = each * Fraction(2) ** (groups.bits - self._work_bits)
         self._rate = rate.as_integer_ratio()
-        least = [Fraction(*menu.least_rate(n, nodes.gpu, moved=False)) for n in self._order]
+        least = [Fraction(*groups.least_rate(n, nodes.gpu, moved=False)) for n in self._order]
         self._bears = self._slowest(least, instance.max_jobs_per_gpu)
         limit = instance.utilisation_limit
         self._limit = None if limit is None else limit.as_integer_ratio()
-        room = Fraction(book.gpus[nodes.gpu].memory_gb) * (1 - Fraction(instance.memory_headroom))
-        sizes = [Fraction(kind.memory_gb) for kind in kinds]
-        unit = lcm(room.denominator, *(size.denominator for size in sizes))
-        self._room, self._memory = int(room * unit), [int(size * unit) for size in sizes]
-        figures = FilterData(
+        memory_limit = Fraction(figures.gpus[nodes.gpu].memory_gb)
+        memory_limit *= 1 - Fraction(instance.memory_headroom)
+        sizes = [Fraction(kind.memory_gb) for kind in types]
+        unit = lcm(memory_limit.denominator, *(size.denominator for size in sizes))
+        self._memory_limit = int(memory_limit * unit)
+        self._memory = [int(size * unit) for size in sizes]
+        data = FilterData(
             work=self._work,
-            busy=[Fraction(kind.utilisation) for kind in kinds],
+            busy=[Fraction(kind.utilisation) for kind in types],
             least=least,
             memory=sizes,
-            copies=[len(menu.equal[n].jobs) for n in self._order],
+            copies=[len(groups.equal[n].jobs) for n in self._order],
             context=context,
             span=span,
             slope=Fraction(instance.interference.saturation_slope),
             partner=Fraction(instance.interference.partner_slowdown),
-            room=room,
-            unit_cost=gang * per_j(instance) * Fraction(2) ** (menu.bits - self._work_bits),
+            memory_limit=memory_limit,
+            unit_cost=gang * per_j(instance) * Fraction(2) ** (groups.bits - self._work_bits),
             most=instance.max_jobs_per_gpu,
         )
-        self._sieve = Sieve(figures, menu.effort) if among else None
+        self._filter = ReducedCostFilter(data, groups.effort) if among else None
 
     def _slowest(self, least: Sequence[Fraction], most: int) -> list[int]:
         """Return the greatest slowdown that each job bears, in multiples of 1 / unit**2."""
@@ -116,10 +118,10 @@ class Uniform:
 
     def below(self, pays: Sequence[int], threshold: int) -> Iterator[CheapGroup]:
         """Yield the groups that cost less than the threshold above what their jobs pay."""
-        if self._sieve is None:
+        if self._filter is None:
             return
         inside = [pays[n] for n in self._order]
-        for rows in self._sieve.below(inside, threshold):
+        for rows in self._filter.below(inside, threshold):
             for at in rows.tolist():
                 if not self._keeps(at):
                     continue
@@ -135,7 +137,7 @@ class Uniform:
             return False
         if len(at) == 1:
             return True
-        if sum([self._memory[n] for n in at]) > self._room:
+        if sum([self._memory[n] for n in at]) > self._memory_limit:
             return False
         limit = self._limit
         return limit is None or alone * self._unit * limit[1] <= limit[0] * slowdown

@@ -1,4 +1,4 @@
-"""The judge of EaCO: the rules of a plan, and its exact objective.
+"""The verifier of EaCO: the rules of a plan, and its exact objective.
 
 Integers and fractions only, no tolerances; it shares no code with the methods.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from optsched.eaco.verify.group_energy import (
     JOULES_PER_KWH,
-    Book,
+    ExactFigures,
     above_sleep_w,
     cluster_w,
     gang_fits,
@@ -34,60 +34,60 @@ if TYPE_CHECKING:
 
 def violations(instance: EacoInstance, plan: EacoPlan) -> list[BrokenRule]:
     """Return every rule that the plan breaks; an empty list means that it is feasible."""
-    book = Book(instance)
-    broken = list(_structure(book, plan))
-    for alike in book.alike(plan.groups) if not broken else ():
-        first = list(_shared_rules(book, alike[0]))
+    figures = ExactFigures(instance)
+    broken = list(_structure(figures, plan))
+    for alike in figures.alike(plan.groups) if not broken else ():
+        first = list(_shared_rules(figures, alike[0]))
         for group in alike:
-            broken += _group_rules(book, group)
-            broken += _shared_rules(book, group) if first else ()
-    return broken or list(_cluster_rules(book, plan.groups))
+            broken += _group_rules(figures, group)
+            broken += _shared_rules(figures, group) if first else ()
+    return broken or list(_cluster_rules(figures, plan.groups))
 
 
-def _structure(book: Book, plan: EacoPlan) -> Iterator[BrokenRule]:
+def _structure(figures: ExactFigures, plan: EacoPlan) -> Iterator[BrokenRule]:
     named = Counter(name for group in plan.groups for name in group.jobs)
     named.update(plan.waiting)
     for name, times in named.items():
-        if name not in book.jobs:
+        if name not in figures.jobs:
             yield BrokenRule("known-job", f"the instance has no job '{name}'")
         if times > 1:
             yield BrokenRule("one-place-per-job", f"job '{name}' stands in the plan {times} times")
-    for name in book.jobs:
+    for name in figures.jobs:
         if name not in named:
             yield BrokenRule("every-job", f"job '{name}' is neither placed nor waiting")
     for name in plan.waiting:
-        if name in book.jobs and book.jobs[name].waiting_penalty_kwh is None:
+        if name in figures.jobs and figures.jobs[name].waiting_penalty_kwh is None:
             text = f"job '{name}' waits, but has no waiting_penalty_kwh: it must be placed"
             yield BrokenRule("may-wait", text)
     for group in plan.groups:
-        yield from _references(book, group)
+        yield from _references(figures, group)
     taken = Counter(group.location for group in plan.groups if group.location is not None)
     for name, times in taken.items():
         if times > 1:
             yield BrokenRule("location-once", f"{times} groups are at location '{name}'")
 
 
-def _references(book: Book, group: Group) -> Iterator[BrokenRule]:
+def _references(figures: ExactFigures, group: Group) -> Iterator[BrokenRule]:
     where = _name(group)
-    if group.nodes not in book.nodes:
+    if group.nodes not in figures.nodes:
         yield BrokenRule("known-nodes", f"{where}: there are no nodes '{group.nodes}'")
     elif group.level is not None:
-        gpu = book.gpus[book.nodes[group.nodes].gpu]
+        gpu = figures.gpus[figures.nodes[group.nodes].gpu]
         if group.level not in {level.id for level in gpu.levels}:
             text = f"{where}: GPU type '{gpu.id}' has no power level '{group.level}'"
             yield BrokenRule("known-level", text)
-    sizes = {name: book.jobs[name].gpus for name in group.jobs if name in book.jobs}
+    sizes = {name: figures.jobs[name].gpus for name in group.jobs if name in figures.jobs}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{size} of '{name}'" for name, size in sizes.items())
         yield BrokenRule("equal-gangs", f"{where}: gangs differ, {listed} GPUs")
     if group.location is not None:
-        yield from _location(book, group)
+        yield from _location(figures, group)
 
 
-def _location(book: Book, group: Group) -> Iterator[BrokenRule]:
+def _location(figures: ExactFigures, group: Group) -> Iterator[BrokenRule]:
     """Compare a group with the location whose GPUs it takes over."""
     where = _name(group)
-    place = next((p for p in book.instance.running if p.id == group.location), None)
+    place = next((p for p in figures.instance.running if p.id == group.location), None)
     if place is None:
         text = f"{where}: nothing runs at a location '{group.location}'"
         yield BrokenRule("known-location", text)
@@ -99,14 +99,14 @@ def _location(book: Book, group: Group) -> Iterator[BrokenRule]:
     if not set(group.jobs) & set(place.jobs):
         text = f"{where}: none of its jobs runs at location '{place.id}' now"
         yield BrokenRule("location-kept", text)
-    size, known = book.jobs[place.jobs[0]].gpus, book.jobs.get(group.jobs[0])
+    size, known = figures.jobs[place.jobs[0]].gpus, figures.jobs.get(group.jobs[0])
     if known is not None and known.gpus != size:
         text = f"{where}: location '{place.id}' has {size} GPUs, the gang {known.gpus}"
         yield BrokenRule("location-size", text)
 
 
-def _group_rules(book: Book, group: Group) -> Iterator[BrokenRule]:
-    nodes, gang = book.nodes[group.nodes], book.gang(group)
+def _group_rules(figures: ExactFigures, group: Group) -> Iterator[BrokenRule]:
+    nodes, gang = figures.nodes[group.nodes], figures.gang(group)
     where = f"{_name(group)} on '{nodes.id}'"
     if not gang_fits(gang, nodes):
         text = f"{where}: {gang} GPUs fit neither into a node of {nodes.gpus} nor fill whole ones"
@@ -117,63 +117,64 @@ def _group_rules(book: Book, group: Group) -> Iterator[BrokenRule]:
         yield BrokenRule("known-node", text)
 
 
-def _shared_rules(book: Book, group: Group) -> Iterator[BrokenRule]:
-    """Judge what holds for one of the groups that are alike if it holds for another."""
-    nodes = book.nodes[group.nodes]
+def _shared_rules(figures: ExactFigures, group: Group) -> Iterator[BrokenRule]:
+    """Check what holds for one of the groups that are alike if it holds for another."""
+    nodes = figures.nodes[group.nodes]
     where = f"{_name(group)} on '{nodes.id}'"
-    yield from _memory(book, group, where)
+    yield from _memory(figures, group, where)
     if len(group.jobs) > 1:
-        yield from _sharing(book, group, where)
-    if not book.rates(group.jobs, nodes).fits:
+        yield from _sharing(figures, group, where)
+    if not figures.rates(group.jobs, nodes).fits:
         return
     for name in group.jobs:
-        yield from _tolerances(book, book.jobs[name], group, where)
+        yield from _tolerances(figures, figures.jobs[name], group, where)
 
 
-def _memory(book: Book, group: Group, where: str) -> Iterator[BrokenRule]:
-    gpu = book.gpus[book.nodes[group.nodes].gpu]
-    terms = [Fraction(book.types[book.jobs[name].type].memory_gb) for name in group.jobs]
-    room = Fraction(gpu.memory_gb)
+def _memory(figures: ExactFigures, group: Group, where: str) -> Iterator[BrokenRule]:
+    gpu = figures.gpus[figures.nodes[group.nodes].gpu]
+    terms = [Fraction(figures.types[figures.jobs[name].type].memory_gb) for name in group.jobs]
+    limit = Fraction(gpu.memory_gb)
     if len(terms) > 1:
-        room *= 1 - Fraction(book.instance.memory_headroom)
+        limit *= 1 - Fraction(figures.instance.memory_headroom)
     need = sum(terms, Fraction(0))
-    if need > room:
-        text = f"{where}: {float(need)!r} GB on each GPU, {float(room)!r} are free for it"
+    if need > limit:
+        text = f"{where}: {float(need)!r} GB on each GPU, {float(limit)!r} are free for it"
         yield BrokenRule("memory", text)
 
 
-def _sharing(book: Book, group: Group, where: str) -> Iterator[BrokenRule]:
-    """Judge what holds for groups of two or more only."""
-    nodes, most = book.nodes[group.nodes], book.instance.max_jobs_per_gpu
+def _sharing(figures: ExactFigures, group: Group, where: str) -> Iterator[BrokenRule]:
+    """Check what holds for groups of two or more only."""
+    nodes, most = figures.nodes[group.nodes], figures.instance.max_jobs_per_gpu
     if len(group.jobs) > most:
         text = f"{where}: {len(group.jobs)} jobs share GPUs, {most} may"
         yield BrokenRule("jobs-per-gpu", text)
-    rates = book.rates(group.jobs, nodes)
+    rates = figures.rates(group.jobs, nodes)
     if not rates.is_known:
-        text = f"{where}: not measured, and beyond fallback '{book.instance.interference.fallback}'"
+        fallback = figures.instance.interference.fallback
+        text = f"{where}: not measured, and beyond fallback '{fallback}'"
         yield BrokenRule("known-rates", text)
         return
     if not rates.fits:
         yield BrokenRule("fits", f"{where}: measured not to fit together")
         return
-    limit = book.instance.utilisation_limit
+    limit = figures.instance.utilisation_limit
     if limit is None:
         return
-    busy = book.utilisation(group.jobs, nodes)
+    busy = figures.utilisation(group.jobs, nodes)
     if busy > Fraction(limit):
         text = f"{where}: utilisation {float(busy)!r}, the limit is {limit!r}"
         yield BrokenRule("utilisation", text)
 
 
-def _tolerances(book: Book, job: Job, group: Group, where: str) -> Iterator[BrokenRule]:
-    slowdown = book.slowdown(job, group)
+def _tolerances(figures: ExactFigures, job: Job, group: Group, where: str) -> Iterator[BrokenRule]:
+    slowdown = figures.slowdown(job, group)
     if job.max_slowdown is not None and slowdown > Fraction(job.max_slowdown):
         text = f"{where}: job '{job.id}' is slowed down by {float(slowdown)!r}, it bears "
         yield BrokenRule("slowdown", text + repr(job.max_slowdown))
-    due = book.due_s(job)
+    due = figures.due_s(job)
     if due is None or job.deadline_s is None:
         return
-    latest = book.latest_s(job, group)
+    latest = figures.latest_s(job, group)
     if latest > due:
         text = f"{where}: job '{job.id}' may take {float(latest)!r} s, its deadline is in "
         text += f"{job.deadline_s!r} s"
@@ -184,18 +185,18 @@ def _tolerances(book: Book, job: Job, group: Group, where: str) -> Iterator[Brok
         yield BrokenRule("deadline", text)
 
 
-def _cluster_rules(book: Book, groups: Sequence[Group]) -> Iterator[BrokenRule]:
-    for (name, number), used in loads(book, groups).items():
-        each = book.nodes[name].gpus
+def _cluster_rules(figures: ExactFigures, groups: Sequence[Group]) -> Iterator[BrokenRule]:
+    for (name, number), used in loads(figures, groups).items():
+        each = figures.nodes[name].gpus
         if used > each:
             text = f"node {number} of '{name}' has {each} GPUs, {used} are used"
             yield BrokenRule("node-gpus", text)
-    cap = book.instance.power_cap_w
+    cap = figures.instance.power_cap_w
     if cap is None:
         return
-    power = cluster_w(book, groups)
+    power = cluster_w(figures, groups)
     if power > Fraction(cap):
-        floor = float(book.instance.idle_floor_w)
+        floor = float(figures.instance.idle_floor_w)
         text = f"the cluster draws {float(power)!r} W, the cap is {cap!r} W"
         yield BrokenRule("power-cap", f"{text}; with all nodes asleep it draws {floor!r} W")
 
@@ -214,39 +215,39 @@ def objective(instance: EacoInstance, plan: EacoPlan) -> float:
 
 def exact_objective(instance: EacoInstance, plan: EacoPlan) -> Fraction:
     """Return the objective of a plan that breaks no rule; `EacoInstance` defines it."""
-    book = Book(instance)
+    figures = ExactFigures(instance)
     if instance.objective == "eaco":
-        return _weighted(book, plan.groups)
-    waiting = [book.jobs[name] for name in plan.waiting]
+        return _weighted(figures, plan.groups)
+    waiting = [figures.jobs[name] for name in plan.waiting]
     penalties = sum((Fraction(job.waiting_penalty_kwh or 0) for job in waiting), Fraction(0))
     if instance.objective == "epoch":
-        joules = _epoch_j(book, plan.groups)
+        joules = _epoch_j(figures, plan.groups)
     else:
-        joules = sum((book.later_j(job) for job in waiting), total_j(book, plan.groups))
+        joules = sum((figures.later_j(job) for job in waiting), total_j(figures, plan.groups))
     return (joules / JOULES_PER_KWH + penalties) * instance.per_kwh
 
 
-def _epoch_j(book: Book, groups: Sequence[Group]) -> Fraction:
+def _epoch_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     """Return the joules of one epoch, less what the work is worth that is done in it."""
-    seconds = Fraction(book.instance.epoch_s or 0)
-    watts = above_sleep_w(book, groups, [book.gpu_w(group.jobs, group) for group in groups])
-    joules = seconds * watts + wakes_j(book, groups)
+    seconds = Fraction(figures.instance.epoch_s or 0)
+    watts = above_sleep_w(figures, groups, [figures.gpu_w(group.jobs, group) for group in groups])
+    joules = seconds * watts + wakes_j(figures, groups)
     for group in groups:
-        for job in (book.jobs[name] for name in group.jobs):
-            done = seconds / book.slowdown(job, group)
-            if book.is_moved(job, group):
+        for job in (figures.jobs[name] for name in group.jobs):
+            done = seconds / figures.slowdown(job, group)
+            if figures.is_moved(job, group):
                 done -= Fraction(job.migration_s)
-            joules -= book.credit_w(job) * done * book.speed(job, book.nodes[group.nodes])
+            joules -= figures.credit_w(job) * done * figures.speed(job, figures.nodes[group.nodes])
     return joules
 
 
-def _weighted(book: Book, groups: Sequence[Group]) -> Fraction:
+def _weighted(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     """Return equation (1) of the paper: energy in kWh, mean time per training epoch in hours."""
-    weight = Fraction(book.instance.energy_weight or 0)
+    weight = Fraction(figures.instance.energy_weight or 0)
     hours = Fraction(0)
     for group in groups:
-        for job in (book.jobs[name] for name in group.jobs):
-            epoch_s = Fraction(job.training_epoch_s or 0) * book.slowdown(job, group)
-            hours += epoch_s / book.speed(job, book.nodes[group.nodes]) / 3600
-    energy = total_j(book, groups) / JOULES_PER_KWH
-    return weight * energy + (1 - weight) * hours / len(book.jobs)
+        for job in (figures.jobs[name] for name in group.jobs):
+            epoch_s = Fraction(job.training_epoch_s or 0) * figures.slowdown(job, group)
+            hours += epoch_s / figures.speed(job, figures.nodes[group.nodes]) / 3600
+    energy = total_j(figures, groups) / JOULES_PER_KWH
+    return weight * energy + (1 - weight) * hours / len(figures.jobs)

@@ -1,4 +1,4 @@
-"""The judge of EaCO: lower bounds on what a group costs, by its phases, in whole numbers.
+"""The verifier of EaCO: lower bounds on what a group costs, by its phases, in whole numbers.
 
 Which job ends first, and what work is left of the others, is exact: all remaining works of a group
 are kept as multiples of one number, which is divided by a rate as each phase ends. Rounding, always
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
-    from optsched.eaco.verify.group_energy import Book
+    from optsched.eaco.verify.group_energy import ExactFigures
     from optsched.eaco.verify.rates import Pace, Paces, Quotient
 
 
@@ -45,21 +45,21 @@ class Costs:
 
     def __init__(
         self,
-        book: Book,
+        figures: ExactFigures,
         jobs: Sequence[Job],
         places: Sequence[str | None],
         paces: Paces,
         bits: int,
         watt_bits: int,
     ) -> None:
-        self.instance, self.book = book.instance, book
+        self.instance, self.figures = figures.instance, figures
         self._jobs, self._places, self._paces = jobs, places, paces
-        self._kinds = [job.type for job in jobs]
-        self._bits, self._per_j = bits, per_j(book.instance)
+        self._types = [job.type for job in jobs]
+        self._bits, self._per_j = bits, per_j(figures.instance)
         self._works: dict[tuple[int, str, bool], Quotient] = {}
         self._worths: dict[tuple[int, str], tuple[int, int]] = {}
         self._hours: dict[tuple[int, str], int] = {}
-        self._bare = {g.id: ceil_at(g.power.bare_w, watt_bits) for g in book.instance.gpu_types}
+        self._bare = {g.id: ceil_at(g.power.bare_w, watt_bits) for g in figures.instance.gpu_types}
 
     def least(
         self, members: Sequence[int], nodes: Nodes, level: PowerLevel | None, place: str | None
@@ -72,7 +72,7 @@ class Costs:
             Numbers of sets of equal jobs, whose rates side by side are known.
         """
         gang = self._jobs[members[0]].gpus
-        first = self._paces.of([self._kinds[n] for n in members], nodes, level)
+        first = self._paces.of([self._types[n] for n in members], nodes, level)
         assert first is not None
         cost, greatest = self._followed(members, nodes, level, place, first)
         cost *= gang
@@ -87,7 +87,7 @@ class Costs:
         key = (n, gpu, moved)
         if key not in self._works:
             job = self._jobs[n]
-            speed = Fraction(self.book.types[job.type].speeds.get(gpu, 1.0))
+            speed = Fraction(self.figures.types[job.type].speeds.get(gpu, 1.0))
             exact = Fraction(job.work_s) / speed + (Fraction(job.migration_s) if moved else 0)
             self._works[key] = exact.as_integer_ratio()
         return self._works[key]
@@ -129,9 +129,9 @@ class Costs:
         self, members: Sequence[int], gpu: str, place: str | None
     ) -> tuple[list[tuple[int, str]], int]:
         """Return the works of a group in multiples of a unit, with their types, and 1 / unit."""
-        kinds, places = self._kinds, self._places
+        types, places = self._types, self._places
         works = [
-            (self.work(n, gpu, moved=places[n] is not None and places[n] != place), kinds[n])
+            (self.work(n, gpu, moved=places[n] is not None and places[n] != place), types[n])
             for n in members
         ]
         under = lcm(*[of for (_, of), _ in works])
@@ -142,7 +142,7 @@ class Costs:
         worth, (seconds, of) = 0, pace.second
         for n in members:
             whole, moving = self._worth_alone(n, nodes)
-            worth -= -whole * pace.rates[self._kinds[n]] * of // seconds  # up
+            worth -= -whole * pace.rates[self._types[n]] * of // seconds  # up
             if self._places[n] not in (None, place):
                 worth -= moving
         return worth
@@ -152,7 +152,7 @@ class Costs:
         key = (n, nodes.id)
         if key not in self._worths:
             job = self._jobs[n]
-            each = self.book.credit_w(job) * self.book.speed(job, nodes) * self._per_j
+            each = self.figures.credit_w(job) * self.figures.speed(job, nodes) * self._per_j
             whole = ceil_at(each * Fraction(self.instance.epoch_s or 0), self._bits)
             self._worths[key] = whole, floor_at(each * Fraction(job.migration_s), self._bits)
         return self._worths[key]
@@ -162,7 +162,7 @@ class Costs:
         total, (seconds, of) = 0, pace.second
         for n in members:
             alone = self._hours_alone(n, nodes)
-            total += alone * seconds // (pace.rates[self._kinds[n]] * of)  # down
+            total += alone * seconds // (pace.rates[self._types[n]] * of)  # down
         return total
 
     def _hours_alone(self, n: int, nodes: Nodes) -> int:
@@ -171,6 +171,6 @@ class Costs:
         if key not in self._hours:
             job = self._jobs[n]
             weight = 1 - Fraction(self.instance.energy_weight or 0)
-            hours = Fraction(job.training_epoch_s or 0) / self.book.speed(job, nodes) / 3600
-            self._hours[key] = floor_at(hours * weight / len(self.book.jobs), self._bits)
+            hours = Fraction(job.training_epoch_s or 0) / self.figures.speed(job, nodes) / 3600
+            self._hours[key] = floor_at(hours * weight / len(self.figures.jobs), self._bits)
         return self._hours[key]

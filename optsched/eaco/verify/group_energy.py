@@ -1,6 +1,6 @@
 """What groups of jobs take: phases, slowdowns, energy, in exact rational numbers.
 
-Part of the judge: it imports neither numpy nor solvers and shares no code with the methods.
+Part of the verifier: it imports neither numpy nor solvers and shares no code with the methods.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Phase(NamedTuple):
     rates: dict[str, Fraction]
 
 
-class Book:
+class ExactFigures:
     """The entries of an instance by id, and the exact figures of groups of its jobs."""
 
     def __init__(self, instance: EacoInstance) -> None:
@@ -148,12 +148,12 @@ class Book:
 
     def alike(self, groups: Iterable[Group]) -> list[list[Group]]:
         """Return groups in sets of the same figures: of equal jobs in order, on equal nodes."""
-        found: dict[tuple[object, ...], list[Group]] = {}
+        sets: dict[tuple[object, ...], list[Group]] = {}
         for group in groups:
             sorts = tuple([self._sorts[name] for name in group.jobs])
             key = (sorts, group.nodes, group.level, group.location)
-            found.setdefault(key, []).append(group)
-        return list(found.values())
+            sets.setdefault(key, []).append(group)
+        return list(sets.values())
 
     @cached_property
     def _sorts(self) -> dict[str, int]:
@@ -161,11 +161,11 @@ class Book:
         jobs, place = self.instance.jobs, self.instance.location_of
         fields = attrgetter(*(name for name in type(jobs[0]).model_fields if name != "id"))
         numbers: dict[tuple[object, ...], int] = {}
-        found = {}
+        sorts = {}
         for job in jobs:
             key = (place[job.id].id if job.id in place else None, fields(job))
-            found[job.id] = numbers.setdefault(key, len(numbers))
-        return found
+            sorts[job.id] = numbers.setdefault(key, len(numbers))
+        return sorts
 
     def gang(self, group: Group) -> int:
         """Return how many GPUs a group has."""
@@ -243,40 +243,42 @@ def used_nodes(gpus: int, group: Group, nodes: Nodes) -> range:
     return range(group.node, group.node + max(1, gpus // nodes.gpus))
 
 
-def loads(book: Book, groups: Sequence[Group]) -> Mapping[tuple[str, int], int]:
+def loads(figures: ExactFigures, groups: Sequence[Group]) -> Mapping[tuple[str, int], int]:
     """Return the GPUs in use on each node in use, by id and number."""
-    found: dict[tuple[str, int], int] = {}
+    in_use: dict[tuple[str, int], int] = {}
     for group in groups:
-        nodes, gang = book.nodes[group.nodes], book.gang(group)
+        nodes, gang = figures.nodes[group.nodes], figures.gang(group)
         for number in used_nodes(gang, group, nodes):
             key = (nodes.id, number)
-            found[key] = found.get(key, 0) + min(gang, nodes.gpus)
-    return found
+            in_use[key] = in_use.get(key, 0) + min(gang, nodes.gpus)
+    return in_use
 
 
-def wakes_j(book: Book, groups: Sequence[Group]) -> Fraction:
+def wakes_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     """Return the joules of waking the nodes that groups use and that sleep now."""
-    used = [(book.nodes[name], number) for name, number in loads(book, groups)]
-    woken = (book.wake_j(nodes) for nodes, number in used if number >= nodes.awake)
+    used = [(figures.nodes[name], number) for name, number in loads(figures, groups)]
+    woken = (figures.wake_j(nodes) for nodes, number in used if number >= nodes.awake)
     return sum(woken, Fraction(0))
 
 
-def above_sleep_w(book: Book, groups: Sequence[Group], gpu_w: Sequence[Fraction]) -> Fraction:
+def above_sleep_w(
+    figures: ExactFigures, groups: Sequence[Group], gpu_w: Sequence[Fraction]
+) -> Fraction:
     """Return the watts of the nodes in use above sleep, their GPUs included."""
     total = Fraction(0)
-    for (name, _), used in loads(book, groups).items():
-        nodes = book.nodes[name]
-        empty = (nodes.gpus - used) * Fraction(book.gpus[nodes.gpu].power.bare_w)
+    for (name, _), used in loads(figures, groups).items():
+        nodes = figures.nodes[name]
+        empty = (nodes.gpus - used) * Fraction(figures.gpus[nodes.gpu].power.bare_w)
         total += Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w) + empty
     for group, watts in zip(groups, gpu_w, strict=True):
-        total += book.gang(group) * watts
+        total += figures.gang(group) * watts
     return total
 
 
-def cluster_w(book: Book, groups: Sequence[Group]) -> Fraction:
+def cluster_w(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     """Return the watts of the cluster if every group had its greatest at once."""
-    greatest = [max(phase.gpu_w for phase in book.phases(group)) for group in groups]
-    return book.instance.idle_floor_w + above_sleep_w(book, groups, greatest)
+    greatest = [max(phase.gpu_w for phase in figures.phases(group)) for group in groups]
+    return figures.instance.idle_floor_w + above_sleep_w(figures, groups, greatest)
 
 
 def _alone(job: Job, nodes: Nodes, location: str | None = None) -> Group:

@@ -1,7 +1,7 @@
-"""The judge of EaCO: every group that may be in a plan, with a lower bound on what it costs.
+"""The verifier of EaCO: every group that may be in a plan, with a lower bound on what it costs.
 
 Groups are found job by job: one that breaks a tolerance is in no larger group that keeps it, since
-rates never rise as a group grows. Limits and tolerances are judged exactly, costs are rounded down.
+rates never rise as a group grows. Limits and tolerances are compared exactly, costs rounded down.
 It shares no code with the methods.
 """
 
@@ -13,9 +13,9 @@ from math import comb, lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.verify.directed_rounding import bits_for
-from optsched.eaco.verify.equal_rate_groups import Uniform, is_uniform
+from optsched.eaco.verify.equal_rate_groups import EqualRateGroups, has_equal_rates
 from optsched.eaco.verify.group_costs import Costs, per_j
-from optsched.eaco.verify.group_energy import Book, gang_fits
+from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
 from optsched.eaco.verify.rates import Paces
 from optsched.eaco.verify.work_limit import Effort
 
@@ -61,14 +61,14 @@ class Option(NamedTuple):
 
 def equal_jobs(instance: EacoInstance) -> list[Equal]:
     """Merge equal jobs, in the order of the first ones."""
-    found: dict[tuple[object, ...], list[Job]] = {}
+    sets: dict[tuple[object, ...], list[Job]] = {}
     for job in instance.jobs:
         place = instance.location_of.get(job.id)
         fields = job.model_dump(exclude={"id"} if place else {"id", "migration_s"})
-        found.setdefault((place.id if place else None, *fields.values()), []).append(job)
+        sets.setdefault((place.id if place else None, *fields.values()), []).append(job)
     return [
         Equal(tuple(job.id for job in jobs), jobs[0], key[0] if isinstance(key[0], str) else None)
-        for key, jobs in found.items()
+        for key, jobs in sets.items()
     ]
 
 
@@ -79,27 +79,27 @@ def group_counts(instance: EacoInstance) -> tuple[int, int]:
     equal, groups, options = equal_jobs(instance), 0, 0
     for gpu in instance.gpu_types:
         pools = [nodes for nodes in instance.nodes if nodes.gpu == gpu.id]
-        alone, shared = _rooms(instance, gpu)
+        alone, shared = _memory_limits(instance, gpu)
         for gang in {job.gpus for job in instance.jobs}:
             held = [e for e in equal if e.job.gpus == gang]
             memory = [Fraction(sizes[e.job.type]) for e in held for _ in e.jobs]
             fitting = sum(sizes[e.job.type] <= alone for e in held)
             taken = accumulate(sorted(memory))
             most = sum(total <= shared for total in islice(taken, instance.max_jobs_per_gpu))
-            found = sum(comb(fitting + size - 1, size) for size in range(1, max(1, most) + 1))
+            count = sum(comb(fitting + size - 1, size) for size in range(1, max(1, most) + 1))
             on = sum(gang_fits(gang, nodes) for nodes in pools)
-            groups += found if on else 0
-            options += found * on * (1 + len(gpu.levels)) * stays
+            groups += count if on else 0
+            options += count * on * (1 + len(gpu.levels)) * stays
     return groups, options
 
 
-def _rooms(instance: EacoInstance, gpu: GpuType) -> tuple[Fraction, Fraction]:
+def _memory_limits(instance: EacoInstance, gpu: GpuType) -> tuple[Fraction, Fraction]:
     """Return the GB of a GPU that a job may take alone, and that several may take together."""
-    room = Fraction(gpu.memory_gb)
-    return room, room * (1 - Fraction(instance.memory_headroom))
+    limit = Fraction(gpu.memory_gb)
+    return limit, limit * (1 - Fraction(instance.memory_headroom))
 
 
-class Menu:
+class GroupOptions:
     """All groups of an instance, at their least costs.
 
     Parameters
@@ -126,23 +126,23 @@ class Menu:
         bits: int = BITS,
         effort: Effort | None = None,
     ) -> None:
-        self.instance, self.book, self.is_free = instance, Book(instance), is_free
+        self.instance, self.figures, self.is_free = instance, ExactFigures(instance), is_free
         self.equal, self.bits = equal_jobs(instance), bits
         self.effort = effort or Effort()
         self.watt_bits = bits_for(instance.power_cap_w or 0, BITS)
         scales = bits, self.watt_bits
-        self.paces = Paces(instance, self.book, per_j(instance), *scales)
+        self.paces = Paces(instance, self.figures, per_j(instance), *scales)
         jobs, places = [e.job for e in self.equal], [e.place for e in self.equal]
-        self.costs = Costs(self.book, jobs, places, self.paces, *scales)
-        self._rooms = {g.id: _rooms(instance, g) for g in instance.gpu_types}
-        sizes = [Fraction(self.book.types[e.job.type].memory_gb) for e in self.equal]
-        rooms = [room for both in self._rooms.values() for room in both]
-        self._unit = lcm(*(size.denominator for size in (*sizes, *rooms)))
+        self.costs = Costs(self.figures, jobs, places, self.paces, *scales)
+        self._memory_limits = {g.id: _memory_limits(instance, g) for g in instance.gpu_types}
+        sizes = [Fraction(self.figures.types[e.job.type].memory_gb) for e in self.equal]
+        limits = [limit for both in self._memory_limits.values() for limit in both]
+        self._unit = lcm(*(size.denominator for size in (*sizes, *limits)))
         self._memory = [int(size * self._unit) for size in sizes]
-        self._due = [self.book.due_s(e.job) for e in self.equal]
+        self._due = [self.figures.due_s(e.job) for e in self.equal]
         self._least: dict[tuple[int, str, bool], Quotient] = {}
         self._nodes_of = {place.id: place.nodes for place in instance.running}
-        self._kinds = [e.job.type for e in self.equal]
+        self._types = [e.job.type for e in self.equal]
 
     # --- enumeration ---------------------------------------------------------------------------
 
@@ -170,16 +170,17 @@ class Menu:
         gpus
             Prices of a GPU by the id of its nodes.
         """
-        if self.is_free or not all(is_uniform(self.instance, g) for g in self.instance.gpu_types):
+        instance = self.instance
+        if self.is_free or not all(has_equal_rates(instance, g) for g in instance.gpu_types):
             yield from self.options()
             return
         for nodes in self.instance.nodes:
-            gpu = self.book.gpus[nodes.gpu]
+            gpu = self.figures.gpus[nodes.gpu]
             for gang in sorted({e.job.gpus for e in self.equal}):
                 if not gang_fits(gang, nodes):
                     continue
-                found = Uniform(self, gang, nodes, self._fitting(gang, gpu))
-                for members, cost in found.below(pays, threshold - gang * gpus[nodes.id]):
+                equal_rate = EqualRateGroups(self, gang, nodes, self._fitting(gang, gpu))
+                for members, cost in equal_rate.below(pays, threshold - gang * gpus[nodes.id]):
                     yield Option(members, nodes.id, gang, None, None, cost, 0)
 
     def least_rate(self, n: int, gpu: str, *, moved: bool) -> Quotient:
@@ -196,14 +197,14 @@ class Menu:
 
     def _fitting(self, gang: int, gpu: GpuType) -> list[int]:
         """Return the sets of equal jobs of a gang size that fit alone."""
-        room = int(self._rooms[gpu.id][0] * self._unit)
+        limit = int(self._memory_limits[gpu.id][0] * self._unit)
         return [
-            n for n, e in enumerate(self.equal) if e.job.gpus == gang and self._memory[n] <= room
+            n for n, e in enumerate(self.equal) if e.job.gpus == gang and self._memory[n] <= limit
         ]
 
     def _groups(self, gang: int, gpu: GpuType) -> Iterator[tuple[int, ...]]:
         """Yield all groups that keep tolerances and limits where nothing is moved."""
-        shared = int(self._rooms[gpu.id][1] * self._unit)
+        shared = int(self._memory_limits[gpu.id][1] * self._unit)
         fitting = self._fitting(gang, gpu)
         memory = self._memory
         on = next(nodes for nodes in self.instance.nodes if nodes.gpu == gpu.id)
@@ -213,7 +214,7 @@ class Menu:
         while stack:
             members, used, at = stack.pop()
             self.effort.spend(1)
-            pace = self.paces.of([self._kinds[n] for n in members], on, None)
+            pace = self.paces.of([self._types[n] for n in members], on, None)
             if pace is not None and not self._bear(members, pace, least):
                 continue
             if pace is not None and (pace.is_calm or len(members) == 1):
@@ -235,7 +236,7 @@ class Menu:
         seconds, of = pace.second
         for n in members:
             over, under = least[n]
-            if pace.rates[self._kinds[n]] * of * under < over * seconds:
+            if pace.rates[self._types[n]] * of * under < over * seconds:
                 return False
         return True
 
@@ -256,7 +257,7 @@ class Menu:
                     continue
                 cost = watts = 0
                 if not self.is_free or self.instance.power_cap_w is not None:
-                    on = self.book.nodes[nodes]
+                    on = self.figures.nodes[nodes]
                     cost, watts = self.costs.least(members, on, level, place)
                 name = None if level is None else level.id
                 least = 0 if self.is_free else cost
@@ -266,8 +267,8 @@ class Menu:
         self, members: tuple[int, ...], nodes: str, level: PowerLevel | None, place: str | None
     ) -> bool:
         """Tell whether the jobs of a group bear a level, and being moved."""
-        on = self.book.nodes[nodes]
-        pace = self.paces.of([self._kinds[n] for n in members], on, level)
+        on = self.figures.nodes[nodes]
+        pace = self.paces.of([self._types[n] for n in members], on, level)
         assert pace is not None
         least = {
             n: self.least_rate(n, on.gpu, moved=self.equal[n].place not in (None, place))

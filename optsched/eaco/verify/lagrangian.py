@@ -1,7 +1,8 @@
-"""The judge of EaCO: the Lagrangian value of prices, in whole multiples of a power of two.
+"""The verifier of EaCO: the Lagrangian bound (Geoffrion, Math. Programming Study 2, 1974).
 
-Any prices of the right signs prove something. So those of a certificate are first rounded to
-multiples, and what these prove is then added up: exactly, but for costs, which are rounded down.
+Any prices of the right signs prove something. So those of a certificate are first rounded to whole
+multiples of a power of two, and what these prove is then added up: exactly, but for costs, which
+are rounded down.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from optsched.eaco.plan import NodesUsed, Rounded
 from optsched.eaco.verify.directed_rounding import ceil_at, floor_at
 from optsched.eaco.verify.group_costs import per_j
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH
-from optsched.eaco.verify.group_enumeration import Menu
+from optsched.eaco.verify.group_enumeration import GroupOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Leaf, Prices, Together
     from optsched.eaco.verify.group_enumeration import Option
-    from optsched.eaco.verify.node_packing import Turn
+    from optsched.eaco.verify.node_packing import PathStep
     from optsched.eaco.verify.work_limit import Effort
 
     Rule = Together | Rounded | NodesUsed
@@ -31,17 +32,17 @@ if TYPE_CHECKING:
 COUNTS_PER_TERM = 10  # of groups by a rule
 
 
-class Ledger:
+class LagrangianValue:
     """Values of prices on one instance.
 
     Parameters
     ----------
-    is_misfit
+    is_infeasibility
         Whether only jobs that find no place cost something, one each.
     bits
         Values are multiples of 2**-bits.
     effort
-        What groups are counted on, when they are looked at and at the prices of each case.
+        What groups are counted on, when they are looked at and at the prices of each leaf.
 
     Attributes
     ----------
@@ -54,23 +55,23 @@ class Ledger:
         instance: EacoInstance,
         rules: Sequence[Rule],
         *,
-        is_misfit: bool,
+        is_infeasibility: bool,
         bits: int,
         effort: Effort,
     ) -> None:
-        self.instance, self.rules, self.is_misfit = instance, rules, is_misfit
+        self.instance, self.rules, self.is_infeasibility = instance, rules, is_infeasibility
         self._bits, self._effort = bits, effort
-        self.menu = Menu(instance, is_free=is_misfit, bits=bits, effort=effort)
+        self.groups = GroupOptions(instance, is_free=is_infeasibility, bits=bits, effort=effort)
         self.limit = 0
-        self._set_of = {name: n for n, e in enumerate(self.menu.equal) for name in e.jobs}
-        self._has_copies = [len(e.jobs) > 1 for e in self.menu.equal]
+        self._set_of = {name: n for n, e in enumerate(self.groups.equal) for name in e.jobs}
+        self._has_copies = [len(e.jobs) > 1 for e in self.groups.equal]
         self._needs = [self._need(rule) for rule in rules]
         self._options: list[Option] = []
         self._counts: list[list[tuple[int, int]]] = []  # by rule: options, and how often
         self._nodes = {nodes.id: n for n, nodes in enumerate(instance.nodes)}
         self._places = {place.id: n for n, place in enumerate(instance.running)}
-        self._waiting = [self._least_waiting(n) for n in range(len(self.menu.equal))]
-        self._per_j = Fraction(0) if is_misfit else per_j(instance)
+        self._waiting = [self._least_waiting(n) for n in range(len(self.groups.equal))]
+        self._per_j = Fraction(0) if is_infeasibility else per_j(instance)
 
     def gather(self, prices: Prices | None, stated: float) -> None:
         """Collect the options that may matter to a proof of what is stated.
@@ -79,10 +80,10 @@ class Ledger:
         """
         self.limit = ceil_at(stated, self._bits)
         if prices is None:
-            self._options = list(self._kept(self.menu.options()))
+            self._options = list(self._kept(self.groups.options()))
         else:
             self._options = self._near(prices)
-        by_set: list[list[int]] = [[] for _ in self.menu.equal]
+        by_set: list[list[int]] = [[] for _ in self.groups.equal]
         for n, option in enumerate(self._options):
             for member in dict.fromkeys(option.members):
                 by_set[member].append(n)
@@ -104,22 +105,22 @@ class Ledger:
             (self._needs[cut.rule], self.rules[cut.rule], self._fixed(cut.price))
             for cut in prices.cuts
         ]
-        cuts_of: list[list[int]] = [[] for _ in self.menu.equal]
+        cuts_of: list[list[int]] = [[] for _ in self.groups.equal]
         for n, (need, _, _) in enumerate(cuts):
             for member in need:
                 cuts_of[member].append(n)
         threshold = max(0, self.limit - base) + (abs(self.limit) >> 30)
         most = len(self.instance.jobs)
         while True:
-            least, found = 0, []
-            for option in self.menu.below(jobs, gpu_prices, threshold):
+            least, near = 0, []
+            for option in self.groups.below(jobs, gpu_prices, threshold):
                 self._effort.spend(1)
                 reduced = option.cost - sum([jobs[n] for n in option.members])
                 reduced += gpus[self._nodes[option.nodes]] * option.gpus
                 if option.place is not None:
                     reduced += places[self._places[option.place]]
                 if watt:
-                    reduced += watt * option.watts >> self.menu.watt_bits  # down
+                    reduced += watt * option.watts >> self.groups.watt_bits  # down
                 if reduced >= threshold:
                     continue
                 for n in {n for member in option.members for n in cuts_of[member]}:
@@ -127,23 +128,23 @@ class Ledger:
                     reduced += price * self._count(rule, need, option)
                 if reduced < threshold:
                     self._effort.keep()
-                    found.append(option)
+                    near.append(option)
                     least = min(least, reduced)
             wider = self.limit - base - most * least
             if wider <= threshold:
-                return found
+                return near
             threshold = wider
 
-    def value(self, leaf: Leaf, way: list[Turn]) -> int:
-        """Return what prices prove in the case at the end of a way."""
+    def value(self, leaf: Leaf, path: list[PathStep]) -> int:
+        """Return what prices prove at the leaf at the end of a path."""
         jobs, gpus, places, watt = self._scaled(leaf.prices)
         charges: Counter[int] = Counter()
-        self._effort.spend(len(self._options) + len(jobs) + len(way))
-        total = self._base(leaf.prices, way, [self._fixed(price) for price in leaf.split_prices])
+        self._effort.spend(len(self._options) + len(jobs) + len(path))
+        total = self._base(leaf.prices, path, [self._fixed(price) for price in leaf.split_prices])
         for cut in leaf.prices.cuts:
             charges[cut.rule] += self._fixed(cut.price)
-        for turn, price in zip(way, leaf.split_prices, strict=True):
-            charges[turn.split.rule] += -self._fixed(price) if turn.side else self._fixed(price)
+        for step, price in zip(path, leaf.split_prices, strict=True):
+            charges[step.split.rule] += -self._fixed(price) if step.side else self._fixed(price)
         extra = [0] * len(self._options)
         for number, charge in charges.items():
             for n, count in self._counts[number] if charge else ():
@@ -157,7 +158,7 @@ class Ledger:
             if option.place is not None:
                 reduced += places[self._places[option.place]]
             if watt:
-                reduced += watt * option.watts >> self.menu.watt_bits  # down
+                reduced += watt * option.watts >> self.groups.watt_bits  # down
             least = min(least, reduced)
         return total + len(self.instance.jobs) * least
 
@@ -184,28 +185,28 @@ class Ledger:
         )
 
     def _base(
-        self, prices: Prices, way: Sequence[Turn] = (), split_prices: Sequence[int] = ()
+        self, prices: Prices, path: Sequence[PathStep] = (), split_prices: Sequence[int] = ()
     ) -> int:
         """Return the value but for the groups: what jobs pay, less what is bought at most."""
         jobs, gpus, places, watt = self._scaled(prices)
         total = -sum(places)
-        for n, equal in enumerate(self.menu.equal):
+        for n, equal in enumerate(self.groups.equal):
             wait = self._waiting[n]
             paid = jobs[n] if wait is None else jobs[n] + min(0, wait - jobs[n])
             total += len(equal.jobs) * paid
         for cut in prices.cuts:
             total -= self._fixed(cut.price) * self._most(cut.rule)
         on, wake = dict.fromkeys(self._nodes, 0), dict.fromkeys(self._nodes, 0)
-        for turn, price in zip(way, split_prices, strict=True):
-            signed = -price if turn.side else price
-            total -= signed * (turn.split.at_most + turn.side)
-            rule = self.rules[turn.split.rule]
+        for step, price in zip(path, split_prices, strict=True):
+            signed = -price if step.side else price
+            total -= signed * (step.split.at_most + step.side)
+            rule = self.rules[step.split.rule]
             if isinstance(rule, NodesUsed):
                 (wake if rule.asleep else on)[rule.nodes] += signed
         cap = self.instance.power_cap_w
         if watt and cap is not None:
-            room = Fraction(cap) - self.instance.idle_floor_w
-            total += int(-watt * room // 1)  # down
+            headroom = Fraction(cap) - self.instance.idle_floor_w
+            total += int(-watt * headroom // 1)  # down
         for nodes in self.instance.nodes:
             price = gpus[self._nodes[nodes.id]]
             total += self._least_nodes(nodes, price, watt, on[nodes.id], wake[nodes.id])
@@ -213,13 +214,13 @@ class Ledger:
 
     def _least_nodes(self, nodes: Nodes, gpu_price: int, watt: int, on: int, wake: int) -> int:
         """Return the least cost of nodes in use, some of them woken, less what groups pay."""
-        power = self.menu.book.gpus[nodes.gpu].power
+        power = self.groups.figures.gpus[nodes.gpu].power
         watts = Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w)
         watts += nodes.gpus * Fraction(power.bare_w)
         each, one = Fraction(on - gpu_price * nodes.gpus) + watt * watts, 1 << self._bits
         if self.instance.objective == "epoch":
             each += Fraction(self.instance.epoch_s or 0) * watts * self._per_j * one
-        woken = wake + self.menu.book.wake_j(nodes) * self._per_j * one
+        woken = wake + self.groups.figures.wake_j(nodes) * self._per_j * one
         asleep = nodes.count - nodes.awake
         corners = (
             Fraction(0),
@@ -231,8 +232,8 @@ class Ledger:
 
     def _least_waiting(self, n: int) -> int | None:
         """Return the cost of a job that waits; None if it must not."""
-        job = self.menu.equal[n].job
-        if self.is_misfit:
+        job = self.groups.equal[n].job
+        if self.is_infeasibility:
             return 1 << self._bits if job.waiting_penalty_kwh is None else 0
         if job.waiting_penalty_kwh is None:
             return None
@@ -240,7 +241,7 @@ class Ledger:
         if self.instance.objective == "eaco":  # no job waits; were one to, it would cost nothing
             return 0
         if self.instance.objective == "run-to-completion":
-            kwh += self.menu.book.later_j(job) / JOULES_PER_KWH
+            kwh += self.groups.figures.later_j(job) / JOULES_PER_KWH
         return floor_at(kwh * self.instance.per_kwh, self._bits)
 
     # --- rules ---------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ class Ledger:
         """Return how often a cut's rule counts all jobs."""
         rule, need = self.rules[number], self._needs[number]
         assert isinstance(rule, Rounded)
-        jobs = sum(times * len(self.menu.equal[n].jobs) for n, times in need.items())
+        jobs = sum(times * len(self.groups.equal[n].jobs) for n, times in need.items())
         return jobs // rule.divisor
 
     def _count(self, rule: Rule, need: Counter[int], option: Option) -> int:

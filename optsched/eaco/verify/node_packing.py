@@ -1,4 +1,4 @@
-"""The judge of EaCO: whether gangs that a case asks for can be packed on the nodes it allows."""
+"""The verifier of EaCO: whether gangs that a node asks for can be packed on the nodes it allows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MOST_LOOKS = 30_000_000  # at single nodes
 MOST_GANGS = 10_000
 
 
-class Turn(NamedTuple):
-    """A split on the way to a node, and which of its cases the way takes."""
+class PathStep(NamedTuple):
+    """A split on the path to a node of the tree, and which of its two branches the path takes."""
 
     rules: Sequence[Rule]
     split: Split
@@ -35,7 +35,7 @@ class Turn(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a case asks for on some nodes.
+    """What a node of the tree asks for on nodes of the cluster.
 
     Attributes
     ----------
@@ -54,14 +54,14 @@ class Asked(NamedTuple):
 
 
 def packing_faults(
-    instance: EacoInstance, name: str, way: list[Turn], number: int
+    instance: EacoInstance, name: str, path: list[PathStep], number: int
 ) -> Iterator[BrokenRule]:
-    """Yield why a case is not proven to be empty by what it asks for on some nodes."""
+    """Yield why a leaf is not proven to be empty by what it asks for on some nodes."""
     nodes = next(entry for entry in instance.nodes if entry.id == name)
-    asked = _asked(nodes, way)
+    asked = _asked(nodes, path)
     if sum(gang * count for gang, count in asked.gangs.items()) > nodes.gpus * nodes.count:
         return
-    text = f"nodes[{number}]: too many ways to pack '{name}' to go through"
+    text = f"nodes[{number}]: too many packings of '{name}' to go through"
     if sum(asked.gangs.values()) > MOST_GANGS:
         yield BrokenRule("unpackable", text)
         return
@@ -73,15 +73,15 @@ def packing_faults(
         yield BrokenRule("unpackable", text)
 
 
-def _asked(nodes: Nodes, way: list[Turn]) -> Asked:
-    """Read off the way what the plans of a case have at least and at most."""
+def _asked(nodes: Nodes, path: list[PathStep]) -> Asked:
+    """Read off the path what the plans of a leaf have at least and at most."""
     kept, gangs = set(), Counter[int]()
     used, woken = nodes.count, nodes.count - nodes.awake
-    for turn in way:
-        rule, count = turn.rule, turn.split.at_most
-        if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not turn.side:
+    for step in path:
+        rule, count = step.rule, step.split.at_most
+        if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not step.side:
             used, woken = (used, min(woken, count)) if rule.asleep else (min(used, count), woken)
-        if not isinstance(rule, Together) or not turn.side or rule.nodes != nodes.id:
+        if not isinstance(rule, Together) or not step.side or rule.nodes != nodes.id:
             continue
         if rule.location:
             kept.add(rule.location)
@@ -91,7 +91,7 @@ def _asked(nodes: Nodes, way: list[Turn]) -> Asked:
 
 
 class _Packing:
-    """A search through all ways to pack; nodes behind the last that can be needed are left out."""
+    """A search through all packings; nodes behind the last that can be needed are left out."""
 
     def __init__(self, instance: EacoInstance, nodes: Nodes, asked: Asked) -> None:
         self.nodes, self.asked = nodes, asked
@@ -111,15 +111,15 @@ class _Packing:
         self._free = tuple(free)
 
     def is_possible(self) -> bool:
-        """Tell whether a way was found before too many nodes were looked at."""
+        """Tell whether a packing was found before too many nodes were looked at."""
         if not self._within(self._free):
             return False
         if not self._gangs:
             return True
-        stack = [(self._free, self._ways(0, self._free))]
+        stack = [(self._free, self._placements(0, self._free))]
         while stack and self.looks < MOST_LOOKS:
-            free, ways = stack[-1]
-            after = next(ways, None)
+            free, placements = stack[-1]
+            after = next(placements, None)
             n = len(stack)  # of the gangs, so many have their nodes now
             if after is None:
                 self._failed.add((n - 1, free))
@@ -127,19 +127,19 @@ class _Packing:
             elif n == len(self._gangs):
                 return True
             elif (n, after) not in self._failed:
-                stack.append((after, self._ways(n, after)))
+                stack.append((after, self._placements(n, after)))
         return False
 
     def _width(self, gang: int) -> int:
         return max(1, gang // self.nodes.gpus)
 
     def _within(self, free: Free) -> bool:
-        used = [n for n, room in enumerate(free) if room < self.nodes.gpus]
+        used = [n for n, gpus in enumerate(free) if gpus < self.nodes.gpus]
         woken = sum(1 for n in used if n >= self.nodes.awake)
         return len(used) <= self.asked.used and woken <= self.asked.woken
 
-    def _ways(self, n: int, free: Free) -> Iterator[Free]:
-        """Yield what is free after the n-th gang has its nodes, in each way within the limits."""
+    def _placements(self, n: int, free: Free) -> Iterator[Free]:
+        """Yield what is free after the n-th gang has its nodes, by placement within the limits."""
         gang = self._gangs[n]
         width, part = self._width(gang), min(gang, self.nodes.gpus)
         tried = set()
@@ -147,7 +147,7 @@ class _Packing:
             self.looks += width
             if self.looks >= MOST_LOOKS:
                 return
-            if any(room < part for room in free[first : first + width]):
+            if any(gpus < part for gpus in free[first : first + width]):
                 continue
             alike = (free[first], first >= self.nodes.awake) if width == 1 else first
             if gang <= self.nodes.gpus and alike in tried:
@@ -155,7 +155,7 @@ class _Packing:
             tried.add(alike)
             self.looks += len(free)
             after = tuple(
-                room - part if first <= at < first + width else room for at, room in enumerate(free)
+                gpus - part if first <= at < first + width else gpus for at, gpus in enumerate(free)
             )
             if self._within(after):
                 yield after

@@ -1,6 +1,6 @@
 """The joules of a plan's groups until their last jobs end, in exact rational numbers.
 
-Part of the judge. Where rates come from utilisations alone, all jobs of a group run at one rate: so
+Part of the verifier. Where rates come from utilisations alone, all jobs of a group run at one rate:
 they end in the order of their work, and a job with less of it than all others changes the watts
 only while it runs. Without phases, that takes a few products of whole numbers.
 """
@@ -19,40 +19,41 @@ if TYPE_CHECKING:
 
     from optsched.eaco.instance import Nodes
     from optsched.eaco.plan import Group
-    from optsched.eaco.verify.group_energy import Book
+    from optsched.eaco.verify.group_energy import ExactFigures
 
 
-def total_j(book: Book, groups: Sequence[Group]) -> Fraction:
+def total_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     """Return the joules of groups until their last jobs end, and of waking nodes."""
-    even = {nodes.id: Even(book, nodes) for nodes in book.instance.nodes if is_even(book, nodes)}
-    joules = wakes_j(book, groups)
-    for alike in book.alike(groups):
+    closed = [nodes for nodes in figures.instance.nodes if has_closed_form(figures, nodes)]
+    even = {nodes.id: ClosedForm(figures, nodes) for nodes in closed}
+    joules = wakes_j(figures, groups)
+    for alike in figures.alike(groups):
         first = alike[0]
         if first.level is None and first.nodes in even:
             joules += len(alike) * even[first.nodes].energy_j(first)
         else:
-            joules += len(alike) * book.energy_j(first, book.phases(first))
+            joules += len(alike) * figures.energy_j(first, figures.phases(first))
     return joules
 
 
-def is_even(book: Book, nodes: Nodes) -> bool:
+def has_closed_form(figures: ExactFigures, nodes: Nodes) -> bool:
     """Tell whether all jobs of a group at full power run at one rate on some nodes."""
     return (
-        book.instance.interference.fallback == "utilisation"
-        and not book.instance.rates[nodes.gpu].measured
-        and isinstance(book.gpus[nodes.gpu].power.curve, Affine)
+        figures.instance.interference.fallback == "utilisation"
+        and not figures.instance.rates[nodes.gpu].measured
+        and isinstance(figures.gpus[nodes.gpu].power.curve, Affine)
     )
 
 
-class Even:
-    """Nodes of which `is_even` holds."""
+class ClosedForm:
+    """Nodes of which `has_closed_form` holds."""
 
-    def __init__(self, book: Book, nodes: Nodes) -> None:
-        table, power = book.instance.interference, book.gpus[nodes.gpu].power
-        self._book, context = book, Fraction(power.context_w) + book.node_share_w(nodes)
+    def __init__(self, figures: ExactFigures, nodes: Nodes) -> None:
+        table, power = figures.instance.interference, figures.gpus[nodes.gpu].power
+        self._figures, context = figures, Fraction(power.context_w) + figures.node_share_w(nodes)
         span = Fraction(power.peak_w) - Fraction(power.context_w)
         slope, partner = Fraction(table.saturation_slope), Fraction(table.partner_slowdown)
-        busy = {kind.id: kind.utilisation.as_integer_ratio() for kind in book.instance.types}
+        busy = {kind.id: kind.utilisation.as_integer_ratio() for kind in figures.instance.types}
         below = {under for _, under in busy.values()}
         self._unit = unit = lcm(slope.denominator, partner.denominator, *below)
         self._slope, self._partner = int(slope * unit), int(partner * unit)
@@ -61,9 +62,9 @@ class Even:
         self._context, self._span = int(context * self._grain), int(span * self._grain)
 
     def energy_j(self, group: Group) -> Fraction:
-        """Return the joules of a group at full power, as `Book.energy_j` does."""
-        jobs = [self._book.jobs[name] for name in group.jobs]
-        works = [(self._book.work_s(job, group), self._busy[job.type]) for job in jobs]
+        """Return the joules of a group at full power, as `ExactFigures.energy_j` does."""
+        jobs = [self._figures.jobs[name] for name in group.jobs]
+        works = [(self._figures.work_s(job, group), self._busy[job.type]) for job in jobs]
         total, busy, before = Fraction(0), 0, 0
         for size, (work, alone) in enumerate(sorted(works, reverse=True), start=1):
             busy += alone

@@ -1,4 +1,4 @@
-"""The judge of EaCO: how jobs run side by side, exactly, as quotients of whole numbers.
+"""The verifier of EaCO: how jobs run side by side, exactly, as quotients of whole numbers.
 
 Nothing is rounded here but watts for the power cap, downward. All figures of an instance are
 rational, so all that follows from them is, too; the quotients are not reduced, that would take
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.eaco.instance import EacoInstance, GpuType, Nodes, PowerLevel
-    from optsched.eaco.verify.group_energy import Book
+    from optsched.eaco.verify.group_energy import ExactFigures
 
 Quotient = tuple[int, int]
 
@@ -52,9 +52,9 @@ class Pace(NamedTuple):
     cost
         Of each GPU and its share of the node, while work of 1 is done at a rate of 1.
     epoch_cost
-        Of each GPU above a bare one in an epoch, in the multiples of the menu, rounded down.
+        Of each GPU above a bare one in an epoch, in multiples of 2**-bits, rounded down.
     watts
-        Of each GPU, in the multiples of the menu, rounded down.
+        Of each GPU, in multiples of 2**-watt_bits, rounded down.
     is_calm
         Whether they keep the utilisation limit.
     """
@@ -86,9 +86,14 @@ class Paces:
     """
 
     def __init__(
-        self, instance: EacoInstance, book: Book, per_j: Fraction, bits: int, watt_bits: int
+        self,
+        instance: EacoInstance,
+        exact: ExactFigures,
+        per_j: Fraction,
+        bits: int,
+        watt_bits: int,
     ) -> None:
-        self.instance, self.book = instance, book
+        self.instance, self.figures = instance, exact
         self._per_j, self._bits, self._watt_bits = per_j, bits, watt_bits
         slope, partner = (
             Fraction(figure)
@@ -115,7 +120,7 @@ class Paces:
         return known[key]
 
     def _pace(self, key: tuple[str, ...], nodes: Nodes, level: PowerLevel | None) -> Pace | None:
-        gpu = self.book.gpus[nodes.gpu]
+        gpu = self.figures.gpus[nodes.gpu]
         known = self._beside.setdefault(gpu.id, {})
         if key not in known:
             known[key] = self._side_by_side(key, gpu)
@@ -128,7 +133,7 @@ class Paces:
             seconds, of = seconds * rate.denominator, of * rate.numerator
             lowered = min(Fraction(watts, under) * power, Fraction(limit))
             watts, under = lowered.numerator, lowered.denominator
-        share = self.book.node_share_w(nodes)
+        share = self.figures.node_share_w(nodes)
         drawn = watts * share.denominator + share.numerator * under
         cost = (
             seconds * drawn * self._per_j.numerator,
@@ -147,13 +152,13 @@ class Paces:
         table = self.instance.rates[gpu.id]
         if not table.measured and self.instance.interference.fallback == "utilisation":
             return self._by_formula(key, gpu)
-        found = table.of(key)
-        if not found.is_known:
+        shared = table.of(key)
+        if not shared.is_known:
             return None
-        if not found.fits:
+        if not shared.fits:
             return Beside({}, (1, 1), (0, 1), (0, 1))
-        whole = lcm(*(rate.denominator for rate in found.by_type.values()))
-        rates = {t: r.numerator * (whole // r.denominator) for t, r in found.by_type.items()}
+        whole = lcm(*(rate.denominator for rate in shared.by_type.values()))
+        rates = {t: r.numerator * (whole // r.denominator) for t, r in shared.by_type.items()}
         busy = sum([self.busy[name] * rates[name] for name in key]), self.unit * whole
         second = whole, 1
         if len(set(rates.values())) == 1:

@@ -1,7 +1,7 @@
-"""The judge of EaCO: which groups may cost less than their jobs pay, in whole numbers of 63 bits.
+"""The verifier of EaCO: the reduced-cost filter of groups, in whole numbers of 63 bits.
 
 What groups cost is rounded down and what jobs pay is rounded up, so no group is lost that pays;
-those that are left are judged exactly (`equal_rate_groups.py`). The units are chosen so that
+those that are left are priced exactly (`equal_rate_groups.py`). The units are chosen so that
 nothing can overflow: each sum of products is below 2**62, as the comments tell.
 
 What is left out, and why that does not matter, line by line: docs/obligations-eaco.md.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.verify.completion_bounds import Hopes
+from optsched.eaco.verify.completion_bounds import CompletionBounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ WORK, WATTS, PRICE, MEMORY = 28, 31, 56, 40  # bits at most
 STEEP = 4 * ONE  # slopes and slowdowns by partners count up to there
 MOST_JOBS = 8  # of a group; with it and STEEP no slowdown exceeds 57 * ONE, below 2**34
 ROWS = 500_000  # groups that are looked at in one go
-ROWS_PER_TERM = 100  # as many take about as long as one group that is judged exactly
+ROWS_PER_TERM = 100  # as many take about as long as one group that is priced exactly
 
 
 class FilterData(NamedTuple):
@@ -47,7 +47,7 @@ class FilterData(NamedTuple):
         Watts of a GPU and its share of the node, without any work and by utilisation.
     slope, partner
         Of the slowdown.
-    room
+    memory_limit
         GB that groups may take.
     unit_cost
         What a watt of each GPU of the gang costs in a unit of work, in the multiples of prices.
@@ -64,7 +64,7 @@ class FilterData(NamedTuple):
     span: Fraction
     slope: Fraction
     partner: Fraction
-    room: Fraction
+    memory_limit: Fraction
     unit_cost: Fraction
     most: int
 
@@ -88,30 +88,30 @@ class Part(NamedTuple):
         return Part(*taken)
 
 
-class Sieve:
+class ReducedCostFilter:
     """Groups of one gang size on nodes of one pool."""
 
-    def __init__(self, figures: FilterData, effort: Effort) -> None:
-        assert 1 <= figures.most <= MOST_JOBS
-        self._figures, self._most, self._effort = figures, figures.most, effort
-        self._busy = _wholes([int(min(busy, Fraction(1)) * ONE) for busy in figures.busy])  # down
-        self._least = _wholes([min(max(int(rate * ONE), 0), ONE) for rate in figures.least])
-        grain = figures.room / (1 << MEMORY) or Fraction(1)
-        self._memory = _wholes([min(int(gb / grain), 2 << MEMORY) for gb in figures.memory])
-        self._room = int(figures.room / grain) + 1  # up
-        self._copies = np.array(figures.copies)
-        self._slope = int(min(figures.slope * ONE, Fraction(STEEP)))  # down
-        self._partner = int(min(figures.partner * ONE, Fraction(STEEP)))  # down
+    def __init__(self, data: FilterData, effort: Effort) -> None:
+        assert 1 <= data.most <= MOST_JOBS
+        self._data, self._most, self._effort = data, data.most, effort
+        self._busy = _wholes([int(min(busy, Fraction(1)) * ONE) for busy in data.busy])  # down
+        self._least = _wholes([min(max(int(rate * ONE), 0), ONE) for rate in data.least])
+        grain = data.memory_limit / (1 << MEMORY) or Fraction(1)
+        self._memory = _wholes([min(int(gb / grain), 2 << MEMORY) for gb in data.memory])
+        self._memory_limit = int(data.memory_limit / grain) + 1  # up
+        self._copies = np.array(data.copies)
+        self._slope = int(min(data.slope * ONE, Fraction(STEEP)))  # down
+        self._partner = int(min(data.partner * ONE, Fraction(STEEP)))  # down
         self._scale_watts()
 
     def _scale_watts(self) -> None:
         """Choose the unit of watts: watts times slowdown stay below 2**61."""
-        figures, busiest = self._figures, self._most * int(self._busy.max(initial=1))
+        data, busiest = self._data, self._most * int(self._busy.max(initial=1))
         slowest = ONE + self._partner * self._most + (self._slope * busiest >> BITS)
-        whole = (figures.context + figures.span) * max(slowest, busiest)
+        whole = (data.context + data.span) * max(slowest, busiest)
         exponent = 61 - (int(whole) + 1).bit_length()
-        self._context = int(figures.context * Fraction(2) ** exponent)  # down
-        self._span = int(figures.span * Fraction(2) ** exponent)  # down
+        self._context = int(data.context * Fraction(2) ** exponent)  # down
+        self._span = int(data.span * Fraction(2) ** exponent)  # down
         self._shift = max(0, 61 - WATTS)
         self._watt_bits = self._shift - exponent - BITS
         self._busiest = busiest
@@ -134,28 +134,28 @@ class Sieve:
             (self._context * self._partner + self._span * self._busy) >> self._shift
         )
         top = self._left(np.zeros(1, dtype=np.int64), self._least.min(keepdims=True), 1)
-        tops = (self._room, max(1, min(self._busiest, int(top[0]))))
-        hopes = Hopes(nets, self._memory, self._busy, tops, self._most - 1)
+        tops = (self._memory_limit, max(1, min(self._busiest, int(top[0]))))
+        bounds = CompletionBounds(nets, self._memory, self._busy, tops, self._most - 1)
         stack = [iter([self._singles()])]
         while stack:
             part = next(stack[-1], None)
             if part is None:
                 stack.pop()
                 continue
-            found = part.at[part.above < limit]
-            if len(found):
-                yield found
+            paying = part.at[part.above < limit]
+            if len(paying):
+                yield paying
             if part.at.shape[1] < self._most:
-                stack.append(self._larger(part, hopes, limit))
+                stack.append(self._larger(part, bounds, limit))
 
     def _scale_prices(self, pays: Sequence[int], threshold: int) -> int:
         """Choose the unit of work, so that prices stay within 2**56; return the threshold in it."""
         greatest = max(abs(threshold), *(abs(pay) for pay in pays))
-        shift = max(0, max(self._figures.work).bit_length() - WORK)
-        unit = self._figures.unit_cost * Fraction(2) ** (shift + self._watt_bits)
+        shift = max(0, max(self._data.work).bit_length() - WORK)
+        unit = self._data.unit_cost * Fraction(2) ** (shift + self._watt_bits)
         more = max(0, (greatest // (unit * (1 << PRICE))).bit_length())
         shift, unit = shift + more, unit * (1 << more)
-        self._work = _wholes([work >> shift for work in self._figures.work])  # down
+        self._work = _wholes([work >> shift for work in self._data.work])  # down
         top, bottom = unit.numerator, unit.denominator
         self._pays = _wholes([-(-pay * bottom // top) for pay in pays])  # up
         limit = -(-threshold * bottom // top)  # up
@@ -183,7 +183,7 @@ class Sieve:
             beyond = np.minimum(beyond, (np.maximum(spare, 0) + 1 << BITS) // self._slope)
         return np.where(spare < 0, -1, np.maximum(ONE + beyond - busy, 0))
 
-    def _rest(self, part: Part, left: Wholes, hopes: Hopes) -> Wholes:
+    def _rest(self, part: Part, left: Wholes, bounds: CompletionBounds) -> Wholes:
         """Return what groups cost above what is paid, but for what further jobs add on their own.
 
         While jobs run side by side, watts may be lower than what each adds on its own: where they
@@ -191,7 +191,7 @@ class Sieve:
         """
         size = part.at.shape[1]
         last = part.at[:, -1]
-        further = (self._most - size) * hopes.busiest_from(last)
+        further = (self._most - size) * bounds.busiest_from(last)
         beyond = np.maximum(part.busy + np.minimum(left, further) - ONE, 0)
         slower = self._slope * beyond >> BITS
         sag = self._span * np.maximum(beyond - slower - self._partner * size, 0)
@@ -200,17 +200,18 @@ class Sieve:
         lower = np.maximum(part.watts - (calm >> self._shift) + (sag >> self._shift) + 2, 0)
         return np.asarray(part.above - self._work[last] * lower)
 
-    def _larger(self, part: Part, hopes: Hopes, limit: int) -> Iterator[Part]:
+    def _larger(self, part: Part, bounds: CompletionBounds, limit: int) -> Iterator[Part]:
         """Return the groups with one more job, of no more work than the others."""
         further = self._most - part.at.shape[1]
         left = self._left(part.busy, part.least, part.at.shape[1])
         part, left = part.take(left >= 0), left[left >= 0]
-        room, last = self._room - part.memory, part.at[:, -1]
-        need = self._rest(part, left, hopes) - limit
-        hopeful = hopes.of(further, last, room, left) > need
-        part, need, left, room = part.take(hopeful), need[hopeful], left[hopeful], room[hopeful]
-        need -= hopes.of(further - 1, part.at[:, -1], room, left)
-        counts, order, starts = hopes.candidates(part.at[:, -1], room, need)
+        free, last = self._memory_limit - part.memory, part.at[:, -1]
+        need = self._rest(part, left, bounds) - limit
+        promising = bounds.of(further, last, free, left) > need
+        part, need = part.take(promising), need[promising]
+        left, free = left[promising], free[promising]
+        need -= bounds.of(further - 1, part.at[:, -1], free, left)
+        counts, order, starts = bounds.candidates(part.at[:, -1], free, need)
         ends = np.cumsum(counts)
         edges = np.searchsorted(ends, np.arange(ROWS, ends[-1] if len(ends) else 0, ROWS))
         for rows in np.split(np.arange(len(ends)), edges):
@@ -227,7 +228,7 @@ class Sieve:
         """Return groups with one more job each, if all bear it."""
         last = part.at[rows, -1]
         memory = part.memory[rows] + self._memory[more]
-        fits = (more >= last) & (memory <= self._room)
+        fits = (more >= last) & (memory <= self._memory_limit)
         again = np.flatnonzero(fits & (more == last))
         held = (part.at[rows[again]] == more[again, None]).sum(axis=1)
         fits[again] = held < self._copies[more[again]]

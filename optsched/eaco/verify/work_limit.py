@@ -1,14 +1,14 @@
-"""The judge of EaCO: how much it goes through before it gives a proof up."""
+"""The verifier of EaCO: how much it goes through before it gives a proof up."""
 
 from __future__ import annotations
 
 MOST_TERMS = 1_000_000_000
 MOST_KEPT = 4_000_000
-PER_GROUP = 10  # terms of a group that is looked at, or of one at the prices of a case
+PER_GROUP = 10  # terms of a group that is looked at, or of one at the prices of a leaf
 
 
 class TooManyTermsError(Exception):
-    """A proof takes more than the judge goes through."""
+    """A proof takes more than the verifier goes through."""
 
 
 class Effort:

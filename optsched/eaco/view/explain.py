@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.eaco.instance import EacoInstance
 from optsched.eaco.plan import EacoCertificate, EacoPlan, Leaf
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.eaco.view.figures import performance
 from optsched.explanation.explanation import Lever, Price, Rule
 from optsched.results.result import figure
@@ -34,19 +34,19 @@ NODES_SHOWN, NAMED = 5, 3
 def rules(instance: EacoInstance) -> list[Rule]:
     """Return the jobs that must not wait, what they bear, and the limits of the whole cluster."""
     must = sorted((job for job in instance.jobs if _must(job)), key=lambda job: job.gpus)
-    book = Book(instance)
-    found = [Rule(f"job:{job.id}", _job_text(job)) for job in must]
+    figures = ExactFigures(instance)
+    listed = [Rule(f"job:{job.id}", _job_text(job)) for job in must]
     for job in must:
-        due = book.due_s(job)
+        due = figures.due_s(job)
         if due is not None and job.deadline_s is not None:
             text = f"job '{job.id}' must end within {float(due):,.6g} s"
             if due > Fraction(job.deadline_s):
                 text += f", the earliest end alone: not in {job.deadline_s:,.6g} s, its deadline"
-            found.append(Rule(f"deadline_s:{job.id}", text))
+            listed.append(Rule(f"deadline_s:{job.id}", text))
         if job.max_slowdown is not None:
             text = f"job '{job.id}' bears a slowdown of {job.max_slowdown:g}"
-            found.append(Rule(f"max_slowdown:{job.id}", text))
-    return found + _cluster_rules(instance)
+            listed.append(Rule(f"max_slowdown:{job.id}", text))
+    return listed + _cluster_rules(instance)
 
 
 def _cluster_rules(instance: EacoInstance) -> list[Rule]:

@@ -1,6 +1,6 @@
 """Figures of plans for tables: what sharing means for each job, each group and the cluster.
 
-Part of the judge: it imports neither numpy nor solvers and shares no code with the methods.
+Part of the verifier: it imports neither numpy nor solvers and shares no code with the methods.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, Book, cluster_w, loads
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, cluster_w, loads
 from optsched.eaco.verify.plan_energy import total_j
 
 if TYPE_CHECKING:
@@ -104,50 +104,50 @@ def performance(instance: EacoInstance, plan: EacoPlan) -> Figures:
 
     Whatever the objective is, energies are those of running to completion.
     """
-    book = Book(instance)
-    used = loads(book, plan.groups)
-    woken = {(name, n) for name, n in used if n >= book.nodes[name].awake}
-    groups = tuple(_group_figures(book, group) for group in plan.groups)
-    placed = [book.jobs[name] for group in plan.groups for name in group.jobs]
+    figures = ExactFigures(instance)
+    used = loads(figures, plan.groups)
+    woken = {(name, n) for name, n in used if n >= figures.nodes[name].awake}
+    groups = tuple(_group_figures(figures, group) for group in plan.groups)
+    placed = [figures.jobs[name] for group in plan.groups for name in group.jobs]
     return Figures(
         groups=groups,
-        energy_kwh=float(total_j(book, plan.groups) / JOULES_PER_KWH),
-        alone_kwh=_kwh([book.alone_j(job) for job in placed]),
-        power_w=float(cluster_w(book, plan.groups)),
+        energy_kwh=float(total_j(figures, plan.groups) / JOULES_PER_KWH),
+        alone_kwh=_kwh([figures.alone_j(job) for job in placed]),
+        power_w=float(cluster_w(figures, plan.groups)),
         nodes_on=len(used),
         woken=len(woken),
         late=tuple(job.id for group in groups for job in group.jobs if job.is_late),
     )
 
 
-def _group_figures(book: Book, group: Group) -> GroupFigures:
-    phases, nodes = book.phases(group), book.nodes[group.nodes]
+def _group_figures(figures: ExactFigures, group: Group) -> GroupFigures:
+    phases, nodes = figures.phases(group), figures.nodes[group.nodes]
     now = Fraction(0)
     ends: dict[str, Fraction] = {}
     for phase, after in zip(phases, [*phases[1:], None], strict=True):
         now += phase.seconds
         still = set(after.jobs) if after is not None else set()
         ends |= {name: now for name in phase.jobs if name not in still}
-    jobs = [book.jobs[name] for name in group.jobs]
+    jobs = [figures.jobs[name] for name in group.jobs]
     return GroupFigures(
-        jobs=tuple(_job_figures(book, job, group, ends[job.id]) for job in jobs),
-        energy_kwh=float(book.energy_j(group, phases) / JOULES_PER_KWH),
-        alone_kwh=_kwh([book.alone_j(job) for job in jobs]),
+        jobs=tuple(_job_figures(figures, job, group, ends[job.id]) for job in jobs),
+        energy_kwh=float(figures.energy_j(group, phases) / JOULES_PER_KWH),
+        alone_kwh=_kwh([figures.alone_j(job) for job in jobs]),
         run_s=float(now),
         gpu_w=float(max(phase.gpu_w for phase in phases)),
-        utilisation=float(book.utilisation(group.jobs, nodes)),
-        origin=book.rates(group.jobs, nodes).origin,
+        utilisation=float(figures.utilisation(group.jobs, nodes)),
+        origin=figures.rates(group.jobs, nodes).origin,
     )
 
 
-def _job_figures(book: Book, job: Job, group: Group, end: Fraction) -> JobFigures:
-    due = book.due_s(job)
+def _job_figures(figures: ExactFigures, job: Job, group: Group, end: Fraction) -> JobFigures:
+    due = figures.due_s(job)
     return JobFigures(
         id=job.id,
-        slowdown=float(book.slowdown(job, group)),
+        slowdown=float(figures.slowdown(job, group)),
         run_s=float(end),
-        latest_s=float(book.latest_s(job, group)),
-        is_moved=book.is_moved(job, group),
+        latest_s=float(figures.latest_s(job, group)),
+        is_moved=figures.is_moved(job, group),
         due_s=None if due is None else float(due),
         is_late=job.deadline_s is not None and end > Fraction(job.deadline_s),
     )

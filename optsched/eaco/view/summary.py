@@ -80,9 +80,9 @@ def _data_notes(instance: EacoInstance, runs: Figures) -> dict[str, str]:
     if repairs:
         more = f", and {len(repairs) - 1} more" if len(repairs) > 1 else ""
         notes["repairs"] = f"{repairs[0]}{more}"
-    found = list(doubts(instance))
-    if found:
-        notes["warning"] = "; ".join(found)
+    warnings = list(doubts(instance))
+    if warnings:
+        notes["warning"] = "; ".join(warnings)
     return notes
 
 

@@ -22,7 +22,7 @@ from optsched.search import Infeasible, Search
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.eaco.exact.warm_start_duals import Carried
+    from optsched.eaco.exact.warm_start_duals import WarmStartDuals
     from optsched.eaco.greedy.grouping import Grouping
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.decision import SolveRecord
@@ -143,7 +143,7 @@ class ExactGrouping(GroupingPolicy):
             self._objective["energy_weight"] = options.energy_weight
         self.gap, self.programs = options.gap, options.programs
         self.time_limit_s = options.time_limit_s
-        self._left: Carried | None = None
+        self._left: WarmStartDuals | None = None
 
     def objective(self, view: View) -> dict[str, object]:
         """Return the fields of the instance that say what is minimised."""

@@ -1,4 +1,4 @@
-"""The judge of EaCO: figures of a small cluster by hand, late jobs, and every rule."""
+"""The verifier of EaCO: figures of a small cluster by hand, late jobs, and every rule."""
 
 from fractions import Fraction
 
@@ -6,7 +6,7 @@ import pytest
 
 from optsched.eaco import EacoInstance, EacoPlan, Group, performance
 from optsched.eaco.verify.feasibility import exact_objective, objective, violations
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.verification import BrokenRule
 
 SMALL = {
@@ -198,7 +198,7 @@ def test_a_deadline_missed_by_a_second_binds_as_the_second_before():
     for deadline in (600, 599, -1e9):
         instance = small(jobs__a__deadline_s=deadline)
         assert [b.rule for b in violations(instance, GOOD)] == ["deadline"]
-        assert Book(instance).due_s(instance.jobs[0]) == 600
+        assert ExactFigures(instance).due_s(instance.jobs[0]) == 600
 
 
 def test_a_deadline_that_can_be_met_must_be():

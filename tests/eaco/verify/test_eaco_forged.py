@@ -1,4 +1,4 @@
-"""EaCO's judge on figures at and beyond the ends of the schema: nothing false is proven."""
+"""EaCO's verifier on figures at and beyond the ends of the schema: nothing false is proven."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optsched.eaco import EacoInstance
 from optsched.eaco.plan import EacoCertificate, Leaf, Prices, Split, Together, Unpackable
 from optsched.eaco.verify.certificate import prove, terms
-from optsched.eaco.verify.group_enumeration import Menu
+from optsched.eaco.verify.group_enumeration import GroupOptions
 from tests.support.forgers.eaco import beyond, certificate, classes, instance_of, search
 from tests.support.oracles.eaco_by_hand import Groups, optimum
 from tests.support.strategies.common import among, law
@@ -165,7 +165,7 @@ def test_on_a_power_curve_that_falls_a_feasible_instance_is_not_proven_infeasibl
     instance = on_a_curve(*falls, 1, 1e-30, (10.0, 30.0, 300.0), power_cap_w=100.0)
     for watt in (0.0034482758620689655, 1 / 290, 0.05, 1.0):
         for left_out in (0.3, 1e-12, 5e-324):
-            forged = certificate(instance, "misfit", left_out, [1.0], watt=watt)
+            forged = certificate(instance, "infeasible", left_out, [1.0], watt=watt)
             assert prove(instance, forged)
 
 
@@ -195,11 +195,11 @@ def test_between_neighbouring_points_of_a_power_curve_no_false_bound_is_proven()
 
 @law(400)
 @given(st.randoms(use_true_random=False), st.booleans())
-def test_the_judge_bounds_every_group_from_below_and_closely(draw, validated):
+def test_the_verifier_bounds_every_group_from_below_and_closely(draw, validated):
     instance = instance_of(random.Random(draw.random()), validated=validated, jobs=3)
-    groups, menu = Groups(instance), Menu(instance, is_free=False)
+    groups, verified = Groups(instance), GroupOptions(instance, is_free=False)
     number = {job.id: n for n, jobs in enumerate(classes(instance)) for job in jobs}
-    found = {(o.members, o.nodes, o.level, o.place): o for o in menu.options()}
+    options = {(o.members, o.nodes, o.level, o.place): o for o in verified.options()}
     expected = set()
     for size in range(1, instance.max_jobs_per_gpu + 1):
         for jobs in itertools.combinations(instance.jobs, size):
@@ -208,14 +208,15 @@ def test_the_judge_bounds_every_group_from_below_and_closely(draw, validated):
                 key = members, nodes.id, level and level.id, location
                 expected.add(key)
                 exact = groups.cost(jobs, nodes, level, location)
-                low = F(found[key].cost, 2**menu.bits)
+                low = F(options[key].cost, 2**verified.bits)
                 assert low <= exact
-                assert exact - low <= F(jobs[0].gpus * 64, 2**menu.bits) * most_rounded(instance)
+                unit = F(jobs[0].gpus * 64, 2**verified.bits)
+                assert exact - low <= unit * most_rounded(instance)
                 watts = max(w for _, w, _ in groups.run(jobs, nodes, level, location))
                 watts -= F(groups.gpu[nodes.gpu].power.bare_w)
-                drawn = F(found[key].watts, 2**menu.watt_bits)
+                drawn = F(options[key].watts, 2**verified.watt_bits)
                 assert drawn <= jobs[0].gpus * watts < drawn + F(1, 2**60) * jobs[0].gpus
-    assert set(found) == expected
+    assert set(options) == expected
 
 
 def most_rounded(instance):
@@ -259,14 +260,14 @@ def one_rate(draw):
 
 @law(300)
 @given(one_rate(), st.integers(0, 12), st.integers(0, 3))
-def test_the_sieve_loses_no_group_that_pays(instance, share, wide):
-    menu = Menu(instance, is_free=False, bits=160)
-    every = list(menu.options())
+def test_the_filter_loses_no_group_that_pays(instance, share, wide):
+    groups = GroupOptions(instance, is_free=False, bits=160)
+    every = list(groups.options())
     alone = {o.members[0]: o.cost for o in every if len(o.members) == 1}
-    pays = [alone[n] * (8 + share) // 12 for n in range(len(menu.equal))]
+    pays = [alone[n] * (8 + share) // 12 for n in range(len(groups.equal))]
     free = {nodes.id: 0 for nodes in instance.nodes}
     for threshold in (0, 1, sum(alone.values()) * wide // 50, -min(alone.values()) // 9):
-        seen = {o.members: o.cost for o in menu.below(pays, free, threshold)}
+        seen = {o.members: o.cost for o in groups.below(pays, free, threshold)}
         for option in every:
             reduced = option.cost - sum(pays[n] for n in option.members)
             assert reduced >= threshold or option.members in seen
@@ -311,8 +312,11 @@ def odd_prices(draw):
     )
 
 
+KINDS = ("prices", "infeasible", "below_idle_power")
+
+
 @law(1000)
-@given(odd_prices(), odd_prices(), FIGURES, among("prices", "misfit", "floor"), st.booleans())
+@given(odd_prices(), odd_prices(), FIGURES, among(*KINDS), st.booleans())
 def test_whatever_a_certificate_holds_there_is_a_verdict(prices, others, stated, kind, splits):
     jobs = [{"work_s": 60.0 * n, "type": "a"} for n in (1, 2, 3)]
     instance = small_instance(jobs, power_cap_w=3000.0)
@@ -328,7 +332,7 @@ def test_whatever_a_certificate_holds_there_is_a_verdict(prices, others, stated,
     forged = EacoCertificate.model_construct(
         kind=kind,
         bound=stated if kind == "prices" else None,
-        left_out=stated if kind == "misfit" else None,
+        left_out=stated if kind == "infeasible" else None,
         everywhere=others if splits else None,
         rules=rules,
         nodes=tuple(nodes),
@@ -364,7 +368,7 @@ def test_asking_for_any_number_of_gangs_ends_in_a_verdict(gang):
         assert {rule.rule for rule in prove(instance, certificate)} == {"unpackable"}
 
 
-def test_a_long_chain_of_cases_ends_in_a_verdict():
+def test_a_long_chain_of_splits_ends_in_a_verdict():
     """The way to each case was a list of its own: together as long as the chain squared."""
     instance = small_instance(["a"], nodes={"x": 4})
     certificate = EacoCertificate(

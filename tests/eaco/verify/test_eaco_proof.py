@@ -1,6 +1,8 @@
-"""The judge of EaCO's certificates: what it accepts, and that a single change is refused."""
+"""The verifier of EaCO's certificates: what it accepts, and that a single change is refused."""
 
+import json
 import random
+import re
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,8 @@ from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.plan import EacoCertificate, Leaf, Split, Unpackable
 from optsched.eaco.verify import certificate as proof
-from optsched.eaco.verify.group_enumeration import Menu
+from optsched.eaco.verify.group_enumeration import GroupOptions
+from optsched.instance import InstanceError
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances, small_instance
 
@@ -39,7 +42,7 @@ def changed_leaf(certificate, n, **changes):
 
 @pytest.fixture(scope="module")
 def branched():
-    """An instance whose proof needs several cases and cuts."""
+    """An instance whose proof needs several leaves and cuts."""
     draw = random.Random(SEED)
     jobs = [
         {"type": f"t{n:02d}", "work_s": float(draw.randint(600, 60_000)), "max_slowdown": 1.25}
@@ -83,14 +86,14 @@ def test_statements_that_do_not_belong(branched):
     assert "left-out" in rules_broken(instance, certificate, left_out=1.0)
     assert "bound" in rules_broken(instance, certificate, bound=None)
     assert "bound" in rules_broken(instance, certificate, bound=float("inf"))
-    assert "bound" in rules_broken(instance, certificate, kind="misfit", left_out=1.0)
-    assert "floor" in rules_broken(instance, certificate, kind="floor")
+    assert "bound" in rules_broken(instance, certificate, kind="infeasible", left_out=1.0)
+    assert "floor" in rules_broken(instance, certificate, kind="below_idle_power")
     assert "tree" in rules_broken(instance, certificate, nodes=())
 
 
-def test_of_a_feasible_instance_no_misfit_is_proven(branched):
+def test_of_a_feasible_instance_no_infeasibility_is_proven(branched):
     instance, certificate = branched
-    broken = rules_broken(instance, certificate, kind="misfit", bound=None, left_out=0.5)
+    broken = rules_broken(instance, certificate, kind="infeasible", bound=None, left_out=0.5)
     assert broken == {"left-out"}
 
 
@@ -140,7 +143,7 @@ def test_dropping_a_cut_that_matters(branched):
 # --- the tree -----------------------------------------------------------------------------------
 
 
-def test_a_case_left_out(branched):
+def test_a_leaf_left_out(branched):
     instance, certificate = branched
     nodes = list(certificate.model_dump()["nodes"])
     n = next(n for n, node in enumerate(certificate.nodes) if isinstance(node, Split))
@@ -188,8 +191,8 @@ def test_only_rounded_sets_are_cuts(branched):
 def test_what_can_be_packed_is_no_proof(unpackable):
     instance, certificate = unpackable
     node = {"gpu": "X", "power": {"base_w": 100.0}, "id": "x"}
-    for room in ({"gpus": 9, "count": 2}, {"gpus": 8, "count": 3}):
-        nodes = (instance.nodes[0].model_validate(node | room),)
+    for more in ({"gpus": 9, "count": 2}, {"gpus": 8, "count": 3}):
+        nodes = (instance.nodes[0].model_validate(node | more),)
         larger = instance.model_copy(update={"nodes": nodes})
         assert rules_broken(larger, certificate) & {"unpackable", "left-out"}
 
@@ -207,10 +210,22 @@ def test_every_leaf_as_unpackable(branched):
 # --- infeasible ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("old", "new"), [("misfit", "infeasible"), ("floor", "below_idle_power")])
+def test_the_old_name_of_a_kind_gets_an_error_that_names_the_new_one(old, new, tmp_path):
+    result = optsched.solve(small_instance(["a"]))
+    document = json.loads(result.to_json())
+    document["certificate"]["kind"] = old
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(document))
+    text = f"certificate.kind: expected '{new}', as this kind is called now, found \"{old}\""
+    with pytest.raises(InstanceError, match=re.escape(text)):
+        optsched.read_result(path)
+
+
 def test_the_floor_is_compared_exactly():
     node = {"gpus": 4, "count": 2, "power": {"base_w": 100.0, "sleep_w": 15.0}}
     instance = small_instance(["a"], nodes={"x": node}, power_cap_w=29.0)
-    certificate = EacoCertificate(kind="floor")
+    certificate = EacoCertificate(kind="below_idle_power")
     assert proof.prove(instance, certificate) == []
     assert rules_broken(instance, certificate, bound=1.0) == {"floor"}
     enough = instance.model_copy(update={"power_cap_w": 30.0})
@@ -219,7 +234,7 @@ def test_the_floor_is_compared_exactly():
     assert rules_broken(without, certificate) == {"floor"}
 
 
-def test_misfit_states_a_number(unpackable):
+def test_infeasibility_states_a_number(unpackable):
     instance, certificate = unpackable
     for stated in (None, 0.0, -1.0, float("inf")):
         assert "left-out" in rules_broken(instance, certificate, left_out=stated)
@@ -231,19 +246,19 @@ def test_misfit_states_a_number(unpackable):
 
 @law(500)
 @given(eaco_instances(max_jobs=6))
-def test_the_judge_knows_every_group_and_none_dearer(instance):
+def test_the_verifier_knows_every_group_and_none_dearer(instance):
     """Two enumerations that share no code: what a plan may hold, and at least what it costs."""
-    classes, menu = job_classes(instance), Menu(instance, is_free=False)
+    classes, groups = job_classes(instance), GroupOptions(instance, is_free=False)
     number = {name: n for n, c in enumerate(classes) for name in c.jobs}
     levels = {g.id: [None, *(level.id for level in g.levels)] for g in instance.gpu_types}
-    found = {
+    options = {
         (
-            tuple(sorted(number[menu.equal[n].jobs[0]] for n in option.members)),
+            tuple(sorted(number[groups.equal[n].jobs[0]] for n in option.members)),
             option.nodes,
             option.level,
             option.place,
         ): option
-        for option in menu.options()
+        for option in groups.options()
     }
     mine = columns(instance, classes)
     gross = 1.0 + max(abs(mine.cost))
@@ -252,23 +267,22 @@ def test_the_judge_knows_every_group_and_none_dearer(instance):
         place = None if mine.place[n] < 0 else instance.running[mine.place[n]].id
         key = tuple(m for m in members if m < len(classes))
         level = levels[nodes.gpu][mine.level[n] + 1]
-        option = found.pop((tuple(sorted(key)), nodes.id, level, place))
+        option = options.pop((tuple(sorted(key)), nodes.id, level, place))
         assert option.cost / 2**96 <= mine.cost[n] + 1e-13 * gross
         assert option.cost / 2**96 == pytest.approx(mine.cost[n], rel=1e-9, abs=1e-12 * gross)
         assert option.watts / 2**96 == pytest.approx(mine.watts[n], rel=1e-9, abs=1e-9)
-    assert not found
+    assert not options
 
 
 def test_a_group_that_is_in_time_only_where_it_runs_is_known():
-    """Moved, its first job would be late: once the judge left the group out everywhere."""
+    """Moved, its first job would be late: once the verifier left the group out everywhere."""
     jobs = [
         {"type": "a", "work_s": 600.0, "deadline_s": 600.0, "migration_s": 62.0},
         {"type": "b", "work_s": 600.0},
     ]
     running = [{"id": "r", "nodes": "x", "node": 0, "jobs": ["j0"]}]
     instance = small_instance(jobs, max_jobs_per_gpu=2, running=running, partner_slowdown=0.0)
-    found = {
-        (len(option.members), option.place) for option in Menu(instance, is_free=False).options()
-    }
-    assert found == {(1, None), (1, "r"), (2, "r")}
+    every = GroupOptions(instance, is_free=False).options()
+    options = {(len(option.members), option.place) for option in every}
+    assert options == {(1, None), (1, "r"), (2, "r")}
     optsched.verify(instance, optsched.solve(instance))

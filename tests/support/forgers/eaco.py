@@ -187,11 +187,11 @@ def falling(random_, text):
 def tight_cap(random_, instance):
     """Cap the power so that the group of all jobs just keeps it."""
     groups, jobs = Groups(instance), instance.jobs
-    found = [watts_of(groups, jobs, option) for option in groups.options(jobs)]
-    if not found or random_.random() < 0.5:
+    watts = [watts_of(groups, jobs, option) for option in groups.options(jobs)]
+    if not watts or random_.random() < 0.5:
         return instance
     nodes = instance.nodes[0]
-    drawn = F(nodes.power.base_w) + jobs[0].gpus * random_.choice(found)
+    drawn = F(nodes.power.base_w) + jobs[0].gpus * random_.choice(watts)
     cap = float(drawn)
     cap = cap if F(cap) >= drawn else float(np.nextafter(cap, np.inf))
     return instance.changed({"power_cap_w": cap}) if 1e-9 <= cap <= 1e12 else instance
@@ -246,12 +246,12 @@ def document(random_, jobs=None):
 
 
 def tolerances(draw, work):
-    found = {"migration_s": draw.one(0.0, 62.0, draw.figure(1.0, 100.0))}
+    fields = {"migration_s": draw.one(0.0, 62.0, draw.figure(1.0, 100.0))}
     if draw.may(0.3):
-        found["max_slowdown"] = draw.one(1.0, 1.25, draw.figure(1.0, 3.0, 1.0, 1e6))
+        fields["max_slowdown"] = draw.one(1.0, 1.25, draw.figure(1.0, 3.0, 1.0, 1e6))
     if draw.may(0.2):
-        found["deadline_s"] = min(1e12, work * draw.one(0.5, 1.0, 1.02, 3.0, 1e3))
-    return found
+        fields["deadline_s"] = min(1e12, work * draw.one(0.5, 1.0, 1.02, 3.0, 1e3))
+    return fields
 
 
 def objective(draw, text):
@@ -354,9 +354,9 @@ class Forger:
                 yield [each / len(self.instance.jobs)] * len(self.equal), gpus
             if len(self.instance.jobs) < 5:
                 yield self.raised([-2 * size] * len(self.equal), gpus), gpus
-        found = self.by_program(size or F(1)) if len(self.instance.jobs) < 5 else None
-        if found is not None:
-            yield self.raised(found, F(0)), F(0)
+        optimal = self.by_program(size or F(1)) if len(self.instance.jobs) < 5 else None
+        if optimal is not None:
+            yield self.raised(optimal, F(0)), F(0)
 
     def raised(self, jobs, gpus):
         """Lower prices until no group costs less than it pays, then raise one after the other."""
@@ -366,14 +366,14 @@ class Forger:
             for n in members if short > 0 else ():
                 jobs[n] -= short / len(members)
         for n in range(len(jobs)):
-            room = [
+            slacks = [
                 (cost + gang * gpus - sum(jobs[m] for m in members)) / members.count(n)
                 for members, gang, _, cost, _ in self.options
                 if n in members
             ]
             if self.waits[n] is not None:
-                room.append(self.waits[n] - jobs[n])
-            jobs[n] += min(room, default=F(0))
+                slacks.append(self.waits[n] - jobs[n])
+            jobs[n] += min(slacks, default=F(0))
         return jobs
 
     def by_program(self, size):
@@ -384,29 +384,29 @@ class Forger:
         for row, (members, *_) in zip(rows, self.options, strict=True):
             for n in members:
                 row[n] += 1
-        found = linprog(
+        outcome = linprog(
             -np.array([len(jobs) for jobs in self.equal]),
             A_ub=rows,
             b_ub=[float(cost / size) for *_, cost, _ in self.options],
             bounds=[(None, None if w is None else float(w / size)) for w in self.waits],
         )
-        return [F(float(price)) * size for price in found.x] if found.status == 0 else None
+        return [F(float(price)) * size for price in outcome.x] if outcome.status == 0 else None
 
 
 def classes(instance):
     """Sets of equal jobs, in the order of the first ones."""
-    place, found = {name: p.id for p in instance.running for name in p.jobs}, {}
+    place, sets = {name: p.id for p in instance.running for name in p.jobs}, {}
     for job in instance.jobs:
         fields = job.model_dump(exclude={"id"} if job.id in place else {"id", "migration_s"})
-        found.setdefault((place.get(job.id), *fields.values()), []).append(job)
-    return list(found.values())
+        sets.setdefault((place.get(job.id), *fields.values()), []).append(job)
+    return list(sets.values())
 
 
 def certificate(instance, kind, stated, jobs, gpus=0, watt=0.0):
     gpus = [float(gpus)] * len(instance.nodes)
     places = [0.0] * len(instance.running)
     prices = {"jobs": list(map(float, jobs)), "gpus": gpus, "locations": places, "watt": watt}
-    stated = {"left_out": stated} if kind == "misfit" else {"bound": stated}
+    stated = {"left_out": stated} if kind == "infeasible" else {"bound": stated}
     return EacoCertificate.model_validate({"kind": kind, **stated, "nodes": [{"prices": prices}]})
 
 
@@ -428,7 +428,8 @@ def forgeries(forger, best, random_):
     for share in watts[-3:] if instance.power_cap_w is not None else [F(0)]:
         stated = random_.choice((5e-324, 1e-15, 1e-3, 0.3))
         ones = [1.0] * len(forger.equal)
-        yield stated, certificate(instance, "misfit", stated, ones, watt=float(min(share, 2**99)))
+        watt = float(min(share, 2**99))
+        yield stated, certificate(instance, "infeasible", stated, ones, watt=watt)
 
 
 def search(count, seed, *, validated=True, say=None):

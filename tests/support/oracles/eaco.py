@@ -1,4 +1,4 @@
-"""Slow and obvious ways to least energy, for tests only, by the judge's rules and objective."""
+"""Slow and obvious ways to least energy, for tests only, by the verifier's rules and objective."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 from optsched.eaco import EacoPlan, Group
 from optsched.eaco.verify import feasibility
 from optsched.eaco.verify.feasibility import exact_objective, objective, violations
-from optsched.eaco.verify.group_energy import Book
+from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.mip import highs
 from tests.support.oracles.eaco_pairwise import build_pairwise
 
-# --- groups by the judge --------------------------------------------------------------------------
+# --- groups by the verifier -----------------------------------------------------------------------
 
 
 def is_allowed(instance, group):
-    """Whether the judge has nothing against a group by itself, power cap aside."""
+    """Whether the verifier has nothing against a group by itself, power cap aside."""
     jobs = tuple(job for job in instance.jobs if job.id in group.jobs)
     places = [
         place.model_copy(update={"jobs": inside})
@@ -58,7 +58,7 @@ def subsets(jobs, most):
 
 
 def brute_force(instance):
-    """The least objective of all plans, judged one by one; None if there is no plan."""
+    """The least objective of all plans, checked one by one; None if there is no plan."""
     memory, costs, best = {}, {}, math.inf
     with remembering(instance):
         for plan in _plans(instance, list(instance.jobs), (), (), memory):
@@ -81,14 +81,16 @@ def _figures(instance, plan):
 
 @contextmanager
 def remembering(instance):
-    """Let the judge work out the figures of a group once: they are the same in all plans."""
-    book = Book(instance)
-    gpu_w = cache(book.gpu_w)
-    book.gpu_w = lambda jobs, group: gpu_w(tuple(jobs), group)
+    """Let the verifier work out the figures of a group once: they are the same in all plans."""
+    figures = ExactFigures(instance)
+    gpu_w = cache(figures.gpu_w)
+    figures.gpu_w = lambda jobs, group: gpu_w(tuple(jobs), group)
     for name in ("slowdown", "phases", "credit_w", "later_j"):
-        setattr(book, name, cache(getattr(book, name)))
+        setattr(figures, name, cache(getattr(figures, name)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feasibility, "Book", lambda other: book if other is instance else Book(other))
+        patch.setattr(
+            feasibility, "ExactFigures", lambda o: figures if o is instance else ExactFigures(o)
+        )
         yield
 
 
@@ -129,7 +131,7 @@ def _nodes(instance, group, groups):
     gang = {job.id: job.gpus for job in instance.jobs}
     wide = any(size > pool.gpus for size in gang.values())
     held = {place.node for place in instance.running if place.nodes == pool.id}
-    loads, found, seen = _loads(instance, groups), [], set()
+    loads, numbers, seen = _loads(instance, groups), [], set()
     for node in range(pool.count):
         kind = node < pool.awake
         if not wide and node not in held and (pool.id, node) not in loads:
@@ -141,8 +143,8 @@ def _nodes(instance, group, groups):
         if all(
             n < pool.count and load <= pool.gpus for (p, n), load in after.items() if p == pool.id
         ):
-            found.append(node)
-    return found
+            numbers.append(node)
+    return numbers
 
 
 # --- dynamic programming over sets of jobs --------------------------------------------------------
@@ -198,12 +200,12 @@ def _cheapest(instance, jobs):
         _memory.clear()
         _memory["instance"] = instance
     if key not in _memory:
-        found = {}
+        cheapest = {}
         for group in variants(instance, jobs):
-            rival = found.get(group.nodes)
+            rival = cheapest.get(group.nodes)
             if rival is None or _own_cost(instance, group) < _own_cost(instance, rival):
-                found[group.nodes] = group
-        _memory[key] = list(found.values())
+                cheapest[group.nodes] = group
+        _memory[key] = list(cheapest.values())
     return _memory[key]
 
 

@@ -1,6 +1,6 @@
 """EaCO once more, for tests only: written from `EacoInstance`'s words in exact fractions.
 
-It shares nothing with the judge or the methods but the figures of the instance. All gangs of an
+It shares nothing with the verifier or the methods but the figures of the instance. All gangs of an
 instance are of one size that divides its nodes' GPUs, and what runs now is on the first node.
 """
 
@@ -30,9 +30,9 @@ class Table:
         for key in sorted(self.entries, key=lambda key: (len(key), key)):
             entry = self.entries[key]
             rates = {t: F(r) for t, r in zip(entry.types, entry.rates, strict=True)}
-            for inner, found in list(self.repaired.items()):
+            for inner, known in list(self.repaired.items()):
                 if 1 < len(inner) < len(key) and not Counter(inner) - Counter(key):
-                    rates = below(rates, found)
+                    rates = below(rates, known)
             self.repaired[key] = rates
 
     def rates(self, types):
@@ -48,9 +48,9 @@ class Table:
         if len(key) == 1:
             return {key[0]: F(1)}
         steps = ["none", "larger", "pairs", "utilisation"].index(self.table.fallback)
-        around = [found for k, found in self.repaired.items() if not Counter(key) - Counter(k)]
+        around = [known for k, known in self.repaired.items() if not Counter(key) - Counter(k)]
         if steps > 0 and around:
-            rates = {t: max(found[t] for found in around) for t in key}
+            rates = {t: max(known[t] for known in around) for t in key}
             if all(rates.values()):
                 return rates
         if steps > 1 and len(key) > 2:
@@ -142,9 +142,9 @@ class Groups:
         phases, rates, watts = [], None, None
         while left:
             types = [kind for _, kind in left]
-            found = self.table[nodes.gpu].rates(types)
-            if found is not None:
-                rates = {kind: rate * factor for kind, rate in found.items()}
+            known = self.table[nodes.gpu].rates(types)
+            if known is not None:
+                rates = {kind: rate * factor for kind, rate in known.items()}
                 watts = self.watts(types, nodes, level)
             seconds = min(work / rates[kind] for work, kind in left)
             phases.append((seconds, watts, rates))
@@ -166,10 +166,10 @@ class Groups:
     def allows(self, jobs, nodes, level, location):
         instance, gpu = self.instance, self.gpu[nodes.gpu]
         types = [job.type for job in jobs]
-        room, rates = F(gpu.memory_gb), self.table[nodes.gpu].rates(types)
+        limit, rates = F(gpu.memory_gb), self.table[nodes.gpu].rates(types)
         if len(jobs) > 1:
-            room *= 1 - F(instance.memory_headroom)
-        if sum(F(self.kind[t].memory_gb) for t in types) > room:
+            limit *= 1 - F(instance.memory_headroom)
+        if sum(F(self.kind[t].memory_gb) for t in types) > limit:
             return False
         if len(jobs) > instance.max_jobs_per_gpu or rates is None or not all(rates.values()):
             return False

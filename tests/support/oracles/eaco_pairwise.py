@@ -126,7 +126,7 @@ def _refuse(instance: EacoInstance) -> None:
         "power levels": any(gpu.levels for gpu in instance.gpu_types),
         "a power cap": instance.power_cap_w is not None,
     }
-    reasons = [reason for reason, found in has.items() if found]
+    reasons = [reason for reason, is_present in has.items() if is_present]
     if reasons:
         text = f"{instance.name}: the pairwise model cannot express " + ", ".join(reasons)
         raise ValueError(text)

@@ -52,10 +52,10 @@ def optimum(document):
     """The least objective of all plans, twice; (None, None) if there is none."""
     c = Cluster(document)
     cap = document.get("power_cap_w")
-    room = None if cap is None else Fraction(cap) - c.floor_w()
+    headroom = None if cap is None else Fraction(cap) - c.floor_w()
     start = (frozenset(c.jobs), frozenset(), frozenset())
     states = {start: {Fraction(0): Fraction(0)}}  # of what is left, loads, places: cost by watts
-    if room is not None and room < 0:
+    if headroom is not None and headroom < 0:
         return None, None
     while any(left for left, _, _ in states):
         after = {}
@@ -63,8 +63,8 @@ def optimum(document):
             for key, cost, watts in _next(c, left, loads, places):
                 own = after.setdefault(key, {})
                 for drawn, so_far in costs.items():
-                    total = drawn + watts if room is not None else Fraction(0)
-                    if room is None or total <= room:
+                    total = drawn + watts if headroom is not None else Fraction(0)
+                    if headroom is None or total <= headroom:
                         own[total] = min(own.get(total, so_far + cost), so_far + cost)
         states = {key: own for key, own in after.items() if own}
     least = min((cost for costs in states.values() for cost in costs.values()), default=None)
@@ -85,7 +85,7 @@ def _next(c, left, loads, places):
             for pool, place, cost, watts in _variants(c, jobs):
                 if place in places:
                     continue
-                for held, node_cost, node_w in _rooms(c, jobs, pool, place, dict(loads)):
+                for held, node_cost, node_w in _spots(c, jobs, pool, place, dict(loads)):
                     taken = places | {place} if place is not None else places
                     key = (left - set(jobs), frozenset(held.items()), taken)
                     yield key, cost + node_cost, watts + node_w
@@ -105,7 +105,7 @@ def _variants(c, jobs):
     return memory[jobs]
 
 
-def _rooms(c, jobs, pool, place, loads):
+def _spots(c, jobs, pool, place, loads):
     """Loads after a group is put on each node that has room, and what new nodes cost and draw."""
     fixed = None if place is None else c.places[place].get("node", 0)
     for number in range(pool["count"]) if fixed is None else (fixed,):

@@ -31,7 +31,7 @@ class Cluster:
     def size(self, job):
         return self.jobs[job].get("gpus", 1)
 
-    def kinds(self, jobs):
+    def types_of(self, jobs):
         return [self.jobs[job]["type"] for job in jobs]
 
     def awake(self, pool):
@@ -48,28 +48,28 @@ class Cluster:
         size, each = self.size(jobs[0]), pool["gpus"]
         if (size > each and size % each) or size > each * pool["count"]:
             return False
-        room = Fraction(self.gpus[pool["gpu"]]["memory_gb"])
+        limit = Fraction(self.gpus[pool["gpu"]]["memory_gb"])
         if len(jobs) > 1:
-            room *= 1 - Fraction(self.document.get("memory_headroom", 0))
-        need = sum(Fraction(self.types[kind].get("memory_gb", 0)) for kind in self.kinds(jobs))
-        return need <= room
+            limit *= 1 - Fraction(self.document.get("memory_headroom", 0))
+        need = sum(Fraction(self.types[kind].get("memory_gb", 0)) for kind in self.types_of(jobs))
+        return need <= limit
 
     def hosts(self, job):
         return [pool for pool in self.nodes.values() if self.fits([job], pool)]
 
     def busy(self, jobs, pool):
         """Utilisation of a GPU that these jobs share."""
-        kinds, rates = self.kinds(jobs), self.rates[pool["gpu"]]
-        entry = rates.entries.get(tuple(sorted(kinds)), {})
+        types, rates = self.types_of(jobs), self.rates[pool["gpu"]]
+        entry = rates.entries.get(tuple(sorted(types)), {})
         if entry.get("utilisation") is not None:
             return Fraction(entry["utilisation"])
-        return sum(rates.busy[kind] * rates.of(kinds)[kind] for kind in kinds)
+        return sum(rates.busy[kind] * rates.of(types)[kind] for kind in types)
 
     def may_run(self, jobs, pool, level, place):
         """Whether a group may run so, whatever else runs."""
         if len({self.size(job) for job in jobs}) > 1 or not self.fits(jobs, pool):
             return False
-        rates = self.rates[pool["gpu"]].of(self.kinds(jobs))
+        rates = self.rates[pool["gpu"]].of(self.types_of(jobs))
         if rates is None or 0 in rates.values():
             return False
         if len(jobs) > 1:
@@ -108,11 +108,11 @@ class Cluster:
         return seconds + (self.migration_s(job) if self.is_moved(job, place) else 0)
 
     def slowdown(self, job, jobs, pool, level):
-        rates = self.rates[pool["gpu"]].of(self.kinds(jobs))
+        rates = self.rates[pool["gpu"]].of(self.types_of(jobs))
         return 1 / (rates[self.jobs[job]["type"]] * Fraction(self.level(pool, level)["rate"]))
 
     def gpu_w(self, jobs, pool, level):
-        key = tuple(sorted(self.kinds(jobs)))
+        key = tuple(sorted(self.types_of(jobs)))
         watts = self.rates[pool["gpu"]].entries.get(key, {}).get("gpu_power_w")
         if watts is None:
             watts = watts_at(self.gpus[pool["gpu"]]["power"], self.busy(jobs, pool))
@@ -124,17 +124,17 @@ class Cluster:
         """(seconds, watts of a GPU) until all of a group have ended."""
         left = {job: self.work_s(job, pool, place) for job in jobs}
         factor, watts, pace = Fraction(self.level(pool, level)["rate"]), None, {}
-        found = []
+        phases = []
         while left:
-            rates = self.rates[pool["gpu"]].of(self.kinds(left))
+            rates = self.rates[pool["gpu"]].of(self.types_of(left))
             if rates is not None:
                 pace = {job: rates[self.jobs[job]["type"]] * factor for job in left}
                 watts = self.gpu_w(list(left), pool, level)
             seconds = min(work / pace[job] for job, work in left.items())
-            found.append((seconds, watts))
+            phases.append((seconds, watts))
             left = {job: work - seconds * pace[job] for job, work in left.items()}
             left = {job: work for job, work in left.items() if work}
-        return found
+        return phases
 
     # --- what it costs ----------------------------------------------------------------------------
 

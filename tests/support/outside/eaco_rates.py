@@ -79,8 +79,8 @@ class Rates:
     def _derived(self, key):
         if len(key) == 1:
             return {key[0]: Fraction(1)}
-        kinds = ["none", "larger", "pairs", "utilisation"]
-        reach = kinds.index(self.table.get("fallback", "utilisation"))
+        steps = ["none", "larger", "pairs", "utilisation"]
+        reach = steps.index(self.table.get("fallback", "utilisation"))
         around = [self.known[k] for k in self.entries if not Counter(key) - Counter(k)]
         around = [rates for rates in around if 0 not in rates.values()]
         if reach >= 1 and around:

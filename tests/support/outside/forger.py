@@ -138,7 +138,8 @@ class Forger:
             document["bound"] = None
             if isinstance(document.get("certificate"), dict):
                 document["certificate"]["bound"] = None
-                document["certificate"]["kind"] = self.rng.choice(["infeasible", "least", "floor"])
+                names = ["infeasible", "least", "below_idle_power"]
+                document["certificate"]["kind"] = self.rng.choice(names)
                 document["certificate"]["left_out"] = self.rng.choice([None, 1.0, 0.5, 1e-300])
         return document
 

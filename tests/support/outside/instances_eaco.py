@@ -34,13 +34,13 @@ def _between(low, high):
 
 def _gpu_type(f, name):
     power = _power(f)
-    found = {"id": name, "memory_gb": f.one_of(16.0, 32.0, 80.0), "power": power}
+    gpu = {"id": name, "memory_gb": f.one_of(16.0, 32.0, 80.0), "power": power}
     if f.chance(0.35):
         limit = max(power["context_w"], 1e-9)
         limit = f.one_of(limit, power["peak_w"], limit * 1.5, 1e12)
         level = {"id": "low", "limit_w": min(limit, 1e12), "rate": _rate(f)}
-        found["levels"] = [level | {"power": f.one_of(0.001, 0.6, 0.9, 1.0)}]
-    return found
+        gpu["levels"] = [level | {"power": f.one_of(0.001, 0.6, 0.9, 1.0)}]
+    return gpu
 
 
 def _rate(f):
@@ -55,14 +55,14 @@ def _nodes(f, name, gpu):
     if f.chance(0.5):
         power["wake_w"] = min(sleep + f.zero_or(20.0, 2000.0), 1e12)
     count = f.rng.randint(1, 3)
-    found = {"id": name, "gpu": gpu, "gpus": f.rng.randint(1, 4), "count": count, "power": power}
-    return found | ({"on": f.rng.randint(0, count)} if f.chance(0.5) else {})
+    entry = {"id": name, "gpu": gpu, "gpus": f.rng.randint(1, 4), "count": count, "power": power}
+    return entry | ({"on": f.rng.randint(0, count)} if f.chance(0.5) else {})
 
 
-def _interference(f, kinds, gpus):
+def _interference(f, types, gpus):
     groups, seen = [], set()
     for size in (1, 2, 2, 3, 4):
-        for key in combinations_with_replacement(kinds, size):
+        for key in combinations_with_replacement(types, size):
             if f.chance({1: 0.15, 2: 0.5, 3: 0.25, 4: 0.1}[size]):
                 gpu = f.one_of(None, None, *gpus)
                 if (gpu, key) in seen:
@@ -76,17 +76,17 @@ def _interference(f, kinds, gpus):
                 group |= {"gpu_power_w": f.positive(30.0, 400.0)} if f.chance(0.25) else {}
                 group |= {"utilisation": f.share()} if f.chance(0.25) else {}
                 groups.append(group)
-    found = {"groups": groups if f.chance(0.7) else []}
-    found["fallback"] = f.one_of("none", "larger", "pairs", "pairs", "utilisation", "utilisation")
+    table = {"groups": groups if f.chance(0.7) else []}
+    table["fallback"] = f.one_of("none", "larger", "pairs", "pairs", "utilisation", "utilisation")
     if f.chance(0.4):
-        found |= {"saturation_slope": f.zero_or(0.1, 2.0), "partner_slowdown": f.zero_or(0.01, 0.5)}
-    return found
+        table |= {"saturation_slope": f.zero_or(0.1, 2.0), "partner_slowdown": f.zero_or(0.01, 0.5)}
+    return table
 
 
-def _jobs(f, kinds, nodes, document):
+def _jobs(f, types, nodes, document):
     jobs = []
     for n in range(f.rng.randint(1, 4 if f.chance(0.8) else 5)):
-        job = {"id": f"j{n}", "type": f.one_of(*kinds), "gpus": f.one_of(1, 1, 1, 2)}
+        job = {"id": f"j{n}", "type": f.one_of(*types), "gpus": f.one_of(1, 1, 1, 2)}
         if not any(_suits(job["gpus"], pool) for pool in nodes):
             job["gpus"] = min(pool["gpus"] for pool in nodes)
         job["work_s"] = f.positive(60.0, 20000.0)
@@ -118,14 +118,14 @@ def _suits(gpus, pool):
 
 def _running(f, jobs, nodes):
     """Groups that run now, each on GPUs of nodes that are on and have room."""
-    found, loads = [], {}
+    places, loads = [], {}
     for job in jobs:
         pool = f.one_of(*nodes)
         awake = pool.get("on", pool["count"])
         span, each = max(1, job["gpus"] // pool["gpus"]), min(job["gpus"], pool["gpus"])
         if f.chance(0.6) or not _suits(job["gpus"], pool) or awake < span:
             continue
-        before = f.one_of(*found) if found and f.chance(0.4) else None
+        before = f.one_of(*places) if places and f.chance(0.4) else None
         size = None if before is None else _size(jobs, before["jobs"][0])
         if before is not None and size == job["gpus"]:
             before["jobs"].append(job["id"])
@@ -134,9 +134,9 @@ def _running(f, jobs, nodes):
         keys = [(pool["id"], node + n) for n in range(span)]
         if all(loads.get(key, 0) + each <= pool["gpus"] for key in keys):
             loads |= {key: loads.get(key, 0) + each for key in keys}
-            place = {"id": f"p{len(found)}", "nodes": pool["id"], "node": node}
-            found.append(place | {"jobs": [job["id"]]})
-    return found
+            place = {"id": f"p{len(places)}", "nodes": pool["id"], "node": node}
+            places.append(place | {"jobs": [job["id"]]})
+    return places
 
 
 def _size(jobs, name):
@@ -161,19 +161,19 @@ def eaco_late(seed):
     from tests.support.outside.instances import Figures
 
     f = Figures(seed)
-    kinds = ["s", "t", "u"][: f.rng.randint(1, 3)]
+    types = ["s", "t", "u"][: f.rng.randint(1, 3)]
     gpus = ["G", "H"][: f.one_of(1, 1, 2)]
     document = {"schema": "optsched/eaco/1", "name": f"outside-{seed}"}
     document["objective"] = f.one_of("run-to-completion", "run-to-completion", "epoch", "eaco")
     document["gpu_types"] = [_gpu_type(f, gpu) for gpu in gpus]
     nodes = [_nodes(f, f"n{gpu}", gpu) for gpu in gpus]
     types = []
-    for kind in kinds:
+    for kind in types:
         entry = {"id": kind, "utilisation": f.share(), "memory_gb": f.one_of(0.0, 2.0, 8.0, 16.0)}
         if f.chance(0.4):
             entry["speeds"] = {gpus[-1]: f.positive(0.3, 3.0)}
         types.append(entry)
-    jobs = _jobs(f, kinds, nodes, document)
+    jobs = _jobs(f, types, nodes, document)
     document |= {"nodes": nodes, "types": types, "jobs": jobs}
     document["max_jobs_per_gpu"] = f.one_of(1, 2, 3, 4, 8)
     if f.chance(0.2):
@@ -189,7 +189,7 @@ def eaco_late(seed):
         document["epoch_s"] = f.positive(60.0, 3600.0)
     if f.chance(0.4):
         document["running"] = _running(f, jobs, nodes)
-    document["interference"] = _interference(f, kinds, gpus)
+    document["interference"] = _interference(f, types, gpus)
     if f.chance(0.25):
         floor = sum(pool["count"] * pool["power"]["sleep_w"] for pool in nodes)
         most = sum(

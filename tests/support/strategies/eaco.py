@@ -150,15 +150,15 @@ def _jobs(draw, max_jobs, gangs):
 
 
 def _types(draw, jobs, gpus, memory):
-    found = []
+    types = []
     for name in sorted({job["type"] for job in jobs}):
         kind = {"id": name, "utilisation": draw(SHARES)}
         if memory:
             kind["memory_gb"] = draw(among(0.0, 4.0, 8.0, 16.0))
         speeds = among(0.5, 1.0, 2.0, 1.7)
         kind["speeds"] = {gpu["id"]: draw(speeds) for gpu in gpus if draw(st.booleans())}
-        found.append(kind)
-    return found
+        types.append(kind)
+    return types
 
 
 def _value(draw, text, waiting):

@@ -24,7 +24,7 @@ CURVES = [
 @st.composite
 def gpu_types(draw, count, levels):
     """GPUs with all power curves and up to two power levels; the second has more memory."""
-    found = []
+    gpus = []
     for name, memory in list(zip("XY", (16.0, 40.0), strict=True))[:count]:
         bare, context, peak = draw(among((0, 0, 100), (10, 20, 120), (30, 60, 300)))
         curve = CURVES[draw(st.integers(0, 2 if peak == 300 else 3))]
@@ -40,14 +40,14 @@ def gpu_types(draw, count, levels):
             }
             for n in range(draw(st.integers(0, 2)) if levels else 0)
         ]
-        found.append({"id": name, "memory_gb": memory, "power": power, "levels": limits})
-    return found
+        gpus.append({"id": name, "memory_gb": memory, "power": power, "levels": limits})
+    return gpus
 
 
 @st.composite
 def pools(draw, gpus, gangs, max_nodes, sleep, most=2):
     """One or two pools of nodes, the first of a size that takes every gang."""
-    found = []
+    entries = []
     for n in range(draw(st.integers(1, most))):
         each = draw(among(1, 2, 3, 4, 4, 5, 8) if n else among(max(gangs), 4, 8, 2, 5))
         least = max(1, -(-max(gangs) // each))
@@ -59,10 +59,10 @@ def pools(draw, gpus, gangs, max_nodes, sleep, most=2):
             power["sleep_w"] = draw(among(0.0, 0.1, 0.5)) * power["base_w"]
             power["wake_s"] = draw(among(0.0, 60.0, 600.0))
         node = {"id": "xy"[n], "gpu": draw(st.sampled_from(gpus))["id"], "gpus": each}
-        found.append(node | {"count": count, "power": power})
+        entries.append(node | {"count": count, "power": power})
         if sleep and draw(st.booleans()):
-            found[-1]["on"] = draw(st.integers(0, count))
-    return found
+            entries[-1]["on"] = draw(st.integers(0, count))
+    return entries
 
 
 _COUNTS = st.integers(1, 2)
@@ -132,13 +132,13 @@ def exclusive(instance):
 
 def _spot(instance, job, spots, free):
     """Take the first spot that holds a job."""
-    kinds, pools_by = {t.id: t for t in instance.types}, {p.id: p for p in instance.nodes}
+    types, pools_by = {t.id: t for t in instance.types}, {p.id: p for p in instance.nodes}
     memory = {gpu.id: gpu.memory_gb for gpu in instance.gpu_types}
     for name, node in spots:
         each = pools_by[name].gpus
         need = {(name, node + n): min(job.gpus, each) for n in range(max(1, job.gpus // each))}
         within = job.gpus <= each or job.gpus % each == 0
-        fits = kinds[job.type].memory_gb <= memory[pools_by[name].gpu]
+        fits = types[job.type].memory_gb <= memory[pools_by[name].gpu]
         if within and fits and all(free.get(key, 0) >= n for key, n in need.items()):
             for key, n in need.items():
                 free[key] -= n
