@@ -1,6 +1,6 @@
 from . import boa as boa
-from . import choice as choice
 from . import cluster as cluster
+from . import sia as sia
 from .exporting import export as export
 from .instance import Instance as Instance
 from .instance import InstanceError as InstanceError

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.suite.measure import Clock, Outcome, measured, peak_mib
 from benchmarks.suite.sia_rounds import WAITING, SiaRound, sia_rounds
-from optsched.choice import Choice, verify
-from optsched.choice.verification.certificate import violations
+from optsched.sia import Choice, verify_round
+from optsched.sia.verify.certificate import violations
 from optsched.verification import relative_gap
 
 ROUNDS = 6
@@ -38,7 +38,7 @@ def ours(gpus: int, gap: float, *, warm: bool) -> Outcome:
     outcome.status = str(chosen.status)
     outcome.objective, outcome.bound, outcome.gap = chosen.objective, chosen.bound, chosen.gap
     clock = Clock()
-    verify(problems[-1], chosen)
+    verify_round(problems[-1], chosen)
     outcome.verify_s = clock.cpu_s
     clock = Clock()
     violations(problems[-1], chosen.plan.tolist())

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from optsched.choice import Choice, Round, sia_cost, verify
 from optsched.rollout.engine.decision import NOT_STATED, NOTHING, Decision, SolveRecord
 from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
 from optsched.rollout.policy_options import Gap, Positive, takes
+from optsched.sia import Choice, Round, sia_cost, verify_round
 from optsched.traces.trace import US
 from optsched.verification import LIMIT, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.choice import Chosen
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
+    from optsched.sia import Chosen
 
 
 class SiaOptions(SharedOptions):
@@ -42,7 +42,7 @@ class Sia(SharedOut):
     them; if it has none of these, all that it has. Each costs a power of the speedup over the job's
     least; of one that is not held, the speedup counts less, times max(age - restarts x restart_s,
     0) / (age + restart_s), from an age of restart_s on. The choice is an integer program, solved
-    from what the last round left (`optsched.choice`). All GPUs are of one type: scenarios know no
+    from what the last round left (`optsched.sia`). All GPUs are of one type: scenarios know no
     others. Left out: that a job which is being restarted keeps its configuration.
 
     Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
@@ -158,7 +158,7 @@ def _confirmed(found: Round, chosen: Chosen) -> bool | None:
     if found.use.size * len(chosen.certificate.nodes) > LIMIT:
         return None
     try:
-        verify(found, chosen)
+        verify_round(found, chosen)
     except Violation:
         return False
     return True

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import optsched.eaco.exact.solver
-from optsched.choice import Choice
 from optsched.pal.exact.bounding import Prover
 from optsched.rollout import rollout
 from optsched.rollout.engine.decision import SolveRecord
 from optsched.rollout.policies import sia, verified_claims
 from optsched.rollout.scenario_files import read_scenario
+from optsched.sia import Choice
 from optsched.verification import closed, relative_gap
 
 solve_module = sys.modules["optsched.solving"]

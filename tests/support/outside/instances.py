@@ -183,10 +183,10 @@ def pal(seed):
     return document if free else pal(seed + 1_000_000_007)
 
 
-# --- choice ---------------------------------------------------------------------------------------
+# --- sia ------------------------------------------------------------------------------------------
 
 
-def choice(seed):
+def sia(seed):
     """At most 5 jobs of 4 options, 3 capacities; floats of any size, ties, costs below zero."""
     f = Figures(seed)
     kinds = f.rng.randint(0, 3)
@@ -209,4 +209,4 @@ def choice(seed):
     return {"options": options, "capacity": room}
 
 
-DRAWN = {"boa": boa, "pal": pal, "eaco": eaco, "choice": choice}
+DRAWN = {"boa": boa, "pal": pal, "eaco": eaco, "sia": sia}

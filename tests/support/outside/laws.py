@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import optsched
-from optsched import choice as choices
+from optsched import sia
 from optsched.registry import problem
 from optsched.results.result_files import read_result
 from tests.support.outside.oracles import ORACLES
@@ -31,7 +31,7 @@ def instance_of(name, document):
 
 def as_document(result):
     """A result as its file has it; of a round of choice, what corresponds to that."""
-    if isinstance(result, choices.Chosen):
+    if isinstance(result, sia.Chosen):
         plan = None if result.plan is None else [int(n) for n in result.plan]
         keys = ("objective", "bound", "gap", "gap_limit")
         figures = {key: getattr(result, key) for key in keys}
@@ -49,7 +49,7 @@ def through_file(result):
 
 def round_of(document):
     options = {n: [tuple(option) for option in own] for n, own in enumerate(document["options"])}
-    return choices.Round.of(options, document["capacity"])
+    return sia.Round.of(options, document["capacity"])
 
 
 class Truth:
@@ -138,11 +138,11 @@ def _is_number(value):
 
 def solved(truth, method, **options):
     """A result with what is false in it, and why `verify` refuses it, if it does."""
-    if truth.name == "choice":
+    if truth.name == "sia":
         found = round_of(truth.document)
-        chosen = choices.Choice(gap=options.get("gap", 1e-4)).decide(found)
+        chosen = sia.Choice(gap=options.get("gap", 1e-4)).decide(found)
         false = list(truth.false_statements(as_document(chosen)))
-        return chosen, false + refusals(lambda: choices.verify(found, chosen))
+        return chosen, false + refusals(lambda: sia.verify_round(found, chosen))
     instance = instance_of(truth.name, truth.document)
     result = optsched.solve(instance, method, **options)
     false = list(truth.false_statements(as_document(result)))

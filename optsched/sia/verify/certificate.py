@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import Field
 
 from optsched.certificates.bound_tree import Price, Split, tree_faults
-from optsched.choice.verification.enumeration import Row, unproven
-from optsched.choice.verification.reduced_cost_filter import Sieve
-from optsched.choice.verification.reduced_costs import Problem
 from optsched.instance import Document
+from optsched.sia.verify.enumeration import Row, unproven
+from optsched.sia.verify.reduced_cost_filter import Sieve
+from optsched.sia.verify.reduced_costs import Problem
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optsched.choice.round import Round
+    from optsched.sia.instance import Round
 
 
 class Prices(Document):

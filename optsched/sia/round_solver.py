@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.choice.closing import Rows, close_gap, prove_none
-from optsched.choice.search import Search, Start
-from optsched.choice.verification.certificate import ChoiceCertificate, Enumeration, Prices
+from optsched.sia.branch_and_bound import Search, Start
+from optsched.sia.gap_closing import Rows, close_gap, prove_none
+from optsched.sia.verify.certificate import ChoiceCertificate, Enumeration, Prices
 
 if TYPE_CHECKING:
-    from optsched.choice.closing import Closed
-    from optsched.choice.round import Floats, Indices, Round
+    from optsched.sia.gap_closing import Closed
+    from optsched.sia.instance import Floats, Indices, Round
 
 FEW_CASES = 40
 DEAR = 100.0  # of the cost of a plan: costs that would blur a linear program

@@ -6,17 +6,17 @@ from math import fsum, inf, isfinite, nextafter
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.choice.round import Round
-from optsched.choice.verification.certificate import ChoiceCertificate, Prices, prove, violations
 from optsched.documents.faults import shown
 from optsched.results.result import Status
+from optsched.sia.instance import Round
+from optsched.sia.verify.certificate import ChoiceCertificate, Prices, prove, violations
 from optsched.solving import SolverDisagreement
 from optsched.verification import ROUNDING, BrokenRule, Violation, closed, relative_gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.choice.round import Indices
+    from optsched.sia.instance import Indices
 
 
 class Chosen(NamedTuple):
@@ -37,7 +37,7 @@ class Chosen(NamedTuple):
         "optimal" within the gap asked for, "feasible", "infeasible" (proven that there is no plan),
         or "error": no plan was found, and it is not proven that there is none.
     certificate
-        What proves the bound, for `verify`.
+        What proves the bound, for `verify_round`.
     programs
         Linear programs that were solved.
     gap_limit
@@ -54,7 +54,7 @@ class Chosen(NamedTuple):
     gap_limit: float
 
 
-def verify(found: Round, chosen: Chosen) -> None:
+def verify_round(found: Round, chosen: Chosen) -> None:
     """Check a plan, recompute all figures and the status, and prove the bound exactly.
 
     The round is checked anew, too, and copied, so that what it may have cached counts for nothing.

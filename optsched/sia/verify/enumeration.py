@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.choice.verification.reduced_costs import Problem
+    from optsched.sia.verify.reduced_costs import Problem
 
     Wholes = NDArray[np.int64]
 

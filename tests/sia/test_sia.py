@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.certificates.bound_tree import Split
-from optsched.choice import Choice, ChoiceCertificate, Round, sia_cost, verify
-from optsched.choice.verification.certificate import Prices, prove, violations
-from optsched.choice.verification.reduced_cost_filter import Sieve
+from optsched.sia import Choice, ChoiceCertificate, Round, sia_cost, verify_round
+from optsched.sia.verify.certificate import Prices, prove, violations
+from optsched.sia.verify.reduced_cost_filter import Sieve
 from optsched.verification import Violation
 from tests.support.strategies.common import law
 
@@ -56,7 +56,7 @@ def test_the_best_of_all_plans_round_after_round(data):
         found = data.draw(rounds(kinds, st.integers(0, 6)))
         choice = pickle.loads(pickle.dumps(choice)) if data.draw(st.booleans()) else choice
         chosen, least = choice.decide(found), best(found)
-        verify(found, chosen)
+        verify_round(found, chosen)
         if least is None:
             assert (chosen.status, chosen.plan, chosen.bound) == ("infeasible", None, None)
         else:
@@ -96,7 +96,7 @@ def test_as_good_as_scipy(seed):
     found = placements(seed)
     least = by_scipy(found)
     exact = Choice(gap=1e-6, most_nodes=5_000).decide(found)
-    verify(found, exact)
+    verify_round(found, exact)
     assert exact.status == "optimal"
     assert exact.objective == pytest.approx(least, rel=2e-6)
     quick = Choice(gap=1e-3).decide(found)
@@ -111,7 +111,7 @@ def test_a_warm_round_is_as_good_as_a_cold_one_for_less():
     for _ in range(4):
         warm, cold = choice.decide(found), Choice(gap=1e-4).decide(found)
         for chosen in (warm, cold):
-            verify(found, chosen)
+            verify_round(found, chosen)
             assert chosen.status == "optimal"
         assert warm.bound <= cold.objective
         assert cold.bound <= warm.objective
@@ -134,7 +134,7 @@ def test_memory_goes_through_a_pickle_and_changes_no_byte():
 def test_few_nodes_leave_an_honest_gap():
     found = placements(1, wait=False)
     chosen = Choice(gap=0.0, most_nodes=1).decide(found)
-    verify(found, chosen)
+    verify_round(found, chosen)
     if chosen.plan is not None:
         assert chosen.status in ("feasible", "optimal")
         assert chosen.bound <= chosen.objective
@@ -146,13 +146,13 @@ def test_sizes_of_bytes_and_of_thousandths():
     sizes = small.use * 2**30, small.capacity * 2**30
     large = Round(small.jobs, small.counts, small.cost / 1e3, *sizes)
     one, other = (Choice(gap=1e-6, most_nodes=5_000).decide(found) for found in (small, large))
-    verify(large, other)
+    verify_round(large, other)
     assert other.objective == pytest.approx(one.objective / 1e3, rel=3e-6)
 
 
 def test_no_jobs_and_no_capacities():
     chosen = Choice().decide(Round.of({}, [4.0]))
-    verify(Round.of({}, [4.0]), chosen)
+    verify_round(Round.of({}, [4.0]), chosen)
     assert (chosen.plan.tolist(), chosen.objective, chosen.bound) == ([], 0.0, 0.0)
     free = Round.of({"a": [(3.0, []), (2.0, [])]}, [])
     assert Choice().decide(free).plan.tolist() == [1]
@@ -212,7 +212,7 @@ def test_a_tree_proves_what_prices_alone_do_not():
     leaves = Prices(prices=(0.0,)), Prices(prices=(3.5,))
     assert not prove(PAIR, ChoiceCertificate(bound=3.5, nodes=(split, *leaves)))
     chosen = Choice(gap=0.0).decide(PAIR)
-    verify(PAIR, chosen)
+    verify_round(PAIR, chosen)
     assert (chosen.objective, chosen.status) == (5.0, "optimal")
     assert chosen.bound == pytest.approx(5)
 
@@ -329,12 +329,12 @@ def test_figures_that_are_not_so():
     chosen = Choice().decide(PAIR)
     for wrong in ({"objective": 4.0}, {"bound": -1.0}, {"gap": 0.5}):
         with pytest.raises(Violation, match=next(iter(wrong))):
-            verify(PAIR, chosen._replace(**wrong))
+            verify_round(PAIR, chosen._replace(**wrong))
     with pytest.raises(Violation, match="is taken of capacity"):
-        verify(PAIR, chosen._replace(plan=np.array([0, 0])))
+        verify_round(PAIR, chosen._replace(plan=np.array([0, 0])))
     forged = ChoiceCertificate(bound=9.0, nodes=chosen.certificate.nodes)
     with pytest.raises(Violation, match=r"only, 9\.0 is stated"):
-        verify(PAIR, chosen._replace(bound=9.0, certificate=forged))
+        verify_round(PAIR, chosen._replace(bound=9.0, certificate=forged))
 
 
 # --- bad input --------------------------------------------------------------------------------

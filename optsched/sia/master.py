@@ -14,8 +14,8 @@ from optsched.mip.highs import Program
 from optsched.mip.incremental_lp import LinearProgram
 
 if TYPE_CHECKING:
-    from optsched.choice.round import Floats, Indices, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices, Round
 
 TOLERANCE = 1e-7
 

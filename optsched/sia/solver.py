@@ -3,7 +3,7 @@
 Sia's round is one: an option is a GPU type and a number of GPUs, its cost a power of the goodput
 there (`sia_cost`), and one more option is to wait.
 
->>> from optsched.choice import Choice, Round
+>>> from optsched.sia import Choice, Round
 >>> wait = (1.1, [0.0, 0.0])
 >>> options = {"a": [wait, (1.0, [1.0, 0.0])], "b": [wait, (1.0, [1.0, 0.0]), (0.6, [0.0, 4.0])]}
 >>> chosen = Choice().decide(Round.of(options, capacity=[1.0, 4.0]))
@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.choice.result_check import Chosen, confirmed, verify
-from optsched.choice.round import Round
-from optsched.choice.search import Search, Start
-from optsched.choice.solver import solve_round
-from optsched.choice.verification.certificate import ChoiceCertificate, Prices
+from optsched.sia.branch_and_bound import Search, Start
+from optsched.sia.instance import Round
+from optsched.sia.result_check import Chosen, confirmed, verify_round
+from optsched.sia.round_solver import solve_round
+from optsched.sia.verify.certificate import ChoiceCertificate, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from optsched.choice.round import Floats, Indices
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices
 
-__all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify"]
+__all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify_round"]
 
 FEW = 400  # jobs of which a round needs no prices to begin with
 PART = 8

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.certificates.bound_tree import Split
-from optsched.choice.master import TOLERANCE, Master
-from optsched.choice.priced import Pricing
-from optsched.choice.rounding import first_options, moved_to_cheaper
-from optsched.choice.verification.certificate import ChoiceCertificate, Prices, violations
+from optsched.sia.lagrangian_bound import Pricing
+from optsched.sia.master import TOLERANCE, Master
+from optsched.sia.rounding import first_options, moved_to_cheaper
+from optsched.sia.verify.certificate import ChoiceCertificate, Prices, violations
 from optsched.verification import ROUNDING
 
 if TYPE_CHECKING:
-    from optsched.choice.master import Point
-    from optsched.choice.round import Floats, Indices, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices, Round
+    from optsched.sia.master import Point
 
 SHARP = 0.02  # of the gap asked for: how near the prices come to the best ones
 MOST_ROUNDS = 60

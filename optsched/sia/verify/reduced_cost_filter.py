@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.choice.round import Floats, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Round
 
     Wholes = NDArray[np.int64]
 

@@ -1,6 +1,6 @@
 """Rounds of the choice problem, for what HiGHS on the plain program proves and `Choice` does not.
 
-`python -m benchmarks.proving.choice` prints the rounds where HiGHS, in 5 CPU seconds, proves the
+`python -m benchmarks.proving.sia` prints the rounds where HiGHS, in 5 CPU seconds, proves the
 optimum or that there is no plan, and `Choice` does not.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from benchmarks.suite.sia_rounds import sia_rounds
-from optsched.choice import Choice, Round, verify
 from optsched.mip import highs
 from optsched.mip.program import Program
+from optsched.sia import Choice, Round, verify_round
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,7 +121,7 @@ def compare(only: str = "", limit_s: float = LIMIT_S) -> list[str]:
         their_s, began = time.process_time() - began, time.process_time()
         ours = Choice(gap=GAP).decide(found)
         our_s = time.process_time() - began
-        verify(found, ours)
+        verify_round(found, ours)
         proves = theirs.status in ("optimal", "infeasible") and their_s <= limit_s
         print(
             f"{name:16} HiGHS {theirs.status:10} {their_s:6.2f} s {theirs.objective or 0:12.6f}   "

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.choice.verification.certificate import violations
+from optsched.sia.verify.certificate import violations
 
 if TYPE_CHECKING:
-    from optsched.choice.round import Floats, Indices, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices, Round
 
 MOST_SUMS = 100_000_000  # that enumerations may compute: seconds
 STEP, GROWTH, SLOW_GROWTH, MANY_SUMS = 1e-5, 2.0, 1.3, 1_000_000  # of targets above the bound

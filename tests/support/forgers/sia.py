@@ -1,6 +1,6 @@
 """A forger of what is stated of rounds, and an oracle of its own: brute force in fractions.
 
-`python -m tests.support.forgers.choice 20000` tries so many forgeries and tells how many were
+`python -m tests.support.forgers.sia 20000` tries so many forgeries and tells how many were
 accepted that are false, and how many ended in anything but a verdict.
 """
 
@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.certificates.bound_tree import Split
-from optsched.choice import Choice, ChoiceCertificate, Chosen, Round, verify
-from optsched.choice.verification.certificate import Enumeration, Prices
+from optsched.sia import Choice, ChoiceCertificate, Chosen, Round, verify_round
+from optsched.sia.verify.certificate import Enumeration, Prices
 from optsched.verification import Violation
 
 ODD = (0.0, -0.0, 1.0, 1e300, -1e300, 5e-324, 1.7e308, math.nan, math.inf, -math.inf, 10**400,
@@ -230,13 +230,13 @@ def try_forgeries(many, seed=0):
             chosen = by_hand(found, truth, gap)
         if chosen is None:
             continue
-        verify(found, chosen)
+        verify_round(found, chosen)
         assert truth.is_so(chosen)
         for _ in range(20):
             counts["tried"] += 1
             stated = forged(draw, found, chosen, truth)
             try:
-                verify(found, stated)
+                verify_round(found, stated)
             except Violation:
                 counts["refused"] += 1
             except Exception as error:

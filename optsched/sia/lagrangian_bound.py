@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from optsched.choice.round import Floats, Indices, Round
+    from optsched.sia.instance import Floats, Indices, Round
 
 ROUNDING = 2.0**-51  # of terms, for each capacity and the cost: more than floats are off by
 
