@@ -1,4 +1,4 @@
-"""From a point of the relaxation to a plan, and the options to begin with."""
+"""Rounding heuristic of the relaxation, greedy improvement, and the options to begin with."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 FEW, PER_JOB = 1000, 3  # options to begin with: so many, or more for more jobs
 
 
-def moved_to_cheaper(found: Round, chosen: Indices, room: Floats) -> Indices:
+def moved_to_cheaper(instance: Round, chosen: Indices, free: Floats) -> Indices:
     """Let jobs move to cheaper options that fit, the largest drop first."""
-    is_open = found.cost < np.repeat(found.cost[chosen], found.counts)
-    for use, left in zip(found.of_capacity, room.tolist(), strict=True):
-        is_open &= use <= np.repeat(use[chosen] + left, found.counts)
+    is_open = instance.cost < np.repeat(instance.cost[chosen], instance.counts)
+    for use, left in zip(instance.of_capacity, free.tolist(), strict=True):
+        is_open &= use <= np.repeat(use[chosen] + left, instance.counts)
     moves = np.flatnonzero(is_open)
     while len(moves):
-        own = chosen[found.job[moves]]
-        drop = found.cost[own] - found.cost[moves]
-        fits = (found.use[moves] - found.use[own] <= room).all(axis=1)
+        own = chosen[instance.job[moves]]
+        drop = instance.cost[own] - instance.cost[moves]
+        fits = (instance.use[moves] - instance.use[own] <= free).all(axis=1)
         moves = moves[(drop > 0) & fits]
         if len(moves):
             best = moves[np.argmax(drop[(drop > 0) & fits])]
-            job = found.job[best]
-            room = room + found.use[chosen[job]] - found.use[best]
+            job = instance.job[best]
+            free = free + instance.use[chosen[job]] - instance.use[best]
             chosen[job] = best
     return chosen
 
 
-def first_options(found: Round, excess: Floats, basic: Bools) -> Indices:
+def first_options(instance: Round, excess: Floats, basic: Bools) -> Indices:
     """Return the options of least excess, and the basic ones, of every job its best."""
-    many = max(FEW, PER_JOB * len(found.jobs))
+    many = max(FEW, PER_JOB * len(instance.jobs))
     if len(excess) <= many:
         return np.arange(len(excess), dtype=np.intp)
     most = np.partition(excess, many)[many]

@@ -75,9 +75,9 @@ class Sia(SharedOut):
             return {}
         started = time.perf_counter()
         widths = [self._widths(view, job) for job in jobs]
-        found = self._round(view, jobs, widths, gpus)
-        chosen = self.choice.decide(found)
-        self.solves.append(_record(found, chosen, started))
+        instance = self._round(view, jobs, widths, gpus)
+        chosen = self.choice.decide(instance)
+        self.solves.append(_record(instance, chosen, started))
         if chosen.plan is None:  # HiGHS failed
             return {job: self.held.width(job) for job in jobs}
         shares = {
@@ -133,9 +133,9 @@ class Sia(SharedOut):
         return max(age - lost, 0.0) / (age + self.restart_s)
 
 
-def _record(found: Round, chosen: Chosen, started: float) -> SolveRecord:
+def _record(instance: Round, chosen: Chosen, started: float) -> SolveRecord:
     begun = time.perf_counter()
-    verified = _confirmed(found, chosen)
+    verified = _confirmed(instance, chosen)
     status = str(chosen.status)
     if status == "optimal" and not verified:
         status = "unverified" if verified is None else "feasible"
@@ -149,16 +149,16 @@ def _record(found: Round, chosen: Chosen, started: float) -> SolveRecord:
         fallback=chosen.plan is None,
         verified=verified,
         verification_s=now - begun,
-        scale=0.0 if chosen.plan is None else found.gap_scale(chosen.plan.tolist()),
+        scale=0.0 if chosen.plan is None else instance.gap_scale(chosen.plan.tolist()),
     )
 
 
-def _confirmed(found: Round, chosen: Chosen) -> bool | None:
+def _confirmed(instance: Round, chosen: Chosen) -> bool | None:
     """Tell whether the verifier proves a choice; None if that takes too many terms."""
-    if found.use.size * len(chosen.certificate.nodes) > LIMIT:
+    if instance.use.size * len(chosen.certificate.nodes) > LIMIT:
         return None
     try:
-        verify_round(found, chosen)
+        verify_round(instance, chosen)
     except Violation:
         return False
     return True
