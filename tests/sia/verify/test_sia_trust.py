@@ -132,7 +132,7 @@ def test_tight_rounds_of_unlike_jobs_are_closed(seed, jobs):
         assert chosen.objective == pytest.approx(highs.solve(plain_program(instance)).objective)
 
 
-@pytest.mark.parametrize("kinds", [1, 2])
+@pytest.mark.parametrize("capacities", [1, 2])
 def test_a_round_that_only_fractions_have_a_plan_of_is_proven_infeasible(capacities):
     instance = even(0, capacities)
     chosen = Choice().decide(instance)
