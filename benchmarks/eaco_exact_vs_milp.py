@@ -50,17 +50,17 @@ class Clock:
         return time.process_time() - self._started
 
 
-def pairs_of(found, jobs):
+def pairs_of(pool, jobs):
     """Return what each job costs alone, pairs, and what they cost."""
-    single = (found.members < jobs).sum(axis=1) == 1
+    single = (pool.members < jobs).sum(axis=1) == 1
     alone = np.zeros(jobs)
-    alone[found.members[single].min(axis=1)] = found.cost[single]
-    return alone, found.members[~single][:, :2].tolist(), found.cost[~single].tolist()
+    alone[pool.members[single].min(axis=1)] = pool.cost[single]
+    return alone, pool.members[~single][:, :2].tolist(), pool.cost[~single].tolist()
 
 
-def matching(found, jobs, _gpus):
+def matching(pool, jobs, _gpus):
     """Solve pairs by networkx: weights are what sharing saves."""
-    alone, pairs, costs = pairs_of(found, jobs)
+    alone, pairs, costs = pairs_of(pool, jobs)
     graph = nx.Graph()
     for (a, b), cost in zip(pairs, costs, strict=True):
         if alone[a] + alone[b] > cost:
@@ -70,10 +70,10 @@ def matching(found, jobs, _gpus):
     return clock.seconds, alone.sum() - sum(graph[a][b]["weight"] for a, b in chosen)
 
 
-def dummy_matching(found, jobs, gpus):
+def dummy_matching(pool, jobs, gpus):
     """Solve pairs by networkx: a perfect matching on twice as many vertices as GPUs."""
-    alone, pairs, costs = pairs_of(found, jobs)
-    dummies, most = range(jobs, 2 * gpus), float(found.cost.max()) + 1.0
+    alone, pairs, costs = pairs_of(pool, jobs)
+    dummies, most = range(jobs, 2 * gpus), float(pool.cost.max()) + 1.0
     edges = [(a, b, most - cost) for (a, b), cost in zip(pairs, costs, strict=True)]
     edges += [(job, dummy, most - alone[job]) for job in range(jobs) for dummy in dummies]
     edges += [(a, b, most) for a, b in itertools.combinations(dummies, 2)]
@@ -108,8 +108,8 @@ def compare(instance, gap):
     """Print what each method takes for an instance."""
     clock = Clock()
     classes = job_classes(instance)
-    found = columns(instance, classes)
-    print(f"{instance.name}: {len(found.cost):,} groups in {clock.seconds:.2f} s", flush=True)
+    pool = columns(instance, classes)
+    print(f"{instance.name}: {len(pool.cost):,} groups in {clock.seconds:.2f} s", flush=True)
     seconds, result = solved(instance, "exact", gap)
     clock = Clock()
     optsched.verify(instance, result)
@@ -118,7 +118,7 @@ def compare(instance, gap):
     if instance.max_jobs_per_gpu == 2 and jobs == len(classes) <= MOST_MATCHED:
         gpus = sum(nodes.gpus * nodes.count for nodes in instance.nodes)
         for name, rival in (("networkx, dummies", dummy_matching), ("networkx", matching)):
-            taken, objective = rival(found, jobs, gpus)
+            taken, objective = rival(pool, jobs, gpus)
             row(name, taken, (objective, math.nan, math.nan), f"{taken / seconds:.1f} x")
     if jobs <= MOST_IN_MILP:
         taken, other = solved(instance, "milp", gap)

@@ -32,9 +32,9 @@ def line(name, limit_s):
     """Return the row of one instance."""
     instance = optsched.read(name)
     best = optsched.solve(instance, time_limit_s=limit_s)
-    found = [optsched.solve(instance, method=rule).objective for rule in rules()]
+    objectives = [optsched.solve(instance, method=rule).objective for rule in rules()]
     proven = "" if best.status == "optimal" else f" (gap {100 * best.gap:.2f} %)"
-    cells = [above(objective, best.objective) for objective in found]
+    cells = [above(objective, best.objective) for objective in objectives]
     return [name, f"{best.objective:.2f}{proven}", *cells]
 
 

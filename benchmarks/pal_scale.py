@@ -1,4 +1,4 @@
-"""PAL on large clusters: seconds, memory, objective, bound and gap, and the time of the judge.
+"""PAL on large clusters: seconds, memory, objective, bound and gap, and the time of the verifier.
 
     python benchmarks/pal_scale.py             # to 100,000 GPUs
     python benchmarks/pal_scale.py --quick     # 1,024 and 4,096 GPUs
@@ -20,7 +20,7 @@ import optsched
 
 
 def line(instance, gap, limit_s):
-    """Solve, judge, and print a row."""
+    """Solve, verify, and print a row."""
     started = time.process_time()
     result = optsched.solve(instance, gap=gap, time_limit_s=limit_s)
     seconds = time.process_time() - started

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import optsched
-from optsched.registry import ROOMS, problem
+from optsched.registry import PROBLEMS, problem
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "optsched"
@@ -64,7 +64,7 @@ def test_public_names_are_importable():
 
 
 def test_registered_methods_exist():
-    for room in ROOMS:
+    for room in PROBLEMS:
         methods = problem(room).methods
         assert len({method.name for method in methods}) == len(methods)
         assert methods[0].kind == "exact"

@@ -42,9 +42,9 @@ def instances() -> Iterator[tuple[str, Callable[[], PalInstance]]]:
 
 
 def _bundled(name: str) -> PalInstance:
-    found = optsched.read(name)
-    assert isinstance(found, PalInstance)
-    return found
+    instance = optsched.read(name)
+    assert isinstance(instance, PalInstance)
+    return instance
 
 
 def drawn(
@@ -63,8 +63,8 @@ def drawn(
     gpus = [gpu for domain in topology["domains"] for gpu in domain.get("gpus", ())]
     jobs, left = list[dict[str, Any]](), list(gpus)
     while sum(job["gpus"] for job in jobs) < 0.85 * len(gpus) - (feature != "optional") * 4:
-        room = len(gpus) - sum(job["gpus"] for job in jobs)
-        size = rng.choice([size for size in SIZES if size <= max(1, room)])
+        free = len(gpus) - sum(job["gpus"] for job in jobs)
+        size = rng.choice([size for size in SIZES if size <= max(1, free)])
         job = {"id": f"j{len(jobs)}", "gpus": size, "model": rng.choice("mn")}
         job |= {"application_class": rng.choice("AB"), "weight": rng.choice([1.0, 1.0, 2.0])}
         job["remaining_s"] = rng.choice([600.0, 3600.0, 7200.0])

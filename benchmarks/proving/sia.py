@@ -28,21 +28,24 @@ GAP = 1e-6
 
 
 def instances() -> Iterator[tuple[str, Callable[[], Round]]]:
-    """Yield rounds by name: usual, tight, of unlike jobs, with a dear option, without a plan."""
+    """Yield rounds by name: usual, tight, of unlike jobs, with a high cost, without a plan."""
     for gpus in (64, 256, 512):
         yield f"sia-{gpus}", partial(_sia, gpus)
     for seed, jobs in product(range(3), (20, 60, 200)):
         yield f"widths-{jobs}-{seed}", partial(widths, seed, jobs=jobs)
     for seed, wait in product(range(4), (1e4, 1e6, 1e9)):
-        yield f"dear-{wait:.0e}-{seed}", partial(widths, seed, jobs=30, wait=wait, share=1.0)
+        yield f"expensive-{wait:.0e}-{seed}", partial(widths, seed, jobs=30, wait=wait, share=1.0)
     for seed, jobs in product(range(3), (20, 30, 50, 100, 200)):
         yield f"unlike-{jobs}-{seed}", partial(unlike, seed, jobs=jobs)
     for seed, jobs in product(range(3), (20, 30, 60)):
-        yield f"tight-{jobs}-{seed}", partial(unlike, seed, jobs=jobs, room=0.25)
+        yield f"tight-{jobs}-{seed}", partial(unlike, seed, jobs=jobs, capacity=0.25)
     for seed, capacity in product(range(4), (0.12, 0.15, 0.18, 0.2)):
-        yield f"scarce-{capacity}-{seed}", partial(unlike, seed, jobs=12, options=6, room=capacity)
+        yield (
+            f"scarce-{capacity}-{seed}",
+            partial(unlike, seed, jobs=12, options=6, capacity=capacity),
+        )
     for seed, capacities in product(range(4), (1, 2)):
-        yield f"even-{capacities}-{seed}", partial(even, seed, kinds=capacities)
+        yield f"even-{capacities}-{seed}", partial(even, seed, capacities=capacities)
 
 
 def _sia(gpus: int) -> Round:
@@ -71,14 +74,14 @@ def unlike(seed: int, jobs: int, options: int = 5, capacity: float = 0.5) -> Rou
     capacity
         The capacities, as a share between the least and the most that jobs use.
     """
-    random, instance = np.random.default_rng(seed), {}
+    random, rows = np.random.default_rng(seed), {}
     for job in range(jobs):
         uses = random.integers(1, 40, (options, 3)).astype(float)
         costs = 200 / (5 + uses.sum(axis=1)) + random.uniform(0, 1, options)
-        instance[job] = list(zip(costs.tolist(), uses.tolist(), strict=True))
-    uses = np.array([[use for _, use in rows] for rows in instance.values()])
+        rows[job] = list(zip(costs.tolist(), uses.tolist(), strict=True))
+    uses = np.array([[use for _, use in own] for own in rows.values()])
     low, high = uses.min(axis=1).sum(axis=0), uses.max(axis=1).sum(axis=0)
-    return Round.of(instance, np.floor(low + capacity * (high - low)).tolist())
+    return Round.of(rows, np.floor(low + capacity * (high - low)).tolist())
 
 
 def even(seed: int, capacities: int) -> Round:

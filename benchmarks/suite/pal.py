@@ -7,7 +7,7 @@ from typing import Any
 
 import optsched
 from benchmarks.generators import classes, next_epoch, tree
-from benchmarks.suite.measure import Outcome, checked, judged, measured, measured_once
+from benchmarks.suite.measure import Outcome, checked, examined, measured, measured_once
 from optsched.pal import PalInstance
 from optsched.pal.plan import PalPlan
 
@@ -30,7 +30,9 @@ def solve(gap: float, limit_s: float, method: str | None = None, **size: Any) ->
     instance = cluster(**size)
     outcome = Outcome(case_of(instance))
     options = {"gap": gap, "time_limit_s": limit_s}
-    return judged(outcome, instance, measured(outcome, optsched.solve, instance, method, **options))
+    return examined(
+        outcome, instance, measured(outcome, optsched.solve, instance, method, **options)
+    )
 
 
 def epoch_later(gap: float, limit_s: float, *, warm: bool, **size: Any) -> Outcome:
@@ -42,7 +44,7 @@ def epoch_later(gap: float, limit_s: float, *, warm: bool, **size: Any) -> Outco
     options = {"gap": gap, "time_limit_s": limit_s}
     if warm:
         options["start"] = optsched.solve(before, **options)
-    return judged(outcome, after, measured_once(outcome, optsched.solve, after, **options))
+    return examined(outcome, after, measured_once(outcome, optsched.solve, after, **options))
 
 
 def pop(gap: float, limit_s: float, parts: int, **size: Any) -> Outcome:
@@ -84,15 +86,15 @@ def dealt(instance: Any, parts: int, seed: int = 0) -> list[PalInstance]:
     nodes = [n for n, domain in enumerate(topology.domains) if domain.gpus]
     rng.shuffle(nodes)
     members = [set(nodes[n::parts]) for n in range(parts)]
-    room = [sum(len(topology.domains[n].gpus) for n in part) for part in members]
+    free = [sum(len(topology.domains[n].gpus) for n in part) for part in members]
     jobs: list[list[Any]] = [[] for _ in range(parts)]
     shuffled = rng.sample(instance.jobs, len(instance.jobs))
     for job in sorted(shuffled, key=lambda job: -job.gpus):
-        fitting = [n for n in range(parts) if room[n] >= job.gpus]
+        fitting = [n for n in range(parts) if free[n] >= job.gpus]
         if not fitting:
             raise ValueError(f"job '{job.id}' of {job.gpus} GPUs does not fit into a part")
         part = rng.choice(fitting)
-        room[part] -= job.gpus
+        free[part] -= job.gpus
         jobs[part].append(job)
     pairs = [(nodes, own) for nodes, own in zip(members, jobs, strict=True) if own]
     return [_part(instance, nodes, own) for nodes, own in pairs]

@@ -131,14 +131,14 @@ def solve(solver: str, gap: float, limit_s: float, **size: Any) -> Outcome:
 def _scipy(program: Formulation, gap: float, limit_s: float) -> Answer:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    found = milp(
+    solved = milp(
         program.cost,
         integrality=np.arange(len(program.cost)) < len(program.choices),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
         options={"mip_rel_gap": gap, "time_limit": limit_s},
     )
-    return Answer(found.x, found.mip_dual_bound)
+    return Answer(solved.x, solved.mip_dual_bound)
 
 
 def _cvxpy(program: Formulation, gap: float, limit_s: float) -> Answer:

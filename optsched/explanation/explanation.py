@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Rule(NamedTuple):
-    """A rule that an instance could be without: how its room names it, and what it is in words."""
+    """A rule that an instance could be without: what its problem calls it, and its words."""
 
     id: str
     text: str

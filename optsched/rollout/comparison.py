@@ -64,8 +64,8 @@ def compare(
     Examples
     --------
     >>> import optsched
-    >>> found = optsched.compare("philly-small", ["fifo", "las"])
-    >>> bool(found.frame().loc["las", "jct_mean_s_ratio"] < 1)
+    >>> comparison = optsched.compare("philly-small", ["fifo", "las"])
+    >>> bool(comparison.frame().loc["las", "jct_mean_s_ratio"] < 1)
     True
     """
     where = with_trace(scenario_of(scenario), trace)
@@ -82,8 +82,10 @@ def compare(
     tasks = [(name, seed) for name in names for seed in range(runs[name])]
     run = _in_turn if executor is None else _on(executor)
     done = dict(zip(tasks, run(where, traces * seeds, tasks, progress), strict=True))
-    found = {name: tuple(done[name, seed % runs[name]] for seed in range(seeds)) for name in names}
-    return Comparison(found, is_one and seeds > 1, resample)
+    rollouts = {
+        name: tuple(done[name, seed % runs[name]] for seed in range(seeds)) for name in names
+    }
+    return Comparison(rollouts, is_one and seeds > 1, resample)
 
 
 def _traces(

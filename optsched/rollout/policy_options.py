@@ -106,12 +106,12 @@ def validated(cls: type[Options], given: Mapping[str, object]) -> Options:
     known = list(cls.model_fields)
     told = [_unknown(name, known) for name in given if name not in known]
     try:
-        found = cls(**{name: value for name, value in given.items() if name in known})
+        options = cls(**{name: value for name, value in given.items() if name in known})
     except ValidationError as error:
         told += [_fault(path, text) for path, text in validation_faults(error, cls)]
     if told:
         raise OptionError("; ".join(told))
-    return found
+    return options
 
 
 def read(cls: type[Options], text: str) -> dict[str, object]:
@@ -124,16 +124,16 @@ def read(cls: type[Options], text: str) -> dict[str, object]:
     OptionError
         If a part is not ``key=value``, or an option is given twice.
     """
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for part in filter(None, text.split(",")):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise OptionError(f"option '{part}': expected key=value")
-        if key in found:
+        if key in options:
             raise OptionError(f"option '{key}': given twice")
         field = cls.model_fields.get(key)
-        found[key] = value if field is None else _read(set(_kinds(field.annotation)), value)
-    return found
+        options[key] = value if field is None else _read(set(_kinds(field.annotation)), value)
+    return options
 
 
 def described(cls: type[Options]) -> Iterator[tuple[str, str, str, str]]:

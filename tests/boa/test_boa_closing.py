@@ -64,7 +64,7 @@ def test_large_knapsacks_are_proven(count):
     assert result.status == "optimal"
 
 
-def test_the_judge_refuses_what_asks_for_too_much(monkeypatch):
+def test_the_verifier_refuses_what_asks_for_too_much(monkeypatch):
     instance = optsched.read("boa/cbd-85").changed(HARD[0][0])
     result = optsched.solve(instance)
     monkeypatch.setattr(counterexample, "MAX_LABELS", 1000)

@@ -11,7 +11,7 @@ import optsched
 from optsched.boa import BoaInstance, JobClass, Phase, Table
 from optsched.boa.arrays import arrays
 from optsched.boa.exact import continuous
-from optsched.boa.exact.lagrangian_dual import HAIR, least_priced, maximise, respond
+from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, least_priced, maximise, respond
 from optsched.boa.speedup_curves import curve, curves
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility, phase_graphs
@@ -57,7 +57,7 @@ def test_the_best_price_so_far_has_a_true_bound(looks):
     problem = arrays(optsched.read("boa/cbd-85").changed({"widths": "mixed"}))
     whole, left = maximise(problem), iter([False] * looks)
     found = maximise(problem, lambda: next(left, True))
-    assert found.within.use <= problem.limit * (1 + HAIR)
+    assert found.within.use <= problem.limit * (1 + LIMIT_TOLERANCE)
     assert found.bound <= whole.bound * (1 + 1e-12)
     assert found.bound < whole.bound * (1 - 1e-6)
     at_price = respond(problem, found.price)
@@ -68,8 +68,8 @@ def test_the_best_price_so_far_has_a_true_bound(looks):
 @pytest.mark.parametrize("widths", ["integer", "mixed"])
 def test_out_of_time_there_are_no_greedy_plans(widths, monkeypatch):
     ran = []
-    room = optsched.registry.problem("boa")
-    kind = type(room.methods[0])
+    entry = optsched.registry.problem("boa")
+    kind = type(entry.methods[0])
     call = kind.__call__
     monkeypatch.setattr(kind, "__call__", lambda m, *args: ran.append(m.kind) or call(m, *args))
     instance = optsched.read("boa/cbd-85").changed({"widths": widths, "budget_gpus": 22})
@@ -135,7 +135,7 @@ def test_ratios_of_a_speedup_equal_its_enclosure(speedup, data):
     assert whole == speedup_enclosure(speedup, Fraction(k))
 
 
-# --- the judge's least priced total ------------------------------------------------------------
+# --- the verifier's least priced total ------------------------------------------------------------
 
 
 def scanned(phase, rate, weights):
@@ -154,7 +154,7 @@ def scanned(phase, rate, weights):
     PRICES.map(Fraction),
     st.booleans(),
 )
-def test_no_width_is_passed_over_by_the_judge(instance, price, least_use):
+def test_no_width_is_passed_over_by_the_verifier(instance, price, least_use):
     weights = (
         phase_graphs.Weights(0, 1)
         if least_use

@@ -98,9 +98,9 @@ def test_a_certificate_that_proves_nothing_is_found_out(monkeypatch):
     from optsched.boa.verify import certificate as proof
     from optsched.verification import BrokenRule
 
-    room = optsched.registry.problem("boa")
+    entry = optsched.registry.problem("boa")
     broken = [BrokenRule("bound", "no")]
-    changed = type(room)(**{**room.__dict__, "prove": lambda *_: broken})
+    changed = type(entry)(**{**entry.__dict__, "prove": lambda *_: broken})
     monkeypatch.setattr("optsched.boa.problem.PROBLEM", changed)
     assert changed.prove is not proof.prove
     finding = by_name(doctor())["boa/hand, exact"]

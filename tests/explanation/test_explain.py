@@ -8,7 +8,7 @@ import optsched
 from optsched.boa import BoaInstance
 from optsched.explanation.explain import explain, instance_of, irreducible, plan_exists
 from optsched.explanation.explanation import Explanation, Price, Rule
-from optsched.registry import ROOMS, problem
+from optsched.registry import PROBLEMS, problem
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances
 from tests.support.strategies.eaco import small_instance as small_eaco
@@ -18,7 +18,7 @@ from tests.support.strategies.pal import small_instance as small_pal
 RACKS = {"r0": {"a": 2, "b": 2}, "r1": {"c": 2, "d": 2}}
 
 
-def room_of(instance):
+def entry_of(instance):
     return __import__(problem(instance.problem).reasons, fromlist=["rules"])
 
 
@@ -33,13 +33,13 @@ def ids(explanation):
 def assert_irreducible(instance, explanation):
     """No plan keeps the conflict; a plan keeps all of it but any one rule."""
     assert explanation.is_irreducible
-    room = room_of(instance)
-    names = {rule.id for rule in room.rules(instance)}
+    entry = entry_of(instance)
+    names = {rule.id for rule in entry.rules(instance)}
     conflict = ids(explanation)
-    core = room.without(instance, names - conflict)
+    core = entry.without(instance, names - conflict)
     assert optsched.solve(core).status == "infeasible"
     for name in conflict:
-        freed = room.without(instance, (names - conflict) | {name})
+        freed = entry.without(instance, (names - conflict) | {name})
         assert freed is None or optsched.solve(freed).plan is not None
 
 
@@ -332,7 +332,7 @@ def test_plan_exists():
 
 
 def test_every_room_explains():
-    for name in ROOMS:
-        room = __import__(problem(name).reasons, fromlist=["rules"])
+    for name in PROBLEMS:
+        entry = __import__(problem(name).reasons, fromlist=["rules"])
         for function in ("rules", "without", "binding", "prices", "levers"):
-            assert callable(getattr(room, function))
+            assert callable(getattr(entry, function))

@@ -87,7 +87,7 @@ def test_maximisation_becomes_minimisation():
 
 
 def test_linear_program_has_duals():
-    """The price mu = 0.6875 of the hand example (boa.md 4.3) is the dual of the budget."""
+    """The price mu = 0.6875 of the hand example (docs/math/boa.md) is the dual of the budget."""
     instance = optsched.read("boa/hand").changed({"widths": "mixed"})
     compiled = highs.compile_model(boa.build(instance))
     outcome = highs.solve(compiled.program)

@@ -43,7 +43,7 @@ def case(name, seed):
     return Case(name, truth, instance, stated, Forger(stated, truth.high, others, seed))
 
 
-def judged(found, forgeries):
+def examined(found, forgeries):
     """How many of the forgeries are refused and accepted; false ones must not be."""
     counts = {"refused": 0, "accepted": 0}
     for what, document in forgeries:
@@ -58,7 +58,7 @@ def judged(found, forgeries):
 def test_each_field_changed_by_itself_is_refused_or_true(name):
     for seed in SEEDS[name] if MANY else SEEDS[name][:1]:
         found = case(name, seed)
-        counts = judged(found, found.forger.one_by_one(step=1 if MANY else 4))
+        counts = examined(found, found.forger.one_by_one(step=1 if MANY else 4))
         assert counts["refused"] > 40
         assert counts["accepted"] > 3  # of `message`, `seed`, `versions`: of these nothing is said
 
@@ -67,8 +67,8 @@ def test_each_field_changed_by_itself_is_refused_or_true(name):
 def test_fields_changed_in_pairs_and_so_that_they_fit_are_refused_or_true(name):
     for seed in SEEDS[name] if MANY else SEEDS[name][1:2]:
         found, count = case(name, seed), settings().max_examples if MANY else 50
-        judged(found, found.forger.pairs(count))
-        judged(found, found.forger.coherent(2 * count))
+        examined(found, found.forger.pairs(count))
+        examined(found, found.forger.coherent(2 * count))
 
 
 def test_the_forger_knows_every_field_of_a_result():

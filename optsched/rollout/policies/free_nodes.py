@@ -65,16 +65,16 @@ class FreeNodes:
 
     def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
         """Return which GPUs of which node they are, for every run of GPUs of one node."""
-        found, node, mask = [], -1, 0
+        nodes, node, mask = [], -1, 0
         for gpu in gpus:
             if self.node_of[gpu] != node:
                 if mask:
-                    found.append((node, mask))
+                    nodes.append((node, mask))
                 node, mask = self.node_of[gpu], 0
             mask += 1 << (gpu - self.first[node])
         if mask:
-            found.append((node, mask))
-        return found
+            nodes.append((node, mask))
+        return nodes
 
     def _count(self, node: int, change: int) -> None:
         count = self.count[node]
@@ -180,8 +180,8 @@ class FreeNodes:
         """Return the first of the nodes with the most free GPUs."""
         for group in reversed(self.nodes_with):
             if group & nodes:
-                found = group & nodes
-                return (found & -found).bit_length() - 1
+                common = group & nodes
+                return (common & -common).bit_length() - 1
         raise LookupError("there is no node to choose from")
 
 

@@ -34,7 +34,7 @@ STEP = 1.1  # remaining times are rounded to powers of it, so that like jobs sta
 
 @dataclass
 class ExactPlacement:
-    """Place a batch at least total cost, by the room's exact method from PAL's greedy plan on.
+    """Place a batch at least total cost, by the problem's exact method from PAL's greedy plan on.
 
     What the last round left comes first: if its plan, carried over, is proven by its prices, that
     is all; no linear program is solved.
@@ -122,10 +122,10 @@ class Planted(Prover):
     least_nodes = 7
     trees = 0
 
-    def tree(self, found: Labels) -> Tree | None:
+    def tree(self, options: Labels) -> Tree | None:
         """Return a tree with its root."""
         self.trees += 1
-        return super().tree(found)
+        return super().tree(options)
 
 
 @dataclass(frozen=True)

@@ -208,22 +208,22 @@ class Philly(Gangs):
         """Return nodes for the smallest jobs of a node, until a gang fits there; None if not."""
         missing = size - self.nodes.count[node]
         others = self._usable & ~(1 << node)
-        room = list(self.nodes.count)
+        available = list(self.nodes.count)
         moves: dict[int, int] = {}
         for job in jobs:
             need = len(self.held[job])
             if missing <= 0 or need >= size:
                 break
-            fitting = [n for n in self._with_room(need, others) if room[n] >= need]
+            fitting = [n for n in self._nodes_with(need, others) if available[n] >= need]
             if not fitting:
                 return None
-            target = min(fitting, key=lambda n: room[n])
-            room[target] -= need
+            target = min(fitting, key=lambda n: available[n])
+            available[target] -= need
             moves[job] = target
             missing -= need
         return moves if missing <= 0 else None
 
-    def _with_room(self, size: int, nodes: int) -> Iterator[int]:
+    def _nodes_with(self, size: int, nodes: int) -> Iterator[int]:
         for group in self.nodes.nodes_with[size:]:
             yield from members(group & nodes)
 

@@ -94,7 +94,9 @@ class Rounds:
 
         A job over its queue's quota holds up its own queue only.
         """
-        room = sum(size for size, ready in zip(view.cluster.size, view.ready, strict=True) if ready)
+        available = sum(
+            size for size, ready in zip(view.cluster.size, view.ready, strict=True) if ready
+        )
         full: set[str] = set()
         admitted = []
         for job in active:
@@ -105,11 +107,11 @@ class Rounds:
                 if not self.backfill:
                     full.add(queue)
                 continue
-            if size > room:
+            if size > available:
                 if self.backfill:
                     continue
                 break
-            room -= size
+            available -= size
             if queue in quotas:
                 quotas[queue] -= size
             admitted.append(job)

@@ -65,7 +65,7 @@ class Sia(SharedOut):
             return NOTHING
         self.solves = []
         rent = self.held.rent(view, self.gpus)
-        decision = self.share_out(view, min(self.gpus, self.room), rent)
+        decision = self.share_out(view, min(self.gpus, self.available), rent)
         return replace(decision, solves=tuple(self.solves))
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:

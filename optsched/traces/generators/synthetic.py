@@ -247,8 +247,8 @@ def draw_queues(rng: Generator, world: World, gpus: Integers) -> list[str] | Non
     single_shares = jobs - gang_shares
     is_gang = (gpus > 1).astype(np.int64)
     place = stratified(rng, is_gang)
-    found = np.where(is_gang == 1, pick(place, gang_shares), pick(place, single_shares))
-    return [world.queues[n][0] for n in found]
+    queues = np.where(is_gang == 1, pick(place, gang_shares), pick(place, single_shares))
+    return [world.queues[n][0] for n in queues]
 
 
 def draw_models(rng: Generator, jobs: int, text: str) -> list[str] | None:

@@ -102,7 +102,7 @@ def test_a_figure_that_no_float_equals_is_refused_not_rounded(figure):
 
 
 @pytest.mark.parametrize("wait", [1e4, 1e9])
-def test_a_dear_option_makes_no_plan_optimal(wait):
+def test_an_expensive_option_makes_no_plan_optimal(wait):
     """The gap is of the objective, whatever going without would cost."""
     for seed in range(3):
         instance = widths(seed, jobs=30, wait=wait, share=1.0)

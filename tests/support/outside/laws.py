@@ -100,7 +100,7 @@ class Truth:
             yield f"{status} with a plan"
 
     def _about_plan(self, plan, objective):
-        faults, own = self.oracle.judge(self.document, plan)
+        faults, own = self.oracle.examine(self.document, plan)
         if faults:
             yield f"the plan breaks {faults}"
         elif not isinstance(own[0], Fraction):
@@ -157,14 +157,14 @@ def is_doubted(result):
     return "refused the method's proof" in getattr(result, "message", "")
 
 
-def refusals(judge):
-    """Why a judge refuses, as a list of one text or none; any other exception is one, too."""
+def refusals(examine):
+    """Why a verifier refuses, as a list of one text or none; any other exception is one, too."""
     try:
-        judge()
+        examine()
     except optsched.Violation as violation:
         return ["refused: " + "; ".join(map(str, violation.broken))]
     except Exception as error:
-        return [f"crash of the judge: {type(error).__name__}: {error}"]
+        return [f"crash of the verifier: {type(error).__name__}: {error}"]
     return []
 
 
@@ -207,7 +207,7 @@ def of_points(truths, points):
 def accepted(instance, text):
     """What `verify` lets pass of a result's text, as a document; None if it is refused.
 
-    Whatever a reader and a judge raise but their own two exceptions goes through.
+    Whatever a reader and a verifier raise but their own two exceptions goes through.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "forged.json"
