@@ -38,7 +38,7 @@ def agree(results, factors):
 
 @pytest.fixture(scope="module")
 def in_small_parts():
-    """Let pods be small, and no greedy rule make up for what `kinds` lacks."""
+    """Let pods be small, and no greedy rule make up for what `node-classes` lacks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reoptimisation, "MANY_JOBS", 8)
         patch.setattr(pods, "POD_GPUS", 12)
@@ -48,7 +48,7 @@ def in_small_parts():
 
 
 LARGER = pal_instances(max_gpus=36, max_jobs=16)
-WAYS = st.permutations(["exact", "kinds", "pods"])
+WAYS = st.permutations(["exact", "node-classes", "decomposition"])
 
 
 def heavier(instance, factor):

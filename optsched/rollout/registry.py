@@ -33,8 +33,8 @@ class Entry:
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""
         module, name = self.make.split(":")
-        found: Maker[Any, Policy] = getattr(importlib.import_module(module), name)
-        return found
+        maker: Maker[Any, Policy] = getattr(importlib.import_module(module), name)
+        return maker
 
 
 _POLICIES = "optsched.rollout.policies."
@@ -218,16 +218,16 @@ ENTRIES: tuple[Entry, ...] = (
         _POLICIES + "eaco:fifo_packed",
     ),
     Entry(
-        "gandiva",
+        "random-pairs",
         "sharing in random pairs when GPUs run out",
         _GAVEL + "gandiva.py",
-        _POLICIES + "eaco:gandiva",
+        _POLICIES + "eaco:random_pairs",
     ),
     Entry(
-        "gandiva-paper",
+        "least-utilised",
         "packing by utilisation when GPUs run out",
         "Gandiva, OSDI 2018, as others quote it",
-        _POLICIES + "eaco:gandiva_paper",
+        _POLICIES + "eaco:least_utilised",
     ),
     Entry(
         "best-fit-memory",
@@ -241,7 +241,12 @@ ENTRIES: tuple[Entry, ...] = (
         "",
         _POLICIES + "eaco:best_delta_energy",
     ),
-    Entry("lucid", "sharing in pairs of calm jobs", "Lucid, ASPLOS 2023", _POLICIES + "eaco:lucid"),
+    Entry(
+        "sharing-scores",
+        "sharing in pairs of calm jobs",
+        "Lucid, ASPLOS 2023",
+        _POLICIES + "eaco:sharing_scores",
+    ),
     Entry(
         "longest-first",
         "sharing among jobs that end together, with moves",

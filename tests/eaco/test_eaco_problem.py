@@ -357,14 +357,14 @@ def test_the_room_has_all_methods():
     names = [method.name for method in PROBLEM.methods]
     assert names[:3] == ["exact", "columns", "milp"]
     assert names[3:] == [
-        "fifo",
+        "fifo-exclusive",
         "fifo-packed",
-        "gandiva-gavel",
-        "gandiva",
+        "random-pairs",
+        "least-utilised",
         "eaco-greedy",
-        "best-fit",
+        "best-fit-memory",
         "best-delta-energy",
-        "lucid-like",
+        "sharing-scores",
         "longest-first",
         "local-search",
     ]

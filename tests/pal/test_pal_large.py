@@ -1,4 +1,4 @@
-"""Large clusters of unlike GPUs: `exact` is no worse than a rule that took a moment; see `pods`."""
+"""Large clusters of unlike GPUs: `exact` is no worse than a quick rule; see `decomposition`."""
 
 import random
 
@@ -85,7 +85,7 @@ def test_a_job_that_runs_in_several_pods_keeps_its_gpus(pods_alone):
     parts = partition.divided(instance, 6)
     assert [len(part.open) for part in parts] == [5, 5, 5]
     assert {job.id for part in parts for job in part.stays} == {"j1"}
-    result = solved(instance, method="pods", gap=0.5)
+    result = solved(instance, method="decomposition", gap=0.5)
     gpus = {placement.id: set(placement.gpus) for placement in result.plan.jobs}
     assert gpus["j1"] == {"a/3", "b/0", "c/1"}
     assert gpus["j0"] == {"a/0", "a/1"}
@@ -110,7 +110,7 @@ def test_a_tree_at_its_limit_says_so(monkeypatch):
     assert "the tree of cases reached its limit of 3" in result.message
 
 
-@pytest.mark.parametrize("method", ["pods", "kinds"])
+@pytest.mark.parametrize("method", ["decomposition", "node-classes"])
 def test_prices_that_leave_a_gap_say_so(method, pods_alone, monkeypatch):
     monkeypatch.setattr(kinds, "place_parts_anew", lambda *given: None)
     result = solved(straddling(restart_s=1.0), method=method, gap=1e-9)

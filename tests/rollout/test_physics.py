@@ -59,7 +59,7 @@ def test_philly_table_5_two_gpus_of_resnet_50():
 @law(300)
 @given(st.data())
 def test_pal_iteration_times_of_its_simulator(data):
-    """Base time x max V over the GPUs x 1.7 off one node (pal.md 1.6), on the 64 GPUs of PAL."""
+    """Base time x max V over the GPUs x 1.7 off one node (docs/math/pal.md), on PAL's 64 GPUs."""
     instance = optsched.read("pal/sia-64")
     penalties = (1.0, 1.7)
     world = scenario(
@@ -306,7 +306,7 @@ SETS = [group.types for group in PAPER.interference.groups]
 
 @law(200)
 @given(st.sampled_from(SETS), st.lists(st.floats(10, 1e5), min_size=4, max_size=4))
-def test_groups_of_the_eaco_paper_run_as_its_judge_says(kinds, work_s):
+def test_groups_of_the_eaco_paper_run_as_its_verifier_says(kinds, work_s):
     """Only ten sets were measured: what remains of one may be unknown, and stays as it was."""
     compared_with_the_book(PAPER, kinds, work_s[: len(kinds)])
 
@@ -322,7 +322,7 @@ def test_groups_of_the_eaco_paper_run_as_its_judge_says(kinds, work_s):
     st.sampled_from([{"kind": "affine"}, {"kind": "power-law"}, {"kind": "fan"}]),
     st.booleans(),
 )
-def test_any_group_runs_as_the_judge_of_eaco_says(kinds, work_s, fallback, curve, has_watts):
+def test_any_group_runs_as_the_verifier_of_eaco_says(kinds, work_s, fallback, curve, has_watts):
     drop = {} if has_watts else {"interference.groups.*.gpu_power_w": None}
     instance = PAPER.changed({"interference.fallback": fallback, **drop})
     compared_with_the_book(instance, tuple(kinds), work_s[: len(kinds)], curve)

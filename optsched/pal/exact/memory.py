@@ -27,7 +27,7 @@ DEALT = 4_000  # of a job, for pods
 LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
 POD_GPUS = 1024
 POD_GANGS = 4  # a pod holds at least so many of the largest gang
-MOST_KINDS, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
+MOST_KINDS, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "node-classes" to be taken
 MOST_WIDE, MOST_IN_NODE = 0.05, 10
 
 TYPE = attrgetter(
@@ -46,14 +46,14 @@ def memory(instance: PalInstance, method: str) -> int | None:
     """Return the bytes that a method takes at its peak; of a greedy one, with its bound."""
     gpus = len(instance.free_gpus)
     if method == "exact" and gpus > LARGE:
-        method = "kinds" if _has_few_kinds(instance) else "pods"
-    if method == "kinds" and _largest_node(instance) <= MOST_IN_NODE:
+        method = "node-classes" if _has_few_kinds(instance) else "decomposition"
+    if method == "node-classes" and _largest_node(instance) <= MOST_IN_NODE:
         return LOADED + MERGED * gpus
-    if method == "pods":
+    if method == "decomposition":
         return _in_pods(instance)
     if method == "milp":
         return _formulation(instance)
-    if method in ("exact", "kinds"):
+    if method in ("exact", "node-classes"):
         return _whole(instance)
     loaded = GREEDY + BINNED * (method in BINNING) + RANKED * gpus
     return loaded if gpus > LARGE else loaded + LOADED + ENTRY * _entries(instance)
@@ -64,7 +64,7 @@ def _whole(instance: PalInstance) -> int:
 
 
 def _has_few_kinds(instance: PalInstance) -> bool:
-    """Tell whether "exact" takes "kinds" for a large cluster; see `solver.few_kinds`."""
+    """Tell whether "exact" takes "node-classes" for a large cluster; see `solver.few_kinds`."""
     largest, profile = _largest_node(instance), instance.profile
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
     if largest > MOST_IN_NODE or wide > MOST_WIDE * len(instance.free_gpus):

@@ -53,14 +53,14 @@ def energy(scenario, policy, trace=None):
     ("slowdown", "kwh"), [(1.03, 161.67), (1.04, 111.77), (1.1, 111.77), (1.25, 93.66)]
 )
 def test_the_exact_policy_finds_the_best_groups_of_the_paper(slowdown, kwh):
-    """As eaco.md 1.7; equal works, so that all jobs of a group end together."""
+    """As docs/math/eaco.md; equal works, so that all jobs of a group end together."""
     assert energy(tolerant(slowdown), "eaco:gap=0.000001", four_jobs()) == pytest.approx(kwh, 2e-4)
 
 
 def test_greedy_policies_on_the_four_jobs():
     found = {name: energy(tolerant(1.1), name, four_jobs()) for name in GREEDY}
     assert found["fifo-exclusive"] == pytest.approx(161.67, 2e-4)
-    assert found["fifo-packed"] == found["gandiva"] == found["gandiva-paper"]
+    assert found["fifo-packed"] == found["random-pairs"] == found["least-utilised"]
     assert found["fifo-packed"] == found["fifo-exclusive"]  # there are GPUs for all
     assert min(found.values()) >= 111.77 * (1 - 2e-4)
     assert found["eaco-greedy"] == pytest.approx(111.77, 2e-4)
@@ -131,7 +131,7 @@ def test_the_published_pattern_appears(records):
         - result.metrics["energy_kwh"] / records["fifo-exclusive", key[1]].metrics["energy_kwh"]
         for key, result in records.items()
     }
-    for name in ("fifo-packed", "gandiva", "gandiva-paper"):
+    for name in ("fifo-packed", "random-pairs", "least-utilised"):
         assert saved[name, 30] == 0
         assert 0.02 < saved[name, 8] < saved["eaco-greedy", 8]
     assert saved["eaco-greedy", 30] > 0.25
@@ -151,7 +151,7 @@ def test_users_tolerances_are_kept(records):
 def test_only_some_rules_move_jobs(records):
     for (name, _), result in records.items():
         moved = result.metrics["migrations"] + result.metrics["preemptions"]
-        if name not in {"fifo-packed", "gandiva", "longest-first", "eaco"}:
+        if name not in {"fifo-packed", "random-pairs", "longest-first", "eaco"}:
             assert moved == 0, name
     assert records["longest-first", 30].metrics["migrations"] > 0
     solves = [s for epoch in records["eaco", 30].record.epochs for s in epoch.solves]
@@ -161,7 +161,7 @@ def test_only_some_rules_move_jobs(records):
 
 def test_the_same_seed_gives_the_same_rollout(stream):
     few = stream[8].changed({"trace.jobs": 12})
-    for name, world in (("gandiva", stream[8]), ("eaco:programs=5", few)):
+    for name, world in (("random-pairs", stream[8]), ("eaco:programs=5", few)):
         first, second = (rollout(world, name, seed=4).record for _ in range(2))
         assert (first.jobs.end_us == second.jobs.end_us).all()
 
@@ -189,7 +189,7 @@ def test_prices_of_the_last_call_prove_many_plans(records):
     assert np.mean(proven[True]) >= np.mean(proven[False]) - 0.1
 
 
-@pytest.mark.parametrize("policy", ["eaco:programs=5", "gandiva", "fifo-packed"])
+@pytest.mark.parametrize("policy", ["eaco:programs=5", "random-pairs", "fifo-packed"])
 def test_a_rollout_goes_on_from_a_pickle(policy):
     world, trace = gangs(), gang_trace(16)
     whole = Engine(world, trace, make(policy, world), seed=0).run()
@@ -331,6 +331,6 @@ def test_worlds_that_do_not_suit():
     with pytest.raises(ValueError, match="does not rent nodes"):
         make("eaco-greedy", gangs(rented={"provision_s": 1}))
     with pytest.raises(ValueError, match="option 'waiting_kwh': expected greater than 0"):
-        make("lucid:waiting_kwh=0", gangs())
+        make("sharing-scores:waiting_kwh=0", gangs())
     with pytest.raises(ValueError, match="expected 'run-to-completion', 'epoch' or 'eaco'"):
         make("eaco:objective=money", gangs())

@@ -78,11 +78,11 @@ class Simulator:
             job["on"] = self.consolidated(job["gpus"])
 
     def prefix(self, order):
-        room, found = NODES * WIDTH, []
+        free, found = NODES * WIDTH, []
         for job in order:
-            if job["gpus"] <= room:
+            if job["gpus"] <= free:
                 found.append(job)
-                room -= job["gpus"]
+                free -= job["gpus"]
             elif not self.backfill:
                 break
         return found
