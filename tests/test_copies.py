@@ -19,11 +19,11 @@ def all_documents():
     for module in pkgutil.walk_packages(optsched.__path__, "optsched."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    found, left = set(), [Document]
+    classes, left = set(), [Document]
     while left:
-        found |= set(left)
-        left = [child for cls in left for child in cls.__subclasses__() if child not in found]
-    return found
+        classes |= set(left)
+        left = [child for cls in left for child in cls.__subclasses__() if child not in classes]
+    return classes
 
 
 def derived(cls):

@@ -55,8 +55,8 @@ def test_bundled_instances_need_little(name, method):
 
 @pytest.mark.parametrize("method", [method.name for method in problem("pal").methods])
 def test_larger_clusters_need_more(method):
-    found = [needed(cluster(nodes), method) for nodes in (4, 8, 16, 32)]
-    assert found == sorted(set(found))
+    needs = [needed(cluster(nodes), method) for nodes in (4, 8, 16, 32)]
+    assert needs == sorted(set(needs))
 
 
 def test_more_widths_and_rescaling_need_more():
@@ -133,8 +133,8 @@ def test_the_least_of_machine_and_control_group_is_free(
         path.write_text(f"{text}\n")
     missing = [tmp_path / "none"] * 3
     monkeypatch.setattr(memory, "CGROUPS", [missing, paths])
-    found = memory.available()
-    assert found == free if free is not None else found > 1000
+    available = memory.available()
+    assert available == free if free is not None else available > 1000
 
 
 # --- refusals ---------------------------------------------------------------------------------

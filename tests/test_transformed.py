@@ -67,9 +67,9 @@ def heavier(instance, factor):
 def test_placements_do_not_depend_on_names_and_units(in_small_parts, instance, data, ways):
     renamed = PalInstance.from_document(data.draw(relabelled(as_document(instance))))
     same = [instance, renamed, heavier(instance, 4.0)]
-    found = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
-    again = solved(instance, ways[1], gap=0.01, start=data.draw(st.sampled_from(found)))
-    agree([*found, again], [1.0, 1.0, 4.0, 1.0])
+    results = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
+    again = solved(instance, ways[1], gap=0.01, start=data.draw(st.sampled_from(results)))
+    agree([*results, again], [1.0, 1.0, 4.0, 1.0])
 
 
 @law(100)
@@ -119,9 +119,9 @@ def test_groups_do_not_depend_on_names_and_units(instance, data, ways):
     renamed = [job | {"id": f"k{n}"} for n, job in enumerate(data.draw(st.permutations(jobs)))]
     doubled = [longer(job, 2.0) for job in jobs]
     same = [instance, with_jobs(instance, renamed), with_jobs(instance, doubled)]
-    found = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
-    again = solved(instance, "columns", gap=0.01, start=data.draw(st.sampled_from(found)))
-    agree([*found, again], [1.0, 1.0, 2.0, 1.0])
+    results = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
+    again = solved(instance, "columns", gap=0.01, start=data.draw(st.sampled_from(results)))
+    agree([*results, again], [1.0, 1.0, 2.0, 1.0])
 
 
 @law(100)

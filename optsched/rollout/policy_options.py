@@ -132,7 +132,7 @@ def read(cls: type[Options], text: str) -> dict[str, object]:
         if key in options:
             raise OptionError(f"option '{key}': given twice")
         field = cls.model_fields.get(key)
-        options[key] = value if field is None else _read(set(_kinds(field.annotation)), value)
+        options[key] = value if field is None else _read(set(_types(field.annotation)), value)
     return options
 
 
@@ -158,24 +158,24 @@ def _fault(path: tuple[str | int, ...], text: str) -> str:
     return f"option '{path[0]}': {text}" if path else text.removesuffix(", found an object")
 
 
-def _kinds(annotation: object) -> Iterator[object]:
+def _types(annotation: object) -> Iterator[object]:
     """Yield the plain types that an annotation allows."""
     origin = typing.get_origin(annotation)
     if origin is Annotated:
-        yield from _kinds(typing.get_args(annotation)[0])
+        yield from _types(typing.get_args(annotation)[0])
     elif origin in (typing.Union, types.UnionType):
         for part in typing.get_args(annotation):
-            yield from _kinds(part)
+            yield from _types(part)
     else:
         yield annotation
 
 
-def _read(kinds: set[object], value: str) -> object:
-    if bool in kinds and value.lower() in WORDS:
+def _read(types: set[object], value: str) -> object:
+    if bool in types and value.lower() in WORDS:
         return WORDS[value.lower()]
-    if type(None) in kinds and value.lower() == "null":
+    if type(None) in types and value.lower() == "null":
         return None
-    for kind in (int, float) if kinds & {int, float} else ():
+    for kind in (int, float) if types & {int, float} else ():
         with contextlib.suppress(ValueError):
             return kind(value)
     return value

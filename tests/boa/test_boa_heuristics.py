@@ -230,11 +230,11 @@ def best_member(instance, members):
 @given(instance=boa_instances())
 def test_the_best_member_of_the_family_is_found(rule, instance):
     expected = best_member(instance, MEMBERS[rule](instance))
-    found = run(instance, rule).objective
+    value = run(instance, rule).objective
     if expected is None:
-        assert found is None
+        assert value is None
     else:
-        assert found == pytest.approx(expected, rel=2e-6 if rule == "class-width" else 1e-9)
+        assert value == pytest.approx(expected, rel=2e-6 if rule == "class-width" else 1e-9)
 
 
 @pytest.mark.parametrize("budget", [2, 2.1, 2.2, 2.4, 2.7, 3, 3.5])

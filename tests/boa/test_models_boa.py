@@ -202,8 +202,8 @@ def test_shares_of_phases_become_sequences_with_the_fewest_changes(data):
     (plan,) = shares_set(instance, shares).classes
     assert sum(Fraction(s.share) for s in plan.sequences) == 1
     for (_, e, k), share in shares.items():
-        found = sum(s.share for s in plan.sequences if s.gpus[e] == k)
-        assert found == pytest.approx(share, abs=1e-10)
+        planned = sum(s.share for s in plan.sequences if s.gpus[e] == k)
+        assert planned == pytest.approx(share, abs=1e-10)
         coming = sum(
             s.share for s in plan.sequences if s.gpus[e] == k and (e == 0 or s.gpus[e - 1] != k)
         )

@@ -148,12 +148,12 @@ def test_published_watts_are_the_measured_ones(name, device):
 @needs_data
 @pytest.mark.parametrize("name", MEASURED)
 def test_published_levels_are_the_measured_ones(name):
-    found = [
+    states = [
         (r["power_limit_w"], r["rel_time_median"], r["rel_power_median"])
         for r in rows("zeus_power_limit_summary.csv")
         if r["gpu"] == name.lower()
     ]
-    below = [[float(value) for value in row] for row in found[:-1]]
+    below = [[float(value) for value in row] for row in states[:-1]]
     levels = power_levels(name)
     assert [level.limit_w for level in levels] == [w for w, _, power in below if power <= 1]
     for level, (_, time, power) in zip(levels, below, strict=False):

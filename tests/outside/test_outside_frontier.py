@@ -41,9 +41,9 @@ def test_no_point_of_a_frontier_states_what_an_oracle_knows_to_be_false(name):
             strict=True,
         )
         truths = {v: Truth(name, d) for v, d in zip(values, documents, strict=True)}
-        found = optsched.frontier(instance_of(name, document), path, values, executor=1)
-        assert len(found.points) == len(values)
-        assert not list(of_points(truths, found.points)), (name, seed)
+        frontier = optsched.frontier(instance_of(name, document), path, values, executor=1)
+        assert len(frontier.points) == len(values)
+        assert not list(of_points(truths, frontier.points)), (name, seed)
 
 
 def test_speedups_as_one_writes_them_give_no_value_above_the_optimum():

@@ -172,8 +172,8 @@ def test_widths_that_were_not_measured():
     table = {"kind": "table", "gpus": [2, 4], "speedup": [2, 3]}
     world = scenario(models={"m": {"phases": [{"work_gpu_s": 1, "speedup": table}]}})
     laws, held = physics(world, jobs([2], "m"))
-    found = [laws.rate(0, held.place(0, *range(width))) / PPB for width in (1, 2, 3, 4, 6)]
-    assert found == [0.5, 1, 1.25, 1.5, 1.5]
+    measured = [laws.rate(0, held.place(0, *range(width))) / PPB for width in (1, 2, 3, 4, 6)]
+    assert measured == [0.5, 1, 1.25, 1.5, 1.5]
 
 
 @law(300)
@@ -213,8 +213,8 @@ def test_the_slowest_gpu_of_a_job_counts():
         models={"x": {}, "y": {}},
         sharing={"max_jobs_per_gpu": 2, "interference": {"groups": groups}},
     )
-    found = rates(world, jobs([2, 1, 1], ["x", "y", "x"]), [0, 1], [0], [1])
-    assert found == [600_000_000, 800_000_000, 600_000_000]
+    measured = rates(world, jobs([2, 1, 1], ["x", "y", "x"]), [0, 1], [0], [1])
+    assert measured == [600_000_000, 800_000_000, 600_000_000]
 
 
 def test_jobs_of_unknown_models_share_by_the_utilisation_of_the_trace():
@@ -423,11 +423,11 @@ def test_trouble_of_a_class_leaves_others_alone():
 
 def stretches(laws, node, count):
     """Return the ends of a node's first stretches and the factor in each."""
-    found = []
+    measured = []
     for _ in range(count):
-        found.append((laws.transients.until_us[node], laws.transients.factor[node]))
+        measured.append((laws.transients.until_us[node], laws.transients.factor[node]))
         laws.transients.change(node)
-    return found
+    return measured
 
 
 def test_trouble_depends_on_seed_and_node_only():

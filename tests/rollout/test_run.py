@@ -73,25 +73,25 @@ def test_the_package_has_the_signature_of_the_function():
 
 
 def test_rollout_shows_itself():
-    found = roll(keep_intervals=True)
-    assert len(found.jobs()) == 60
-    assert len(found.epochs()) == len(found.record.epochs) + 1
-    assert found.metrics["jobs"] == 60
-    assert found.metrics["censored"] == 0
-    assert found.metrics_of(10, 20)["jobs"] == 10
-    assert found.metrics_by().loc["size", "jobs"].sum() == 60
-    assert len(found.intervals()) == len(found.record.intervals) > 50
-    assert found.timing()["solver_calls"] == found.metrics["solver_calls"] > 0
-    assert "jct_mean_s" in str(found)
-    assert "<Rollout of first-fit on by hand: 60 jobs, mean JCT" in repr(found)
-    assert "mean job completion time" in found._repr_html_()
-    pickle.loads(pickle.dumps(found))
+    outcome = roll(keep_intervals=True)
+    assert len(outcome.jobs()) == 60
+    assert len(outcome.epochs()) == len(outcome.record.epochs) + 1
+    assert outcome.metrics["jobs"] == 60
+    assert outcome.metrics["censored"] == 0
+    assert outcome.metrics_of(10, 20)["jobs"] == 10
+    assert outcome.metrics_by().loc["size", "jobs"].sum() == 60
+    assert len(outcome.intervals()) == len(outcome.record.intervals) > 50
+    assert outcome.timing()["solver_calls"] == outcome.metrics["solver_calls"] > 0
+    assert "jct_mean_s" in str(outcome)
+    assert "<Rollout of first-fit on by hand: 60 jobs, mean JCT" in repr(outcome)
+    assert "mean job completion time" in outcome._repr_html_()
+    pickle.loads(pickle.dumps(outcome))
 
 
 def test_metrics_of_a_rollout_can_be_computed_again_from_its_files(tmp_path):
-    found = roll(output=tmp_path)
+    outcome = roll(output=tmp_path)
     assert_recomputable(tmp_path)
-    assert json.loads((tmp_path / "summary.json").read_text())["metrics"] == found.metrics
+    assert json.loads((tmp_path / "summary.json").read_text())["metrics"] == outcome.metrics
     assert sorted(os.listdir(tmp_path)) == FILES
 
 
@@ -177,9 +177,9 @@ def test_a_source_replaces_the_trace_of_the_scenario(tmp_path):
         "1,one,1,0,100,bert,A,0.5\n1,two,2,10,100,bert,A,0.5\n2,three,2,10,100,bert,A,0.5\n"
     )
     source = TraceSource(file=str(path), format="pal", workload=1)
-    found = roll(trace=source)
-    assert found.metrics["jobs"] == 2
-    assert found.record.scenario.trace == source
+    outcome = roll(trace=source)
+    assert outcome.metrics["jobs"] == 2
+    assert outcome.record.scenario.trace == source
     path.write_text(path.read_text().replace("two,2", "two,zwei"))
     with pytest.raises(InstanceError, match=r"line 3, column num_gpus"):
         roll(trace=source)

@@ -63,15 +63,15 @@ def _pairs(text: str, plain: str, start: int, end: int) -> Iterator[tuple[str, F
 
 
 def _with_line(wiring: Wiring, pairs: dict[str, Field]) -> Wiring:
-    kinds = [key for key in ("SwitchName", "BlockName", "BlockSizes") if key in pairs]
-    if len(kinds) != 1:
-        given = " and ".join(kinds) or "none"
+    present = [key for key in ("SwitchName", "BlockName", "BlockSizes") if key in pairs]
+    if len(present) != 1:
+        given = " and ".join(present) or "none"
         raise ValueError(f"expected one of SwitchName, BlockName and BlockSizes, found {given}")
     nodes, switches = pairs.get("Nodes"), pairs.get("Switches")
-    if kinds == ["BlockSizes"]:
+    if present == ["BlockSizes"]:
         return Wiring(wiring.switches, wiring.blocks, pairs["BlockSizes"])
-    name = pairs[kinds[0]]
-    if kinds == ["BlockName"]:
+    name = pairs[present[0]]
+    if present == ["BlockName"]:
         if switches is not None:
             raise ValueError(f"block '{name.value}' needs Nodes, and nothing else")
         wiring.blocks.append(Switch(name, None, nodes))

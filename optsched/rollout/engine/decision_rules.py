@@ -185,7 +185,7 @@ class DecisionRules:
             state.detach(job)
         for job, gpus in wanted:
             state.attach(job, gpus)
-        broken = self._first_misfit(wanted)
+        broken = self._first_infeasible(wanted)
         for job, _ in wanted:
             state.detach(job)
         for job, gpus in old:
@@ -195,7 +195,7 @@ class DecisionRules:
         if broken is not None:
             raise broken
 
-    def _first_misfit(self, wanted: Iterable[tuple[int, Gpus]]) -> InvalidDecision | None:
+    def _first_infeasible(self, wanted: Iterable[tuple[int, Gpus]]) -> InvalidDecision | None:
         for job, gpus in wanted:
             rule = self.physics.fits(job, gpus, self.state)
             if rule is not None:

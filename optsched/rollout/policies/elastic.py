@@ -81,7 +81,7 @@ class Elastic(ABC):
         self.held.look(view)
         self._take_note(view)
         solves = self.refresh(view)
-        changes = self._narrowed(view)
+        changes = self._narrower(view)
         free = self.held.free + sum(self.held.width(job) - w for job, w in changes.items())
         self._widen(view, changes, free)
         places = self.placing.place(view, self.held, changes) if changes else {}
@@ -116,7 +116,7 @@ class Elastic(ABC):
         if self.growing and job in self.growing:
             self.growing.remove(job)
 
-    def _narrowed(self, view: View) -> dict[int, int]:
+    def _narrower(self, view: View) -> dict[int, int]:
         """Let stale jobs want what their phase wants; return those that get narrower."""
         changes = {}
         jobs, self.stale = sorted(self.stale), set()

@@ -100,7 +100,7 @@ class Philly(Gangs):
         self.update(view)
         places = self.place_waiting(view) if self.lines else {}
         if self.defragment and view.is_epoch and self.lines:
-            places |= self._make_room(view, places)
+            places |= self._defragment(view, places)
         pre_run = self._begin_trials(view) if self.untried else {}
         if not places and not pre_run:
             return NOTHING
@@ -172,7 +172,7 @@ class Philly(Gangs):
 
     # --- defragmentation ----------------------------------------------------------------------
 
-    def _make_room(self, view: View, placed: dict[int, Gpus]) -> dict[int, Gpus]:
+    def _defragment(self, view: View, placed: dict[int, Gpus]) -> dict[int, Gpus]:
         """Return moves, and GPUs for the first gang that they make room for; hold all of them."""
         on_node = self._whole_jobs(placed)
         for job, key in sorted((line[0], key) for key, line in self.lines.items()):

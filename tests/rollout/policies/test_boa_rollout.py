@@ -268,7 +268,7 @@ def test_the_program_is_the_best_of_all_widths(data):
         jobs.append(Ahead(n, tuple(blocks), data.draw(st.sampled_from([0, 1, 2])), rescale_s))
     allowance = sum(job.totals(job.floor)[1] for job in jobs) * data.draw(st.sampled_from([1, 2]))
     cap = data.draw(st.integers(1, 8))
-    found, record = Program(jobs, allowance, cap).solve(1000, 60.0, 0.0)
+    outcomes, record = Program(jobs, allowance, cap).solve(1000, 60.0, 0.0)
     every = [list(itertools.product(*(b.gpus for b in job.blocks))) for job in jobs]
     totals = [
         sum(job.totals(row)[0] for job, row in zip(jobs, rows, strict=True))
@@ -279,7 +279,7 @@ def test_the_program_is_the_best_of_all_widths(data):
     solved = record(0.0)
     if not totals:
         assert solved.fallback
-        assert found == [job.floor for job in jobs]
+        assert outcomes == [job.floor for job in jobs]
         return
     assert not solved.fallback
     assert solved.objective == pytest.approx(min(totals), rel=1e-6)
@@ -467,12 +467,12 @@ def test_a_rollout_goes_on_from_a_pickle(policy):
 
 def test_the_bundled_cloud():
     world = read_scenario("boa-cloud").changed({"trace.jobs": 15})
-    found = {policy: rollout(world, policy) for policy in world.policies}
-    for policy, result in found.items():
+    outcomes = {policy: rollout(world, policy) for policy in world.policies}
+    for policy, result in outcomes.items():
         assert result.metrics["passed"] == 15, policy
         assert result.metrics["rented_gpu_hours"] >= result.metrics["gpu_hours"], policy
-    best = found["boa"].metrics
-    wide = found["equi"].metrics
+    best = outcomes["boa"].metrics
+    wide = outcomes["equi"].metrics
     assert best["jct_mean_s"] < wide["jct_mean_s"]
     assert best["rented_gpu_hours"] < wide["rented_gpu_hours"]
 

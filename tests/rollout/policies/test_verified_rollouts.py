@@ -55,23 +55,23 @@ def lying(make):
     """Return a function that makes certificates of too high bounds."""
 
     def changed(*args, **options):
-        found = make(*args, **options)
-        if found is None or found.bound is None:
-            return found
-        return found.model_copy(update={"bound": np.nextafter(found.bound, math.inf) * 1.5})
+        made = make(*args, **options)
+        if made is None or made.bound is None:
+            return made
+        return made.model_copy(update={"bound": np.nextafter(made.bound, math.inf) * 1.5})
 
     return changed
 
 
-def choose_with_a_lie(self, found):
-    chosen = DECIDE(self, found)
+def choose_with_a_lie(self, instance):
+    chosen = DECIDE(self, instance)
     return chosen._replace(bound=chosen.objective, gap=0.0)
 
 
 def solve_with_a_lie(*args, **options):
-    found = SOLVE(*args, **options)
-    certificate = lying(lambda: found.certificate)()
-    return found.model_copy(update={"certificate": certificate, "bound": certificate.bound})
+    made = SOLVE(*args, **options)
+    certificate = lying(lambda: made.certificate)()
+    return made.model_copy(update={"certificate": certificate, "bound": certificate.bound})
 
 
 DECIDE, SOLVE = Choice.decide, solve_module.solve

@@ -36,8 +36,8 @@ class Page(HTMLParser):
 
 
 def data_of(page):
-    found = re.search(r"<script type='application/json' id='data'>(.*?)</script>", page, re.DOTALL)
-    return json.loads(found[1])
+    match = re.search(r"<script type='application/json' id='data'>(.*?)</script>", page, re.DOTALL)
+    return json.loads(match[1])
 
 
 def write_outcomes(place):

@@ -79,8 +79,8 @@ def way(job_class, widths, side):
 def points(document, job_class, side):
     """(use of what is limited, value of what is minimised) of every way in whole widths."""
     choices = product(*(whole_widths(phase["speedup"]) for phase in job_class["phases"]))
-    found = {way(job_class, widths, side) for widths in choices}
-    return {(jobs, gpus) if is_flipped(document) else (gpus, jobs) for jobs, gpus in found}
+    pairs = {way(job_class, widths, side) for widths in choices}
+    return {(jobs, gpus) if is_flipped(document) else (gpus, jobs) for jobs, gpus in pairs}
 
 
 def frontier(pairs):
@@ -188,9 +188,9 @@ def optimum(document):
     """The least objective, between two fractions; None for each that has no plan."""
     solve = {"integer": _integer, "mixed": _mixed, "continuous": _continuous}
     method = solve[document.get("widths", "integer")]
-    found = [method(document, side, limit(document)) for side in (FAST, SLOW)]
+    values = [method(document, side, limit(document)) for side in (FAST, SLOW)]
     unit = 1 if is_flipped(document) else total_rate(document)
-    return tuple(None if value is None else value / unit for value in found)
+    return tuple(None if value is None else value / unit for value in values)
 
 
 def extreme_uses(document):

@@ -34,13 +34,13 @@ def _between(low, high):
 
 def _gpu_type(f, name):
     power = _power(f)
-    found = {"id": name, "memory_gb": f.one_of(16.0, 32.0, 80.0), "power": power}
+    document = {"id": name, "memory_gb": f.one_of(16.0, 32.0, 80.0), "power": power}
     if f.chance(0.35):
         limit = max(power["context_w"], 1e-9)
         limit = f.one_of(limit, power["peak_w"], limit * 1.5, 1e12)
         level = {"id": "low", "limit_w": min(limit, 1e12), "rate": _rate(f)}
-        found["levels"] = [level | {"power": f.one_of(0.001, 0.6, 0.9, 1.0)}]
-    return found
+        document["levels"] = [level | {"power": f.one_of(0.001, 0.6, 0.9, 1.0)}]
+    return document
 
 
 def _rate(f):
@@ -55,8 +55,8 @@ def _nodes(f, name, gpu):
     if f.chance(0.5):
         power["wake_w"] = min(sleep + f.zero_or(20.0, 2000.0), 1e12)
     count = f.rng.randint(1, 3)
-    found = {"id": name, "gpu": gpu, "gpus": f.rng.randint(1, 4), "count": count, "power": power}
-    return found | ({"on": f.rng.randint(0, count)} if f.chance(0.5) else {})
+    document = {"id": name, "gpu": gpu, "gpus": f.rng.randint(1, 4), "count": count, "power": power}
+    return document | ({"on": f.rng.randint(0, count)} if f.chance(0.5) else {})
 
 
 def _interference(f, kinds, gpus):
@@ -76,11 +76,16 @@ def _interference(f, kinds, gpus):
                 group |= {"gpu_power_w": f.positive(30.0, 400.0)} if f.chance(0.25) else {}
                 group |= {"utilisation": f.share()} if f.chance(0.25) else {}
                 groups.append(group)
-    found = {"groups": groups if f.chance(0.7) else []}
-    found["fallback"] = f.one_of("none", "larger", "pairs", "pairs", "utilisation", "utilisation")
+    document = {"groups": groups if f.chance(0.7) else []}
+    document["fallback"] = f.one_of(
+        "none", "larger", "pairs", "pairs", "utilisation", "utilisation"
+    )
     if f.chance(0.4):
-        found |= {"saturation_slope": f.zero_or(0.1, 2.0), "partner_slowdown": f.zero_or(0.01, 0.5)}
-    return found
+        document |= {
+            "saturation_slope": f.zero_or(0.1, 2.0),
+            "partner_slowdown": f.zero_or(0.01, 0.5),
+        }
+    return document
 
 
 def _jobs(f, kinds, nodes, document):
@@ -118,14 +123,14 @@ def _suits(gpus, pool):
 
 def _running(f, jobs, nodes):
     """Groups that run now, each on GPUs of nodes that are on and have room."""
-    found, loads = [], {}
+    running, loads = [], {}
     for job in jobs:
         pool = f.one_of(*nodes)
         awake = pool.get("on", pool["count"])
         span, each = max(1, job["gpus"] // pool["gpus"]), min(job["gpus"], pool["gpus"])
         if f.chance(0.6) or not _suits(job["gpus"], pool) or awake < span:
             continue
-        before = f.one_of(*found) if found and f.chance(0.4) else None
+        before = f.one_of(*running) if running and f.chance(0.4) else None
         size = None if before is None else _size(jobs, before["jobs"][0])
         if before is not None and size == job["gpus"]:
             before["jobs"].append(job["id"])
@@ -134,9 +139,9 @@ def _running(f, jobs, nodes):
         keys = [(pool["id"], node + n) for n in range(span)]
         if all(loads.get(key, 0) + each <= pool["gpus"] for key in keys):
             loads |= {key: loads.get(key, 0) + each for key in keys}
-            place = {"id": f"p{len(found)}", "nodes": pool["id"], "node": node}
-            found.append(place | {"jobs": [job["id"]]})
-    return found
+            place = {"id": f"p{len(running)}", "nodes": pool["id"], "node": node}
+            running.append(place | {"jobs": [job["id"]]})
+    return running
 
 
 def _size(jobs, name):

@@ -67,22 +67,22 @@ class Truth:
 
     def false_statements(self, stated):
         """Yield what a result, as a document, states and is not so."""
-        found = {key: stated.get(key) for key in ("status", "objective", "bound", "gap", "plan")}
+        fields = {key: stated.get(key) for key in ("status", "objective", "bound", "gap", "plan")}
         limit = stated.get("gap_limit")
-        numbers = [found["objective"], found["bound"], found["gap"], limit]
+        numbers = [fields["objective"], fields["bound"], fields["gap"], limit]
         if any(not _is_number(number) for number in numbers if number is not None):
             yield "a figure is no number"
             return
-        yield from self._about_plans(**found)
-        if found["plan"] is not None:
-            yield from self._about_plan(found["plan"], found["objective"])
-        elif found["objective"] is not None or found["gap"] is not None:
+        yield from self._about_plans(**fields)
+        if fields["plan"] is not None:
+            yield from self._about_plan(fields["plan"], fields["objective"])
+        elif fields["objective"] is not None or fields["gap"] is not None:
             yield "figures of a plan that there is not"
         if stated.get("objective_unit") != self.unit:
             yield f"the unit is {self.unit!r}, stated {stated.get('objective_unit')!r}"
-        if None not in (found["objective"], found["bound"]):
-            yield from self._about_gap(found, limit)
-        elif found["status"] == "optimal":
+        if None not in (fields["objective"], fields["bound"]):
+            yield from self._about_gap(fields, limit)
+        elif fields["status"] == "optimal":
             yield "optimal, without objective or bound"
 
     def _about_plans(self, status, bound, plan, **_):
@@ -112,21 +112,23 @@ class Truth:
         elif own[1] < self.low:
             yield f"the plan is better than the optimum of the oracle, {float(self.low)!r}"
 
-    def _about_gap(self, found, limit):
-        objective, bound, gap = (Fraction(found[key] or 0) for key in ("objective", "bound", "gap"))
-        size = max(abs(objective), self.oracle.gap_scale(self.document, found["plan"]))
+    def _about_gap(self, fields, limit):
+        objective, bound, gap = (
+            Fraction(fields[key] or 0) for key in ("objective", "bound", "gap")
+        )
+        size = max(abs(objective), self.oracle.gap_scale(self.document, fields["plan"]))
         true = (objective - bound) / size if size else Fraction(bound != objective)
-        if found["gap"] is None or abs(gap - true) > abs(true) / 10**12:
-            yield f"the gap is {float(true)!r}, stated {found['gap']!r}"
+        if fields["gap"] is None or abs(gap - true) > abs(true) / 10**12:
+            yield f"the gap is {float(true)!r}, stated {fields['gap']!r}"
         if limit is None or not 0 <= limit < 1:
             yield f"a gap of {limit!r} was allowed"
             return
         is_closed = gap <= Fraction(max(limit, ROUNDING))
-        if found["status"] == "optimal" and not is_closed:
+        if fields["status"] == "optimal" and not is_closed:
             yield f"optimal with a gap of {float(gap)!r}, {limit!r} is allowed"
-        if found["status"] == "feasible" and is_closed:
+        if fields["status"] == "feasible" and is_closed:
             yield f"not called optimal, with a gap of {float(gap)!r}"
-        if found["status"] == "optimal" and self.low is not None:
+        if fields["status"] == "optimal" and self.low is not None:
             beyond = objective - self.high
             if beyond > max(limit, ROUNDING) * size * (1 + Fraction(1, 10**9)):
                 yield f"optimal, but {float(beyond)!r} above the optimum"
@@ -139,10 +141,10 @@ def _is_number(value):
 def solved(truth, method, **options):
     """A result with what is false in it, and why `verify` refuses it, if it does."""
     if truth.name == "sia":
-        found = round_of(truth.document)
-        chosen = sia.Choice(gap=options.get("gap", 1e-4)).decide(found)
+        instance = round_of(truth.document)
+        chosen = sia.Choice(gap=options.get("gap", 1e-4)).decide(instance)
         false = list(truth.false_statements(as_document(chosen)))
-        return chosen, false + refusals(lambda: sia.verify_round(found, chosen))
+        return chosen, false + refusals(lambda: sia.verify_round(instance, chosen))
     instance = instance_of(truth.name, truth.document)
     result = optsched.solve(instance, method, **options)
     false = list(truth.false_statements(as_document(result)))

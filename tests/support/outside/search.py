@@ -114,14 +114,14 @@ def forgeries(tally, truth, seed, result, count):
 
 def sia_forgeries(tally, truth, seed, chosen):
     """Change the figures of a round's outcome, one by one."""
-    found, forger = round_of(truth.document), Forger(as_document(chosen), truth.high, seed=seed)
+    instance, forger = round_of(truth.document), Forger(as_document(chosen), truth.high, seed=seed)
     for field in ("status", "objective", "bound", "gap", "gap_limit"):
         for value in forger.values(field)[seed % 3 :: 3]:
             if isinstance(value, bool):  # equals a number
                 continue
             forged = chosen._replace(**{field: value})
             tally.counts["forgeries"] += 1
-            told = refusals(lambda forged=forged: sia.verify_round(found, forged))
+            told = refusals(lambda forged=forged: sia.verify_round(instance, forged))
             if told and told[0].startswith("crash"):
                 tally.bad("FALSE: no verdict", seed, f"{field}={value!r}: {told[0]}"[:200])
             stated = as_document(chosen) | {field: value}
