@@ -99,7 +99,7 @@ def measured(method, instance):
 
 
 def forget_peak():
-    """Let the peak begin anew, so that reading the instance is not in it."""
+    """Let the peak begin again, so that reading the instance is not in it."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

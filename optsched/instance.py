@@ -65,7 +65,7 @@ class Document(BaseModel):
         return dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
     # A copy may be of other data, by `model_copy(update=...)`; so what was derived from the data,
-    # and is kept by `cached_property` beside the fields, is derived anew.
+    # and is kept by `cached_property` beside the fields, is derived again.
 
     def __copy__(self) -> Self:
         """Return a copy that keeps nothing that was derived from the fields."""
@@ -138,7 +138,7 @@ class NamedDocument(CheckedDocument):
         return {}
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with fields changed by path, validated anew.
+        """Return a copy with fields changed by path, validated again.
 
         Parameters
         ----------

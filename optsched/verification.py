@@ -258,7 +258,7 @@ def _figures(objective: float, result: Result, scale: float) -> list[BrokenRule]
 
 
 def closed(gap: float | None, allowed: float) -> bool:
-    """Tell whether a gap counts as closed; rounding gets room where no gap is allowed."""
+    """Tell whether a gap counts as closed; rounding is borne where no gap is allowed."""
     return gap is not None and gap <= max(allowed, ROUNDING)
 
 

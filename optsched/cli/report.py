@@ -73,7 +73,7 @@ def explain(
         float, typer.Option(metavar="SECONDS", help="For all solves that this takes.")
     ] = 60.0,
 ) -> None:
-    """Say why there is no plan, or why it is this one and what more room would save.
+    """Say why there is no plan, or why it is this one and what wider limits would save.
 
     Example: optsched explain result.json
 

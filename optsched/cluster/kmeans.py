@@ -1,4 +1,4 @@
-"""K-means, and the number of clusters by silhouette: scikit-learn, made deterministic."""
+"""K-means (Lloyd 1982), clusters counted by silhouette: scikit-learn, made deterministic."""
 
 from __future__ import annotations
 

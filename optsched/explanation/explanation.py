@@ -1,4 +1,4 @@
-"""What explains a result: rules that conflict, limits that bind, and what more room would save."""
+"""What explains a result: rules that conflict, limits that bind, and what wider limits save."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Explanation:
     binding
         Limits that the plan uses up, in words.
     prices
-        What more room would save.
+        What wider limits would save.
     """
 
     instance: str

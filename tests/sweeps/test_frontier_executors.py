@@ -207,15 +207,15 @@ def test_dask_ends_complete_when_a_worker_is_killed(cluster, tmp_path):
         driver.kill()
         driver.wait()
     assert driver.returncode == 0, errors
-    left, points = json.loads(output)
+    left, swept = json.loads(output)
     assert left == 1
     assert 3 <= len(finished) < count, "the worker was killed in mid-sweep"
     assert all(path.read_bytes() == content for path, content in finished.items())
     here = optsched.frontier("boa/cbd-85", budgets=[20.4 + n / 4 for n in range(count)],
                              executor=Counting(0, AssertionError()), cache=points)  # fmt: skip
-    assert frontier == [[p.value, str(p.status), p.objective] for p in here.points]
+    assert swept == [[p.value, str(p.status), p.objective] for p in here.points]
     base = optsched.read("boa/cbd-85")
-    for value, _, objective in points[:: count // 3]:
+    for value, _, objective in swept[:: count // 3]:
         assert objective == optsched.solve(base.changed({"budget_gpus": value})).objective
 
 

@@ -71,9 +71,9 @@ class Smooth:
     def respond(self, price: float) -> Floats:
         """Return the real widths that minimise (1 + price * k) / s(k), or (price + k) / s(k)."""
         jobs, gpus = (1.0, price) if self.gpus_limited else (price, 1.0)
-        dearer, ratio = (1 - self.parallel) * gpus, np.full(len(self.load), np.inf)
+        gpu_share, ratio = (1 - self.parallel) * gpus, np.full(len(self.load), np.inf)
         with np.errstate(over="ignore"):
-            np.divide(self.parallel * jobs, dearer, out=ratio, where=dearer > 0)
+            np.divide(self.parallel * jobs, gpu_share, out=ratio, where=gpu_share > 0)
         widths = np.where(self.powers, ratio, np.sqrt(ratio))
         widths = np.where(self.parallel > 0, np.clip(widths, 1.0, self.most), 1.0)
         for rows, measured, speedup in self.tables:
@@ -200,8 +200,8 @@ def speedup_at(speedup: Speedup, gpus: float) -> float:
 def _bracket(phases: Smooth, search: Search) -> tuple[float, float]:
     """Return neighbouring prices, the use above the limit at the lower and within at the higher.
 
-    A hair above the limit counts as within: else a limit that is the least use has no price. When
-    time is up, they may lie far from each other.
+    A rounding above the limit counts as within: else a limit that is the least use has no price.
+    When time is up, they may lie far from each other.
     """
     limit = phases.limit * (1 + LIMIT_TOLERANCE)
     low, high = SMALLEST_PRICE, LARGEST_PRICE

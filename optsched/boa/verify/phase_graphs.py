@@ -133,10 +133,10 @@ def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterabl
     power = isinstance(speedup, Power)
     parallel = speedup.exponent if isinstance(speedup, Power) else speedup.parallel_fraction
     part, whole = parallel.as_integer_ratio()
-    dearer = of_gpus * (whole - part)
-    if not dearer:
+    of_parallel = of_gpus * (whole - part)
+    if not of_parallel:
         return (speedup.max_gpus if part else 1,)
-    ratio = part * of_jobs // dearer
+    ratio = part * of_jobs // of_parallel
     below = ratio if power else isqrt(ratio)
     return {min(max(k, 1), speedup.max_gpus) for k in (below, below + 1)}
 

@@ -58,7 +58,7 @@ class GroupingPolicy:
         self._frame: EacoInstanceParts | None = None
 
     def decide(self, view: View) -> Decision:
-        """Part the jobs anew, if there are others than before."""
+        """Part the jobs again, if there are others than before."""
         if not (view.arrived or view.ended or view.failed):
             return NOTHING
         jobs = sorted([*view.running.tolist(), *view.pending[: self.window].tolist()])

@@ -135,9 +135,9 @@ class Elastic(ABC):
         return changes
 
     def _widen(self, view: View, changes: dict[int, int], free: int) -> None:
-        """Start waiting jobs, then let running ones grow, the earliest first, as far as room goes.
+        """Start waiting jobs, then let running ones grow, the earliest first, as GPUs are free.
 
-        A job with phases that finds no room lets those behind it try only if it may start with
+        A job with phases that does not fit lets those behind it try only if it may start with
         part of its width.
         """
         while self.waiting and free:

@@ -1,4 +1,4 @@
-"""So many GPUs, rented for good, shared out anew among the jobs whenever something happens."""
+"""So many GPUs, rented for good, shared out again among the jobs whenever something happens."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class BestFit(Lowest):
 class PalGreedy:
     """PAL's greedy placement, job by job in the order of their classes.
 
-    A job that changes its width is placed anew; all others stay.
+    A job that changes its width is placed again; all others keep their GPUs.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The exact placement of a round: all admitted jobs at once, as an instance of PAL."""
+"""The exact placement of a round: all admitted jobs at once, as an instance of PAL (SC 2024)."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class PalMultilevel(ByClass):
 
 @dataclass
 class NonSticky:
-    """All GPUs are released, and every job is placed anew."""
+    """All GPUs are released, and every job is placed again."""
 
     rules: PlacementRules
     settled: bool = True

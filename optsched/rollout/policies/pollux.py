@@ -1,4 +1,4 @@
-"""A policy like Pollux: the best power mean of speedups, with and without autoscaling."""
+"""Pollux (Qiao et al., OSDI 2021) by dynamic programming: the best power mean of speedups."""
 
 from __future__ import annotations
 

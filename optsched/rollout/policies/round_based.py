@@ -155,7 +155,7 @@ def packed_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rou
 
 @takes(OrderedOptions)
 def packed_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Consolidate all jobs anew in every round."""
+    """Consolidate all jobs in every round."""
     return _rounds("packed-non-sticky", NonSticky(Consolidate()), options)
 
 
@@ -167,7 +167,7 @@ def random_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rou
 
 @takes(OrderedOptions, draws=True)
 def random_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Draw the GPUs of all jobs anew in every round, also if nothing has changed."""
+    """Draw the GPUs of all jobs in every round, also if nothing has changed."""
     policy = _rounds("random-non-sticky", NonSticky(Uniform(seed), settled=False), options)
     policy.every_epoch = True
     return policy

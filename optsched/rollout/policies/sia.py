@@ -1,4 +1,4 @@
-"""A policy like Sia: every round the choice of all configurations at once, proven to a gap."""
+"""Sia (SOSP 2023): every round a multiple-choice knapsack of configurations, proven to a gap."""
 
 from __future__ import annotations
 

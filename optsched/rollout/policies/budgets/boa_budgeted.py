@@ -83,7 +83,7 @@ class Budgeted(Boa):
         self.planned.pop(job, None)
 
     def decide(self, view: View) -> Decision:
-        """Plan anew if anything happened since the last plan; then as in `Elastic`."""
+        """Plan again if anything happened since the last plan; then as in `Elastic`."""
         self._count(view.now_us)
         news = (view.arrived, view.ended, view.failed, view.advanced)
         self._is_stale = self._is_stale or any(news)
@@ -96,7 +96,7 @@ class Budgeted(Boa):
         self._held_us += (now_us - before) * gpus
 
     def refresh(self, view: View) -> list[SolveRecord]:
-        """Plan anew at an epoch if anything happened since the last plan."""
+        """Plan again at an epoch if anything happened since the last plan."""
         if view.is_epoch and self._is_stale and self.wanted:
             self._is_stale = False
             self._plan(view)

@@ -1,4 +1,4 @@
-"""The integer program of BOA within an allowance, as arrays.
+"""A multiple-choice knapsack: the widths of the jobs at hand within an allowance, as arrays.
 
 Source: docs/math/boa.md, Budgeted drain, after EPEW'24, arXiv 2406.15560.
 """
