@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco import fluid
-from optsched.rollout import rollout
+from optsched.rollout import simulate
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.scenario_files import read_scenario
@@ -95,7 +95,7 @@ def measure(name: str, scenario: Scenario, policies: list[str]) -> None:
     first = None
     for policy in policies:
         begun = time.process_time()
-        result = rollout(scenario, policy)
+        result = simulate(scenario, policy)
         seconds = time.process_time() - begun
         record, metrics = result.record, result.metrics
         energy, jct = metrics["energy_kwh"] or 0.0, metrics["jct_mean_s"] or 0.0

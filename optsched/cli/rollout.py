@@ -106,12 +106,12 @@ def rollout(
     from optsched.documents.json_files import dumps
     from optsched.rollout.results.outputs import summary
     from optsched.rollout.results.tables import figures
-    from optsched.rollout.run import rollout as run
+    from optsched.rollout.run import simulate
 
     where = _scenario(scenario, changes, drop_larger)
     jobs = _trace(trace, trace_format, workload, drop_larger)
     with console.progress_bar(f"{policy} on {where.name}") as progress:
-        done = run(
+        done = simulate(
             where, policy, trace=jobs, seed=seed, output=output, resume=resume,
             progress=progress, keep_intervals=intervals,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.registry import draws, make
 from optsched.rollout.resampling import resampled
 from optsched.rollout.results.policy_comparison import Comparison
-from optsched.rollout.run import rollout
+from optsched.rollout.run import simulate
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 from optsched.traces.trace import Trace
 
@@ -39,7 +39,7 @@ def compare(
     Parameters
     ----------
     scenario, trace
-        As in `optsched.rollout`.
+        As in `optsched.simulate`.
     policies
         Names with options; ratios are to the first. By default those that the scenario names.
     seeds
@@ -59,7 +59,7 @@ def compare(
     ------
     ValueError
         If there is no seed, no policy or one twice, or nothing to resample; and whatever
-        `optsched.rollout` raises.
+        `optsched.simulate` raises.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _in_turn(
 ) -> Iterator[Rollout]:
     for number, (name, seed) in enumerate(tasks):
         tell = _part(progress, number, len(tasks))
-        yield rollout(scenario, name, trace=traces[seed], seed=seed, progress=tell)
+        yield simulate(scenario, name, trace=traces[seed], seed=seed, progress=tell)
 
 
 def _part(progress: Progress, number: int, count: int) -> Progress:
@@ -129,7 +129,7 @@ def _on(executor: Executor) -> Callable[..., Iterator[Rollout]]:
         scenario: Scenario, traces: list[Trace], tasks: list[Task], progress: Progress
     ) -> Iterator[Rollout]:
         futures = [
-            executor.submit(rollout, scenario, name, trace=traces[seed], seed=seed)
+            executor.submit(simulate, scenario, name, trace=traces[seed], seed=seed)
             for name, seed in tasks
         ]
         for number, future in enumerate(futures, start=1):

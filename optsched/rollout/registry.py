@@ -243,8 +243,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "sharing-scores",
-        "sharing in pairs of calm jobs",
-        "Lucid, ASPLOS 2023",
+        "pairs of calm jobs",
+        "Lucid, ASPLOS'23",
         _POLICIES + "eaco:sharing_scores",
     ),
     Entry(

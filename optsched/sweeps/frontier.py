@@ -70,7 +70,7 @@ def frontier(
     progress
         Called with the share that is done.
     **options
-        Of `optsched.solve` (time_limit_s, gap, seed, threads) or `optsched.rollout` (trace, seed).
+        Of `optsched.solve` (time_limit_s, gap, seed, threads) or `optsched.simulate` (trace, seed).
 
     Returns
     -------

@@ -35,7 +35,7 @@ NODES = {"x": {"gpus": 2, "count": 4, "on": 2, "power": {"base_w": 100.0, "wake_
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setitem(registry.ROOMS, "eaco", "optsched.eaco.problem")
+    monkeypatch.setitem(registry.PROBLEMS, "eaco", "optsched.eaco.problem")
 
 
 @pytest.fixture(autouse=True)

@@ -69,7 +69,7 @@ def shown(instance, plan):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setitem(registry.ROOMS, "pal", "optsched.pal.problem")
+    monkeypatch.setitem(registry.PROBLEMS, "pal", "optsched.pal.problem")
 
 
 @pytest.fixture(autouse=True)

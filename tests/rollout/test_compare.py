@@ -32,7 +32,7 @@ def test_compare_by_hand(registered):
     where = scenario(locality=(1.0, 1.5))  # so that it matters which GPUs are drawn
     comparison = optsched.compare(where, ["first", "other"], trace=trace(), seeds=4)
     frame = comparison.frame()
-    runs = {name: [optsched.rollout(where, name, trace=trace(), seed=seed).metrics
+    runs = {name: [optsched.simulate(where, name, trace=trace(), seed=seed).metrics
                    for seed in range(4)] for name in ("first", "other")}  # fmt: skip
     for name in runs:
         values = [told["jct_mean_s"] for told in runs[name]]
@@ -56,7 +56,7 @@ def test_compare_draws_a_trace_for_each_seed_and_reads_a_file_once(registered, m
     comparison = optsched.compare("philly-small", ["first"], seeds=2)
     drawn = [run.record.trace for run in comparison.rollouts["first"]]
     assert (drawn[0].submit_us != drawn[1].submit_us).any()
-    one = optsched.rollout("philly-small", "first", seed=1)
+    one = optsched.simulate("philly-small", "first", seed=1)
     assert comparison.rollouts["first"][1].metrics == one.metrics
     same = optsched.compare(scenario(), ["first"], trace=trace(), seeds=2).rollouts["first"]
     assert same[0].record.trace is same[1].record.trace
@@ -103,7 +103,7 @@ def test_compare_refuses(policies, seeds, text, registered):
 
 
 def test_misspelt_policies_are_found_before_anything_runs(registered, monkeypatch):
-    monkeypatch.setattr("optsched.rollout.comparison.rollout", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("optsched.rollout.comparison.simulate", lambda *a, **k: 1 / 0)
     with pytest.raises(UnknownNameError, match="there is no policy 'othr'"):
         optsched.compare(scenario(), ["first", "othr"], trace=trace())
 
@@ -139,14 +139,14 @@ def test_a_file_and_policies_that_draw_nothing_have_no_intervals(file, monkeypat
     """Three seeds were the same rollout three times, with intervals of no width around it."""
     calls = []
     monkeypatch.setattr(
-        "optsched.rollout.comparison.rollout",
-        lambda *a, **k: calls.append(a[1]) or optsched.rollout(*a, **k),
+        "optsched.rollout.comparison.simulate",
+        lambda *a, **k: calls.append(a[1]) or optsched.simulate(*a, **k),
     )
     comparison = optsched.compare(scenario(), ["fifo", "las"], trace=file, seeds=3)
     assert calls == ["fifo", "las"]
     frame = comparison.frame()
     assert not intervals(frame)
-    one = optsched.rollout(scenario(), "las", trace=file).metrics
+    one = optsched.simulate(scenario(), "las", trace=file).metrics
     assert frame.loc["las", "jct_mean_s"] == one["jct_mean_s"]
     assert "One trace" in comparison.basis
     assert "resample" in comparison.basis
@@ -246,5 +246,5 @@ def test_policies_that_say_so_draw_nothing(entry):
     if entry.maker().draws:
         return
     jobs = jobs_of(world)
-    one, two = (optsched.rollout(world, entry.name, trace=jobs, seed=seed) for seed in (0, 7))
+    one, two = (optsched.simulate(world, entry.name, trace=jobs, seed=seed) for seed in (0, 7))
     assert one.jobs().equals(two.jobs())

@@ -172,7 +172,7 @@ def test_scenarios_are_rolled_out_by_value_and_policy(registered):
     )
     assert [point.method for point in frontier.points] == ["first", "other"] * 2
     where = scenario().changed({"epoch_s": 60})
-    metrics = optsched.rollout(where, "other", trace=trace(20), seed=3).metrics
+    metrics = optsched.simulate(where, "other", trace=trace(20), seed=3).metrics
     told = frontier.points[3].metrics
     assert told == {key: value for key, value in metrics.items() if value is not None}
     assert frontier.points[3].objective == metrics["jct_mean_s"]

@@ -8,7 +8,7 @@ import pytest
 
 from optsched.eaco import EacoPlan, Group, fluid
 from optsched.instance import InstanceError
-from optsched.rollout import rollout
+from optsched.rollout import simulate
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.eaco import RULES
@@ -43,7 +43,7 @@ def four_jobs(models=MODELS):
 
 
 def energy(scenario, policy, trace=None):
-    return rollout(scenario, policy, trace=trace).metrics["energy_kwh"]
+    return simulate(scenario, policy, trace=trace).metrics["energy_kwh"]
 
 
 # --- the paper's four jobs --------------------------------------------------------------------
@@ -108,9 +108,9 @@ def stream():
 
 @pytest.fixture(scope="module")
 def records(stream):
-    outcomes = {("eaco", 30): rollout(stream[30], "eaco:programs=10")}
+    outcomes = {("eaco", 30): simulate(stream[30], "eaco:programs=10")}
     return outcomes | {
-        (name, nodes): rollout(scenario, name)
+        (name, nodes): simulate(scenario, name)
         for nodes, scenario in stream.items()
         for name in GREEDY
     }
@@ -162,7 +162,7 @@ def test_only_some_rules_move_jobs(records):
 def test_the_same_seed_gives_the_same_rollout(stream):
     few = stream[8].changed({"trace.jobs": 12})
     for name, world in (("random-pairs", stream[8]), ("eaco:programs=5", few)):
-        first, second = (rollout(world, name, seed=4).record for _ in range(2))
+        first, second = (simulate(world, name, seed=4).record for _ in range(2))
         assert (first.jobs.end_us == second.jobs.end_us).all()
 
 
@@ -176,7 +176,7 @@ def test_prices_of_the_last_call_prove_many_plans(records):
         policy._left = None
         return plan(present)
 
-    warm = rollout(world, "eaco").record
+    warm = simulate(world, "eaco").record
     policy.plan = afresh
     cold = Engine(world, warm.trace, policy, seed=0).run()
     proven = {}
@@ -256,7 +256,7 @@ def test_gangs_of_all_sizes_find_their_places(policy, idle):
     """The engine checks every decision: memory, limits, gangs, GPUs that are not taken."""
     world = gangs().changed({"power.idle_nodes": idle})
     trace = gang_trace(20 if "eaco:" in policy else 40)
-    assert (rollout(world, policy, trace=trace).record.jobs.outcome == 0).all()
+    assert (simulate(world, policy, trace=trace).record.jobs.outcome == 0).all()
 
 
 @pytest.mark.parametrize("policy", [*GREEDY, "eaco:programs=5", EQUATION_1])
@@ -266,7 +266,7 @@ def test_deadlines_that_cannot_be_met_stop_no_policy(policy):
     rng = np.random.default_rng(2)
     allowed = trace.run_us * rng.choice([0.5, 1.0, 1.01, 1.3], len(trace.run_us))
     trace = replace(trace, deadline_us=trace.submit_us + allowed.astype(np.int64))
-    assert (rollout(gangs(nodes=2), policy, trace=trace).record.jobs.outcome == 0).all()
+    assert (simulate(gangs(nodes=2), policy, trace=trace).record.jobs.outcome == 0).all()
 
 
 class _View:
@@ -309,8 +309,8 @@ def test_a_group_whose_jobs_became_late_may_stay(deadlines_s, nodes):
 
 def test_fifo_exclusive_is_first_in_first_out():
     trace = gang_trace(sizes=(4,))
-    shared = rollout(gangs(), "fifo-exclusive", trace=trace).record
-    plain = rollout(gangs(), "fifo", trace=trace).record
+    shared = simulate(gangs(), "fifo-exclusive", trace=trace).record
+    plain = simulate(gangs(), "fifo", trace=trace).record
     assert (shared.jobs.end_us == plain.jobs.end_us).all()
 
 
@@ -318,7 +318,7 @@ def test_a_window_leaves_later_jobs_waiting():
     scenario = gangs(nodes=8)
     columns = {"submit_s": [0.0] * 6, "gpus": [4] * 6, "run_s": [500.0] * 6, "model": ["busy"] * 6}
     trace = trace_of("t", "", columns)
-    record = rollout(scenario, "best-fit-memory:window=2", trace=trace).record
+    record = simulate(scenario, "best-fit-memory:window=2", trace=trace).record
     starts = record.jobs.first_start_us
     assert (starts[:2] == 0).all()
     assert (starts[2:4] > 0).all()
@@ -327,7 +327,7 @@ def test_a_window_leaves_later_jobs_waiting():
 
 def test_worlds_that_do_not_suit():
     with pytest.raises(ValueError, match="need gangs within a node or of whole ones"):
-        rollout(gangs(), "eaco-greedy", trace=gang_trace(3, sizes=(6,)))
+        simulate(gangs(), "eaco-greedy", trace=gang_trace(3, sizes=(6,)))
     with pytest.raises(ValueError, match="does not rent nodes"):
         make("eaco-greedy", gangs(rented={"provision_s": 1}))
     with pytest.raises(ValueError, match="option 'waiting_kwh': expected greater than 0"):

@@ -9,7 +9,7 @@ import pytest
 
 import optsched.eaco.exact.solver
 from optsched.pal.exact.bounding import Prover
-from optsched.rollout import rollout
+from optsched.rollout import simulate
 from optsched.rollout.engine.decision import SolveRecord
 from optsched.rollout.policies import sia, verified_claims
 from optsched.rollout.scenario_files import read_scenario
@@ -28,7 +28,7 @@ SMALL = {
 def epochs(policy, folder):
     """Return the record, and the rows of epochs.csv that have solves."""
     name, changes, _ = SMALL[policy]
-    done = rollout(read_scenario(name).changed(changes), policy, output=folder)
+    done = simulate(read_scenario(name).changed(changes), policy, output=folder)
     table = pd.read_csv(folder / "epochs.csv", dtype={"verified": str, "status": str})
     rows = table[table["solves"] > 0]
     assert len(rows)
@@ -112,7 +112,7 @@ def test_what_is_too_large_to_verify_is_called_unverified(policy, tmp_path, monk
 def test_the_budgeted_program_states_no_bound(tmp_path):
     """HiGHS' float bound has no certificate; it was told as it came, status and all."""
     world = read_scenario("boa-cloud").changed({"trace.jobs": 10})
-    rollout(world, "boa-budgeted", output=tmp_path)
+    simulate(world, "boa-budgeted", output=tmp_path)
     rows = pd.read_csv(tmp_path / "epochs.csv")
     last = rows[(rows["solves"] > 0) & (rows["status"] == "feasible")]
     assert len(last)
