@@ -242,10 +242,7 @@ ENTRIES: tuple[Entry, ...] = (
         _POLICIES + "eaco:best_delta_energy",
     ),
     Entry(
-        "sharing-scores",
-        "pairs of calm jobs",
-        "Lucid, ASPLOS'23",
-        _POLICIES + "eaco:sharing_scores",
+        "sharing-scores", "pairs of calm jobs", "Lucid, ASPLOS", _POLICIES + "eaco:sharing_scores"
     ),
     Entry(
         "longest-first",
