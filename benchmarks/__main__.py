@@ -48,25 +48,25 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         print("\n".join(row.name for row in chosen))
         return 0
-    found: list[tuple[Row, dict[str, Any]]] = []
+    measured: list[tuple[Row, dict[str, Any]]] = []
     code, started = 0, time.perf_counter()
     try:
         for row, outcome in run(chosen):
-            found.append((row, outcome))
-            print(tables.progress(len(found), len(chosen), row, outcome), file=sys.stderr)
+            measured.append((row, outcome))
+            print(tables.progress(len(measured), len(chosen), row, outcome), file=sys.stderr)
     except KeyboardInterrupt:
-        print(f"interrupted after {len(found)} of {len(chosen)} rows", file=sys.stderr)
+        print(f"interrupted after {len(measured)} of {len(chosen)} rows", file=sys.stderr)
         code = INTERRUPTED
     print(f"{time.perf_counter() - started:.0f} s in all", file=sys.stderr)
-    document = document_of(found, "quick" if options.quick else "full")
+    document = document_of(measured, "quick" if options.quick else "full")
     write(document, options.output)
     print(tables.text(document))
     return code
 
 
-def document_of(found: list[tuple[Row, dict[str, Any]]], name: str) -> dict[str, Any]:
+def document_of(measured: list[tuple[Row, dict[str, Any]]], name: str) -> dict[str, Any]:
     """Return everything that is to be written."""
-    made = tables.records(found)
+    made = tables.records(measured)
     return {
         "schema": tables.SCHEMA,
         "set": name,

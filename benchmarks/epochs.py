@@ -39,9 +39,9 @@ class Timed:
     def __call__(self, *arguments):
         self.forget()
         started = time.process_time()
-        found = self.call(*arguments)
+        returned = self.call(*arguments)
         self.seconds.append(time.process_time() - started)
-        return found
+        return returned
 
 
 def place(scenario, is_cold):

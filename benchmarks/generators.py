@@ -18,7 +18,7 @@ from optsched.pal import PalInstance
 
 ACROSS = 1.7  # PAL's default locality penalty
 PER_NODE = 8
-KINDS = 16
+NODE_CLASSES = 16
 
 
 # --- PAL --------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ def classes(gpus, count, seed=0):
     """Return a cluster of nodes of a few classes, and jobs that stay within a node."""
     rng = random.Random(seed)
     base, columns = base_columns()
-    kinds = [[rng.choice(columns) for _ in range(PER_NODE)] for _ in range(KINDS)]
-    nodes = [rng.randrange(KINDS) for _ in range(gpus // PER_NODE)]
+    node_classes = [[rng.choice(columns) for _ in range(PER_NODE)] for _ in range(NODE_CLASSES)]
+    nodes = [rng.randrange(NODE_CLASSES) for _ in range(gpus // PER_NODE)]
     domains = [{"id": "all", "level": "cluster"}]
     for n in range(len(nodes)):
         inside = [f"n{n}/{i}" for i in range(PER_NODE)]
@@ -104,8 +104,8 @@ def classes(gpus, count, seed=0):
         size = rng.choices([1, 2, 4, 8], [0.6, 0.2, 0.12, 0.08])[0]
         job = {"id": f"j{n}", "gpus": size, "application_class": name, "model": model}
         jobs.append(job | {"highest_level": "node"})
-    picked = [row for kind in nodes for row in kinds[kind]]
-    name = f"{gpus:,} GPUs, {KINDS} node classes"
+    picked = [row for kind in nodes for row in node_classes[kind]]
+    name = f"{gpus:,} GPUs, {NODE_CLASSES} node classes"
     return document(name, domains, ["node", "cluster"], picked, [1, ACROSS], jobs, base)
 
 

@@ -74,8 +74,8 @@ LARGER = (
     ("milp", partial(phases, 3000, "integer", 5.0)),
     ("exact", partial(tree, 2048, [8])),
     ("milp", partial(tree, 512, [8])),
-    ("pods", partial(tree, 4096, [8, 8])),
-    ("pods", partial(tree, 8192, [8, 8])),
+    ("decomposition", partial(tree, 4096, [8, 8])),
+    ("decomposition", partial(tree, 8192, [8, 8])),
     ("pal-multilevel", partial(tree, 16384, [8, 16])),
     ("exact", partial(classes, 100_000, 40_000)),
     ("exact", partial(sharing, 60, 4, 0.3)),
@@ -88,9 +88,9 @@ LARGER = (
 
 def measured(method, instance):
     """Return name, estimate and growth in bytes, and seconds of the estimate."""
-    room = problem(instance.problem)
+    entry = problem(instance.problem)
     started = time.process_time()
-    estimate = room.memory(instance, method)
+    estimate = entry.memory(instance, method)
     seconds = time.process_time() - started
     before = psutil.Process().memory_info().rss
     forget_peak()
@@ -99,7 +99,7 @@ def measured(method, instance):
 
 
 def forget_peak():
-    """Let the peak begin anew, so that reading the instance is not in it."""
+    """Let the peak begin again, so that reading the instance is not in it."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

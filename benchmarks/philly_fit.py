@@ -151,9 +151,9 @@ def killed_targets(failed, others):
         overall = 100 * (killed @ total) / total.sum() - figures.STATUS_GPU_TIME["killed"]
         return [*means, overall]
 
-    found = least_squares(off, [0.3] * 4, bounds=(0.02, 0.9))
-    print("# killed of GPU time by size", found.x.round(3), "off by", np.round(off(found.x), 2))
-    return found.x * total
+    fitted = least_squares(off, [0.3] * 4, bounds=(0.02, 0.9))
+    print("# killed of GPU time by size", fitted.x.round(3), "off by", np.round(off(fitted.x), 2))
+    return fitted.x * total
 
 
 def killed_shares(slope, own, wanted, extra, work, not_failed):

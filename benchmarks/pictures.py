@@ -29,9 +29,9 @@ SLOWDOWNS = [1, 1.02, 1.03, 1.035, 1.04, 1.05, 1.06, 1.08, 1.085, 1.1, 1.15, 1.2
 def boa_frontier():
     """Return the trade-off between budget and JCT, with three rules beside it."""
     methods = ["exact", "same-k", "pollux-like", "boa-published"]
-    found = optsched.frontier("boa/cbd-85", budgets=BUDGETS, methods=methods, executor=1)
+    frontier = optsched.frontier("boa/cbd-85", budgets=BUDGETS, methods=methods, executor=1)
     figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
-    found.plot(ax)
+    frontier.plot(ax)
     ax.set_title("boa/cbd-85: what a budget buys")
     return figure
 
@@ -58,10 +58,10 @@ def eaco_energy():
     left.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4,
                 fontsize=8, frameon=False)  # fmt: skip
     methods = ["exact", "eaco-greedy"]
-    found = optsched.frontier(
+    frontier = optsched.frontier(
         instance, "jobs.*.max_slowdown", SLOWDOWNS, methods=methods, executor=1
     )
-    found.plot(right)
+    frontier.plot(right)
     right.set_title("what patience saves", fontsize=10)
     right.set_xlabel("slowdown that every job bears")
     return figure
@@ -69,8 +69,8 @@ def eaco_energy():
 
 def rollout_comparison():
     """Return JCTs and utilisation of four policies over the same jobs."""
-    found = optsched.compare("philly-small", ["fifo", "philly", "las", "srtf"])
-    records = {name: runs[0].record for name, runs in found.rollouts.items()}
+    comparison = optsched.compare("philly-small", ["fifo", "philly", "las", "srtf"])
+    records = {name: runs[0].record for name, runs in comparison.rollouts.items()}
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4), layout="constrained")
     jct_distribution(records, left)
     utilization_over_time(records, right).get_legend().remove()

@@ -32,7 +32,7 @@ FOLDERS = ("optsched", "models", "instances", "tests", "benchmarks")  # none cro
 LENGTHS = ("optsched", "models")  # of these, lines of files and functions
 PROBLEMS = ("boa", "pal", "eaco", "sia")
 BEGINNINGS = ("exact.solver", "exact", "solver", "verify.certificate", "proof")
-NOT_SHARED = frozenset({"models", "instances", "cluster", "traces", "rollout", "choice", *PROBLEMS})
+NOT_SHARED = frozenset({"models", "instances", "cluster", "traces", "rollout", *PROBLEMS})
 
 
 @dataclass

@@ -158,7 +158,7 @@ def _eaco(nodes: int, load_text: str) -> Document:
         "Rates, utilisations and watts of the ten measured sets (whole servers, in the GPUs): "
         f"{EACO}, tables 1 to 4. Other watts: 360 + 1610 u ** 0.48 W of a node, fitted to these. A "
         "move: 62 s, the mean that Tiresias measured.",
-        policies=["fifo-exclusive", "fifo-packed", "gandiva", "eaco-greedy", "eaco"],
+        policies=["fifo-exclusive", "fifo-packed", "random-pairs", "eaco-greedy", "eaco"],
         nodes=nodes,
         gpus_per_node=8,
         models=models,

@@ -142,7 +142,7 @@ def extract(model: pyo.ConcreteModel, instance: BoaInstance) -> BoaPlan:
     -------
     BoaPlan
         Allowed widths, and shares that sum to one exactly. Because of a solver's tolerances it may
-        still exceed the budget or target by a hair; `optsched.check` tells.
+        still exceed the budget or target by a rounding; `optsched.check` tells.
 
     Raises
     ------

@@ -1,6 +1,7 @@
 from . import boa as boa
-from . import choice as choice
 from . import cluster as cluster
+from . import rollout as rollout
+from . import sia as sia
 from .exporting import export as export
 from .instance import Instance as Instance
 from .instance import InstanceError as InstanceError
@@ -18,7 +19,7 @@ from .rollout import Comparison as Comparison
 from .rollout import Rollout as Rollout
 from .rollout import Scenario as Scenario
 from .rollout import compare as compare
-from .rollout import rollout as rollout
+from .rollout import simulate as simulate
 from .rollout.scenario_files import read_scenario as read_scenario
 from .solving import SolverDisagreement as SolverDisagreement
 from .solving import solve as solve

@@ -21,7 +21,7 @@ from optsched.documents.faults import path_text as path_text
 from optsched.documents.json_files import dumps as dumps
 from optsched.documents.json_files import encoded, write_text
 from optsched.documents.json_files import load as load
-from optsched.registry import ROOMS, UnknownNameError, problem
+from optsched.registry import PROBLEMS, UnknownNameError, problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -65,7 +65,7 @@ class Document(BaseModel):
         return dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
     # A copy may be of other data, by `model_copy(update=...)`; so what was derived from the data,
-    # and is kept by `cached_property` beside the fields, is derived anew.
+    # and is kept by `cached_property` beside the fields, is derived again.
 
     def __copy__(self) -> Self:
         """Return a copy that keeps nothing that was derived from the fields."""
@@ -138,7 +138,7 @@ class NamedDocument(CheckedDocument):
         return {}
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with fields changed by path, validated anew.
+        """Return a copy with fields changed by path, validated again.
 
         Parameters
         ----------
@@ -153,10 +153,10 @@ class NamedDocument(CheckedDocument):
             If a path leads nowhere or the changed document is not valid.
         """
         document, origin = self.changed_document(changes), f"{self.name} after the change of fields"
-        found = type(self).from_document(document, origin)
+        changed = type(self).from_document(document, origin)
         earlier = {path: old for path, old in self.changes.items() if path not in changes}
-        found.__dict__["changes"] = earlier | json.loads(encoded(dict(changes), origin))
-        return found
+        changed.__dict__["changes"] = earlier | json.loads(encoded(dict(changes), origin))
+        return changed
 
     def changed_document(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document with fields changed as by `changed`, not yet validated.
@@ -215,8 +215,8 @@ def read(source: str | Path) -> Instance:
         raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
     if "schema" not in document:
         near = difflib.get_close_matches("schema", document, n=1)
-        found = f", found '{near[0]}'" if near else ""
-        first = f'missing: expected for example "schema": "optsched/boa/1"{found}'
+        hint = f", found '{near[0]}'" if near else ""
+        first = f'missing: expected for example "schema": "optsched/boa/1"{hint}'
         raise InstanceError(origin, [f"schema: {first}"])
     return instance_class(document["schema"], origin).from_document(document, origin)
 
@@ -252,7 +252,7 @@ def find_bundled(
 
 def instance_class(schema_id: object, origin: str) -> type[Instance]:
     """Return the class for a schema id such as ``"optsched/boa/1"``."""
-    known = [f"optsched/{name}/1" for name in ROOMS]
+    known = [f"optsched/{name}/1" for name in PROBLEMS]
     if isinstance(schema_id, str) and schema_id.startswith("optsched/result/"):
         raise InstanceError(origin, ["schema: this is a result; expected an instance"])
     if not isinstance(schema_id, str) or schema_id not in known:
@@ -285,9 +285,9 @@ def schema(name: str) -> dict[str, Any]:
 
 def names(problem_name: str | None = None) -> list[str]:
     """Return the names of the bundled instances, such as ``"boa/hand"``."""
-    rooms = [problem_name] if problem_name else list(ROOMS)
+    problems = [problem_name] if problem_name else list(PROBLEMS)
     return sorted(
-        f"{room}/{path.stem}" for room in rooms for path in (BUNDLED / room).glob("*.json")
+        f"{name}/{path.stem}" for name in problems for path in (BUNDLED / name).glob("*.json")
     )
 
 

@@ -65,8 +65,8 @@ def must_fit(instance: Instance, method: Method, memory_gib: float | None) -> No
     TooLarge
         With the estimate, and a method that fits, if there is one.
     """
-    room = problem(instance.problem)
-    needed = room.memory(instance, method.name)
+    entry = problem(instance.problem)
+    needed = entry.memory(instance, method.name)
     if needed is None:
         return
     given = available() if memory_gib is None else memory_gib * GIB
@@ -81,9 +81,9 @@ def must_fit(instance: Instance, method: Method, memory_gib: float | None) -> No
 
 def _what_fits(instance: Instance, method: Method, given: float) -> str:
     """Return in words the first other method that fits, or that there is none."""
-    room = problem(instance.problem)
-    others = [other for other in room.methods if other.name != method.name]
-    needs = {other.name: room.memory(instance, other.name) for other in others}
+    entry = problem(instance.problem)
+    others = [other for other in entry.methods if other.name != method.name]
+    needs = {other.name: entry.memory(instance, other.name) for other in others}
     known = {name: need for name, need in needs.items() if need is not None}
     for name, need in known.items():
         if need <= given:

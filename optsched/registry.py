@@ -1,6 +1,6 @@
-"""The registry: one line per problem, and the furniture that every problem's room has.
+"""The registry: one line per problem, and the interface that every problem has.
 
-Nothing heavy is imported here; a room is imported when it is first asked for.
+Nothing heavy is imported here; a problem is imported when it is first asked for.
 """
 
 from __future__ import annotations
@@ -21,20 +21,44 @@ if TYPE_CHECKING:
     from optsched.search import Search
     from optsched.verification import BrokenRule
 
-ROOMS = {
+PROBLEMS = {
     "boa": "optsched.boa.problem",
     "pal": "optsched.pal.problem",
     "eaco": "optsched.eaco.problem",
 }
 
 
+RENAMED = {
+    "pal method": {"pods": "decomposition", "kinds": "node-classes"},
+    "eaco method": {
+        "fifo": "fifo-exclusive",
+        "gandiva-gavel": "random-pairs",
+        "gandiva": "least-utilised",
+        "best-fit": "best-fit-memory",
+        "lucid-like": "sharing-scores",
+    },
+    "policy": {
+        "gandiva": "random-pairs",
+        "gandiva-paper": "least-utilised",
+        "lucid": "sharing-scores",
+    },
+}
+"""Names that were given up, by what they were names of, and those that came for them."""
+
+
+def renamed(kind: str, name: str) -> str:
+    """Return what to say of a name that was given up, after a semicolon; else nothing."""
+    new = RENAMED.get(kind, {}).get(name)
+    return f"; it is now called '{new}'" if new else ""
+
+
 class UnknownNameError(LookupError):
-    """A problem, method or instance of that name does not exist."""
+    """A problem, method, policy or instance of that name does not exist."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "known: " + ", ".join(known)
-        super().__init__(f"there is no {kind} '{name}'; {hint}")
+        hint = f"; did you mean '{near[0]}'?" if near else "; known: " + ", ".join(known)
+        super().__init__(f"there is no {kind} '{name}'{renamed(kind, name) or hint}")
 
 
 @dataclass(frozen=True)
@@ -80,7 +104,7 @@ def _value_by_value(instance: Any, path: str, values: Sequence[float]) -> None:
 
 @dataclass(frozen=True)
 class Problem:
-    """The furniture of one problem: its nouns, its methods and its judge.
+    """The interface of one problem: its data, its methods and its verifier.
 
     Attributes
     ----------
@@ -117,8 +141,8 @@ class Problem:
         None if that is not known.
     at_once
         (instance, path of a field, values) -> an optimal plan and its certificate at every value,
-        both to be judged as those of `solve`, or None for values that are left to `solve`; None if
-        all are.
+        both to be verified as those of `solve`, or None for values that are left to `solve`; None
+        if all are.
     """
 
     name: str
@@ -157,8 +181,8 @@ class Problem:
 
 
 def problem(name: str) -> Problem:
-    """Import the room of a problem and return its furniture."""
-    if name not in ROOMS:
-        raise UnknownNameError("problem", name, list(ROOMS))
-    found: Problem = importlib.import_module(ROOMS[name]).PROBLEM
-    return found
+    """Import a problem and return its interface."""
+    if name not in PROBLEMS:
+        raise UnknownNameError("problem", name, list(PROBLEMS))
+    entry: Problem = importlib.import_module(PROBLEMS[name]).PROBLEM
+    return entry

@@ -37,7 +37,7 @@ class Search:
     threads
         Threads for HiGHS.
     start
-        What was found in the epoch before.
+        The result of the previous epoch.
     executor
         Takes work that methods part into pieces.
 
@@ -46,7 +46,7 @@ class Search:
     state
         What a method leaves for the next epoch, in memory only: columns, a basis.
     past
-        What the epoch before left as its `state`; None if nothing, or if it was read from a file.
+        What the previous epoch left as its `state`; None if nothing, or if it was read from a file.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Search:
         self.stopped = ""  # why the solve ended early
         self.gave_up = ""  # why a method ended with an open gap, though no clock cut it short
         self.skipped: tuple[str, ...] = ()  # greedy methods that were not tried, for want of time
-        self._room = problem(instance.problem)
+        self._entry = problem(instance.problem)
 
     def offer(self, plan: Document) -> bool:
         """Take a plan if it breaks no rule; keep it if it is the best so far."""
-        if self._room.violations(self.instance, plan):
+        if self._entry.violations(self.instance, plan):
             return False
-        objective = self._room.objective(self.instance, plan)
+        objective = self._entry.objective(self.instance, plan)
         if self.objective is None or objective < self.objective:
             self.plan, self.objective = plan, objective
         return True

@@ -59,12 +59,13 @@ def solve(
     threads
         Threads for HiGHS.
     start
-        The result of the epoch before, of an instance with many of the same jobs: the exact methods
-        of PAL and EaCO begin with its plan and prices, and with what it still has in memory. BOA,
-        `milp`, and EaCO's listing of all groups after a result from a file, begin anew.
+        The result of the previous epoch, of an instance with many of the same jobs: the exact
+        methods of PAL and EaCO begin with its plan and prices, and with what it still has in
+        memory. BOA, `milp`, and EaCO's listing of all groups after a result from a file, begin
+        afresh.
     executor
-        Takes the pieces of a method that parts its work, such as `pods` of PAL; by default they
-        are worked one after the other.
+        Takes the pieces of a method that parts its work, such as `decomposition` of PAL;
+        by default they are worked one after the other.
     memory_gib
         GiB that may be taken; by default what the machine, or the process' control group, has free.
     verify
@@ -89,13 +90,13 @@ def solve(
         If a bound contradicts a plan.
     """
     check_options(time_limit_s, gap, seed, threads, memory_gib)
-    room = problem(instance.problem)
-    chosen = room.methods[0] if method is None else room.method(method)
+    entry = problem(instance.problem)
+    chosen = entry.methods[0] if method is None else entry.method(method)
     check_start(start, instance, chosen)
     must_fit(instance, chosen, memory_gib)
     search = Search(instance, time_limit_s, gap, seed, threads, start, executor)
     with _spared_collections():
-        outcome = _run(room, chosen, search)
+        outcome = _run(entry, chosen, search)
         return concluded(chosen, search, outcome, verify=verify)
 
 
@@ -131,7 +132,7 @@ def concluded(
         If a bound contradicts a plan.
     """
     instance, certificate = search.instance, outcome.certificate
-    room = problem(instance.problem)
+    entry = problem(instance.problem)
     bound = getattr(certificate, "bound", None)
     if bound is not None and search.objective is not None and bound > search.objective:
         raise SolverDisagreement(
@@ -142,7 +143,7 @@ def concluded(
     is_proven, certificate, doubt = _verified(instance, certificate, verify)
     verification_s = time.perf_counter() - begun
     bound = getattr(certificate, "bound", None)
-    difference = relative_gap(search.objective, bound, room.gap_scale(instance))
+    difference = relative_gap(search.objective, bound, entry.gap_scale(instance))
     status = _status(search, difference, outcome, is_proven=is_proven)
     told = outcome.message or _message(status, search, method)
     result = Result(
@@ -154,7 +155,7 @@ def concluded(
         status=status,
         message="; ".join(filter(None, [told, doubt])),
         objective=search.objective,
-        objective_unit=room.objective_unit(instance),
+        objective_unit=entry.objective_unit(instance),
         bound=bound,
         gap=difference,
         gap_limit=search.gap,
@@ -219,7 +220,7 @@ def _spared_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _run(room: Problem, chosen: Method, search: Search) -> Outcome:
+def _run(entry: Problem, chosen: Method, search: Search) -> Outcome:
     """Run a method; what an exact one leaves open is tried by the greedy ones."""
     begun = time.process_time()
     certificate = None
@@ -232,11 +233,11 @@ def _run(room: Problem, chosen: Method, search: Search) -> Outcome:
         certificate = search.certificate
     try:
         if certificate is None:
-            # A certificate may come with a plan; a greedy method is judged by its own ones.
+            # A certificate may come with a plan; a greedy method is known by its own ones.
             taker = search if chosen.kind == "exact" else Search(search.instance)
-            certificate = room.certify(search.instance, taker)
+            certificate = entry.certify(search.instance, taker)
         if chosen.kind == "exact" and search.stopped != "interrupted":
-            _try_greedy(room, search, certificate, time.process_time() - begun)
+            _try_greedy(entry, search, certificate, time.process_time() - begun)
     except Infeasible as proof:
         return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
     except KeyboardInterrupt:
@@ -245,7 +246,7 @@ def _run(room: Problem, chosen: Method, search: Search) -> Outcome:
 
 
 def _try_greedy(
-    room: Problem, search: Search, certificate: Document | None, worked_s: float
+    entry: Problem, search: Search, certificate: Document | None, worked_s: float
 ) -> None:
     """Offer the greedy plans, those of cheap rules first, until the gap is closed.
 
@@ -255,9 +256,9 @@ def _try_greedy(
         CPU seconds of the method. Without a time limit, the rules get half of it; what they take
         is estimated from sizes, so that small instances have the same results wherever they run.
     """
-    bound, scale = getattr(certificate, "bound", None), room.gap_scale(search.instance)
-    unit, expected = room.greedy_s(search.instance), 0.0
-    rules = sorted((m for m in room.methods if m.kind == "greedy"), key=lambda m: m.effort)
+    bound, scale = getattr(certificate, "bound", None), entry.gap_scale(search.instance)
+    unit, expected = entry.greedy_s(search.instance), 0.0
+    rules = sorted((m for m in entry.methods if m.kind == "greedy"), key=lambda m: m.effort)
     for number, rule in enumerate(rules):
         if closed(relative_gap(search.objective, bound, scale), search.gap):
             return

@@ -1,4 +1,4 @@
-"""The independent judge of plans, and of the certificates that prove bounds.
+"""The independent verifier of plans, and of the certificates that prove bounds.
 
 It imports no solver and no formulation; each problem's rules are in its own
 `verify/feasibility.py`.
@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.documents.faults import InstanceError, shown
-from optsched.registry import problem
+from optsched.registry import problem, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,10 +117,10 @@ def is_proven(instance: Instance, result: Result) -> bool:
 def broken_parts(instance: Instance, result: Result) -> list[BrokenRule]:
     """Return what is not so of a result, apart from its certificate and an old version."""
     try:
-        found = _but_for_proof(instance, result)
+        broken = _but_for_proof(instance, result)
     except NOT_EVALUATED as error:
         return [_not_evaluated("result", error)]
-    return [fault for fault in found if fault.rule != "version"]
+    return [fault for fault in broken if fault.rule != "version"]
 
 
 def confirmed(instance: Instance, certificate: Document) -> bool | None:
@@ -160,31 +160,31 @@ def _contradictions(instance: Instance, result: Result) -> list[BrokenRule]:
     broken, certificate = _but_for_proof(instance, result), result.certificate
     if result.problem != instance.problem:
         return broken
-    room = problem(instance.problem)
+    entry = problem(instance.problem)
     if certificate is None:
         return [*broken, BrokenRule("certificate", "the result has none")]
-    if not isinstance(certificate, room.certificate):
-        return [*broken, BrokenRule("certificate", f"is none of '{room.name}'")]
+    if not isinstance(certificate, entry.certificate):
+        return [*broken, BrokenRule("certificate", f"is none of '{entry.name}'")]
     stated = getattr(certificate, "bound", None)
     if stated != result.bound:
         text = f"the result states the bound {result.bound!r}, its certificate {stated!r}"
         broken.append(BrokenRule("bound", text))
-    return broken + room.prove(instance, certificate)
+    return broken + entry.prove(instance, certificate)
 
 
 def _but_for_proof(instance: Instance, result: Result) -> list[BrokenRule]:
     """Return what is not so, but for what only the certificate can tell."""
-    room = problem(instance.problem)
+    entry = problem(instance.problem)
     if result.problem != instance.problem:
         text = f"the result is of problem '{result.problem}', the instance of '{instance.problem}'"
         return [BrokenRule("problem", text)]
-    broken = [*_subject(instance, result), *_status(result), *_origin(room, result)]
+    broken = [*_subject(instance, result), *_status(result), *_origin(entry, result)]
     if result.plan is not None:
-        against_rules = room.violations(instance, result.plan)
+        against_rules = entry.violations(instance, result.plan)
         broken += against_rules
         if not against_rules:
-            scale = room.gap_scale(instance)
-            broken += _figures(room.objective(instance, result.plan), result, scale)
+            scale = entry.gap_scale(instance)
+            broken += _figures(entry.objective(instance, result.plan), result, scale)
     return broken
 
 
@@ -216,10 +216,11 @@ def _is_left_by(changes: dict[str, Any], instance: Instance) -> bool:
         return True
 
 
-def _origin(room: Problem, result: Result) -> Iterator[BrokenRule]:
+def _origin(entry: Problem, result: Result) -> Iterator[BrokenRule]:
     """Compare what the result says of the solve with what can be."""
-    if result.method not in {method.name for method in room.methods}:
-        text = f"there is no {room.name} method {shown(result.method)}"
+    if result.method not in {method.name for method in entry.methods}:
+        kind = f"{entry.name} method"
+        text = f"there is no {kind} {shown(result.method)}{renamed(kind, result.method)}"
         yield BrokenRule("method", text)
     if not 0 <= result.gap_limit < 1:
         text = f"{result.gap_limit!r} was asked for; it must be in [0, 1)"
@@ -257,7 +258,7 @@ def _figures(objective: float, result: Result, scale: float) -> list[BrokenRule]
 
 
 def closed(gap: float | None, allowed: float) -> bool:
-    """Tell whether a gap counts as closed; rounding gets room where no gap is allowed."""
+    """Tell whether a gap counts as closed; rounding is borne where no gap is allowed."""
     return gap is not None and gap <= max(allowed, ROUNDING)
 
 

@@ -148,9 +148,9 @@ SPEEDUP = (*TABLE, "speedup")
     ],
 )
 def test_one_fault_is_one_line_with_its_path(path, value, fault):
-    found = faults(edited(HAND, {path: value}))
-    assert len(found) == 1
-    assert fault in found[0]
+    told = faults(edited(HAND, {path: value}))
+    assert len(told) == 1
+    assert fault in told[0]
 
 
 def test_contradictions_between_fields():
@@ -408,8 +408,8 @@ def test_all_faults_of_a_result_at_once(result, tmp_path):
     path.write_text(json.dumps(edited(result, changes)))
     with pytest.raises(InstanceError) as error:
         read_result(path)
-    found = [fault.split(":")[0] for fault in error.value.faults]
-    assert found == ["certificate.kind", "plan.classes[0].id", "seconds"]
+    told = [fault.split(":")[0] for fault in error.value.faults]
+    assert told == ["certificate.kind", "plan.classes[0].id", "seconds"]
 
 
 # --- options ----------------------------------------------------------------------------------
@@ -521,10 +521,10 @@ def places(document, path=()):
 def mutated(draw):
     document = copy.deepcopy(DOCUMENTS[draw(st.sampled_from(sorted(DOCUMENTS)))])
     for _ in range(draw(st.integers(1, 4))):
-        found = list(places(document))
-        if not found:
+        every = list(places(document))
+        if not every:
             break
-        *above, last = draw(st.sampled_from(found))
+        *above, last = draw(st.sampled_from(every))
         place = document
         for part in above:
             place = place[part]
@@ -549,13 +549,13 @@ def outcome(read, document):
 @settings(max_examples=max(100, settings().max_examples))
 @given(mutated())
 def test_a_mutated_document_is_an_instance_or_has_paths(document):
-    found = outcome(BoaInstance.from_document, document)
-    if isinstance(found, BoaInstance):
-        assert BoaInstance.from_document(json.loads(found.to_json())) == found
+    told = outcome(BoaInstance.from_document, document)
+    if isinstance(told, BoaInstance):
+        assert BoaInstance.from_document(json.loads(told.to_json())) == told
         return
-    assert found
-    assert all(re.fullmatch(r"[^\n]+: \S[^\n]{0,400}", fault) for fault in found)
-    assert len(set(found)) == len(found)
+    assert told
+    assert all(re.fullmatch(r"[^\n]+: \S[^\n]{0,400}", fault) for fault in told)
+    assert len(set(told)) == len(told)
 
 
 @settings(max_examples=max(100, settings().max_examples))
@@ -590,5 +590,5 @@ def test_every_independent_fault_is_listed(data):
     spoilt = data.draw(
         st.dictionaries(st.sampled_from(leaves(document)), wrong, min_size=1, max_size=6)
     )
-    found = {fault.split(": ")[0] for fault in faults(edited(document, spoilt))}
-    assert {written(path) for path in spoilt} <= found
+    told = {fault.split(": ")[0] for fault in faults(edited(document, spoilt))}
+    assert {written(path) for path in spoilt} <= told

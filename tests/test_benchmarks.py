@@ -41,8 +41,8 @@ def record(**changes):
 
 
 def document(*records):
-    found = command.document_of([], "full")
-    return found | {"rows": list(records), "slopes": slopes(list(records))}
+    document = command.document_of([], "full")
+    return document | {"rows": list(records), "slopes": slopes(list(records))}
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -51,12 +51,12 @@ def document(*records):
 def test_smallest_rows_are_measured_and_written(tmp_path, capsys):
     only = [part for name in SMALLEST for part in ("--only", name)]
     assert command.main(["--quick", *only, "--output", str(tmp_path / "new")]) == 0
-    found = json.loads((tmp_path / "new/benchmarks.json").read_text())
-    assert set(found) == {"schema", "set", "date", "machine", "versions", "rows", "slopes"}
-    assert found["machine"]["cores"] >= 1
-    assert found["versions"]["optsched"]
-    assert len(found["rows"]) == len(SMALLEST)
-    for row in found["rows"]:
+    document = json.loads((tmp_path / "new/benchmarks.json").read_text())
+    assert set(document) == {"schema", "set", "date", "machine", "versions", "rows", "slopes"}
+    assert document["machine"]["cores"] >= 1
+    assert document["versions"]["optsched"]
+    assert len(document["rows"]) == len(SMALLEST)
+    for row in document["rows"]:
         assert set(row) == FIELDS
         assert row["status"] in {"optimal", "done"}, row
         assert min(row["cpu_s"], row["wall_s"]) > 0
@@ -66,9 +66,9 @@ def test_smallest_rows_are_measured_and_written(tmp_path, capsys):
             assert row["bound"] <= row["objective"]
             assert row["gap"] <= row["gap_asked"]
     printed = capsys.readouterr()
-    assert printed.err.count("CPU s") == len(found["rows"])
+    assert printed.err.count("CPU s") == len(document["rows"])
     written = (tmp_path / "new/benchmarks.md").read_text()
-    for text in (printed.out, written, json.dumps(found)):
+    for text in (printed.out, written, json.dumps(document)):
         assert "PAL placement" in text
         assert str(Path.home()) not in text
         assert str(Path(command.__file__).parent) not in text
@@ -112,12 +112,12 @@ def test_limits_are_lowered_never_raised():
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_size_has_one_row_of_ours_and_functions_exist(quick):
-    found = catalogue(quick=quick)
-    assert len({row.name for row in found}) == len(found)
-    for size in {(row.work, row.size) for row in found}:
-        group = [row for row in found if (row.work, row.size) == size]
+    rows = catalogue(quick=quick)
+    assert len({row.name for row in rows}) == len(rows)
+    for size in {(row.work, row.size) for row in rows}:
+        group = [row for row in rows if (row.work, row.size) == size]
         assert [row.is_ours for row in group] == [True] + [False] * (len(group) - 1), size
-    for function in {row.function for row in found}:
+    for function in {row.function for row in rows}:
         module, name = function.split(":")
         assert callable(getattr(importlib.import_module(f"benchmarks.suite.{module}"), name))
 
@@ -166,11 +166,11 @@ def test_ratios_refer_to_ours_of_the_same_size():
     ours = Row("work", 10, "GPUs", "exact", "pal:solve", is_ours=True)
     peer = Row("work", 10, "GPUs", "peer", "pal:solve")
     other = Row("work", 20, "GPUs", "peer", "pal:solve")
-    found = [(ours, {"status": "optimal", "case": "ten", "cpu_s": 2.0, "objective": 5.0})]
-    found.append((peer, {"status": "feasible", "case": "ten", "cpu_s": 7.0, "objective": 6.0}))
-    found.append((other, {"status": "optimal", "case": "twenty", "cpu_s": 9.0}))
-    found.append((peer, {"status": "skipped", "reason": "absent"}))
-    made = tables.records(found)
+    measured = [(ours, {"status": "optimal", "case": "ten", "cpu_s": 2.0, "objective": 5.0})]
+    measured.append((peer, {"status": "feasible", "case": "ten", "cpu_s": 7.0, "objective": 6.0}))
+    measured.append((other, {"status": "optimal", "case": "twenty", "cpu_s": 9.0}))
+    measured.append((peer, {"status": "skipped", "reason": "absent"}))
+    made = tables.records(measured)
     assert [r["ratio"] for r in made] == [1.0, 3.5, None, None]
     assert [r["objective_ratio"] for r in made] == [1.0, 1.2, None, None]
     assert [r["case"] for r in made] == ["ten", "ten", "twenty", "ten"]
@@ -185,10 +185,10 @@ def test_slopes_of_made_up_costs():
         for name, power in powers.items()
         for size in (64, 256, 4096)
     ]
-    found = {slope["method"]: slope for slope in slopes(made)}
+    by_method = {slope["method"]: slope for slope in slopes(made)}
     for name, power in powers.items():
-        assert math.isclose(found[name]["exponent"], power, rel_tol=1e-9)
-        assert found[name]["sizes"] == [64, 256, 4096]
+        assert math.isclose(by_method[name]["exponent"], power, rel_tol=1e-9)
+        assert by_method[name]["sizes"] == [64, 256, 4096]
     assert math.isclose(exponent({1: 1.0, 10: 10.0, 100: 10.0}), 0.5)
 
 
@@ -196,9 +196,9 @@ def test_slopes_leave_out_what_did_not_end_and_what_has_two_sizes():
     made = [record(size=size, cpu_s=1.0 * size) for size in (1, 2)]
     made += [record(size=3, status="feasible"), record(size=4, status="skipped", cpu_s=None)]
     assert slopes(made) == []
-    (found,) = slopes([*made, record(size=5, cpu_s=5.0)])
-    assert found["sizes"] == [1, 2, 5]
-    assert math.isclose(found["exponent"], 1.0)
+    (slope,) = slopes([*made, record(size=5, cpu_s=5.0)])
+    assert slope["sizes"] == [1, 2, 5]
+    assert math.isclose(slope["exponent"], 1.0)
 
 
 def test_markdown_tables_have_equal_rows():

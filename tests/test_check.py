@@ -1,4 +1,4 @@
-"""The judge: every rule refuses the plan that breaks it, and no tampered proof is taken."""
+"""The verifier: every rule refuses the plan that breaks it, and no tampered proof is taken."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""Copies of documents: judged by their own data, not by what was derived from those copied."""
+"""Copies of documents: verified by their own data, not by what was derived from those copied."""
 
 import copy
 import importlib
@@ -10,7 +10,7 @@ import pytest
 
 import optsched
 from optsched.instance import Document, Instance, NamedDocument, find, names
-from optsched.registry import ROOMS, problem
+from optsched.registry import PROBLEMS, problem
 from optsched.rollout.scenario_files import read_scenario
 
 
@@ -19,11 +19,11 @@ def all_documents():
     for module in pkgutil.walk_packages(optsched.__path__, "optsched."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    found, left = set(), [Document]
+    classes, left = set(), [Document]
     while left:
-        found |= set(left)
-        left = [child for cls in left for child in cls.__subclasses__() if child not in found]
-    return found
+        classes |= set(left)
+        left = [child for cls in left for child in cls.__subclasses__() if child not in classes]
+    return classes
 
 
 def derived(cls):
@@ -44,7 +44,7 @@ def parts(value):
             yield from parts(inner)
 
 
-EXAMPLES = {room: optsched.read(problem(room).instance.example) for room in ROOMS}
+EXAMPLES = {entry: optsched.read(problem(entry).instance.example) for entry in PROBLEMS}
 OTHERS = [optsched.read("boa/hand"), read_scenario("pal-64")]
 
 
@@ -77,13 +77,13 @@ def test_a_copy_keeps_nothing_that_was_derived(cls):
     assert pickle.loads(pickle.dumps(one)) == one
 
 
-@pytest.mark.parametrize("room", list(ROOMS))
-def test_verify_judges_a_copy_by_its_own_data(room):
+@pytest.mark.parametrize("problem_name", list(PROBLEMS))
+def test_verify_takes_a_copy_by_its_own_data(problem_name):
     """Each field that can be is replaced by that of another instance of the problem."""
-    one = EXAMPLES[room]
+    one = EXAMPLES[problem_name]
     result = optsched.solve(one)
     optsched.verify(one, result)
-    smallest = sorted(names(room), key=lambda name: find(name).stat().st_size)
+    smallest = sorted(names(problem_name), key=lambda name: find(name).stat().st_size)
     others = [optsched.read(name) for name in smallest[:3]]
     tried = 0
     for name in type(one).model_fields:

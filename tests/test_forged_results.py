@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched.cli.main import app
-from optsched.registry import ROOMS, problem
+from optsched.registry import PROBLEMS, problem
 from optsched.results.result import Status
 from optsched.verification import LIMIT, Violation, is_proven
 
@@ -110,8 +110,8 @@ def test_a_verifier_that_cannot_evaluate_refuses(fault, solved, monkeypatch):
     def fails(*_):
         raise fault("out of range")
 
-    room = problem(instance.problem)
-    monkeypatch.setitem(vars(room), "prove", fails)
+    entry = problem(instance.problem)
+    monkeypatch.setitem(vars(entry), "prove", fails)
     assert broken(instance, result) == {"result"}
     assert optsched.solve(instance).bound is None
 
@@ -139,8 +139,8 @@ def test_a_method_whose_proof_is_refused_states_no_bound(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_takes_more_terms_than_the_limit_is_told_as_unverified(name, monkeypatch, tmp_path):
     instance = optsched.read(name)
-    room = problem(instance.problem)
-    monkeypatch.setitem(vars(room), "proof_terms", lambda *_: LIMIT + 1)
+    entry = problem(instance.problem)
+    monkeypatch.setitem(vars(entry), "proof_terms", lambda *_: LIMIT + 1)
     result = optsched.solve(instance)
     assert result.status == "unverified"
     assert "`optsched verify INSTANCE RESULT`" in result.message
@@ -184,7 +184,7 @@ def test_changes_need_not_be_named_again(tmp_path):
 
 
 def test_terms_are_counted_for_every_problem():
-    for name in ROOMS:
+    for name in PROBLEMS:
         instance = optsched.read(next(each for each in NAMES if each.startswith(name)))
         result = optsched.solve(instance)
         assert 0 < problem(name).proof_terms(instance, result.certificate) < LIMIT

@@ -11,7 +11,7 @@ import optsched
 from optsched.boa import BoaInstance
 from optsched.documents.json_files import write_text
 from optsched.instance import dumps, find
-from optsched.registry import ROOMS, problem
+from optsched.registry import PROBLEMS, problem
 
 NAMES = optsched.names()
 SCHEMA = Path(optsched.instance.__file__).parent / "instances" / "schema"
@@ -60,8 +60,8 @@ def test_a_written_instance_says_what_the_bundled_file_says(name):
         return old == new
 
     assert only_defaults_added(original, written)
-    room = problem(name.split("/")[0])
-    assert room.instance.from_document(written) == room.instance.from_document(original)
+    entry = problem(name.split("/")[0])
+    assert entry.instance.from_document(written) == entry.instance.from_document(original)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -81,8 +81,8 @@ def test_best_known_values_are_the_proven_optima(name):
 
 
 def test_the_committed_schema_is_the_generated_one():
-    for room in ROOMS:
-        assert (SCHEMA / f"{room}.json").read_text() == dumps(optsched.schema(room))
+    for name in PROBLEMS:
+        assert (SCHEMA / f"{name}.json").read_text() == dumps(optsched.schema(name))
 
 
 @pytest.mark.parametrize("name", NAMES)

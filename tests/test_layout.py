@@ -33,8 +33,8 @@ def ways(*folders, inside=True):
 
 
 def assert_none(broken):
-    found = sorted(f"{module.name} <- {other.name}" for module, other in broken)
-    assert not found
+    shown = sorted(f"{module.name} <- {other.name}" for module, other in broken)
+    assert not shown
 
 
 def test_rooms_import_in_one_direction():

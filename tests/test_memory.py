@@ -55,8 +55,8 @@ def test_bundled_instances_need_little(name, method):
 
 @pytest.mark.parametrize("method", [method.name for method in problem("pal").methods])
 def test_larger_clusters_need_more(method):
-    found = [needed(cluster(nodes), method) for nodes in (4, 8, 16, 32)]
-    assert found == sorted(set(found))
+    needs = [needed(cluster(nodes), method) for nodes in (4, 8, 16, 32)]
+    assert needs == sorted(set(needs))
 
 
 def test_more_widths_and_rescaling_need_more():
@@ -93,14 +93,14 @@ def test_estimates_go_the_ways_that_methods_go():
     assert eaco_memory.MOST_GROUPS == enumeration.MOST_GROUPS
     assert eaco_memory.MOST_CLASSES == large_scale.MOST_CLASSES
     nodes = pal_memory.LARGE // 8
-    for distinct, method in ((True, "pods"), (False, "kinds")):
+    for distinct, method in ((True, "decomposition"), (False, "node-classes")):
         instance = cluster(nodes + 1, distinct)
         assert (node_classes.few_node_classes(instance, Search(instance)) is None) == distinct
         assert needed(instance, "exact") == needed(instance, method)
     assert needed(cluster(nodes), "exact") > needed(cluster(nodes + 1, False), "exact")
 
 
-@pytest.mark.parametrize("method", ["exact", "milp", "pods", "pal-greedy"])
+@pytest.mark.parametrize("method", ["exact", "milp", "decomposition", "pal-greedy"])
 def test_an_estimate_builds_next_to_nothing(method):
     """While it counts, it takes a small part of what it says that the method will take."""
     instance = cluster(256)
@@ -133,8 +133,8 @@ def test_the_least_of_machine_and_control_group_is_free(
         path.write_text(f"{text}\n")
     missing = [tmp_path / "none"] * 3
     monkeypatch.setattr(memory, "CGROUPS", [missing, paths])
-    found = memory.available()
-    assert found == free if free is not None else found > 1000
+    available = memory.available()
+    assert available == free if free is not None else available > 1000
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_the_method_that_is_named_fits():
 
 def test_if_none_fits_the_message_says_so():
     with pytest.raises(
-        optsched.TooLarge, match=r"no method fits: 'kinds' needs least, about 0\.1 GiB$"
+        optsched.TooLarge, match=r"no method fits: 'node-classes' needs least, about 0\.1 GiB$"
     ):
         optsched.solve(optsched.read("pal/sia-64"), memory_gib=1e-3)
 
@@ -188,8 +188,8 @@ def test_the_command_line_ends_with_bad_input():
 
 
 def test_comparisons_leave_out_what_does_not_fit(monkeypatch):
-    room = problem("boa")
-    monkeypatch.setitem(room.__dict__, "memory", lambda _, name: 2**30 * (name == "marginal"))
+    entry = problem("boa")
+    monkeypatch.setitem(entry.__dict__, "memory", lambda _, name: 2**30 * (name == "marginal"))
     outcome = CliRunner().invoke(app, ["solve", "boa/hand", "--memory", "0.5"])
     assert outcome.exit_code == 0
     assert "compared only so far: boa/hand: method 'marginal' needs about 1.0 GiB" in outcome.stderr

@@ -13,8 +13,8 @@ MOST_LINES = 40
 
 
 def cells(path, kind):
-    found = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
-    return [(cell, "".join(cell["source"])) for cell in found]
+    chosen = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
+    return [(cell, "".join(cell["source"])) for cell in chosen]
 
 
 def outputs(path):
@@ -36,9 +36,9 @@ def test_each_begins_with_its_question_and_ends_with_what_was_learnt(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_cells_are_short_and_ran_in_order(path):
-    found = cells(path, "code")
-    assert [cell["execution_count"] for cell, _ in found] == list(range(1, len(found) + 1))
-    assert max(source.count("\n") for _, source in found) < MOST_LINES
+    chosen = cells(path, "code")
+    assert [cell["execution_count"] for cell, _ in chosen] == list(range(1, len(chosen) + 1))
+    assert max(source.count("\n") for _, source in chosen) < MOST_LINES
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

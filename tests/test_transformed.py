@@ -38,7 +38,7 @@ def agree(results, factors):
 
 @pytest.fixture(scope="module")
 def in_small_parts():
-    """Let pods be small, and no greedy rule make up for what `kinds` lacks."""
+    """Let pods be small, and no greedy rule make up for what `node-classes` lacks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reoptimisation, "MANY_JOBS", 8)
         patch.setattr(blocks, "BLOCK_GPUS", 12)
@@ -48,7 +48,7 @@ def in_small_parts():
 
 
 LARGER = pal_instances(max_gpus=36, max_jobs=16)
-WAYS = st.permutations(["exact", "kinds", "pods"])
+WAYS = st.permutations(["exact", "node-classes", "decomposition"])
 
 
 def heavier(instance, factor):
@@ -67,9 +67,9 @@ def heavier(instance, factor):
 def test_placements_do_not_depend_on_names_and_units(in_small_parts, instance, data, ways):
     renamed = PalInstance.from_document(data.draw(relabelled(as_document(instance))))
     same = [instance, renamed, heavier(instance, 4.0)]
-    found = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
-    again = solved(instance, ways[1], gap=0.01, start=data.draw(st.sampled_from(found)))
-    agree([*found, again], [1.0, 1.0, 4.0, 1.0])
+    results = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
+    again = solved(instance, ways[1], gap=0.01, start=data.draw(st.sampled_from(results)))
+    agree([*results, again], [1.0, 1.0, 4.0, 1.0])
 
 
 @law(100)
@@ -119,9 +119,9 @@ def test_groups_do_not_depend_on_names_and_units(instance, data, ways):
     renamed = [job | {"id": f"k{n}"} for n, job in enumerate(data.draw(st.permutations(jobs)))]
     doubled = [longer(job, 2.0) for job in jobs]
     same = [instance, with_jobs(instance, renamed), with_jobs(instance, doubled)]
-    found = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
-    again = solved(instance, "columns", gap=0.01, start=data.draw(st.sampled_from(found)))
-    agree([*found, again], [1.0, 1.0, 2.0, 1.0])
+    results = [solved(each, method, gap=0.01) for each, method in zip(same, ways, strict=True)]
+    again = solved(instance, "columns", gap=0.01, start=data.draw(st.sampled_from(results)))
+    agree([*results, again], [1.0, 1.0, 2.0, 1.0])
 
 
 @law(100)

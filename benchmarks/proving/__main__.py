@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from optsched.instance import Instance
 
-PROBLEMS = ("boa", "pal", "eaco")  # rounds of choice: python -m benchmarks.proving.choice
+PROBLEMS = ("boa", "pal", "eaco")  # rounds of choice: python -m benchmarks.proving.sia
 WALL = 10  # limits are of the clock, and other work may run beside this
 
 

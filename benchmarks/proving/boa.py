@@ -101,23 +101,25 @@ def several(count: int, seed: int) -> BoaInstance:
 
 def narrow(count: int, seed: int) -> BoaInstance:
     """Return classes of one curve with widths 1 and 2 only."""
-    found = teams(count, [NARROW], seed)
-    return found.changed({"budget_gpus": _work(found) * random.Random(seed).uniform(1.01, 1.04)})
+    instance = teams(count, [NARROW], seed)
+    return instance.changed(
+        {"budget_gpus": _work(instance) * random.Random(seed).uniform(1.01, 1.04)}
+    )
 
 
 def beside(count: int, seed: int, factor: float, width: int = 4) -> BoaInstance:
     """Return classes of one curve, with about the budget that one width takes for all of them."""
-    found = teams(count, [MEASURED], seed)
+    instance = teams(count, [MEASURED], seed)
     cost = width / dict(zip(MEASURED["gpus"], MEASURED["speedup"], strict=True))[width]
-    return found.changed({"budget_gpus": _work(found) * cost * factor})
+    return instance.changed({"budget_gpus": _work(instance) * cost * factor})
 
 
 def target(count: int, seed: int) -> BoaInstance:
     """Return classes of one curve, with a target of their mean JCT."""
-    found = teams(count, [AMDAHL], seed)
-    jct = _work(found) / sum(c.arrival_rate_per_h for c in found.classes) * 3600
+    instance = teams(count, [AMDAHL], seed)
+    jct = _work(instance) / sum(c.arrival_rate_per_h for c in instance.classes) * 3600
     factor = random.Random(seed).uniform(0.15, 0.5)
-    return found.changed({"budget_gpus": None, "target_mean_jct_s": jct * factor})
+    return instance.changed({"budget_gpus": None, "target_mean_jct_s": jct * factor})
 
 
 def epochs(count: int, seed: int, whole: float | None = None) -> BoaInstance:

@@ -8,7 +8,7 @@ import numpy as np
 
 import optsched
 from benchmarks.generators import WIDTHS, curves
-from benchmarks.suite.measure import Outcome, judged, measured
+from benchmarks.suite.measure import Outcome, examined, measured
 from optsched.boa import BoaInstance
 from optsched.boa.exact.budget_frontier import frontier_of_arrays, hull_steps
 from optsched.boa.instance import JobClass, Phase, Table
@@ -35,9 +35,9 @@ def mixed(phases: int, gap: float, limit_s: float) -> Outcome:
     """Solve an instance of one phase per class for the middle budget, and prove the bound."""
     options = {"gap": gap, "time_limit_s": limit_s}
     optsched.solve(_mixed(10), **options)  # imports everything
-    found = _mixed(phases)
-    outcome = Outcome(f"{_case(phases, 0.0)}, a budget of {found.budget_gpus:,.0f} GPUs")
-    return judged(outcome, found, measured(outcome, optsched.solve, found, **options))
+    instance = _mixed(phases)
+    outcome = Outcome(f"{_case(phases, 0.0)}, a budget of {instance.budget_gpus:,.0f} GPUs")
+    return examined(outcome, instance, measured(outcome, optsched.solve, instance, **options))
 
 
 def _mixed(phases: int) -> Any:
@@ -87,12 +87,14 @@ def _run(solver: Any) -> None:
 
 def instance(method: str | None, gap: float, limit_s: float, budget: float = BUDGET) -> Outcome:
     """Solve boa/cbd-85, integer widths with rescaling, by a method of ours."""
-    found = optsched.read("boa/cbd-85").changed({"budget_gpus": budget})
+    instance = optsched.read("boa/cbd-85").changed({"budget_gpus": budget})
     optsched.solve(optsched.read("boa/hand"), method)  # imports everything
-    phases = sum(len(job_class.phases) for job_class in found.classes)
+    phases = sum(len(job_class.phases) for job_class in instance.classes)
     outcome = Outcome(f"boa/cbd-85, {phases} phases, {budget:g} GPUs")
     options = {"gap": gap, "time_limit_s": limit_s}
-    return judged(outcome, found, measured(outcome, optsched.solve, found, method, **options))
+    return examined(
+        outcome, instance, measured(outcome, optsched.solve, instance, method, **options)
+    )
 
 
 def _arrays(phases: int, noise: float) -> Any:

@@ -24,10 +24,10 @@ def main() -> int:
     os.dup2(2, 1)
     order = json.loads(sys.stdin.read())
     try:
-        found = called(order["function"], order["options"])
+        outcome = called(order["function"], order["options"])
     except Exception as error:  # whatever happens to a row, the others are to be measured
-        found = {"status": "skipped", "reason": reason_of(error)}
-    answer.write(json.dumps(found))
+        outcome = {"status": "skipped", "reason": reason_of(error)}
+    answer.write(json.dumps(outcome))
     answer.close()
     return 0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import optsched
 from benchmarks.generators import sharing, sharing_in_types, sharing_next_epoch
-from benchmarks.suite.measure import Outcome, judged, measured, measured_once
+from benchmarks.suite.measure import Outcome, examined, measured, measured_once
 
 TOLERANCE = 0.25
 
@@ -28,7 +28,9 @@ def solve(
         instance = sharing_in_types(jobs, types, most, TOLERANCE)
     outcome = Outcome(instance.name)
     options = {"gap": gap, "time_limit_s": limit_s}
-    return judged(outcome, instance, measured(outcome, optsched.solve, instance, method, **options))
+    return examined(
+        outcome, instance, measured(outcome, optsched.solve, instance, method, **options)
+    )
 
 
 def epoch_later(gap: float, limit_s: float, *, jobs: int, most: int, warm: bool) -> Outcome:
@@ -40,4 +42,4 @@ def epoch_later(gap: float, limit_s: float, *, jobs: int, most: int, warm: bool)
     options: dict[str, Any] = {"gap": gap, "time_limit_s": limit_s}
     if warm:
         options["start"] = optsched.solve(before, **options)
-    return judged(outcome, after, measured_once(outcome, optsched.solve, after, **options))
+    return examined(outcome, after, measured_once(outcome, optsched.solve, after, **options))

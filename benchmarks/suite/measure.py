@@ -105,7 +105,7 @@ def peak_mib() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
 
 
-def judged(outcome: Outcome, instance: Any, result: Any) -> Outcome:
+def examined(outcome: Outcome, instance: Any, result: Any) -> Outcome:
     """Take the figures of a result of ours, and check the plan and prove the bound beside it."""
     import optsched
 
@@ -125,7 +125,7 @@ def judged(outcome: Outcome, instance: Any, result: Any) -> Outcome:
 
 
 def checked(outcome: Outcome, instance: Any, plan: Any, gap: float, bound: float | None) -> Outcome:
-    """Judge the plan of a peer: check it, and recompute its objective and gap."""
+    """Examine the plan of a peer: check it, and recompute its objective and gap."""
     import optsched
     from optsched.registry import problem
     from optsched.verification import relative_gap

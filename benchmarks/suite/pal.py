@@ -7,7 +7,7 @@ from typing import Any
 
 import optsched
 from benchmarks.generators import classes, next_epoch, tree
-from benchmarks.suite.measure import Outcome, checked, judged, measured, measured_once
+from benchmarks.suite.measure import Outcome, checked, examined, measured, measured_once
 from optsched.pal import PalInstance
 from optsched.pal.plan import PalPlan
 
@@ -30,7 +30,9 @@ def solve(gap: float, limit_s: float, method: str | None = None, **size: Any) ->
     instance = cluster(**size)
     outcome = Outcome(case_of(instance))
     options = {"gap": gap, "time_limit_s": limit_s}
-    return judged(outcome, instance, measured(outcome, optsched.solve, instance, method, **options))
+    return examined(
+        outcome, instance, measured(outcome, optsched.solve, instance, method, **options)
+    )
 
 
 def epoch_later(gap: float, limit_s: float, *, warm: bool, **size: Any) -> Outcome:
@@ -42,7 +44,7 @@ def epoch_later(gap: float, limit_s: float, *, warm: bool, **size: Any) -> Outco
     options = {"gap": gap, "time_limit_s": limit_s}
     if warm:
         options["start"] = optsched.solve(before, **options)
-    return judged(outcome, after, measured_once(outcome, optsched.solve, after, **options))
+    return examined(outcome, after, measured_once(outcome, optsched.solve, after, **options))
 
 
 def pop(gap: float, limit_s: float, parts: int, **size: Any) -> Outcome:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-GRACE = 2.0  # of the limit, for making the instance and for judging the plan
+GRACE = 2.0  # of the limit, for making the instance and for verifying the plan
 GRACE_S = 60.0
 
 

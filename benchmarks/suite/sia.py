@@ -9,17 +9,19 @@ import numpy as np
 
 from benchmarks.suite.measure import Clock, Outcome, measured, peak_mib
 from benchmarks.suite.sia_rounds import WAITING, SiaRound, sia_rounds
-from optsched.choice import Choice, verify
-from optsched.choice.verification.certificate import violations
+from optsched.sia import Choice, verify_round
+from optsched.sia.verify.certificate import violations
 from optsched.verification import relative_gap
 
 ROUNDS = 6
 
 
-def case_of(found: SiaRound) -> str:
+def case_of(instance: SiaRound) -> str:
     """Return a round in words."""
-    jobs, configurations = found.cost.shape
-    return f"{found.capacity.sum():,} GPUs of 3 types, {jobs:,} jobs, {configurations} options each"
+    jobs, configurations = instance.cost.shape
+    return (
+        f"{instance.capacity.sum():,} GPUs of 3 types, {jobs:,} jobs, {configurations} options each"
+    )
 
 
 def ours(gpus: int, gap: float, *, warm: bool) -> Outcome:
@@ -30,7 +32,7 @@ def ours(gpus: int, gap: float, *, warm: bool) -> Outcome:
     rounds = sia_rounds(gpus, ROUNDS)
     outcome = Outcome(case_of(rounds[-1]), gap_asked=gap)
     Choice(gap).decide(sia_rounds(64, 1)[0].choice())  # imports everything
-    problems = [found.choice() for found in rounds]
+    problems = [instance.choice() for instance in rounds]
     if warm:
         chosen, outcome.note = _round_after_round(outcome, problems, gap)
     else:
@@ -38,7 +40,7 @@ def ours(gpus: int, gap: float, *, warm: bool) -> Outcome:
     outcome.status = str(chosen.status)
     outcome.objective, outcome.bound, outcome.gap = chosen.objective, chosen.bound, chosen.gap
     clock = Clock()
-    verify(problems[-1], chosen)
+    verify_round(problems[-1], chosen)
     outcome.verify_s = clock.cpu_s
     clock = Clock()
     violations(problems[-1], chosen.plan.tolist())
@@ -61,22 +63,22 @@ def _round_after_round(outcome: Outcome, problems: list[Any], gap: float) -> tup
 
 def peer(gpus: int, solver: str, gap: float, limit_s: float) -> Outcome:
     """Solve the last round as Sia's artifact does, by cvxpy and a solver of integer programs."""
-    found = sia_rounds(gpus, ROUNDS)[-1]
-    outcome = Outcome(case_of(found), gap_asked=gap)
+    instance = sia_rounds(gpus, ROUNDS)[-1]
+    outcome = Outcome(case_of(instance), gap_asked=gap)
     call = _scipy if solver == "scipy" else _cvxpy
     call(sia_rounds(64, 1)[0], solver, gap, limit_s)  # imports everything
-    values, bound, is_done = measured(outcome, call, found, solver, gap, limit_s)
+    values, bound, is_done = measured(outcome, call, instance, solver, gap, limit_s)
     outcome.status = "optimal" if is_done else "feasible"
     if values is None:
         outcome.note = "no plan within the limit"
         return outcome
-    return _checked(outcome, found, values, bound)
+    return _checked(outcome, instance, values, bound)
 
 
-def _checked(outcome: Outcome, found: SiaRound, values: Any, bound: float | None) -> Outcome:
-    whole = np.asarray(values).reshape(found.cost.shape) > 0.5
-    plan = np.where(whole.any(axis=1), whole.argmax(axis=1), found.cost.shape[1])
-    problem = found.choice()
+def _checked(outcome: Outcome, instance: SiaRound, values: Any, bound: float | None) -> Outcome:
+    whole = np.asarray(values).reshape(instance.cost.shape) > 0.5
+    plan = np.where(whole.any(axis=1), whole.argmax(axis=1), instance.cost.shape[1])
+    problem = instance.choice()
     clock = Clock()
     broken = violations(problem, plan.tolist())
     outcome.check_s = clock.cpu_s
@@ -89,14 +91,19 @@ def _checked(outcome: Outcome, found: SiaRound, values: Any, bound: float | None
     return outcome
 
 
-def _cvxpy(found: SiaRound, solver: str, gap: float, limit_s: float) -> Any:
+def _cvxpy(instance: SiaRound, solver: str, gap: float, limit_s: float) -> Any:
     import cvxpy as cp
 
-    x = cp.Variable(found.cost.shape, integer=True)
-    jobs, configurations = found.cost.shape
-    objective = cp.sum(cp.multiply(x, found.cost)) + WAITING * (jobs - cp.sum(x))
-    used = cp.sum(x @ found.use, axis=0)
-    limits = [x >= 0, x <= 1, used <= found.capacity, x @ np.ones(configurations) <= np.ones(jobs)]
+    x = cp.Variable(instance.cost.shape, integer=True)
+    jobs, configurations = instance.cost.shape
+    objective = cp.sum(cp.multiply(x, instance.cost)) + WAITING * (jobs - cp.sum(x))
+    used = cp.sum(x @ instance.use, axis=0)
+    limits = [
+        x >= 0,
+        x <= 1,
+        used <= instance.capacity,
+        x @ np.ones(configurations) <= np.ones(jobs),
+    ]
     problem = cp.Problem(cp.Minimize(objective), limits)
     try:
         problem.solve(solver=solver, **_options(solver, gap, limit_s))
@@ -127,19 +134,19 @@ def _options(solver: str, gap: float, limit_s: float) -> dict[str, Any]:
     return {"highs_options": {"mip_rel_gap": gap, "time_limit": limit_s, "threads": 1}}
 
 
-def _scipy(found: SiaRound, solver: str, gap: float, limit_s: float) -> Any:
+def _scipy(instance: SiaRound, solver: str, gap: float, limit_s: float) -> Any:
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, eye_array, kron, vstack
 
-    jobs, configurations = found.cost.shape
+    jobs, configurations = instance.cost.shape
     one = kron(eye_array(jobs), np.ones((1, configurations)))
-    used = kron(np.ones((1, jobs)), found.use.T)
+    used = kron(np.ones((1, jobs)), instance.use.T)
     answer = milp(
-        (found.cost - WAITING).ravel(),
-        integrality=np.ones(found.cost.size),
+        (instance.cost - WAITING).ravel(),
+        integrality=np.ones(instance.cost.size),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(
-            csr_array(vstack([one, used])), -np.inf, np.r_[np.ones(jobs), found.capacity]
+            csr_array(vstack([one, used])), -np.inf, np.r_[np.ones(jobs), instance.capacity]
         ),
         options={"mip_rel_gap": gap, "time_limit": limit_s},
     )

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from optsched.choice import Round, sia_cost
+from optsched.sia import Round, sia_cost
 
 WAITING = 1.1
 TYPES = ((4, 6, 1.0), (8, 2, 3.0), (8, 3, 1.5))  # GPUs per node, nodes in 64 GPUs, pace
 MOST_GPUS = 64
 JOBS_PER_GPU = 0.6
 NEW = 0.05  # share of the jobs that are others in the next round
-DRIFT = 0.02  # of goodputs, as they are estimated anew
+DRIFT = 0.02  # of goodputs, as they are estimated again
 STEPS = 60
 
 

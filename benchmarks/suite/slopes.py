@@ -27,11 +27,11 @@ def slopes(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "work": work,
             "method": method,
             "unit": unit,
-            "sizes": sorted(found),
-            "exponent": exponent(found),
+            "sizes": sorted(measured),
+            "exponent": exponent(measured),
         }
-        for (work, method, unit), found in points.items()
-        if len(found) >= LEAST_SIZES
+        for (work, method, unit), measured in points.items()
+        if len(measured) >= LEAST_SIZES
     ]
 
 

@@ -18,11 +18,11 @@ HEADS = (
 SLOPE_HEADS = ("work", "method", "sizes", "exponent")
 
 
-def records(found: list[tuple[Row, dict[str, Any]]]) -> list[dict[str, Any]]:
+def records(measured: list[tuple[Row, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Join rows with their outcomes and their ratios to ours of the same work and size."""
     blank = asdict(Outcome(case="")) | {"reason": ""}
     made = []
-    for row, outcome in found:
+    for row, outcome in measured:
         keys = ("work", "size", "unit", "method", "is_ours")
         made.append({key: getattr(row, key) for key in keys} | blank | outcome)
     ours = {(record["work"], record["size"]): record for record in made if record["is_ours"]}

@@ -2,7 +2,7 @@
 
 "Value" is what the objective adds up and "use" what the limit restricts. Where GPUs are limited,
 value is mean jobs in the system and use is mean GPUs rented; where the mean JCT is the target, the
-two change places (boa.md 4.1, A5). Every method below works for both questions.
+two change places (docs/math/boa.md, Formulation). Every method below works for both questions.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Arrays:
     @cached_property
     def chains(self) -> list[Chain]:
         """The chains of all stacks, in the order of the classes."""
-        found = [chain for stack in self.stacks for chain in stack.chains()]
-        return sorted(found, key=lambda chain: chain.owner)
+        chains = [chain for stack in self.stacks for chain in stack.chains()]
+        return sorted(chains, key=lambda chain: chain.owner)
 
 
 class Choice(NamedTuple):
@@ -203,7 +203,7 @@ def surely_within(problem: Arrays, chosen: Choice) -> bool:
 
 
 def priced_total(instance: BoaInstance, problem: Arrays, price: Fraction) -> int:
-    """Return the judge's least priced total of the classes without rescaling.
+    """Return the verifier's least priced total of the classes without rescaling.
 
     A multiple of 2**-192 / price.denominator; only widths that floats cannot rule out are looked
     at, so it is what `certificate.priced_total` finds.

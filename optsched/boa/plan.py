@@ -48,7 +48,7 @@ class BoaCertificate(Document):
         Price of one unit of the limited resource in units of the objective's total: mu, jobs in
         the system per GPU, where GPUs are limited; GPUs per job in the system where JCT is.
     priced_total
-        Sum over classes of the least priced value of a job's way through its phases, rounded down
+        Sum over classes of the least priced value of a job's path through its phases, rounded down
         to a multiple of 2**-192 and written as that multiple. It grows strictly with the price.
     bound
         Lower bound on the objective, in its unit.

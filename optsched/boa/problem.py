@@ -1,4 +1,4 @@
-"""The room of BOA: its nouns, methods and judge, as the rest of optsched sees them."""
+"""The problem BOA: its data, methods and verifier, as the rest of optsched sees them."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def at_once(
     except InstanceError:
         return None
     problem = arrays(instance)
-    found: list[tuple[BoaPlan, BoaCertificate] | None] = []
+    proven: list[tuple[BoaPlan, BoaCertificate] | None] = []
     for budget in values:
         search = Search(instance.model_copy(update={path: float(budget)}))
-        found.append(exact.proven_mixture(search, replace(problem, limit=float(budget))))
-    return found
+        proven.append(exact.proven_mixture(search, replace(problem, limit=float(budget))))
+    return proven
 
 
 def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:

@@ -1,4 +1,4 @@
-"""Trees of cases in certificates: what splits a case in two, and what makes the nodes a tree."""
+"""Branch-and-bound trees in certificates (Land & Doig 1960): branches, and what makes a tree."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Index = Annotated[int, Field(ge=0)]
 
 
 class Split(Document):
-    """Two cases of which every plan meets one: a count is at most a number, or at least one more.
+    """Two branches; each plan is in one: a count is at most a number, or at least one more.
 
     Attributes
     ----------
     rule
         Index of the rule that counts.
     at_most
-        Greatest count in the first case.
+        Greatest count in the first branch.
     cases
-        Indices of the two cases among the certificate's `nodes`; both lie behind this one.
+        Indices of the two branches among the certificate's `nodes`; both lie behind this one.
     """
 
     rule: Index
@@ -44,7 +44,7 @@ class Cut(Document):
 
 
 def tree_faults(nodes: Sequence[Document], rules: int) -> Iterator[BrokenRule]:
-    """Yield why nodes are not a tree of cases, the first of them its root.
+    """Yield why nodes are not a tree, the first of them its root.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def tree_faults(nodes: Sequence[Document], rules: int) -> Iterator[BrokenRule]:
     """
     count = len(nodes)
     if not count:
-        yield BrokenRule("tree", "the certificate has no cases")
+        yield BrokenRule("tree", "the certificate has no nodes")
     parents: Counter[int] = Counter()
     for n, node in enumerate(nodes):
         if not isinstance(node, Split):
@@ -61,14 +61,14 @@ def tree_faults(nodes: Sequence[Document], rules: int) -> Iterator[BrokenRule]:
         if node.rule >= rules:
             text = f"nodes[{n}] splits by rules[{shown(node.rule)}], but there are {rules}"
             yield BrokenRule("known-rule", text)
-        for case in node.cases:
-            if case >= count:
-                text = f"nodes[{n}] has the case nodes[{shown(case)}], but there are {count}"
+        for branch in node.cases:
+            if branch >= count:
+                text = f"nodes[{n}] has the branch nodes[{shown(branch)}], but there are {count}"
                 yield BrokenRule("tree", text)
-            elif case <= n:
-                text = f"nodes[{n}] has the case nodes[{case}], which is not behind it"
+            elif branch <= n:
+                text = f"nodes[{n}] has the branch nodes[{branch}], which is not behind it"
                 yield BrokenRule("tree", text)
         parents.update(node.cases)
     for n in range(1, count):
         if parents[n] != 1:
-            yield BrokenRule("tree", f"nodes[{n}] is a case of {parents[n]} splits, not of one")
+            yield BrokenRule("tree", f"nodes[{n}] is a branch of {parents[n]} splits, not of one")

@@ -62,7 +62,7 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 @contextlib.contextmanager
-def judging() -> Iterator[None]:
+def verifying() -> Iterator[None]:
     """Print broken rules as what they are: the outcome of the command."""
     try:
         yield

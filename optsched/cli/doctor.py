@@ -50,10 +50,10 @@ def doctor(cache: Path | None = None) -> list[Finding]:
     cache
         Folder of a cache whose free space is to be told; by default the current folder.
     """
-    found = [*packages(), *_platform(), *threads(), memory(), disk(cache)]
+    findings = [*packages(), *_platform(), *threads(), memory(), disk(cache)]
     for name, test in _self_tests():
-        found.append(_tested(name, test))
-    return found
+        findings.append(_tested(name, test))
+    return findings
 
 
 def packages() -> Iterator[Finding]:
@@ -72,15 +72,15 @@ def packages() -> Iterator[Finding]:
 
 def package(name: str, least: str) -> Finding:
     """Return the version of a package, and whether optsched can rely on it."""
-    found = _version(name)
-    if found is None:
+    version = _version(name)
+    if version is None:
         return Finding("versions", name, "is not installed", is_fine=False)
-    reason = KNOWN_BAD.get(name, {}).get(found)
+    reason = KNOWN_BAD.get(name, {}).get(version)
     if reason is not None:
-        return Finding("versions", name, f"{found} {reason}; {least} or later", is_fine=False)
-    if least and _order(found) < _order(least):
-        return Finding("versions", name, f"{found} is too old; {least} or later", is_fine=False)
-    return Finding("versions", name, found)
+        return Finding("versions", name, f"{version} {reason}; {least} or later", is_fine=False)
+    if least and _order(version) < _order(least):
+        return Finding("versions", name, f"{version} is too old; {least} or later", is_fine=False)
+    return Finding("versions", name, version)
 
 
 def threads() -> Iterator[Finding]:
@@ -134,9 +134,9 @@ def _needed() -> Iterator[tuple[str, str]]:
     for line in requires("optsched") or ():
         if "extra ==" in line:
             continue
-        found = re.match(r"([A-Za-z0-9._-]+)[^>=<]*(?:>=\s*([0-9.]+))?", line)
-        if found:
-            yield found[1], found[2] or ""
+        match = re.match(r"([A-Za-z0-9._-]+)[^>=<]*(?:>=\s*([0-9.]+))?", line)
+        if match:
+            yield match[1], match[2] or ""
 
 
 def _version(name: str) -> str | None:
@@ -241,6 +241,6 @@ def _solved(program: Program, expected: float) -> str:
     return f"{outcome.objective:.6g}"
 
 
-def _compare(found: float | None, expected: float) -> None:
-    if found is None or abs(found - expected) > RELATIVE * abs(expected):
-        raise WrongValue(f"{found} was found, it is known to be {expected}")
+def _compare(value: float | None, expected: float) -> None:
+    if value is None or abs(value - expected) > RELATIVE * abs(expected):
+        raise WrongValue(f"{value} was found, it is known to be {expected}")

@@ -88,11 +88,11 @@ def frontier(
     swept = chosen_values(first, last, points, values)
     options: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
     options = {name: value for name, value in options.items() if value is not None}
-    found, wanted = subject_of(source), console.changes(changes)
-    found = found.changed(wanted) if wanted else found
-    with _plain_warnings(), console.progress_bar(f"{parameter} of {found.name}") as progress:
+    subject, wanted = subject_of(source), console.changes(changes)
+    subject = subject.changed(wanted) if wanted else subject
+    with _plain_warnings(), console.progress_bar(f"{parameter} of {subject.name}") as progress:
         curve = run(
-            found, parameter, swept, methods="all" if greedy else method, metric=metric,
+            subject, parameter, swept, methods="all" if greedy else method, metric=metric,
             executor=processes, cache=cache, progress=progress, **options,
         )  # fmt: skip
     if output is not None:

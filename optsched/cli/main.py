@@ -47,7 +47,7 @@ Memory = Annotated[
 ]
 Start = Annotated[
     str | None,
-    typer.Option(metavar="RESULT", help="Begin with the result of the epoch before."),
+    typer.Option(metavar="RESULT", help="Begin with the result of the previous epoch."),
 ]
 Processes = Annotated[
     int, typer.Option(metavar="N", help="Processes for methods that part their work.")
@@ -169,7 +169,7 @@ def check(source: Source, result_file: ResultFile, changes: Changes = None) -> N
     instance, result = _solved(source, changes, result_file)
     if result.plan is None:
         console.fail(f"{result_file}: holds no plan to check", console.FAILED)
-    with console.judging():
+    with console.verifying():
         check_plan(instance, result.plan)
     typer.echo(f"feasible: the plan keeps every rule of {_named(instance)}")
 
@@ -189,7 +189,7 @@ def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> 
         _verify_frontier(source, changes, result_file)
         return
     instance, result = _solved(source, changes, result_file)
-    with console.judging():
+    with console.verifying():
         prove(instance, result)
     if result.bound is None:
         typer.echo(f"proven: no plan keeps every rule of {_named(instance)}")
@@ -233,7 +233,7 @@ def _verify_frontier(source: str, changes: list[str] | None, frontier_file: str)
 
     instance, frontier = read_instance(source, changes), read_frontier(frontier_file)
     instance = with_digest(instance, frontier) or instance
-    with console.judging(), console.spinner(f"verifying {len(frontier.points)} points"):
+    with console.verifying(), console.spinner(f"verifying {len(frontier.points)} points"):
         verify_frontier(instance, frontier)
     typer.echo(f"proven: every bound of {len(frontier.points)} points of {_named(instance)}")
     console.show(tables.rows(frontier.summary()))

@@ -73,7 +73,7 @@ def explain(
         float, typer.Option(metavar="SECONDS", help="For all solves that this takes.")
     ] = 60.0,
 ) -> None:
-    """Say why there is no plan, or why it is this one and what more room would save.
+    """Say why there is no plan, or why it is this one and what wider limits would save.
 
     Example: optsched explain result.json
 
@@ -86,15 +86,15 @@ def explain(
     result = read_result(result_file)
     if instance or changes:
         given = _instances([instance or result.instance], changes)
-        found = as_solved(given[0], result)
+        solved = as_solved(given[0], result)
         where = "it was solved with other data than those given"
     else:
-        found = instance_of(result)
+        solved = instance_of(result)
         where = f"its instance '{result.instance}' is not at hand; give it with --instance"
-    if found is None:
+    if solved is None:
         raise ValueError(f"{result_file}: {where}")
     with console.spinner(f"explaining {result_file}"):
-        text = str(explanation(found, result.of(found), time_limit))
+        text = str(explanation(solved, result.of(solved), time_limit))
     typer.echo(text)
 
 
@@ -113,14 +113,14 @@ def doctor(
     from optsched.cli.doctor import doctor as examine
 
     with console.spinner("solving what is known"):
-        found = examine(None if cache is None else Path(cache))
-    for topic, group in groupby(found, key=lambda finding: finding.topic):
+        findings = examine(None if cache is None else Path(cache))
+    for topic, group in groupby(findings, key=lambda finding: finding.topic):
         rows = {f.name: f.text if f.is_fine else f"BAD: {f.text}" for f in group}
         console.show(f"{topic}:", tables.rows(rows))
         typer.echo()
-    bad = sum(not finding.is_fine for finding in found)
+    bad = sum(not finding.is_fine for finding in findings)
     if bad:
-        console.fail(f"{bad} of {len(found)} findings are bad", console.FAILED)
+        console.fail(f"{bad} of {len(findings)} findings are bad", console.FAILED)
     typer.echo("all is well")
 
 
@@ -131,5 +131,5 @@ def _instances(sources: list[str] | None, changes: list[str] | None) -> list[Ins
     from optsched.instance import read
 
     wanted = console.changes(changes)
-    found = [read(source) for source in sources or ()]
-    return [each.changed(wanted) if wanted else each for each in found]
+    instances = [read(source) for source in sources or ()]
+    return [each.changed(wanted) if wanted else each for each in instances]

@@ -106,12 +106,12 @@ def rollout(
     from optsched.documents.json_files import dumps
     from optsched.rollout.results.outputs import summary
     from optsched.rollout.results.tables import figures
-    from optsched.rollout.run import rollout as run
+    from optsched.rollout.run import simulate
 
     where = _scenario(scenario, changes, drop_larger)
     jobs = _trace(trace, trace_format, workload, drop_larger)
     with console.progress_bar(f"{policy} on {where.name}") as progress:
-        done = run(
+        done = simulate(
             where, policy, trace=jobs, seed=seed, output=output, resume=resume,
             progress=progress, keep_intervals=intervals,
         )  # fmt: skip
@@ -158,13 +158,13 @@ def compare(
         console.workers(jobs) as executor,
         console.progress_bar(f"comparing on {where.name}") as progress,
     ):
-        found = run(
+        compared = run(
             where, names, trace=source, seeds=seeds, resample=resample, executor=executor,
             progress=progress,
         )  # fmt: skip
     if output is not None:
-        write_text(output, found.frame().to_csv(lineterminator="\n"))
-    console.show(*comparison(found), pipe_width=120)
+        write_text(output, compared.frame().to_csv(lineterminator="\n"))
+    console.show(*comparison(compared), pipe_width=120)
 
 
 def policies(
@@ -205,10 +205,10 @@ def split_policies(texts: Iterable[str]) -> list[str]:
     What stands between two commas is an option of the policy before it if it is ``key=value``
     without a colon in the key.
     """
-    found: list[str] = []
+    policies: list[str] = []
     for text in texts:
-        found += _split(text)
-    return found
+        policies += _split(text)
+    return policies
 
 
 def _split(text: str) -> list[str]:
@@ -230,8 +230,8 @@ def _scenario(source: str, changes: list[str] | None, drop_larger: bool) -> Scen
     wanted = console.changes(changes)
     if drop_larger:
         wanted["trace.drop_larger"] = True
-    found = scenario_of(source)
-    return found.changed(wanted) if wanted else found
+    scenario = scenario_of(source)
+    return scenario.changed(wanted) if wanted else scenario
 
 
 def _trace(

@@ -65,7 +65,7 @@ def import_file(
 
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", ImportNote)
-        found = import_topology(
+        imported = import_topology(
             source,
             file_format.value,
             gpus_per_node,
@@ -75,10 +75,10 @@ def import_file(
     for note in notes:
         typer.echo(f"note: {note.message}", err=True)
     if output is None:
-        typer.echo(found.to_json(), nl=False)
+        typer.echo(imported.to_json(), nl=False)
         return
-    write(found, output)
-    console.show(_table(found))
+    write(imported, output)
+    console.show(_table(imported))
 
 
 @app.command()

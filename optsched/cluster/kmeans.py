@@ -1,4 +1,4 @@
-"""K-means, and the number of clusters by silhouette: scikit-learn, made deterministic."""
+"""K-means (Lloyd 1982), clusters counted by silhouette: scikit-learn, made deterministic."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def silhouette(points: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
 
 def _on_a_line(values: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the silhouette of each value: 0 for one that is alone in its cluster."""
-    found = np.unique(labels)
-    sizes = np.array([np.count_nonzero(labels == label) for label in found])
-    distances = np.stack([_distances(values, values[labels == label]) for label in found])
-    own = labels == found[:, np.newaxis]
+    used = np.unique(labels)
+    sizes = np.array([np.count_nonzero(labels == label) for label in used])
+    distances = np.stack([_distances(values, values[labels == label]) for label in used])
+    own = labels == used[:, np.newaxis]
     inside = distances[own.argmax(axis=0), np.arange(len(values))]
     others = np.where(own, np.inf, distances / sizes[:, np.newaxis]).min(axis=0)
     size = sizes[own.argmax(axis=0)]

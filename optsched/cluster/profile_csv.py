@@ -106,8 +106,8 @@ def _body_faults(header: _Line, body: list[_Line]) -> Iterator[str]:
     first: dict[str, int] = {}
     for number, cells in body:
         if len(cells) != len(header.cells):
-            found, expected = len(cells), len(header.cells)
-            yield f"line {number}: has {found} fields, but the header has {expected}"
+            count, expected = len(cells), len(header.cells)
+            yield f"line {number}: has {count} fields, but the header has {expected}"
             continue
         row = dict(zip(header.cells, cells, strict=True))
         gpu = row["gpu"]

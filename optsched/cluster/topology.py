@@ -155,8 +155,8 @@ class Topology(CheckedDocument):
         name = self.levels[level] if isinstance(level, int) else level
         if name not in self.levels:
             raise UnknownNameError("level", name, list(self.levels))
-        found = [n for n, domain in enumerate(self.domains) if domain.level == name]
-        return np.array(found, dtype=np.intp)
+        numbers = [n for n, domain in enumerate(self.domains) if domain.level == name]
+        return np.array(numbers, dtype=np.intp)
 
     def gpus_in(self, domain: str | int) -> Indices:
         """Return the numbers of the available GPUs in a domain, given by id or number."""

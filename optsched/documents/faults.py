@@ -168,29 +168,29 @@ def _located(loc: Path, here: Place) -> tuple[Path, Place, Place]:
     return tuple(path), above, here
 
 
-def _tag_text(found: object, here: Place) -> str:
+def _tag_text(value: object, here: Place) -> str:
     known = ", ".join(f"'{tag}'" for tag in here.node["discriminator"]["mapping"])
-    if found is None:
+    if value is None:
         return f"missing: give one of {known}"
-    return f"expected one of {known}, found {shown(found)}"
+    return f"expected one of {known}, found {shown(value)}"
 
 
 def _text(detail: ErrorDetails, fields: list[str]) -> str:
-    kind, context, found = detail["type"], detail.get("ctx", {}), shown(detail["input"])
+    kind, context, given = detail["type"], detail.get("ctx", {}), shown(detail["input"])
     if kind == "extra_forbidden":
         return f"unknown key; {nearest(str(detail['loc'][-1]), fields)}"
     if kind == "missing":
         return "missing"
     if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind]}, found {found}"
+        return f"expected {_EXPECTED[kind]}, found {given}"
     if kind in ("too_short", "tuple_too_short", "string_too_short"):
         return "must not be empty"
     if kind == "greater_than_equal":
-        return f"must be at least {context['ge']:g}, found {found}"
+        return f"must be at least {context['ge']:g}, found {given}"
     if kind == "less_than_equal":
-        return f"must be at most {context['le']:g}, found {found}"
+        return f"must be at most {context['le']:g}, found {given}"
     expected = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"expected {expected}, found {found}"
+    return f"expected {expected}, found {given}"
 
 
 def _order(fault: Fault) -> list[tuple[bool, int, str]]:

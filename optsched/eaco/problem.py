@@ -76,24 +76,34 @@ def _methods() -> Iterator[Method]:
 
 
 GREEDY = (
-    ("fifo", "GPUs of its own for every job, in order", f"{GAVEL}, fifo; EaCO's default", 1),
+    (
+        "fifo-exclusive",
+        "GPUs of its own for every job, in order",
+        f"{GAVEL}, fifo, EaCO's default",
+        1,
+    ),
     ("fifo-packed", "pairs of the greatest sum of rates, if GPUs run out", f"{GAVEL}, fifo", 1),
-    ("gandiva-gavel", "random pairs, if GPUs run out", f"{GAVEL}, gandiva", 1),
-    ("gandiva", "least busy job on the least busy GPUs, if they run out", "Gandiva, OSDI'18", 1),
+    ("random-pairs", "random pairs, if GPUs run out", f"{GAVEL}, gandiva", 1),
+    (
+        "least-utilised",
+        "least busy job on the least busy GPUs if they run out",
+        "Gandiva, OSDI'18",
+        1,
+    ),
     ("eaco-greedy", "the busiest GPUs where every tolerance holds", EACO, 7),
-    ("best-fit", "the GPUs where least memory is left", "common practice", 32),
+    ("best-fit-memory", "the GPUs where least memory is left", "common practice", 32),
     ("best-delta-energy", "where the objective rises least", "common practice", 30),
-    ("lucid-like", "pairs whose labels sum to at most 2", "Lucid, ASPLOS'23", 72),
+    ("sharing-scores", "pairs whose sharing scores sum to at most 2", "Lucid, ASPLOS'23", 72),
     ("longest-first", "jobs that end together, the longest first", "optsched", 18),
     ("local-search", "moves and swaps, from the best of the simple rules", "optsched", 320),
 )
-"""Name, summary, source and effort: CPU time on 300 jobs, four of which share, beside fifo's."""
+"""Name, summary, source, effort: CPU time on 300 jobs, four of which share, beside the first's."""
 
 METHODS = tuple(_methods())
 
 
 def greedy_s(instance: EacoInstance) -> float:
-    """Return about how many CPU seconds fifo takes."""
+    """Return about how many CPU seconds fifo-exclusive takes."""
     return 9e-7 * len(instance.jobs) ** 2
 
 

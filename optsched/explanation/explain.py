@@ -3,7 +3,7 @@
 An infeasible instance is stripped of its rules until the rest is an irreducible set: without any
 one of them there is a plan (deletion filter: Chinneck, "Feasibility and Infeasibility in
 Optimization", 2008, section 6.1; here whole parts are tried first, then single rules). A plan is
-explained by the prices that prove its bound, and by solving again with a little more room.
+explained by the prices that prove its bound, and by solving again with slightly wider limits.
 """
 
 from __future__ import annotations
@@ -109,15 +109,15 @@ def with_digest(instance: Instance, result: Result | Frontier) -> Instance | Non
 def _of_conflict(
     instance: Instance, result: Result, deadline: float | None, *, proven: bool
 ) -> Explanation:
-    room = _reasons(instance)
-    rules: list[Rule] = room.rules(instance)
+    entry = _reasons(instance)
+    rules: list[Rule] = entry.rules(instance)
     known: dict[frozenset[str], bool | None] = {}
 
     def has_plan(kept: Sequence[Rule]) -> bool | None:
         names = frozenset(rule.id for rule in kept)
         if names not in known:
             dropped = {rule.id for rule in rules} - names
-            known[names] = plan_exists(room.without(instance, dropped), deadline, result.seed)
+            known[names] = plan_exists(entry.without(instance, dropped), deadline, result.seed)
         return known[names]
 
     conflict = irreducible(rules, lambda kept: has_plan(kept) is False)
@@ -187,7 +187,7 @@ def plan_exists(
     search = _AnyPlan(instance, left, seed=seed)
     try:
         problem(instance.problem).methods[0](instance, search)
-    except _Found:
+    except _PlanExists:
         return True
     except Infeasible as claim:
         return False if confirmed(instance, claim.certificate) else None
@@ -196,7 +196,7 @@ def plan_exists(
     return None
 
 
-class _Found(Exception):
+class _PlanExists(Exception):
     """A plan was found; which one does not matter."""
 
 
@@ -205,7 +205,7 @@ class _AnyPlan(Search):
 
     def offer(self, plan: Document) -> bool:
         if super().offer(plan):
-            raise _Found
+            raise _PlanExists
         return False
 
 
@@ -215,16 +215,16 @@ class _AnyPlan(Search):
 def _of_plan(
     instance: Instance, result: Result, deadline: float | None, *, proven: bool
 ) -> Explanation:
-    room = _reasons(instance)
-    levers: list[Lever] = list(room.levers(instance, result))
+    entry = _reasons(instance)
+    levers: list[Lever] = list(entry.levers(instance, result))
     if result.status is not Status.OPTIMAL:
         levers.insert(0, Lever("the best plan, with the same data", instance))
-    prices: list[Price] = list(room.prices(instance, result)) if proven else []
+    prices: list[Price] = list(entry.prices(instance, result)) if proven else []
     return Explanation(
         instance=instance.name,
         status=result.status,
         because=_because(result, proven=proven),
-        binding=tuple(room.binding(instance, result)),
+        binding=tuple(entry.binding(instance, result)),
         prices=(*prices, *_savings(levers, result, deadline)),
     )
 
@@ -241,14 +241,14 @@ def _because(result: Result, *, proven: bool) -> str:
 
 
 def _savings(levers: list[Lever], result: Result, deadline: float | None) -> Iterator[Price]:
-    """Solve with more room, each time with an equal part of the time that is left."""
+    """Solve with wider limits, each time with an equal part of the time that is left."""
     for number, lever in enumerate(levers):
         left = None if deadline is None else max(0.0, deadline - time.perf_counter())
         yield _saving(lever, result, None if left is None else left / (len(levers) - number))
 
 
 def _saving(lever: Lever, result: Result, left: float | None) -> Price:
-    """Solve an instance with more room, and compare."""
+    """Solve an instance with wider limits, and compare."""
     unit = result.objective_unit
     if left == 0.0:
         return Price(lever.change, None, unit, "solved again", note="no time was left")

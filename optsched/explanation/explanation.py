@@ -1,4 +1,4 @@
-"""What explains a result: rules that conflict, limits that bind, and what more room would save."""
+"""What explains a result: rules that conflict, limits that bind, and what wider limits save."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Rule(NamedTuple):
-    """A rule that an instance could be without: how its room names it, and what it is in words."""
+    """A rule that an instance could be without: what its problem calls it, and its words."""
 
     id: str
     text: str
@@ -81,7 +81,7 @@ class Explanation:
     binding
         Limits that the plan uses up, in words.
     prices
-        What more room would save.
+        What wider limits would save.
     """
 
     instance: str

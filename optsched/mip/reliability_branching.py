@@ -1,4 +1,4 @@
-"""Which rule to split a case by: reliability branching.
+"""Reliability branching: which rule to branch a node by (Achterberg, Koch & Martin 2005).
 
 A rule that was never split is tried: both of its cases are solved. What a rule's cases gained
 there, per unit of the fraction that they take away, is its pseudo-cost, and stands for it from then

@@ -63,14 +63,14 @@ def _methods() -> Iterator[Method]:
         "optsched.pal.milp:milp",
     )
     yield Method(
-        "pods",
+        "decomposition",
         "exact",
         "large clusters: parts by themselves, a bound by prices for the whole",
         "optsched; parts as in POP, SOSP'21",
         "optsched.pal.decomposition.solver:by_blocks",
     )
     yield Method(
-        "kinds",
+        "node-classes",
         "exact",
         "many nodes of few classes: patterns of a node, a bound by aggregated nodes",
         "optsched; patterns as in cutting stock, Gilmore and Gomory 1961",

@@ -58,10 +58,10 @@ def report(
     InstanceError
         If something cannot be read or shown, or was made with other versions than the rest.
     """
-    found = gather(sources, instances)
-    solved = [each for each in found if isinstance(each, SolvedInstance)]
-    swept = [each for each in found if isinstance(each, SweptInstance)]
-    simulated = [each for each in found if isinstance(each, SimulatedTrace)]
+    gathered = gather(sources, instances)
+    solved = [each for each in gathered if isinstance(each, SolvedInstance)]
+    swept = [each for each in gathered if isinstance(each, SweptInstance)]
+    simulated = [each for each in gathered if isinstance(each, SimulatedTrace)]
     sections = [*_overview(solved), *map(_result, solved), *map(_frontier, swept)]
     sections += _rollouts(simulated)
     data = {"frontiers": [_points(each.frontier) for each in swept], "timelines": []}
@@ -69,7 +69,7 @@ def report(
         from optsched.reports.simulations import timeline
 
         data["timelines"] = [timeline(each) for each in simulated]
-    body = "".join(sections) + _versions(found[0].versions)
+    body = "".join(sections) + _versions(gathered[0].versions)
     return Template(_text("report.html")).substitute(
         title=escape(title),
         style=_text("report.css"),

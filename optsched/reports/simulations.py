@@ -68,13 +68,15 @@ def _chosen(epochs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 def _bars(source: SimulatedTrace) -> tuple[list[Bar], int, int]:
     number = {name: n for n, name in enumerate(source.jobs["job"])}
-    found = list(
-        _stays(source.jobs) if source.intervals is None else _held(source.intervals, number)
+    bars = list(
+        _from_start_to_end(source.jobs)
+        if source.intervals is None
+        else _held(source.intervals, number)
     )
-    left_out = max(0, len(found) - MOST_BARS)
+    left_out = max(0, len(bars) - MOST_BARS)
     if left_out:
-        found = sorted(found, key=lambda bar: bar[2] - bar[3])[:MOST_BARS]
-    bars = sorted(found, key=lambda bar: (bar[2], bar[0]))
+        bars = sorted(bars, key=lambda bar: bar[2] - bar[3])[:MOST_BARS]
+    bars = sorted(bars, key=lambda bar: (bar[2], bar[0]))
     return bars, max((bar[0] + bar[1] for bar in bars), default=1), left_out
 
 
@@ -87,7 +89,7 @@ def _held(intervals: pd.DataFrame, number: Mapping[str, int]) -> Iterator[Bar]:
             yield int(run[0]), len(run), _short(start), _short(end), number[job]
 
 
-def _stays(jobs: pd.DataFrame) -> Iterator[Bar]:
+def _from_start_to_end(jobs: pd.DataFrame) -> Iterator[Bar]:
     """Yield a bar for each job from its first start to its end, in rows that are free by then."""
     started = jobs[jobs["first_start_s"].notna() & jobs["end_s"].notna()]
     ordered = started.sort_values(["first_start_s", "end_s"], kind="stable")

@@ -74,8 +74,8 @@ class SimulatedTrace:
     @property
     def versions(self) -> dict[str, str]:
         """What it was made with."""
-        found: dict[str, str] = self.summary["versions"]
-        return found
+        versions: dict[str, str] = self.summary["versions"]
+        return versions
 
     @property
     def name(self) -> str:
@@ -97,20 +97,20 @@ def gather(paths: Sequence[str | Path], instances: Iterable[Instance] = ()) -> l
         versions than the rest; all such faults are named.
     """
     given = list(instances)
-    found, faults = [], []
+    gathered, faults = [], []
     if not paths:
         faults.append("no result, frontier or folder of a rollout is named")
     for path in dict.fromkeys(map(str, paths)):
         try:
-            found.append(_read(Path(path), given))
+            gathered.append(_read(Path(path), given))
         except InstanceError as error:
             faults += [f"{path}: {fault}" for fault in error.faults]
         except OSError as error:
             faults.append(f"{path}: {(error.strerror or str(error)).lower()}")
-    faults = faults or list(_version_faults(found))
+    faults = faults or list(_version_faults(gathered))
     if faults:
         raise InstanceError("report", faults)
-    return found
+    return gathered
 
 
 def _read(path: Path, instances: list[Instance]) -> Source:

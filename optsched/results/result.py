@@ -259,8 +259,8 @@ class Result(Verifiable):
     def _attached(self) -> Instance:
         if self._instance is None:
             raise ValueError("attach the instance first: result.of(instance)")
-        found: Instance = self._instance
-        return found
+        instance: Instance = self._instance
+        return instance
 
     def __str__(self) -> str:
         rows = self.summary()

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from optsched.documents.faults import InstanceError, lines, shown, validation_faults
 from optsched.documents.json_files import load
 from optsched.instance import find
-from optsched.registry import ROOMS, problem
+from optsched.registry import PROBLEMS, problem
 from optsched.results.result import SCHEMA_ID, Result
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ def read_result(source: str | Path) -> Result:
         If the file is not a result, with every fault.
     """
     document, origin = load(find(source)), str(source)
-    room = problem(_problem_name(document, origin))
+    entry = problem(_problem_name(document, origin))
     if document["schema"] == OLD_SCHEMA_ID:
         document = _of_version_2(document)
     faults: list[Fault] = []
-    for key, cls in (("plan", room.plan), ("certificate", room.certificate)):
+    for key, cls in (("plan", entry.plan), ("certificate", entry.certificate)):
         try:
             if document.get(key) is not None:
                 document[key] = cls.model_validate(document[key])
@@ -59,13 +59,15 @@ def _problem_name(document: Any, origin: str) -> str:
     if not isinstance(document, dict):
         raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
     if document.get("schema") not in (SCHEMA_ID, OLD_SCHEMA_ID):
-        found = shown(document["schema"]) if "schema" in document else "none"
-        text = f'schema: not a result; expected "{SCHEMA_ID}", found {found}'
+        stated = shown(document["schema"]) if "schema" in document else "none"
+        text = f'schema: not a result; expected "{SCHEMA_ID}", found {stated}'
         raise InstanceError(origin, [text])
     name = document.get("problem")
-    if not isinstance(name, str) or name not in ROOMS:
-        found = shown(name) if "problem" in document else "none"
-        raise InstanceError(origin, [f"problem: expected one of {', '.join(ROOMS)}, found {found}"])
+    if not isinstance(name, str) or name not in PROBLEMS:
+        stated = shown(name) if "problem" in document else "none"
+        raise InstanceError(
+            origin, [f"problem: expected one of {', '.join(PROBLEMS)}, found {stated}"]
+        )
     return name
 
 

@@ -9,6 +9,6 @@ from .results.metrics import METRICS as METRICS
 from .results.metrics import metrics_by as metrics_by
 from .results.policy_comparison import Comparison as Comparison
 from .run import Rollout as Rollout
-from .run import rollout as rollout
+from .run import simulate as simulate
 from .scenario import Scenario as Scenario
 from .scenario import TraceSource as TraceSource

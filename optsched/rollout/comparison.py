@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.registry import draws, make
 from optsched.rollout.resampling import resampled
 from optsched.rollout.results.policy_comparison import Comparison
-from optsched.rollout.run import rollout
+from optsched.rollout.run import simulate
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 from optsched.traces.trace import Trace
 
@@ -39,7 +39,7 @@ def compare(
     Parameters
     ----------
     scenario, trace
-        As in `optsched.rollout`.
+        As in `optsched.simulate`.
     policies
         Names with options; ratios are to the first. By default those that the scenario names.
     seeds
@@ -59,13 +59,13 @@ def compare(
     ------
     ValueError
         If there is no seed, no policy or one twice, or nothing to resample; and whatever
-        `optsched.rollout` raises.
+        `optsched.simulate` raises.
 
     Examples
     --------
     >>> import optsched
-    >>> found = optsched.compare("philly-small", ["fifo", "las"])
-    >>> bool(found.frame().loc["las", "jct_mean_s_ratio"] < 1)
+    >>> comparison = optsched.compare("philly-small", ["fifo", "las"])
+    >>> bool(comparison.frame().loc["las", "jct_mean_s_ratio"] < 1)
     True
     """
     where = with_trace(scenario_of(scenario), trace)
@@ -82,8 +82,10 @@ def compare(
     tasks = [(name, seed) for name in names for seed in range(runs[name])]
     run = _in_turn if executor is None else _on(executor)
     done = dict(zip(tasks, run(where, traces * seeds, tasks, progress), strict=True))
-    found = {name: tuple(done[name, seed % runs[name]] for seed in range(seeds)) for name in names}
-    return Comparison(found, is_one and seeds > 1, resample)
+    rollouts = {
+        name: tuple(done[name, seed % runs[name]] for seed in range(seeds)) for name in names
+    }
+    return Comparison(rollouts, is_one and seeds > 1, resample)
 
 
 def _traces(
@@ -112,7 +114,7 @@ def _in_turn(
 ) -> Iterator[Rollout]:
     for number, (name, seed) in enumerate(tasks):
         tell = _part(progress, number, len(tasks))
-        yield rollout(scenario, name, trace=traces[seed], seed=seed, progress=tell)
+        yield simulate(scenario, name, trace=traces[seed], seed=seed, progress=tell)
 
 
 def _part(progress: Progress, number: int, count: int) -> Progress:
@@ -127,7 +129,7 @@ def _on(executor: Executor) -> Callable[..., Iterator[Rollout]]:
         scenario: Scenario, traces: list[Trace], tasks: list[Task], progress: Progress
     ) -> Iterator[Rollout]:
         futures = [
-            executor.submit(rollout, scenario, name, trace=traces[seed], seed=seed)
+            executor.submit(simulate, scenario, name, trace=traces[seed], seed=seed)
             for name, seed in tasks
         ]
         for number, future in enumerate(futures, start=1):

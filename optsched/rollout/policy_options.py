@@ -106,12 +106,12 @@ def validated(cls: type[Options], given: Mapping[str, object]) -> Options:
     known = list(cls.model_fields)
     told = [_unknown(name, known) for name in given if name not in known]
     try:
-        found = cls(**{name: value for name, value in given.items() if name in known})
+        options = cls(**{name: value for name, value in given.items() if name in known})
     except ValidationError as error:
         told += [_fault(path, text) for path, text in validation_faults(error, cls)]
     if told:
         raise OptionError("; ".join(told))
-    return found
+    return options
 
 
 def read(cls: type[Options], text: str) -> dict[str, object]:
@@ -124,16 +124,16 @@ def read(cls: type[Options], text: str) -> dict[str, object]:
     OptionError
         If a part is not ``key=value``, or an option is given twice.
     """
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for part in filter(None, text.split(",")):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise OptionError(f"option '{part}': expected key=value")
-        if key in found:
+        if key in options:
             raise OptionError(f"option '{key}': given twice")
         field = cls.model_fields.get(key)
-        found[key] = value if field is None else _read(set(_kinds(field.annotation)), value)
-    return found
+        options[key] = value if field is None else _read(set(_types(field.annotation)), value)
+    return options
 
 
 def described(cls: type[Options]) -> Iterator[tuple[str, str, str, str]]:
@@ -158,24 +158,24 @@ def _fault(path: tuple[str | int, ...], text: str) -> str:
     return f"option '{path[0]}': {text}" if path else text.removesuffix(", found an object")
 
 
-def _kinds(annotation: object) -> Iterator[object]:
+def _types(annotation: object) -> Iterator[object]:
     """Yield the plain types that an annotation allows."""
     origin = typing.get_origin(annotation)
     if origin is Annotated:
-        yield from _kinds(typing.get_args(annotation)[0])
+        yield from _types(typing.get_args(annotation)[0])
     elif origin in (typing.Union, types.UnionType):
         for part in typing.get_args(annotation):
-            yield from _kinds(part)
+            yield from _types(part)
     else:
         yield annotation
 
 
-def _read(kinds: set[object], value: str) -> object:
-    if bool in kinds and value.lower() in WORDS:
+def _read(types: set[object], value: str) -> object:
+    if bool in types and value.lower() in WORDS:
         return WORDS[value.lower()]
-    if type(None) in kinds and value.lower() == "null":
+    if type(None) in types and value.lower() == "null":
         return None
-    for kind in (int, float) if kinds & {int, float} else ():
+    for kind in (int, float) if types & {int, float} else ():
         with contextlib.suppress(ValueError):
             return kind(value)
     return value

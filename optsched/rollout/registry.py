@@ -33,8 +33,8 @@ class Entry:
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""
         module, name = self.make.split(":")
-        found: Maker[Any, Policy] = getattr(importlib.import_module(module), name)
-        return found
+        maker: Maker[Any, Policy] = getattr(importlib.import_module(module), name)
+        return maker
 
 
 _POLICIES = "optsched.rollout.policies."
@@ -78,25 +78,25 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "packed-sticky",
-        "in rounds: few nodes; running jobs stay",
+        "in rounds: few nodes; running jobs keep their GPUs",
         _BLOX + "packing_sticky.py",
         _POLICIES + "round_based:packed_sticky",
     ),
     Entry(
         "packed-non-sticky",
-        "in rounds: few nodes, all jobs anew",
+        "in rounds: few nodes, all jobs placed again",
         _BLOX + "packing_nonsticky.py",
         _POLICIES + "round_based:packed_non_sticky",
     ),
     Entry(
         "random-sticky",
-        "in rounds: any GPUs; running jobs stay",
+        "in rounds: any GPUs; running jobs keep their GPUs",
         _BLOX + "random_sticky.py",
         _POLICIES + "round_based:random_sticky",
     ),
     Entry(
         "random-non-sticky",
-        "in rounds: any GPUs, all jobs anew",
+        "in rounds: any GPUs, all jobs placed again",
         _BLOX + "random_nonsticky.py",
         _POLICIES + "round_based:random_non_sticky",
     ),
@@ -218,16 +218,16 @@ ENTRIES: tuple[Entry, ...] = (
         _POLICIES + "eaco:fifo_packed",
     ),
     Entry(
-        "gandiva",
+        "random-pairs",
         "sharing in random pairs when GPUs run out",
         _GAVEL + "gandiva.py",
-        _POLICIES + "eaco:gandiva",
+        _POLICIES + "eaco:random_pairs",
     ),
     Entry(
-        "gandiva-paper",
+        "least-utilised",
         "packing by utilisation when GPUs run out",
         "Gandiva, OSDI 2018, as others quote it",
-        _POLICIES + "eaco:gandiva_paper",
+        _POLICIES + "eaco:least_utilised",
     ),
     Entry(
         "best-fit-memory",
@@ -241,7 +241,9 @@ ENTRIES: tuple[Entry, ...] = (
         "",
         _POLICIES + "eaco:best_delta_energy",
     ),
-    Entry("lucid", "sharing in pairs of calm jobs", "Lucid, ASPLOS 2023", _POLICIES + "eaco:lucid"),
+    Entry(
+        "sharing-scores", "pairs of calm jobs", "Lucid, ASPLOS", _POLICIES + "eaco:sharing_scores"
+    ),
     Entry(
         "longest-first",
         "sharing among jobs that end together, with moves",

@@ -68,7 +68,7 @@ def resampled(trace: Trace, block: int, seed: int) -> Trace:
 def _unique(ids: list[str]) -> tuple[str, ...]:
     """Return ids that differ: a job that was drawn before gets a number more."""
     drawn: dict[str, int] = {}
-    taken, found = set(ids), []
+    taken, unique = set(ids), []
     for name in ids:
         drawn[name] = drawn.get(name, 0) + 1
         told = name
@@ -76,5 +76,5 @@ def _unique(ids: list[str]) -> tuple[str, ...]:
             told = f"{name}#{drawn[name]}"
             drawn[name] += told in taken
         taken.add(told)
-        found.append(told)
-    return tuple(found)
+        unique.append(told)
+    return tuple(unique)

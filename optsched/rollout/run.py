@@ -1,4 +1,4 @@
-"""rollout(): one policy over one trace."""
+"""simulate(): one policy over one trace."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Rollout:
         return html_rows({key: _with_meaning(key, text) for key, text in rows.items()})
 
 
-def rollout(
+def simulate(
     scenario: Scenario | str | Path,
     policy: str | Policy = "fifo",
     *,
@@ -154,7 +154,7 @@ def rollout(
     Examples
     --------
     >>> import optsched
-    >>> result = optsched.rollout("philly-small", policy="fifo")
+    >>> result = optsched.simulate("philly-small", policy="fifo")
     >>> result.metrics["jobs"]
     400
     """

@@ -33,11 +33,11 @@ def read_scenario(source: str | Path) -> Scenario:
     document, origin = load(find_scenario(source)), str(source)
     if not isinstance(document, dict):
         raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-    found = document.get("schema")
-    if found is None:
+    schema = document.get("schema")
+    if schema is None:
         raise InstanceError(origin, [f'schema: missing: expected "schema": "{SCHEMA_ID}"'])
-    if found != SCHEMA_ID:
-        raise InstanceError(origin, [f"schema: expected '{SCHEMA_ID}', found {shown(found)}"])
+    if schema != SCHEMA_ID:
+        raise InstanceError(origin, [f"schema: expected '{SCHEMA_ID}', found {shown(schema)}"])
     return Scenario.from_document(document, origin)
 
 

@@ -24,12 +24,12 @@ def scenario_of(scenario: Scenario | str | Path) -> Scenario:
         return scenario
     from optsched.rollout.scenario_files import find_scenario, read_scenario
 
-    found = read_scenario(scenario)
-    if found.trace.file is None:
-        return found
-    path = find_scenario(scenario).parent / found.trace.file
-    source = found.trace.model_copy(update={"file": str(path)})
-    return found.model_copy(update={"trace": source})
+    loaded = read_scenario(scenario)
+    if loaded.trace.file is None:
+        return loaded
+    path = find_scenario(scenario).parent / loaded.trace.file
+    source = loaded.trace.model_copy(update={"file": str(path)})
+    return loaded.model_copy(update={"trace": source})
 
 
 def with_trace(scenario: Scenario, trace: TraceLike | None) -> Scenario:

@@ -1,7 +1,7 @@
 """Points that were computed before, in a folder: one small file each, written whole or not at all.
 
 A file is named by the hash of all that its point depends on. A cache never stops a sweep: damaged
-files are computed anew, and where nothing can be written the sweep goes on without; a warning says
+files are computed again, and where nothing can be written the sweep goes on without; a warning says
 so, once.
 """
 
@@ -46,7 +46,7 @@ class Cache:
         except OSError as error:
             self._warn("read", f"cannot read points in {self._folder}: {error.strerror}")
         except (ValueError, KeyError, TypeError, RecursionError):
-            self._warn("damaged", f"{path} is damaged: its point is computed anew")
+            self._warn("damaged", f"{path} is damaged: its point is computed again")
         return None
 
     def put(self, key: str, point: Point) -> None:

@@ -47,7 +47,7 @@ class Task(NamedTuple):
     content
         Hash of the changed document, see `content_of`.
     options
-        Keywords of `optsched.solve` or `optsched.rollout`.
+        Keywords of `optsched.solve` or `optsched.simulate`.
     """
 
     problem: str
@@ -125,13 +125,13 @@ def _as_json(part: Document | None) -> dict[str, Any] | None:
 
 
 def _simulated(task: Task) -> Point:
-    from optsched.rollout.run import rollout
+    from optsched.rollout.run import simulate
     from optsched.rollout.scenario import Scenario
 
     try:
         scenario = task.base.changed(task.changes)
         assert isinstance(scenario, Scenario)
-        done = rollout(scenario, task.method, **task.options)
+        done = simulate(scenario, task.method, **task.options)
     except InstanceError as error:
         return _invalid(task, "; ".join(error.faults))
     except ValueError as error:  # a job that asks for more GPUs than there are, say

@@ -70,7 +70,7 @@ def frontier(
     progress
         Called with the share that is done.
     **options
-        Of `optsched.solve` (time_limit_s, gap, seed, threads) or `optsched.rollout` (trace, seed).
+        Of `optsched.solve` (time_limit_s, gap, seed, threads) or `optsched.simulate` (trace, seed).
 
     Returns
     -------
@@ -92,20 +92,20 @@ def frontier(
     >>> [round(point.objective, 4) for point in curve.points]
     [2.0, 0.9583, 0.8333]
     """
-    found = subject_of(subject)
+    instance = subject_of(subject)
     if budgets is not None:
         if parameter is not None or values is not None:
             raise ValueError("budgets: stands for parameter and values; give the one or the others")
         parameter, values = "budget_gpus", budgets
     if parameter is None or values is None:
         raise ValueError("frontier: give a parameter and its values, or budgets")
-    swept, names = checked_values(values), checked_methods(found, methods)
-    check_options(found, options)
-    blank = _blank(found, parameter, names, options)
+    swept, names = checked_values(values), checked_methods(instance, methods)
+    check_options(instance, options)
+    blank = _blank(instance, parameter, names, options)
     if blank.problem == ROLLOUT:
         blank.of(metric)  # a misspelt one must not be found after hours
-    known = _at_once(found, parameter, swept, names, options)
-    tasks = _tasks(found, parameter, swept, names, options, known)
+    known = _at_once(instance, parameter, swept, names, options)
+    tasks = _tasks(instance, parameter, swept, names, options, known)
     points = known | _computed(tasks, executor, Cache(cache), progress)
     _check_some_valid(points.values(), parameter)
     whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
@@ -144,16 +144,16 @@ def _at_once(
     """Return the points of the exact method that are found without a sweep, by number."""
     if not isinstance(subject, Instance) or callable(parameter):
         return {}
-    room = problem(subject.problem)
-    exact = room.methods[0].name
-    found = room.at_once(subject, parameter, values) if exact in names else None
+    entry = problem(subject.problem)
+    exact = entry.methods[0].name
+    solved = entry.at_once(subject, parameter, values) if exact in names else None
     points = {}
-    for n, (value, proven) in enumerate(zip(values, found or (), strict=found is not None)):
+    for n, (value, proven) in enumerate(zip(values, solved or (), strict=solved is not None)):
         if proven is None:
             continue
         search = Search(subject.changed({parameter: value}), **_limits(options))
         search.offer(proven[0])
-        result = concluded(room.methods[0], search, Outcome(proven[1]))
+        result = concluded(entry.methods[0], search, Outcome(proven[1]))
         if result.status == Status.OPTIMAL:
             number = n * len(names) + names.index(exact)
             points[number] = point_of(value, result)
@@ -249,8 +249,8 @@ def _blank(
     """Return the frontier without its points."""
     name = unit = ""
     if isinstance(subject, Instance):
-        room = problem(subject.problem)
-        name, unit = room.objective_name(subject), room.objective_unit(subject)
+        entry = problem(subject.problem)
+        name, unit = entry.objective_name(subject), entry.objective_unit(subject)
     plain = {k: v for k, v in options.items() if isinstance(v, bool | int | float | str)}
     return Frontier(
         problem=subject.problem if isinstance(subject, Instance) else ROLLOUT,

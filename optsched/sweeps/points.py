@@ -265,8 +265,8 @@ def read_frontier(source: str | Path) -> Frontier:
     if document.get("schema") == OLD_SCHEMA_ID:
         document |= {"schema": SCHEMA_ID, "instance_sha256": ""}  # of another hash
     if document.get("schema") != SCHEMA_ID:
-        found = shown(document["schema"]) if "schema" in document else "none"
-        text = f'schema: not a frontier; expected "{SCHEMA_ID}", found {found}'
+        schema = shown(document["schema"]) if "schema" in document else "none"
+        text = f'schema: not a frontier; expected "{SCHEMA_ID}", found {schema}'
         raise InstanceError(origin, [text])
     if document.get("points") == []:
         raise InstanceError(origin, ["points: must not be empty"])

@@ -118,10 +118,10 @@ def result_of(instance: Instance, point: Point, versions: dict[str, str], gap: f
     ValidationError
         If its plan or certificate is none.
     """
-    room = problem(instance.problem)
-    plan = None if point.plan is None else room.plan.model_validate(point.plan)
+    entry = problem(instance.problem)
+    plan = None if point.plan is None else entry.plan.model_validate(point.plan)
     proof = point.certificate
-    certificate = None if proof is None else room.certificate.model_validate(proof)
+    certificate = None if proof is None else entry.certificate.model_validate(proof)
     return Result(
         problem=instance.problem,
         instance=instance.name,
@@ -130,7 +130,7 @@ def result_of(instance: Instance, point: Point, versions: dict[str, str], gap: f
         status=Status(point.status),
         message=point.reason,
         objective=point.objective,
-        objective_unit=room.objective_unit(instance),
+        objective_unit=entry.objective_unit(instance),
         bound=point.bound,
         gap=point.gap,
         gap_limit=gap,

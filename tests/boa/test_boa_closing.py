@@ -52,7 +52,7 @@ def test_too_little_effort_leaves_an_honest_bound(monkeypatch, changes, optimum,
 def test_the_gap_that_is_asked_for_is_kept(changes, optimum):
     instance = optsched.read("boa/cbd-85").changed(changes)
     gaps = [optsched.solve(instance, gap=gap).gap for gap in (0.1, 1e-3, 1e-6, 0.0)]
-    assert all(found <= asked for found, asked in zip(gaps, (0.1, 1e-3, 1e-6, 1e-9), strict=True))
+    assert all(gap <= asked for gap, asked in zip(gaps, (0.1, 1e-3, 1e-6, 1e-9), strict=True))
     assert optsched.solve(instance, gap=0.0).objective == pytest.approx(optimum, rel=1e-6)
 
 
@@ -64,7 +64,7 @@ def test_large_knapsacks_are_proven(count):
     assert result.status == "optimal"
 
 
-def test_the_judge_refuses_what_asks_for_too_much(monkeypatch):
+def test_the_verifier_refuses_what_asks_for_too_much(monkeypatch):
     instance = optsched.read("boa/cbd-85").changed(HARD[0][0])
     result = optsched.solve(instance)
     monkeypatch.setattr(counterexample, "MAX_LABELS", 1000)

@@ -1,4 +1,4 @@
-"""BOA's exact method: golden values, brute force, and the laws of boa.md 4.4."""
+"""BOA's exact method: golden values, brute force, and the laws of docs/math/boa.md."""
 
 import math
 from fractions import Fraction
@@ -13,7 +13,7 @@ from optsched.boa import Table
 from optsched.boa.arrays import arrays
 from optsched.boa.exact import continuous
 from optsched.boa.exact import solver as exact
-from optsched.boa.exact.lagrangian_dual import HAIR, respond
+from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, respond
 from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility
@@ -21,7 +21,7 @@ from optsched.registry import Method
 from tests.support.oracles.boa import brute_force, path_lp
 from tests.support.strategies.common import boa_instances, curves, law, tables
 
-CBD_TABLE = {  # boa.md 4.3: budget -> mixed, mu, integer, mixed and integer with rescaling
+CBD_TABLE = {  # docs/math/boa.md: budget -> mixed, mu, integer, both with rescaling
     20.5: (4115.5071, 6.429974, 4116.9541, 4917.0639, 4918.8465),
     21: (3226.48, 5.289155, 3226.9888, 4067.1866, 4085.9475),
     22: (1951.8292, 2.29645, 1952.4795, 3011.4017, 3207.4259),
@@ -41,7 +41,7 @@ LP_TOLERANCE = 1e-6  # more than what HiGHS may exceed a row by, relative
 
 
 def solved(instance, **options):
-    """Solve, and have the judge prove the outcome."""
+    """Solve, and have the verifier prove the outcome."""
     result = optsched.solve(instance, **options)
     optsched.verify(instance, result)
     return result
@@ -59,7 +59,7 @@ def closed_gap(instance, result):
     """1e-9, and what a hair of the limit is worth where its price is steep."""
     value = result.objective * float(feasibility.objective_divisor(instance))
     worth = result.certificate.price * float(feasibility.limit(instance)) / value
-    return 1e-9 + 4 * HAIR * worth
+    return 1e-9 + 4 * LIMIT_TOLERANCE * worth
 
 
 # --- golden values ----------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def test_dear_rescaling_leaves_one_width_per_class(instance):
 @law(200)
 @given(boa_instances(rescaling=False, targets=False, speedups=curves(64), widths=("continuous",)))
 def test_continuous_kkt(instance):
-    """Interior widths have s' / (s - k s') equal to the price (boa.md 1.4 item 3)."""
+    """Interior widths have s' / (s - k s') equal to the price (docs/math/boa.md, Closed forms)."""
     result = solved(instance)
     assume(result.plan is not None and result.certificate.price > 1e-9)
     price = result.certificate.price

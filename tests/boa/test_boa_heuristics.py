@@ -23,7 +23,7 @@ from tests.support.strategies.common import boa_instances, law
 
 GREEDY = [method.name for method in problem("boa").methods if method.kind == "greedy"]
 BUDGETS = (22, 24, 26, 30, 35, 40, 48, 60, 80)
-CBD_TABLE = {  # boa.md 4.3: mean JCT in s at those budgets
+CBD_TABLE = {  # docs/math/boa.md, Golden values: mean JCT in s at those budgets
     "same-k": (6358.48, 1875.57, 1875.57, 1516.14, 1340.92, 768.75, 768.75, 753.00, 753.00),
     "class-width": (3892.26, 1875.57, 1674.84, 1313.94, 982.30, 768.75, 716.62, 710.27, 691.61),
 }
@@ -57,7 +57,7 @@ def read(name):
 
 
 def within(name, budget):
-    """A bundled instance with another budget, not validated anew."""
+    """A bundled instance with another budget, not validated again."""
     return read(name).model_copy(update={"budget_gpus": budget})
 
 
@@ -178,7 +178,7 @@ def efficiency_members(instance):
 
 
 def marginal_members(instance):
-    """Step by step, looking at every job anew each time."""
+    """Step by step, looking at every job each time."""
     curves = []
     for phase in phases_of(instance):
         gpus, speedup = curve(phase.speedup)
@@ -230,11 +230,11 @@ def best_member(instance, members):
 @given(instance=boa_instances())
 def test_the_best_member_of_the_family_is_found(rule, instance):
     expected = best_member(instance, MEMBERS[rule](instance))
-    found = run(instance, rule).objective
+    value = run(instance, rule).objective
     if expected is None:
-        assert found is None
+        assert value is None
     else:
-        assert found == pytest.approx(expected, rel=2e-6 if rule == "class-width" else 1e-9)
+        assert value == pytest.approx(expected, rel=2e-6 if rule == "class-width" else 1e-9)
 
 
 @pytest.mark.parametrize("budget", [2, 2.1, 2.2, 2.4, 2.7, 3, 3.5])
@@ -469,7 +469,7 @@ def test_draws_depend_on_the_seed_only():
 
 @law(300)
 @given(instance=boa_instances())
-def test_members_are_evaluated_as_the_judge_does(instance):
+def test_members_are_evaluated_as_the_verifier_does(instance):
     rows = parametric.blocks(instance)
     family = parametric.family(instance, rows, [parametric.every_width(block) for block in rows])
     totals = family.working + family.rescaling

@@ -77,10 +77,10 @@ def test_hull_vertices_equal_a_stack(speedup, data):
             break
         _, at, height = steepest
         expected.append(at)
-    found = widths[hull_vertices(widths.astype(float), np.array(speedup)[:, None])[:, 0]]
+    vertices = widths[hull_vertices(widths.astype(float), np.array(speedup)[:, None])[:, 0]]
     # Points on an edge, up to rounding, may or may not count as vertices.
     curve = np.interp(widths, [0, *expected], [0, *np.array(speedup)[np.isin(widths, expected)]])
-    for k in set(found.tolist()) ^ set(expected):
+    for k in set(vertices.tolist()) ^ set(expected):
         assert curve[widths == k] == pytest.approx(speedup[widths.tolist().index(k)], rel=1e-9)
 
 
@@ -170,8 +170,8 @@ def test_frontiers_of_linear_speedups_equal_solving_each(instance, factors):
 def test_what_is_found_at_once_is_proven(instance):
     """No bound lies above a plan, by as little as a rounding: the verifier confirms each."""
     budgets = [instance.budget_gpus * factor for factor in (0.7, 1.0, 1.1, 1.9)]
-    found = problem.at_once(instance, "budget_gpus", budgets)
-    for budget, outcome in zip(budgets, found or (), strict=found is not None):
+    solved = problem.at_once(instance, "budget_gpus", budgets)
+    for budget, outcome in zip(budgets, solved or (), strict=solved is not None):
         if outcome is None:
             continue
         plan, certificate = outcome

@@ -14,7 +14,7 @@ from tests.support.strategies.common import boa_instances, law
 
 
 def solved(instance, **options):
-    """Solve by HiGHS, and have the judge prove the outcome."""
+    """Solve by HiGHS, and have the verifier prove the outcome."""
     result = optsched.solve(instance, method="milp", **options)
     optsched.verify(instance, result)
     return result

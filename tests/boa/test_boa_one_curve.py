@@ -29,7 +29,7 @@ SHAPES = [*TEAMS, *OTHERS, (beside, (60, 0, 0.9993)), (beside, (60, 0, 1.0007, 1
 
 
 @pytest.mark.parametrize(("make", "arguments"), SHAPES)
-def test_equal_exchange_rates_are_proven_and_the_judge_confirms(make, arguments):
+def test_equal_exchange_rates_are_proven_and_the_verifier_confirms(make, arguments):
     instance = make(*arguments)
     result = optsched.solve(instance)
     assert result.status == "optimal"
@@ -52,7 +52,7 @@ def test_a_proof_of_equal_exchange_rates_takes_few_labels(monkeypatch):
     optsched.verify(instance, result)
 
 
-def test_the_judge_keeps_no_more_labels_than_it_says(monkeypatch):
+def test_the_verifier_keeps_no_more_labels_than_it_says(monkeypatch):
     instance = teams(30, [AMDAHL], 4)
     result = optsched.solve(instance)
     kept, undominated = [], counterexample._undominated

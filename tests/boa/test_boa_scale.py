@@ -11,7 +11,7 @@ import optsched
 from optsched.boa import BoaInstance, JobClass, Phase, Table
 from optsched.boa.arrays import arrays
 from optsched.boa.exact import continuous
-from optsched.boa.exact.lagrangian_dual import HAIR, least_priced, maximise, respond
+from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, least_priced, maximise, respond
 from optsched.boa.speedup_curves import curve, curves
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility, phase_graphs
@@ -56,20 +56,20 @@ def test_the_best_price_so_far_has_a_true_bound(looks):
     """The search for the price looks at the clock: two answers are enough for a plan."""
     problem = arrays(optsched.read("boa/cbd-85").changed({"widths": "mixed"}))
     whole, left = maximise(problem), iter([False] * looks)
-    found = maximise(problem, lambda: next(left, True))
-    assert found.within.use <= problem.limit * (1 + HAIR)
-    assert found.bound <= whole.bound * (1 + 1e-12)
-    assert found.bound < whole.bound * (1 - 1e-6)
-    at_price = respond(problem, found.price)
-    lagrangian = at_price.value + found.price * (at_price.use - problem.limit)
-    assert found.bound == pytest.approx(lagrangian, rel=1e-12)
+    dual = maximise(problem, lambda: next(left, True))
+    assert dual.within.use <= problem.limit * (1 + LIMIT_TOLERANCE)
+    assert dual.bound <= whole.bound * (1 + 1e-12)
+    assert dual.bound < whole.bound * (1 - 1e-6)
+    at_price = respond(problem, dual.price)
+    lagrangian = at_price.value + dual.price * (at_price.use - problem.limit)
+    assert dual.bound == pytest.approx(lagrangian, rel=1e-12)
 
 
 @pytest.mark.parametrize("widths", ["integer", "mixed"])
 def test_out_of_time_there_are_no_greedy_plans(widths, monkeypatch):
     ran = []
-    room = optsched.registry.problem("boa")
-    kind = type(room.methods[0])
+    entry = optsched.registry.problem("boa")
+    kind = type(entry.methods[0])
     call = kind.__call__
     monkeypatch.setattr(kind, "__call__", lambda m, *args: ran.append(m.kind) or call(m, *args))
     instance = optsched.read("boa/cbd-85").changed({"widths": widths, "budget_gpus": 22})
@@ -108,9 +108,9 @@ def test_exact_sums_equal_plain_fractions(instance):
     rates = [Fraction(c.arrival_rate_per_h) for c in instance.classes]
     assert instance.arrival_rate_per_s == sum(rates, Fraction(0)) / 3600
     least, most = plain_use(instance, plan)
-    found, terms = feasibility.used(instance, plan), 2 * 3 * 3
-    assert found.below <= least * feasibility.SCALE < found.below + 2 * terms
-    assert found.above - 2 * terms < most * feasibility.SCALE <= found.above
+    used, terms = feasibility.used(instance, plan), 2 * 3 * 3
+    assert used.below <= least * feasibility.SCALE < used.below + 2 * terms
+    assert used.above - 2 * terms < most * feasibility.SCALE <= used.above
 
 
 @law(150)
@@ -118,12 +118,12 @@ def test_exact_sums_equal_plain_fractions(instance):
 def test_exact_sums_equal_plain_fractions_with_rescaling(instance):
     plan = optsched.solve(instance).plan
     least, most = plain_use(instance, plan)
-    found = feasibility.used(instance, plan)
-    assert found.below <= least * feasibility.SCALE
+    used = feasibility.used(instance, plan)
+    assert used.below <= least * feasibility.SCALE
     assert (
         most * feasibility.SCALE
-        <= found.above
-        < found.below + 100 + most * feasibility.SCALE / 10**50
+        <= used.above
+        < used.below + 100 + most * feasibility.SCALE / 10**50
     )
 
 
@@ -135,17 +135,17 @@ def test_ratios_of_a_speedup_equal_its_enclosure(speedup, data):
     assert whole == speedup_enclosure(speedup, Fraction(k))
 
 
-# --- the judge's least priced total ------------------------------------------------------------
+# --- the verifier's least priced total ------------------------------------------------------------
 
 
 def scanned(phase, rate, weights):
     """The least weight of a phase over all of its widths."""
-    found = []
+    weighed = []
     for k in phase.speedup.widths:
         jobs = rate * Fraction(phase.work_gpu_s) / speedup_enclosure(phase.speedup, Fraction(k))[1]
         mean, held = feasibility.rounded_down(jobs), feasibility.rounded_down(k * jobs)
-        found.append(weights.value * mean + weights.use * held)
-    return min(found)
+        weighed.append(weights.value * mean + weights.use * held)
+    return min(weighed)
 
 
 @law(400)
@@ -154,7 +154,7 @@ def scanned(phase, rate, weights):
     PRICES.map(Fraction),
     st.booleans(),
 )
-def test_no_width_is_passed_over_by_the_judge(instance, price, least_use):
+def test_no_width_is_passed_over_by_the_verifier(instance, price, least_use):
     weights = (
         phase_graphs.Weights(0, 1)
         if least_use
@@ -217,9 +217,9 @@ def test_stacked_chains_answer_as_each_alone(instance, price):
             for c in twice.classes
             if c.arrival_rate_per_h
         ]
-        paths = [found.paths[0] for found in alone if found.paths]
+        paths = [each.paths[0] for each in alone if each.paths]
         assert [p.columns.tolist() for p in answer.paths] == [p.columns.tolist() for p in paths]
-        assert answer.use == pytest.approx(sum(found.use for found in alone), rel=1e-12)
+        assert answer.use == pytest.approx(sum(each.use for each in alone), rel=1e-12)
     for chain, least, path in zip(
         problem.chains, least_priced(problem, price), respond(problem, price).paths, strict=True
     ):

@@ -44,13 +44,13 @@ def test_speedups_are_the_measured_epoch_times(name):
     ],
 )
 def test_arrival_rates_are_those_of_the_trace(name, trace, file):
-    rates = {
+    expected = {
         row["app"]: float(row["rate_per_hour"])
         for row in rows("workload_arrival_rates.csv")
         if (row["trace"], row["file"]) == (trace, file)
     }
-    found = {c.id: c.arrival_rate_per_h for c in optsched.read(name).classes}
-    assert found == pytest.approx(rates, abs=1e-4)
+    rates = {c.id: c.arrival_rate_per_h for c in optsched.read(name).classes}
+    assert rates == pytest.approx(expected, abs=1e-4)
 
 
 @needs_data

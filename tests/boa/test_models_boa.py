@@ -1,4 +1,4 @@
-"""The specification of BOA: golden LP files, figures against the judge, plans read off, export."""
+"""The specification of BOA: golden LP files, figures against the verifier, plans, export."""
 
 import math
 import re
@@ -76,7 +76,7 @@ def test_every_rule_is_in_a_golden_file(name):
     assert [rule for rule in rules if not re.search(rf"^c_._{rule}[(_]", golden, re.M)] == []
 
 
-# --- the model says what the judge says -------------------------------------------------------
+# --- the model says what the verifier says -------------------------------------------------------
 
 
 def follow(model, instance, plan):
@@ -96,7 +96,7 @@ def follow(model, instance, plan):
 
 @law(300)
 @given(boa_instances(feasible=True))
-def test_figures_are_those_of_the_judge_and_plans_come_back(instance):
+def test_figures_are_those_of_the_verifier_and_plans_come_back(instance):
     plan = optsched.solve(instance).plan
     model = boa.build(instance)
     follow(model, instance, plan)
@@ -202,8 +202,8 @@ def test_shares_of_phases_become_sequences_with_the_fewest_changes(data):
     (plan,) = shares_set(instance, shares).classes
     assert sum(Fraction(s.share) for s in plan.sequences) == 1
     for (_, e, k), share in shares.items():
-        found = sum(s.share for s in plan.sequences if s.gpus[e] == k)
-        assert found == pytest.approx(share, abs=1e-10)
+        planned = sum(s.share for s in plan.sequences if s.gpus[e] == k)
+        assert planned == pytest.approx(share, abs=1e-10)
         coming = sum(
             s.share for s in plan.sequences if s.gpus[e] == k and (e == 0 or s.gpus[e - 1] != k)
         )

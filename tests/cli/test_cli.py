@@ -288,7 +288,7 @@ def test_check_and_verify_say_what_holds(solved):
 
 
 @pytest.mark.parametrize("name", ["check", "verify"])
-def test_changes_apply_to_the_instance_that_is_judged(name, solved):
+def test_changes_apply_to_the_instance_that_is_verified(name, solved):
     tight = run(name, "boa/hand", solved, "--set", "budget_gpus=2.2")
     assert tight.exit_code == 1
     assert "[budget] the plan rents 2.3026" in tight.stdout

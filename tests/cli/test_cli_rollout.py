@@ -104,7 +104,7 @@ def row_text(text, name):
 def test_rollout_shows_every_metric_in_80_columns(scenario):
     shown = run("rollout", scenario, "--policy", "first")
     assert (shown.exit_code, shown.stderr) == (0, "")
-    told = optsched.rollout(str(scenario), "first").metrics
+    told = optsched.simulate(str(scenario), "first").metrics
     for key in METRICS:
         assert (told[key] is not None) == bool(re.search(rf"^{key} ", shown.stdout, re.M)), key
     assert row(shown.stdout, "jct_mean_s")[1:] == ["70", "mean job completion time (JCT)"]

@@ -17,7 +17,7 @@ from optsched.cli.main import app
 
 
 @pytest.fixture(scope="module")
-def found():
+def findings():
     return doctor(Path(tempfile.gettempdir()))
 
 
@@ -25,22 +25,22 @@ def by_name(findings):
     return {finding.name: finding for finding in findings}
 
 
-def test_all_is_well_here(found):
-    assert [finding for finding in found if not finding.is_fine] == []
+def test_all_is_well_here(findings):
+    assert [finding for finding in findings if not finding.is_fine] == []
 
 
-def test_what_is_looked_at(found):
-    topics = dict.fromkeys(finding.topic for finding in found)
+def test_what_is_looked_at(findings):
+    topics = dict.fromkeys(finding.topic for finding in findings)
     assert list(topics) == ["versions", "platform", "threads", "memory", "disk", "self-test"]
-    named = by_name(found)
+    named = by_name(findings)
     assert named["optsched"].text == optsched.results.result.versions()["optsched"]
     assert {"highspy", "numpy", "pyomo", "scipy", "processors", "cache"} <= set(named)
     assert re.fullmatch(r"[0-9,]+ MB free", named["cache"].text)
     assert re.fullmatch(r"[0-9,]+ MB", named["free"].text)
 
 
-def test_known_optima_are_found_by_both_methods_and_proven(found):
-    named = by_name(found)
+def test_known_optima_are_found_by_both_methods_and_proven(findings):
+    named = by_name(findings)
     assert named["HiGHS, linear program"].text == "-36"
     assert named["HiGHS, integer program"].text == "-21"
     for name in ("boa/hand", "pal/tiny", "eaco/paper-four"):
@@ -51,8 +51,8 @@ def test_known_optima_are_found_by_both_methods_and_proven(found):
             assert float(text.split()[0]) == pytest.approx(expected)
 
 
-def test_nothing_private(found):
-    text = "\n".join(f"{f.name}: {f.text}" for f in found)
+def test_nothing_private(findings):
+    text = "\n".join(f"{f.name}: {f.text}" for f in findings)
     for private in (getpass.getuser(), socket.gethostname(), str(Path.home()), os.getcwd()):
         if len(private) > 3:
             assert private not in text
@@ -98,9 +98,9 @@ def test_a_certificate_that_proves_nothing_is_found_out(monkeypatch):
     from optsched.boa.verify import certificate as proof
     from optsched.verification import BrokenRule
 
-    room = optsched.registry.problem("boa")
+    entry = optsched.registry.problem("boa")
     broken = [BrokenRule("bound", "no")]
-    changed = type(room)(**{**room.__dict__, "prove": lambda *_: broken})
+    changed = type(entry)(**{**entry.__dict__, "prove": lambda *_: broken})
     monkeypatch.setattr("optsched.boa.problem.PROBLEM", changed)
     assert changed.prove is not proof.prove
     finding = by_name(doctor())["boa/hand, exact"]

@@ -24,21 +24,21 @@ MEASURED = {
 
 
 def test_three_groups_from_compute_to_memory():
-    found = classify_applications(MEASURED)
-    assert found.members == {
+    classes = classify_applications(MEASURED)
+    assert classes.members == {
         "A": ("dcgan", "resnet50", "vgg19"),
         "B": ("bert", "gpt2"),
         "C": ("bfs", "pagerank", "sssp"),
     }
-    assert found.centres["B"] == pytest.approx((51.5, 43.5))
-    assert 0.8 < found.silhouette < 1
-    assert found.class_of["gpt2"] == "B"
-    assert found.class_of.keys() == MEASURED.keys()
+    assert classes.centres["B"] == pytest.approx((51.5, 43.5))
+    assert 0.8 < classes.silhouette < 1
+    assert classes.class_of["gpt2"] == "B"
+    assert classes.class_of.keys() == MEASURED.keys()
 
 
 def test_dram_parts_applications_of_equal_fma():
-    found = classify_applications({"a": (90, 40), "b": (10, 40), "c": (11, 40), "d": (91, 40)})
-    assert found.members == {"A": ("b", "c"), "B": ("a", "d")}
+    classes = classify_applications({"a": (90, 40), "b": (10, 40), "c": (11, 40), "d": (91, 40)})
+    assert classes.members == {"A": ("b", "c"), "B": ("a", "d")}
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,15 @@ def test_dram_parts_applications_of_equal_fma():
     ],
 )
 def test_too_few_to_compare(utilisation, members):
-    found = classify_applications(utilisation)
-    assert found.members == members
-    assert found.silhouette is None
+    classes = classify_applications(utilisation)
+    assert classes.members == members
+    assert classes.silhouette is None
 
 
 def test_equal_but_for_rounding_is_one_class_whatever_the_count():
     apps = {f"app{n:02}": (50 + n * 1e-14, 50.0) for n in range(30)}
-    found = classify_applications(apps)
-    assert sorted(app for group in found.members.values() for app in group) == sorted(apps)
+    classes = classify_applications(apps)
+    assert sorted(app for group in classes.members.values() for app in group) == sorted(apps)
 
 
 UTILISATIONS = st.dictionaries(
@@ -73,20 +73,20 @@ UTILISATIONS = st.dictionaries(
 @law(200)
 @given(UTILISATIONS, st.integers(0, 5), st.randoms(use_true_random=False))
 def test_classes_are_a_deterministic_partition_in_order(utilisation, seed, shuffler):
-    found = classify_applications(utilisation, seed)
-    apps = [app for group in found.members.values() for app in group]
+    classes = classify_applications(utilisation, seed)
+    apps = [app for group in classes.members.values() for app in group]
     assert sorted(apps) == sorted(utilisation)
-    assert "".join(found.members) == "ABCDEFGHIJ"[: len(found.members)]
-    assert found.centres.keys() == found.members.keys()
-    intensity = [fma - dram for dram, fma in found.centres.values()]
+    assert "".join(classes.members) == "ABCDEFGHIJ"[: len(classes.members)]
+    assert classes.centres.keys() == classes.members.keys()
+    intensity = [fma - dram for dram, fma in classes.centres.values()]
     assert all(a >= b for a, b in pairwise(intensity))
-    for name, group in found.members.items():
-        for feature, value in enumerate(found.centres[name]):
+    for name, group in classes.members.items():
+        for feature, value in enumerate(classes.centres[name]):
             mean = math.fsum(utilisation[app][feature] for app in group) / len(group)
             assert value == pytest.approx(mean, abs=1e-9)
     shuffled = list(utilisation.items())
     shuffler.shuffle(shuffled)
-    assert classify_applications(dict(shuffled), seed) == found
+    assert classify_applications(dict(shuffled), seed) == classes
 
 
 @pytest.mark.parametrize(

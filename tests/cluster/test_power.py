@@ -116,7 +116,7 @@ def test_node_idle_and_break_even():
     assert node.wake_energy_j == 900_000
     assert node.idle_w(8, 62.5) == 1500
     assert node.break_even_idle_s(8, 62.5) == Fraction(901_000, 1450)
-    assert NodePower(base_w=1500, wake_s=600).break_even_idle_s(0, 0) == 600  # eaco.md 3.2
+    assert NodePower(base_w=1500, wake_s=600).break_even_idle_s(0, 0) == 600  # docs/math/eaco.md
     assert NodePower(base_w=50, sleep_w=50, wake_s=9).break_even_idle_s(8, 0) is None
 
 
@@ -148,12 +148,12 @@ def test_published_watts_are_the_measured_ones(name, device):
 @needs_data
 @pytest.mark.parametrize("name", MEASURED)
 def test_published_levels_are_the_measured_ones(name):
-    found = [
+    states = [
         (r["power_limit_w"], r["rel_time_median"], r["rel_power_median"])
         for r in rows("zeus_power_limit_summary.csv")
         if r["gpu"] == name.lower()
     ]
-    below = [[float(value) for value in row] for row in found[:-1]]
+    below = [[float(value) for value in row] for row in states[:-1]]
     levels = power_levels(name)
     assert [level.limit_w for level in levels] == [w for w, _, power in below if power <= 1]
     for level, (_, time, power) in zip(levels, below, strict=False):

@@ -114,9 +114,9 @@ def with_domains(*changes):
     ],
 )
 def test_each_fault_with_its_path(changes, expected):
-    found = faults(with_domains(*changes))
-    assert len(found) == len(expected), found
-    for text, start in zip(found, expected, strict=True):
+    told = faults(with_domains(*changes))
+    assert len(told) == len(expected), told
+    for text, start in zip(told, expected, strict=True):
         assert text.startswith(start)
 
 
@@ -300,7 +300,7 @@ def widest(graph, one, other):
 THRESHOLDS = st.sets(st.sampled_from([math.inf, 40.0, 20.0, 10.0, 2.5, 2.0, 0.5]), max_size=4)
 
 
-@given(networks(), THRESHOLDS.map(lambda found: sorted(found, reverse=True)))
+@given(networks(), THRESHOLDS.map(lambda told: sorted(told, reverse=True)))
 def test_lowest_common_level_is_the_class_of_the_widest_path(graph, thresholds):
     levels = [f"class{n}" for n in range(len(thresholds) + 1)]
     topology = bottleneck_topology(graph, levels, thresholds)

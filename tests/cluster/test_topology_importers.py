@@ -204,8 +204,8 @@ def test_switches_without_nodes_are_left_out_with_a_note(load):
 def test_one_of_several_topologies_is_chosen_by_name(load, faults):
     chosen = load(YAML, "slurm", 2, name="t.yaml", topology="topo1")
     assert chosen.levels == ("node", "block", "2-blocks")
-    found = faults(YAML, "slurm", 2, name="t.yaml", topology="topo4")
-    assert found[0].startswith("there is no topology 'topo4'; ")
+    told = faults(YAML, "slurm", 2, name="t.yaml", topology="topo4")
+    assert told[0].startswith("there is no topology 'topo4'; ")
     assert faults(TREE, "slurm", 2, topology="x") == [
         "only topology.yaml has topologies with names"
     ]
@@ -260,9 +260,9 @@ def test_one_line_is_a_cluster(load):
     ],
 )
 def test_slurm_faults_have_line_and_column(faults, text, expected):
-    found = faults(text, "slurm", 8)
-    assert len(found) == len(expected), found
-    for fault, start in zip(found, expected, strict=True):
+    told = faults(text, "slurm", 8)
+    assert len(told) == len(expected), told
+    for fault, start in zip(told, expected, strict=True):
         assert fault.startswith(start)
 
 
@@ -325,8 +325,8 @@ def test_slurm_yaml_faults(faults, before, after, expected):
     assert before in YAML
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImportNote)
-        found = faults(YAML.replace(before, after), "slurm", 2, name="topology.yaml")
-    assert found[0].startswith(expected), found
+        told = faults(YAML.replace(before, after), "slurm", 2, name="topology.yaml")
+    assert told[0].startswith(expected), told
 
 
 def test_flat_topology_names_no_nodes(faults):
@@ -370,8 +370,8 @@ def test_topograph(load):
     ],
 )
 def test_topograph_faults(faults, instances, expected):
-    found = faults(json.dumps({"instances": instances}), "topograph", 1)
-    assert found[0].startswith(expected)
+    told = faults(json.dumps({"instances": instances}), "topograph", 1)
+    assert told[0].startswith(expected)
 
 
 DOMAIN, PART = "accelerator.topograph.run/domain", "accelerator.topograph.run/sub-domain"
@@ -506,8 +506,8 @@ def test_graphml_faults(faults):
 def test_domain_in_two_parents(faults):
     graph = SMALL.graph()
     graph.add_edge("all", "n0")
-    found = faults(as_text(graph, "node-link"), "node-link")
-    assert found == ["'n0' is inside of several, all, r0: not a tree"]
+    told = faults(as_text(graph, "node-link"), "node-link")
+    assert told == ["'n0' is inside of several, all, r0: not a tree"]
 
 
 # --- labels -------------------------------------------------------------------------------------
@@ -551,9 +551,9 @@ def test_label_values_are_unique_only_within_their_parent(load):
     ],
 )
 def test_label_faults(faults, text, expected):
-    found = faults(text, "labels")
-    assert len(found) == len(expected), found
-    for fault, start in zip(found, expected, strict=True):
+    told = faults(text, "labels")
+    assert len(told) == len(expected), told
+    for fault, start in zip(told, expected, strict=True):
         assert fault.startswith(start)
 
 

@@ -35,7 +35,7 @@ NODES = {"x": {"gpus": 2, "count": 4, "on": 2, "power": {"base_w": 100.0, "wake_
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setitem(registry.ROOMS, "eaco", "optsched.eaco.problem")
+    monkeypatch.setitem(registry.PROBLEMS, "eaco", "optsched.eaco.problem")
 
 
 @pytest.fixture(autouse=True)
@@ -357,14 +357,14 @@ def test_the_problem_has_all_methods():
     names = [method.name for method in PROBLEM.methods]
     assert names[:3] == ["exact", "columns", "milp"]
     assert names[3:] == [
-        "fifo",
+        "fifo-exclusive",
         "fifo-packed",
-        "gandiva-gavel",
-        "gandiva",
+        "random-pairs",
+        "least-utilised",
         "eaco-greedy",
-        "best-fit",
+        "best-fit-memory",
         "best-delta-energy",
-        "lucid-like",
+        "sharing-scores",
         "longest-first",
         "local-search",
     ]

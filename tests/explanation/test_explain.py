@@ -8,7 +8,7 @@ import optsched
 from optsched.boa import BoaInstance
 from optsched.explanation.explain import explain, instance_of, irreducible, plan_exists
 from optsched.explanation.explanation import Explanation, Price, Rule
-from optsched.registry import ROOMS, problem
+from optsched.registry import PROBLEMS, problem
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances
 from tests.support.strategies.eaco import small_instance as small_eaco
@@ -18,7 +18,7 @@ from tests.support.strategies.pal import small_instance as small_pal
 RACKS = {"r0": {"a": 2, "b": 2}, "r1": {"c": 2, "d": 2}}
 
 
-def room_of(instance):
+def entry_of(instance):
     return __import__(problem(instance.problem).reasons, fromlist=["rules"])
 
 
@@ -33,13 +33,13 @@ def ids(explanation):
 def assert_irreducible(instance, explanation):
     """No plan keeps the conflict; a plan keeps all of it but any one rule."""
     assert explanation.is_irreducible
-    room = room_of(instance)
-    names = {rule.id for rule in room.rules(instance)}
+    entry = entry_of(instance)
+    names = {rule.id for rule in entry.rules(instance)}
     conflict = ids(explanation)
-    core = room.without(instance, names - conflict)
+    core = entry.without(instance, names - conflict)
     assert optsched.solve(core).status == "infeasible"
     for name in conflict:
-        freed = room.without(instance, (names - conflict) | {name})
+        freed = entry.without(instance, (names - conflict) | {name})
         assert freed is None or optsched.solve(freed).plan is not None
 
 
@@ -61,10 +61,10 @@ def test_irreducible_sets_conflict_and_nothing_in_them_can_be_left_out(data):
             return True
         return any(core <= names for core in cores) and names not in spared
 
-    found = irreducible(rules, conflicts)
-    assert conflicts(found)
-    for n in range(len(found)):
-        assert not conflicts(found[:n] + found[n + 1 :])
+    conflict = irreducible(rules, conflicts)
+    assert conflicts(conflict)
+    for n in range(len(conflict)):
+        assert not conflicts(conflict[:n] + conflict[n + 1 :])
 
 
 def test_few_questions_where_the_conflict_is_small():
@@ -84,11 +84,11 @@ def test_few_questions_where_the_conflict_is_small():
 
 def test_budget_and_the_classes_that_ask_for_more():
     instance = optsched.read("boa/cbd-85").changed({"budget_gpus": 10})
-    found = explained(instance)
-    assert ids(found) == {"class:deepspeech2", "class:cifar10", "limit"}
-    assert_irreducible(instance, found)
-    assert "without any one of them there is a plan" in str(found)
-    assert "the budget of 10 GPUs on average" in str(found)
+    explanation = explained(instance)
+    assert ids(explanation) == {"class:deepspeech2", "class:cifar10", "limit"}
+    assert_irreducible(instance, explanation)
+    assert "without any one of them there is a plan" in str(explanation)
+    assert "the budget of 10 GPUs on average" in str(explanation)
 
 
 @pytest.mark.parametrize("widths", ["integer", "mixed", "continuous"])
@@ -99,17 +99,17 @@ def test_target_that_no_plan_reaches(widths):
     for job_class in document["classes"]:
         job_class["rescale_s"] = 0.0
     instance = BoaInstance.from_document(document)
-    found = explained(instance)
-    assert "limit" in ids(found)
-    assert_irreducible(instance, found)
+    explanation = explained(instance)
+    assert "limit" in ids(explanation)
+    assert_irreducible(instance, explanation)
 
 
 def test_classes_without_jobs_are_in_no_conflict():
     instance = optsched.read("boa/cbd-85")
     instance = instance.changed({"classes.bert.arrival_rate_per_h": 0, "budget_gpus": 3})
-    found = explained(instance)
-    assert "class:bert" not in ids(found)
-    assert_irreducible(instance, found)
+    explanation = explained(instance)
+    assert "class:bert" not in ids(explanation)
+    assert_irreducible(instance, explanation)
 
 
 @pytest.mark.parametrize("budget", [24.0, 30.0, 47.0])
@@ -156,9 +156,9 @@ def test_price_of_the_target():
 
 
 def test_budget_that_does_not_bind():
-    found = explained(optsched.read("boa/cbd-85").changed({"budget_gpus": 10_000}))
-    assert "does not bind" in found.binding[0]
-    prices = {price.change: price for price in found.prices if price.source == "solved again"}
+    explanation = explained(optsched.read("boa/cbd-85").changed({"budget_gpus": 10_000}))
+    assert "does not bind" in explanation.binding[0]
+    prices = {price.change: price for price in explanation.prices if price.source == "solved again"}
     assert prices["1 more GPU in the budget"].text == "nothing (to within the gap)"
 
 
@@ -168,18 +168,18 @@ def test_budget_that_does_not_bind():
 def test_hard_caps_that_leave_no_room():
     capped = {"gpus": 3, "highest_level": "rack"}
     instance = small_pal(RACKS, None, [capped, capped, {**capped, "gpus": 2}])
-    found = explained(instance)
-    assert ids(found) == {"job:j0", "job:j1", "job:j2", "cap:j0", "cap:j1", "cap:j2"}
-    assert_irreducible(instance, found)
+    explanation = explained(instance)
+    assert ids(explanation) == {"job:j0", "job:j1", "job:j2", "cap:j0", "cap:j1", "cap:j2"}
+    assert_irreducible(instance, explanation)
 
 
 def test_gpus_that_are_away_and_domains_that_are_drained():
     instance = small_pal(RACKS, None, [4, 2], drained=["d"], unavailable=["a/0"])
-    found = explained(instance)
-    assert ids(found) == {"job:j0", "job:j1", "unavailable", "drained:d"} - {"none"}
-    assert_irreducible(instance, found)
-    assert "node 'd' is drained" in str(found)
-    assert "1 GPU unavailable: a/0" in str(found)
+    explanation = explained(instance)
+    assert ids(explanation) == {"job:j0", "job:j1", "unavailable", "drained:d"} - {"none"}
+    assert_irreducible(instance, explanation)
+    assert "node 'd' is drained" in str(explanation)
+    assert "1 GPU unavailable: a/0" in str(explanation)
 
 
 @given(pal_instances(feasible=False, optional=False))
@@ -192,11 +192,11 @@ def test_conflicts_of_pal_are_irreducible(instance):
 
 def test_prices_of_gpus_and_one_more_of_them():
     result = optsched.solve(optsched.read("pal/tiny"))
-    found = result.explain()
-    assert "4 of 4 free GPUs have a job" in found.binding[0]
-    dear = [p for p in found.prices if p.source == "certificate"]
+    explanation = result.explain()
+    assert "4 of 4 free GPUs have a job" in explanation.binding[0]
+    dear = [p for p in explanation.prices if p.source == "certificate"]
     assert [p.saves for p in dear] == sorted((p.saves for p in dear), reverse=True)
-    twin = next(p for p in found.prices if p.change.startswith("1 more GPU like"))
+    twin = next(p for p in explanation.prices if p.change.startswith("1 more GPU like"))
     assert twin.saves == pytest.approx(0.15)
 
 
@@ -218,28 +218,28 @@ def test_more_jobs_than_gpus_may_hold():
         ["a"] * 3, nodes={"N": {"count": 1, "gpus": 1}}, measured={"a a": [0.6, 0.6]},
         max_jobs_per_gpu=2,
     )  # fmt: skip
-    found = explained(instance)
-    assert {"job:j0", "job:j1", "job:j2"} <= ids(found)
-    assert_irreducible(instance, found)
+    explanation = explained(instance)
+    assert {"job:j0", "job:j1", "job:j2"} <= ids(explanation)
+    assert_irreducible(instance, explanation)
 
 
 def test_tolerance_that_does_not_allow_sharing():
     jobs = [{"type": "a", "max_slowdown": 1.1}, {"type": "a"}]
     one = {"N": {"count": 1, "gpus": 1}}
     instance = small_eaco(jobs, nodes=one, measured={"a a": [0.6, 0.6]})
-    found = explained(instance)
-    assert ids(found) == {"job:j0", "job:j1", "max_slowdown:j0"}
-    assert_irreducible(instance, found)
-    assert "bears a slowdown of 1.1" in str(found)
+    explanation = explained(instance)
+    assert ids(explanation) == {"job:j0", "job:j1", "max_slowdown:j0"}
+    assert_irreducible(instance, explanation)
+    assert "bears a slowdown of 1.1" in str(explanation)
 
 
 def test_power_cap_below_the_idle_floor():
     sleeping = {"x": {"gpus": 4, "power": {"base_w": 100.0, "sleep_w": 50.0}}}
     job = {"type": "a", "waiting_penalty_kwh": 1.0}
     instance = small_eaco([job], nodes=sleeping, power_cap_w=20.0)
-    found = explained(instance)
-    assert ids(found) == {"power_cap_w"}
-    assert_irreducible(instance, found)
+    explanation = explained(instance)
+    assert ids(explanation) == {"power_cap_w"}
+    assert_irreducible(instance, explanation)
 
 
 @given(eaco_instances(feasible=False, max_jobs=5, waiting=False))
@@ -253,8 +253,8 @@ def test_conflicts_of_eaco_are_irreducible(instance):
 def test_tolerance_and_nodes_by_solving_again():
     jobs = [{"type": "a", "max_slowdown": 1.66}, {"type": "a", "max_slowdown": 1.66}]
     instance = small_eaco(jobs, measured={"a a": [0.6, 0.6]}, fallback="none")
-    found = explained(instance)
-    prices = {price.change: price for price in found.prices}
+    explanation = explained(instance)
+    prices = {price.change: price for price in explanation.prices}
     wider = instance.changed({"jobs.*.max_slowdown": 1.66 * 1.01})
     difference = optsched.solve(instance).objective - optsched.solve(wider).objective
     assert difference > 0
@@ -267,23 +267,23 @@ def test_tolerance_and_nodes_by_solving_again():
 
 @pytest.mark.parametrize("name", ["boa/hand", "pal/tiny", "eaco/paper-four"])
 def test_plans_of_every_room_are_explained(name):
-    found = explained(optsched.read(name))
-    assert isinstance(found, Explanation)
-    assert found.binding
-    assert any(price.source == "solved again" for price in found.prices)
-    assert not found.conflict
-    html = found._repr_html_()
-    assert html.count("<tr>") == 1 + len(found.prices)
+    explanation = explained(optsched.read(name))
+    assert isinstance(explanation, Explanation)
+    assert explanation.binding
+    assert any(price.source == "solved again" for price in explanation.prices)
+    assert not explanation.conflict
+    html = explanation._repr_html_()
+    assert html.count("<tr>") == 1 + len(explanation.prices)
 
 
 def test_a_plan_that_is_not_proven_is_compared_with_the_best():
     instance = optsched.read("boa/cbd-85")
-    found = explained(instance, method="same-k")
+    explanation = explained(instance, method="same-k")
     best = optsched.solve(instance)
-    price = next(p for p in found.prices if p.change.startswith("the best plan"))
+    price = next(p for p in explanation.prices if p.change.startswith("the best plan"))
     worse = optsched.solve(instance, method="same-k").objective - best.objective
     assert price.saves == pytest.approx(worse)
-    assert "is not ruled out" in found.because
+    assert "is not ruled out" in explanation.because
 
 
 def test_without_time_nothing_is_claimed():
@@ -292,17 +292,17 @@ def test_without_time_nothing_is_claimed():
         "not known (no time was left)"
     }
     none = optsched.solve(optsched.read("boa/cbd-85").changed({"budget_gpus": 5}))
-    found = none.explain(time_limit_s=0)
-    assert not found.is_irreducible
-    assert "time did not suffice" in str(found)
-    assert len(found.conflict) == 4
+    explanation = none.explain(time_limit_s=0)
+    assert not explanation.is_irreducible
+    assert "time did not suffice" in str(explanation)
+    assert len(explanation.conflict) == 4
 
 
 def test_html_escapes_what_comes_from_files():
     rule = Rule("x", "job '<b>'")
-    found = Explanation("<i>", optsched.Status.INFEASIBLE, "<u>", (rule,), True)
-    assert not {"<b>", "<i>", "<u>"} & set(found._repr_html_().split("'"))
-    assert "&lt;b&gt;" in found._repr_html_()
+    explanation = Explanation("<i>", optsched.Status.INFEASIBLE, "<u>", (rule,), True)
+    assert not {"<b>", "<i>", "<u>"} & set(explanation._repr_html_().split("'"))
+    assert "&lt;b&gt;" in explanation._repr_html_()
 
 
 def test_prices_in_words():
@@ -332,7 +332,7 @@ def test_plan_exists():
 
 
 def test_every_room_explains():
-    for name in ROOMS:
-        room = __import__(problem(name).reasons, fromlist=["rules"])
+    for name in PROBLEMS:
+        entry = __import__(problem(name).reasons, fromlist=["rules"])
         for function in ("rules", "without", "binding", "prices", "levers"):
-            assert callable(getattr(room, function))
+            assert callable(getattr(entry, function))

@@ -57,18 +57,18 @@ def test_compiled_arrays():
     compiled = highs.compile_model(m)
     assert [v.name for v in compiled.variables] == ["x", "n", "b"]
     assert [c.name for c in compiled.constraints] == ["most", "same", "least", "between", "between"]
-    found = compiled.program
-    assert found.cost.tolist() == [2, -1, 0]
-    assert found.offset == 7
-    assert found.lower.tolist() == [1, 0, 0]
-    assert found.upper.tolist() == [4, np.inf, 1]
-    assert found.integer.tolist() == [False, True, True]
-    assert found.matrix.toarray().tolist() == [
+    program = compiled.program
+    assert program.cost.tolist() == [2, -1, 0]
+    assert program.offset == 7
+    assert program.lower.tolist() == [1, 0, 0]
+    assert program.upper.tolist() == [4, np.inf, 1]
+    assert program.integer.tolist() == [False, True, True]
+    assert program.matrix.toarray().tolist() == [
         [1, 3, 0], [0, 1, -1], [1, 0, 1], [1, -1, 0], [1, -1, 0],
     ]  # fmt: skip
-    assert found.row_lower.tolist() == [-np.inf, 1, 2, -np.inf, -1]
-    assert found.row_upper.tolist() == [9, 1, np.inf, 5, np.inf]
-    outcome = highs.solve(found)
+    assert program.row_lower.tolist() == [-np.inf, 1, 2, -np.inf, -1]
+    assert program.row_upper.tolist() == [9, 1, np.inf, 5, np.inf]
+    outcome = highs.solve(program)
     assert outcome.status == "optimal"
     assert outcome.objective == pytest.approx(7)  # x = 1, n = 2, b = 1
     assert outcome.x == pytest.approx([1, 2, 1])
@@ -87,7 +87,7 @@ def test_maximisation_becomes_minimisation():
 
 
 def test_linear_program_has_duals():
-    """The price mu = 0.6875 of the hand example (boa.md 4.3) is the dual of the budget."""
+    """The price mu = 0.6875 of the hand example (docs/math/boa.md) is the dual of the budget."""
     instance = optsched.read("boa/hand").changed({"widths": "mixed"})
     compiled = highs.compile_model(boa.build(instance))
     outcome = highs.solve(compiled.program)
@@ -179,21 +179,21 @@ def test_refused_programs_are_errors():
 
 def test_threads_may_change_between_solves():
     """In one thread of the caller, a second number makes HiGHS give up with objective 0."""
-    found = [highs.solve(KNAPSACK, threads=n).objective for n in (1, 2, 1, 3)]
-    assert found == pytest.approx([-13] * 4)
+    solved = [highs.solve(KNAPSACK, threads=n).objective for n in (1, 2, 1, 3)]
+    assert solved == pytest.approx([-13] * 4)
 
 
 def test_solves_in_several_threads_at_once():
-    found = []
+    solved = []
     workers = [
-        threading.Thread(target=lambda: found.append(highs.solve(KNAPSACK).objective))
+        threading.Thread(target=lambda: solved.append(highs.solve(KNAPSACK).objective))
         for _ in range(8)
     ]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert found == pytest.approx([-13] * 8)
+    assert solved == pytest.approx([-13] * 8)
 
 
 def test_same_seed_same_point():
@@ -233,16 +233,16 @@ def test_another_version_of_highs_agrees(name, widths):
     """scipy carries a HiGHS of its own: the same arrays, the same optimum as the exact method."""
     instance = optsched.read(name).changed({"widths": widths})
     arrays = highs.compile_model(boa.build(instance)).program
-    found = scipy_milp(
+    solved = scipy_milp(
         arrays.cost,
         integrality=arrays.integer,
         bounds=Bounds(arrays.lower, arrays.upper),
         constraints=LinearConstraint(arrays.matrix, arrays.row_lower, arrays.row_upper),
         options={"mip_rel_gap": 1e-6},
     )
-    assert found.success
+    assert solved.success
     exact = optsched.solve(instance, gap=1e-9)
-    assert found.fun + arrays.offset == pytest.approx(exact.objective, rel=2e-6)
+    assert solved.fun + arrays.offset == pytest.approx(exact.objective, rel=2e-6)
 
 
 # --- Ctrl-C -----------------------------------------------------------------------------------

@@ -43,22 +43,22 @@ def case(name, seed):
     return Case(name, truth, instance, stated, Forger(stated, truth.high, others, seed))
 
 
-def judged(found, forgeries):
+def examined(subject, forgeries):
     """How many of the forgeries are refused and accepted; false ones must not be."""
     counts = {"refused": 0, "accepted": 0}
     for what, document in forgeries:
-        passed = accepted(found.instance, text_of(document))
+        passed = accepted(subject.instance, text_of(document))
         counts["refused" if passed is None else "accepted"] += 1
         if passed is not None:
-            assert not list(false_in_accepted(found.truth, passed)), what
+            assert not list(false_in_accepted(subject.truth, passed)), what
     return counts
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_each_field_changed_by_itself_is_refused_or_true(name):
     for seed in SEEDS[name] if MANY else SEEDS[name][:1]:
-        found = case(name, seed)
-        counts = judged(found, found.forger.one_by_one(step=1 if MANY else 4))
+        subject = case(name, seed)
+        counts = examined(subject, subject.forger.one_by_one(step=1 if MANY else 4))
         assert counts["refused"] > 40
         assert counts["accepted"] > 3  # of `message`, `seed`, `versions`: of these nothing is said
 
@@ -66,9 +66,9 @@ def test_each_field_changed_by_itself_is_refused_or_true(name):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_fields_changed_in_pairs_and_so_that_they_fit_are_refused_or_true(name):
     for seed in SEEDS[name] if MANY else SEEDS[name][1:2]:
-        found, count = case(name, seed), settings().max_examples if MANY else 50
-        judged(found, found.forger.pairs(count))
-        judged(found, found.forger.coherent(2 * count))
+        subject, count = case(name, seed), settings().max_examples if MANY else 50
+        examined(subject, subject.forger.pairs(count))
+        examined(subject, subject.forger.coherent(2 * count))
 
 
 def test_the_forger_knows_every_field_of_a_result():
@@ -79,39 +79,39 @@ def test_the_forger_knows_every_field_of_a_result():
 # --- what commands print --------------------------------------------------------------------------
 
 
-def told(found):
+def told(subject):
     """Forgeries that are to make a command say more than is so."""
-    above = None if found.truth.high is None else float(found.truth.high)
+    above = None if subject.truth.high is None else float(subject.truth.high)
     none = {"plan": None, "objective": None, "gap": None}
-    yield "as it is", found.stated
-    yield "no plan", found.forger.changed(none | {"status": "infeasible", "bound": None})
-    yield "no plan, optimal", found.forger.changed(none | {"status": "optimal"})
-    yield "an objective without a plan", found.forger.changed({"plan": None, "status": "error"})
-    yield "the message", found.forger.changed({"message": SENTINEL, "status": "feasible"})
-    yield "the method", found.forger.changed({"method": SENTINEL})
-    yield "the unit", found.forger.changed({"objective_unit": "h"})
-    yield "version 1", found.forger.changed({"schema": "optsched/result/1"}, "instance_sha256")
-    yield "other data", found.forger.changed({"instance_sha256": "0" * 64})
+    yield "as it is", subject.stated
+    yield "no plan", subject.forger.changed(none | {"status": "infeasible", "bound": None})
+    yield "no plan, optimal", subject.forger.changed(none | {"status": "optimal"})
+    yield "an objective without a plan", subject.forger.changed({"plan": None, "status": "error"})
+    yield "the message", subject.forger.changed({"message": SENTINEL, "status": "feasible"})
+    yield "the method", subject.forger.changed({"method": SENTINEL})
+    yield "the unit", subject.forger.changed({"objective_unit": "h"})
+    yield "version 1", subject.forger.changed({"schema": "optsched/result/1"}, "instance_sha256")
+    yield "other data", subject.forger.changed({"instance_sha256": "0" * 64})
     if above is not None:
-        for other in found.forger.others[:2]:
-            forged = found.forger._with_bound(other, other["objective"])
+        for other in subject.forger.others[:2]:
+            forged = subject.forger._with_bound(other, other["objective"])
             yield "a greedy plan called optimal", forged | {"gap": 0.0, "status": "optimal"}
-        yield "a bound too high", found.forger._with_bound(found.stated, above * 1.001)
+        yield "a bound too high", subject.forger._with_bound(subject.stated, above * 1.001)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_no_command_claims_a_proof_for_what_the_verifier_refuses(name, command, tmp_path):
-    found = case(name, SEEDS[name][0])
+    subject = case(name, SEEDS[name][0])
     source, forged = tmp_path / "instance.json", tmp_path / "result.json"
-    source.write_text(json.dumps(found.truth.document))
-    wanted = list(told(found))
+    source.write_text(json.dumps(subject.truth.document))
+    wanted = list(told(subject))
     if not MANY:
         wanted = wanted[len(name) % 3 :: 3 if command == "report" else 2]
     for what, document in wanted:
         text = text_of(document)
         forged.write_text(text)
-        passed = accepted(found.instance, text)
+        passed = accepted(subject.instance, text)
         code, output = printed(command, source, forged, tmp_path / "page.html")
         assert code in EXITS, (what, output)
         if passed is None:
@@ -121,4 +121,4 @@ def test_no_command_claims_a_proof_for_what_the_verifier_refuses(name, command, 
             assert code == 0, what
             assert claims(output), what
             assert SENTINEL not in output
-            assert not list(false_in_print(found.truth, output)), what
+            assert not list(false_in_print(subject.truth, output)), what

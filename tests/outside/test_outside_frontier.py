@@ -19,8 +19,8 @@ def swept(name, seed):
         key = "target_mean_jct_s" if "target_mean_jct_s" in document else "budget_gpus"
         for other in ("budget_usd_per_h", "price_usd_per_gpu_h"):
             document.pop(other, None)
-        room = document.setdefault(key, 10.0)
-        values = [room * factor for factor in (0.5, 1.0, 1.01, 1.5, 20.0)]
+        limit = document.setdefault(key, 10.0)
+        values = [limit * factor for factor in (0.5, 1.0, 1.01, 1.5, 20.0)]
         return document, key, values, [document | {key: value} for value in values]
     field = {"pal": "weight", "eaco": "max_slowdown"}[name]
     values, documents = [1.0, 1.25, 3.0], []
@@ -41,9 +41,9 @@ def test_no_point_of_a_frontier_states_what_an_oracle_knows_to_be_false(name):
             strict=True,
         )
         truths = {v: Truth(name, d) for v, d in zip(values, documents, strict=True)}
-        found = optsched.frontier(instance_of(name, document), path, values, executor=1)
-        assert len(found.points) == len(values)
-        assert not list(of_points(truths, found.points)), (name, seed)
+        frontier = optsched.frontier(instance_of(name, document), path, values, executor=1)
+        assert len(frontier.points) == len(values)
+        assert not list(of_points(truths, frontier.points)), (name, seed)
 
 
 def test_speedups_as_one_writes_them_give_no_value_above_the_optimum():

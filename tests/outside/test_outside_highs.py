@@ -8,7 +8,7 @@ from tests.support.outside.laws import PROBLEMS, Truth, may_run, methods, solved
 from tests.support.outside.lying_highs import LIES, lying
 
 MANY = settings().max_examples > 100
-SEEDS = {"boa": (1, 2, 4, 7), "pal": (1, 2, 4, 7), "eaco": (1, 3, 4, 8), "choice": (1, 3, 5, 6)}
+SEEDS = {"boa": (1, 2, 4, 7), "pal": (1, 2, 4, 7), "eaco": (1, 3, 4, 8), "sia": (1, 3, 5, 6)}
 SHARES = (1.0, 0.5, 0.1)
 
 
@@ -16,7 +16,7 @@ SHARES = (1.0, 0.5, 0.1)
 def truths():
     return {
         (name, seed): Truth(name, DRAWN[name](seed))
-        for name in (*PROBLEMS, "choice")
+        for name in (*PROBLEMS, "sia")
         for seed in SEEDS[name][: 4 if MANY else 2]
     }
 
@@ -29,7 +29,7 @@ def test_there_are_enough_lies_to_tell():
 def test_no_lie_of_highs_becomes_a_false_statement(lie, truths):
     told = 0
     for number, ((name, seed), truth) in enumerate(truths.items()):
-        exact = ["decide"] if name == "choice" else methods(name, "exact")
+        exact = ["decide"] if name == "sia" else methods(name, "exact")
         chosen = exact if MANY else {"milp" if "milp" in exact else "decide"}
         if not MANY and number % 2 != len(lie) % 2:
             continue
@@ -39,7 +39,7 @@ def test_no_lie_of_highs_becomes_a_false_statement(lie, truths):
             false, share = [], SHARES[(number + len(lie)) % 3] if MANY else 1.0
             with lying(lie, share, seed) as runs:
                 try:
-                    options = {} if name == "choice" else {"time_limit_s": 20}
+                    options = {} if name == "sia" else {"time_limit_s": 20}
                     _, false = solved(truth, method, **options)
                 except Exception:
                     pass

@@ -23,23 +23,23 @@ COUNT = min(settings().max_examples // 2, 400)
 def drawn(name, seeds):
     for seed in seeds:
         document = DRAWN[name](seed)
-        if name != "choice":
+        if name != "sia":
             instance_of(name, document)  # what is drawn is allowed
         yield Truth(name, document)
 
 
-@pytest.mark.parametrize("name", [*PROBLEMS, "choice"])
+@pytest.mark.parametrize("name", [*PROBLEMS, "sia"])
 def test_no_method_states_what_an_oracle_from_outside_knows_to_be_false(name):
-    exact = ["decide"] if name == "choice" else methods(name, "exact")
-    found = {True: 0, False: 0, None: 0}
+    exact = ["decide"] if name == "sia" else methods(name, "exact")
+    counts = {True: 0, False: 0, None: 0}
     for seed, truth in enumerate(drawn(name, range(COUNT))):
-        found[truth.has_plan] += 1
+        counts[truth.has_plan] += 1
         for method in {exact[0], exact[seed % len(exact)]}:
             if may_run(truth, method):
                 _, false = solved(truth, method)
                 assert not false, (name, seed, method)
-    assert found[True] > COUNT / 3
-    assert found[False] > COUNT / 10
+    assert counts[True] > COUNT / 3
+    assert counts[False] > COUNT / 10
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

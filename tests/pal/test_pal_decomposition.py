@@ -1,4 +1,4 @@
-"""The method "pods": plans of parts, and bounds for the whole."""
+"""The method "decomposition": plans of parts, and bounds for the whole."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(blocks, "GANGS", 1)
 
 
-def solved(instance, method="pods", **options):
+def solved(instance, method="decomposition", **options):
     result = optsched.solve(instance, method, **options)
     if result.plan is not None:
         optsched.check(instance, result.plan)
@@ -234,7 +234,7 @@ def main():
     with LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as local:
         with Client(local) as client:
             with client.get_executor() as executor:
-                result = optsched.solve(instance, "pods", gap=0.02, executor=executor)
+                result = optsched.solve(instance, "decomposition", gap=0.02, executor=executor)
     print(result.to_json())
 
 if __name__ == "__main__":

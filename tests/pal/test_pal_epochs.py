@@ -53,7 +53,7 @@ def without_place(job):
 
 
 GAPS = among(1e-6, 1e-6, 0.02, 0.5)
-METHODS = [*["exact", "kinds", "pods"] * 3, "pal-multilevel", "milp"]
+METHODS = [*["exact", "node-classes", "decomposition"] * 3, "pal-multilevel", "milp"]
 
 
 def solved(instance, method=None, **options):
@@ -91,13 +91,13 @@ def test_exact_finds_the_optimum_after_any_epoch(small_is_large, both, data):
 @law(2000)
 @given(epochs(st.one_of(ANY, equal_nodes(max_gpus=8))), st.data())
 def test_node_classes_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
-    hold(both, "kinds", data)
+    hold(both, "node-classes", data)
 
 
 @law(2000)
 @given(epochs(), st.data())
 def test_blocks_enclose_the_optimum_epoch_after_epoch(small_is_large, both, data):
-    hold(both, "pods", data)
+    hold(both, "decomposition", data)
 
 
 def hold(both, method, data):
@@ -113,7 +113,7 @@ def hold(both, method, data):
 
 
 @law(200)
-@given(ANY, among("exact", "kinds", "pods"))
+@given(ANY, among("exact", "node-classes", "decomposition"))
 def test_the_same_again_is_no_worse(small_is_large, instance, method):
     result = solved(instance, method)
     again, twice = (solved(instance, method, start=result) for _ in range(2))

@@ -43,7 +43,7 @@ def rows(name):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setitem(registry.ROOMS, "pal", "optsched.pal.problem")
+    monkeypatch.setitem(registry.PROBLEMS, "pal", "optsched.pal.problem")
 
 
 def greedy(instance, name):

@@ -85,7 +85,7 @@ def test_a_job_that_runs_in_several_blocks_keeps_its_gpus(blocks_alone):
     parts = partition.partitioned(instance, 6)
     assert [len(part.open) for part in parts] == [5, 5, 5]
     assert {job.id for part in parts for job in part.spanning} == {"j1"}
-    result = solved(instance, method="pods", gap=0.5)
+    result = solved(instance, method="decomposition", gap=0.5)
     gpus = {placement.id: set(placement.gpus) for placement in result.plan.jobs}
     assert gpus["j1"] == {"a/3", "b/0", "c/1"}
     assert gpus["j0"] == {"a/0", "a/1"}
@@ -110,7 +110,7 @@ def test_a_tree_at_its_limit_says_so(monkeypatch):
     assert "the branch-and-bound tree reached its limit of 3" in result.message
 
 
-@pytest.mark.parametrize("method", ["pods", "kinds"])
+@pytest.mark.parametrize("method", ["decomposition", "node-classes"])
 def test_prices_that_leave_a_gap_say_so(method, blocks_alone, monkeypatch):
     monkeypatch.setattr(node_classes, "run_lns", lambda *given: None)
     result = solved(straddling(restart_s=1.0), method=method, gap=1e-9)

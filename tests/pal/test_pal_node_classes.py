@@ -1,4 +1,4 @@
-"""The method "kinds": equal nodes aggregated, patterns of nodes, and the aggregated bound."""
+"""The method "node-classes": equal nodes aggregated, patterns, and the aggregated bound."""
 
 import dataclasses
 from itertools import combinations
@@ -53,7 +53,7 @@ def cluster(nodes, classes, jobs, **fields):
     return small_instance({f"n{n}": 4 for n in range(nodes)}, {"A": values}, jobs, **fields)
 
 
-def solved(instance, method="kinds", **options):
+def solved(instance, method="node-classes", **options):
     result = optsched.solve(instance, method, **options)
     if result.plan is not None:
         optsched.check(instance, result.plan)

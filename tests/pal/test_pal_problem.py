@@ -69,7 +69,7 @@ def shown(instance, plan):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setitem(registry.ROOMS, "pal", "optsched.pal.problem")
+    monkeypatch.setitem(registry.PROBLEMS, "pal", "optsched.pal.problem")
 
 
 @pytest.fixture(autouse=True)
@@ -285,7 +285,7 @@ def test_of_a_long_batch_the_costliest_jobs_are_shown():
 
 def test_methods_in_order_with_the_exact_ones_first():
     names = [method.name for method in PROBLEM.methods]
-    assert names[:4] == ["exact", "milp", "pods", "kinds"]
+    assert names[:4] == ["exact", "milp", "decomposition", "node-classes"]
     assert len(names) == len(set(names)) == 15
     assert [m.kind for m in PROBLEM.methods] == ["exact"] * 4 + ["greedy"] * 11
     assert max(len(method.name) for method in PROBLEM.methods) <= 20

@@ -62,7 +62,7 @@ def test_blocks_are_not_solved_if_old_prices_are_enough(monkeypatch, no_linear_p
     monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
     monkeypatch.setattr(blocks, "GANGS", 1)
     instance, result = racks()
-    assert resumed(next_epoch(instance), result, "pods", gap=0.02).gap <= 0.02
+    assert resumed(next_epoch(instance), result, "decomposition", gap=0.02).gap <= 0.02
 
 
 def test_a_result_from_a_file_does_as_well(tmp_path, no_linear_program):
@@ -137,7 +137,7 @@ def with_certificate(**fields):
         {"nodes": [Leaf(gpu_prices=[0.0] * 4)], "exclusions": [Leaf(gpu_prices=[0.3] * 4)]},
     ],
 )
-@pytest.mark.parametrize("method", ["exact", "pods"])
+@pytest.mark.parametrize("method", ["exact", "decomposition"])
 def test_odd_certificates_do_no_harm(fields, method, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_GPUS", 2)
     monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)

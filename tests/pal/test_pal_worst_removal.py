@@ -112,7 +112,7 @@ def test_nothing_is_done_for_few_jobs_or_when_it_is_done(monkeypatch):
     remove_worst(instance, late, costs, lambda: False)
 
 
-@pytest.mark.parametrize("method", ["exact", "pods"])
+@pytest.mark.parametrize("method", ["exact", "decomposition"])
 def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
     """Neither the relaxation of the whole, nor those of blocks, nor parts anywhere are solved."""
     monkeypatch.setattr(blocks, "BLOCK_GPUS", 8)

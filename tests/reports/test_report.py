@@ -35,9 +35,9 @@ def page(folder):
 
 
 def test_one_file_that_refers_to_nothing_outside(page):
-    found = Page(page)
-    assert found.addresses
-    assert all(address.startswith("data:") for address in found.addresses)
+    shown = Page(page)
+    assert shown.addresses
+    assert all(address.startswith("data:") for address in shown.addresses)
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", page)
     assert "What &amp; &lt;why&gt;" in page
@@ -86,34 +86,34 @@ def test_equal_bytes(folder):
 
 
 def test_data_of_a_frontier(page):
-    found = data_of(page)["frontiers"][0]
-    assert found["name"] == "budget (GPUs)"
-    assert found["values"] == [1, 2, 3, 4, 5]
-    assert found["knee"] in found["values"]
-    first = found["methods"][0]["points"][0]
+    shown = data_of(page)["frontiers"][0]
+    assert shown["name"] == "budget (GPUs)"
+    assert shown["values"] == [1, 2, 3, 4, 5]
+    assert shown["knee"] in shown["values"]
+    first = shown["methods"][0]["points"][0]
     assert first[:5] == [1, None, None, None, "infeasible"]
     assert "below the least possible cost of" in first[5]
-    assert found["methods"][0]["points"][1][4] == "optimal"
+    assert shown["methods"][0]["points"][1][4] == "optimal"
 
 
 def test_data_of_a_timeline_with_intervals(folder):
     source = gather([folder / "fifo"])[0]
-    found = timeline(source)
-    lanes, counts, starts, ends, jobs = found["bars"]
+    shown = timeline(source)
+    lanes, counts, starts, ends, jobs = shown["bars"]
     held = pd.read_csv(folder / "fifo" / "intervals.csv")
     gpus = held["gpus"].astype(str).str.split().str.len()
     seconds = (gpus * (held["to_s"] - held["from_s"])).sum()
     drawn = sum(n * (b - a) for n, a, b in zip(counts, starts, ends, strict=True))
     assert drawn == pytest.approx(seconds, rel=1e-4)
-    assert found["lane"] == "GPU"
-    assert max(a + n for a, n in zip(lanes, counts, strict=True)) == found["lanes"] <= 64
+    assert shown["lane"] == "GPU"
+    assert max(a + n for a, n in zip(lanes, counts, strict=True)) == shown["lanes"] <= 64
     assert set(jobs) <= set(range(40))
-    assert found["series"][0]["name"] == "GPUs with a job"
+    assert shown["series"][0]["name"] == "GPUs with a job"
 
 
 def test_bars_without_intervals_do_not_overlap(folder):
-    found = timeline(gather([folder / "las"])[0])
-    lanes, counts, starts, ends, _ = found["bars"]
+    shown = timeline(gather([folder / "las"])[0])
+    lanes, counts, starts, ends, _ = shown["bars"]
     assert set(counts) == {1}
     assert len(lanes) == 40
     by_lane = {}
@@ -128,10 +128,10 @@ def test_long_rollouts_are_shortened_but_keep_their_peaks(folder):
     epochs = pd.concat([source.epochs] * (rows // len(source.epochs) + 1), ignore_index=True)
     epochs["now_s"] = range(len(epochs))
     epochs.loc[rows // 2 + 1, "busy_gpus"] = 999
-    found = timeline(type(source)(**{**source.__dict__, "epochs": epochs}))
-    assert len(found["times"]) <= MOST_MOMENTS + 2
-    assert max(found["series"][0]["values"]) == 999
-    assert f"of {len(epochs):,} decisions are shown" in found["note"]
+    shown = timeline(type(source)(**{**source.__dict__, "epochs": epochs}))
+    assert len(shown["times"]) <= MOST_MOMENTS + 2
+    assert max(shown["series"][0]["values"]) == 999
+    assert f"of {len(epochs):,} decisions are shown" in shown["note"]
 
 
 # --- bad input --------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_an_unfinished_rollout_is_not_overwritten(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=f"of another rollout: {text}"):
             roll(output=tmp_path, resume=True, **other)
     with pytest.raises(ValueError, match="of another rollout: its scenario differs"):
-        optsched.rollout(
+        optsched.simulate(
             scenario(epoch_s=61), FirstFit(), trace=trace(), output=tmp_path, resume=True
         )
     with pytest.raises(ValueError, match="its policy is first-fit, not greedy"):

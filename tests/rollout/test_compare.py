@@ -30,9 +30,9 @@ def registered(monkeypatch):
 
 def test_compare_by_hand(registered):
     where = scenario(locality=(1.0, 1.5))  # so that it matters which GPUs are drawn
-    found = optsched.compare(where, ["first", "other"], trace=trace(), seeds=4)
-    frame = found.frame()
-    runs = {name: [optsched.rollout(where, name, trace=trace(), seed=seed).metrics
+    comparison = optsched.compare(where, ["first", "other"], trace=trace(), seeds=4)
+    frame = comparison.frame()
+    runs = {name: [optsched.simulate(where, name, trace=trace(), seed=seed).metrics
                    for seed in range(4)] for name in ("first", "other")}  # fmt: skip
     for name in runs:
         values = [told["jct_mean_s"] for told in runs[name]]
@@ -46,18 +46,18 @@ def test_compare_by_hand(registered):
             assert row[key] <= row[f"{key}_high"] * (1 + 1e-9)
         assert min(values) * (1 - 1e-9) <= row["jct_mean_s_low"]
     assert frame.loc["first", "jct_mean_s_ratio_low"] == 1.0
-    assert found.frame().equals(found.frame())
-    assert "first" in str(found)
-    assert repr(found) == "<Comparison on by hand: first, other; seeds: 4>"
-    assert "jct_mean_s_ratio" in found._repr_html_()
+    assert comparison.frame().equals(comparison.frame())
+    assert "first" in str(comparison)
+    assert repr(comparison) == "<Comparison on by hand: first, other; seeds: 4>"
+    assert "jct_mean_s_ratio" in comparison._repr_html_()
 
 
 def test_compare_draws_a_trace_for_each_seed_and_reads_a_file_once(registered, monkeypatch):
-    found = optsched.compare("philly-small", ["first"], seeds=2)
-    drawn = [run.record.trace for run in found.rollouts["first"]]
+    comparison = optsched.compare("philly-small", ["first"], seeds=2)
+    drawn = [run.record.trace for run in comparison.rollouts["first"]]
     assert (drawn[0].submit_us != drawn[1].submit_us).any()
-    one = optsched.rollout("philly-small", "first", seed=1)
-    assert found.rollouts["first"][1].metrics == one.metrics
+    one = optsched.simulate("philly-small", "first", seed=1)
+    assert comparison.rollouts["first"][1].metrics == one.metrics
     same = optsched.compare(scenario(), ["first"], trace=trace(), seeds=2).rollouts["first"]
     assert same[0].record.trace is same[1].record.trace
     assert same[0].record.seed != same[1].record.seed
@@ -82,8 +82,8 @@ def test_an_executor_gives_the_same(registered):
 
 def test_metrics_that_are_missing_have_no_ratio(registered):
     made = [run.Rollout(records.record(energy_j=0.0, end_us=end), 0.0) for end in (260, 270)]
-    found = Comparison({"a": tuple(made), "b": tuple(made)})
-    row = found.frame().loc["b"]
+    comparison = Comparison({"a": tuple(made), "b": tuple(made)})
+    row = comparison.frame().loc["b"]
     assert np.isnan(row["energy_kwh"])
     assert row[["energy_kwh_ratio", "energy_kwh_ratio_low"]].isna().all()
     assert row["jct_mean_s_ratio_high"] == 1
@@ -103,7 +103,7 @@ def test_compare_refuses(policies, seeds, text, registered):
 
 
 def test_misspelt_policies_are_found_before_anything_runs(registered, monkeypatch):
-    monkeypatch.setattr("optsched.rollout.comparison.rollout", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("optsched.rollout.comparison.simulate", lambda *a, **k: 1 / 0)
     with pytest.raises(UnknownNameError, match="there is no policy 'othr'"):
         optsched.compare(scenario(), ["first", "othr"], trace=trace())
 
@@ -114,9 +114,9 @@ def test_plots(registered, monkeypatch):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    found = optsched.compare(scenario(), ["first", "other"], trace=trace())
-    assert len(found.plot().axes) == 4
-    assert len(found.rollouts["first"][0].plot().axes) == 4
+    comparison = optsched.compare(scenario(), ["first", "other"], trace=trace())
+    assert len(comparison.plot().axes) == 4
+    assert len(comparison.rollouts["first"][0].plot().axes) == 4
     plt.close("all")
 
 
@@ -139,30 +139,30 @@ def test_a_file_and_policies_that_draw_nothing_have_no_intervals(file, monkeypat
     """Three seeds were the same rollout three times, with intervals of no width around it."""
     calls = []
     monkeypatch.setattr(
-        "optsched.rollout.comparison.rollout",
-        lambda *a, **k: calls.append(a[1]) or optsched.rollout(*a, **k),
+        "optsched.rollout.comparison.simulate",
+        lambda *a, **k: calls.append(a[1]) or optsched.simulate(*a, **k),
     )
-    found = optsched.compare(scenario(), ["fifo", "las"], trace=file, seeds=3)
+    comparison = optsched.compare(scenario(), ["fifo", "las"], trace=file, seeds=3)
     assert calls == ["fifo", "las"]
-    frame = found.frame()
+    frame = comparison.frame()
     assert not intervals(frame)
-    one = optsched.rollout(scenario(), "las", trace=file).metrics
+    one = optsched.simulate(scenario(), "las", trace=file).metrics
     assert frame.loc["las", "jct_mean_s"] == one["jct_mean_s"]
-    assert "One trace" in found.basis
-    assert "resample" in found.basis
-    assert "Means over" not in "".join(map(str, comparison_table(found)))
+    assert "One trace" in comparison.basis
+    assert "resample" in comparison.basis
+    assert "Means over" not in "".join(map(str, comparison_table(comparison)))
 
 
 def test_where_one_policy_draws_the_others_have_no_intervals(registered, file):
     where = scenario(locality=(1.0, 1.5))
-    found = optsched.compare(where, ["fifo", "first"], trace=file, seeds=3)
-    frame = found.frame()
+    comparison = optsched.compare(where, ["fifo", "first"], trace=file, seeds=3)
+    frame = comparison.frame()
     assert frame.loc["fifo", ["jct_mean_s_low", "jct_mean_s_ratio_high"]].isna().all()
     low, high = frame.loc["first", ["jct_mean_s_ratio_low", "jct_mean_s_ratio_high"]]
     assert low < frame.loc["first", "jct_mean_s_ratio"] < high
-    assert len({r.metrics["jct_mean_s"] for r in found.rollouts["first"]}) > 1
-    assert found.rollouts["fifo"][0] is found.rollouts["fifo"][2]
-    assert "of what policies and physics draw, not of other jobs" in found.basis
+    assert len({r.metrics["jct_mean_s"] for r in comparison.rollouts["first"]}) > 1
+    assert comparison.rollouts["fifo"][0] is comparison.rollouts["fifo"][2]
+    assert "of what policies and physics draw, not of other jobs" in comparison.basis
 
 
 def test_passing_trouble_and_noisy_estimates_are_drawn(file):
@@ -170,27 +170,27 @@ def test_passing_trouble_and_noisy_estimates_are_drawn(file):
         {"estimates": {"kind": "noisy", "sigma": 2.0}},
         {"events": {"mean_between_s": 500, "mean_length_s": 300}},
     ):
-        found = optsched.compare(scenario(**changes), ["srtf"], trace=file, seeds=3)
-        assert len({r.metrics["jct_mean_s"] for r in found.rollouts["srtf"]}) > 1
-        assert intervals(found.frame())
+        comparison = optsched.compare(scenario(**changes), ["srtf"], trace=file, seeds=3)
+        assert len({r.metrics["jct_mean_s"] for r in comparison.rollouts["srtf"]}) > 1
+        assert intervals(comparison.frame())
 
 
 def test_resampling_gives_all_policies_the_same_traces(file):
-    found = optsched.compare(scenario(), ["fifo", "srtf"], trace=file, seeds=8, resample=5)
+    comparison = optsched.compare(scenario(), ["fifo", "srtf"], trace=file, seeds=8, resample=5)
     fifo, srtf = (
-        [r.record.trace.submit_us.tolist() for r in found.rollouts[name]]
+        [r.record.trace.submit_us.tolist() for r in comparison.rollouts[name]]
         for name in ("fifo", "srtf")
     )
     assert fifo == srtf
     assert len(set(map(tuple, fifo))) == 8
-    row = found.frame().loc["srtf"]
+    row = comparison.frame().loc["srtf"]
     assert row["jct_mean_s_ratio_low"] < row["jct_mean_s_ratio"] < row["jct_mean_s_ratio_high"]
-    values = [r.metrics["jct_mean_s"] for r in found.rollouts["srtf"]]
+    values = [r.metrics["jct_mean_s"] for r in comparison.rollouts["srtf"]]
     ends = np.percentile(values, [2.5, 97.5])
     assert row[["jct_mean_s_low", "jct_mean_s_high"]].tolist() == pytest.approx(ends.tolist())
-    assert "8 traces, drawn from one in blocks of 5 jobs" in found.basis
+    assert "8 traces, drawn from one in blocks of 5 jobs" in comparison.basis
     again = optsched.compare(scenario(), ["fifo", "srtf"], trace=file, seeds=8, resample=5)
-    assert again.frame().equals(found.frame())
+    assert again.frame().equals(comparison.frame())
 
 
 @pytest.mark.parametrize("block", [1, 3, 40])
@@ -246,5 +246,5 @@ def test_policies_that_say_so_draw_nothing(entry):
     if entry.maker().draws:
         return
     jobs = jobs_of(world)
-    one, two = (optsched.rollout(world, entry.name, trace=jobs, seed=seed) for seed in (0, 7))
+    one, two = (optsched.simulate(world, entry.name, trace=jobs, seed=seed) for seed in (0, 7))
     assert one.jobs().equals(two.jobs())

@@ -95,12 +95,12 @@ def test_estimates_fall_as_work_gets_done_and_stay_positive(kind, runs, data):
         if data.draw(st.booleans()):
             told.ended(job)
     shares = sorted(data.draw(st.lists(st.floats(0, 1), min_size=2, max_size=5)))
-    found = told.remaining_us([0] * len(shares), shares)
+    remaining = told.remaining_us([0] * len(shares), shares)
     again = pickle.loads(pickle.dumps(told)).remaining_us([0] * len(shares), shares)
-    assert np.array_equal(found, again, equal_nan=True)
-    if np.isnan(found).any():
+    assert np.array_equal(remaining, again, equal_nan=True)
+    if np.isnan(remaining).any():
         assert kind == "history"
         return
-    assert (np.diff(found) <= 0).all()
-    assert (found >= 1).all()
-    assert np.isfinite(found).all()
+    assert (np.diff(remaining) <= 0).all()
+    assert (remaining >= 1).all()
+    assert np.isfinite(remaining).all()

@@ -32,30 +32,30 @@ HOUR = 3600
 
 
 def test_by_hand():
-    found = metrics(records.record())
+    figures = metrics(records.record())
     jct = [110, 150, 30]
-    assert found["jct_mean_s"] == pytest.approx(290 / 3)
-    assert found["jct_median_s"] == 110
-    assert found["jct_p95_s"] == pytest.approx(110 + 0.9 * 40)
-    assert found["jct_p99_s"] == pytest.approx(110 + 0.98 * 40)
-    assert found["jct_geomean_s"] == pytest.approx(math.prod(jct) ** (1 / 3))
-    assert found["makespan_s"] == 160
-    assert found["bounded_slowdown_mean"] == pytest.approx((1.1 + 2.5 + 1) / 3)
-    assert found["queueing_delay_mean_s"] == pytest.approx(100 / 3)
-    assert found["first_start_delay_mean_s"] == pytest.approx(100 / 3)
-    assert found["fair_share_delay_mean_s"] == pytest.approx(70 / 3)
-    assert found["fragmentation_delay_mean_s"] == 10
-    assert found["utilization"] == 450 / 640
+    assert figures["jct_mean_s"] == pytest.approx(290 / 3)
+    assert figures["jct_median_s"] == 110
+    assert figures["jct_p95_s"] == pytest.approx(110 + 0.9 * 40)
+    assert figures["jct_p99_s"] == pytest.approx(110 + 0.98 * 40)
+    assert figures["jct_geomean_s"] == pytest.approx(math.prod(jct) ** (1 / 3))
+    assert figures["makespan_s"] == 160
+    assert figures["bounded_slowdown_mean"] == pytest.approx((1.1 + 2.5 + 1) / 3)
+    assert figures["queueing_delay_mean_s"] == pytest.approx(100 / 3)
+    assert figures["first_start_delay_mean_s"] == pytest.approx(100 / 3)
+    assert figures["fair_share_delay_mean_s"] == pytest.approx(70 / 3)
+    assert figures["fragmentation_delay_mean_s"] == 10
+    assert figures["utilization"] == 450 / 640
     busy = 220 * 0.5 + 200 * 0.8 + 30 * 1
-    assert found["utilization_effective"] == pytest.approx(busy / 640)
-    assert found["gpu_hours"] == 450 / HOUR
-    assert found["goodput_gpu_h"] == 400 / HOUR
-    assert (found["lost_gpu_h"], found["overhead_gpu_h"]) == (30 / HOUR, 20 / HOUR)
-    assert found["rented_gpu_hours"] == 640 / HOUR
-    assert found["rented_gpus_mean"] == 4
-    assert found["cost_usd"] == pytest.approx(0.64)
-    assert found["energy_kwh"] is None
-    assert found["jain_index"] == pytest.approx(450**2 / (2 * (250**2 + 200**2)))
+    assert figures["utilization_effective"] == pytest.approx(busy / 640)
+    assert figures["gpu_hours"] == 450 / HOUR
+    assert figures["goodput_gpu_h"] == 400 / HOUR
+    assert (figures["lost_gpu_h"], figures["overhead_gpu_h"]) == (30 / HOUR, 20 / HOUR)
+    assert figures["rented_gpu_hours"] == 640 / HOUR
+    assert figures["rented_gpus_mean"] == 4
+    assert figures["cost_usd"] == pytest.approx(0.64)
+    assert figures["energy_kwh"] is None
+    assert figures["jain_index"] == pytest.approx(450**2 / (2 * (250**2 + 200**2)))
     for key, value in {
         "attempts": 3,
         "preemptions": 0,
@@ -74,8 +74,8 @@ def test_by_hand():
         "solver_fallbacks": 1,
         "solver_gap_max": 0.25,
     }.items():
-        assert found[key] == value, key
-    assert found.keys() == METRICS.keys()
+        assert figures[key] == value, key
+    assert figures.keys() == METRICS.keys()
 
 
 def test_fairness_by_hand():
@@ -88,28 +88,28 @@ def test_fairness_by_hand():
     a = 110 / (100 * max(1, 2 * mean_a / 4))
     b = 150 / (50 * max(1, 4 * mean_b / 4))
     c = 30 / 30
-    found = metrics(records.record())
-    assert found["finish_time_fairness_max"] == pytest.approx(max(a, b, c))
-    assert found["finish_time_fairness_p95"] == pytest.approx(np.percentile([a, b, c], 95))
-    assert found["finish_time_fairness_share"] == pytest.approx(
+    figures = metrics(records.record())
+    assert figures["finish_time_fairness_max"] == pytest.approx(max(a, b, c))
+    assert figures["finish_time_fairness_p95"] == pytest.approx(np.percentile([a, b, c], 95))
+    assert figures["finish_time_fairness_share"] == pytest.approx(
         sum(rho > 1 for rho in (a, b, c)) / 3
     )
 
 
 def test_energy_is_that_of_the_site_and_is_paid():
-    found = metrics(records.record(scenario=records.scenario(power=POWER)))
+    figures = metrics(records.record(scenario=records.scenario(power=POWER)))
     kwh = 1.5 * (160_000 + 45_000) / 3.6e6
-    assert found["energy_kwh"] == pytest.approx(kwh)
-    assert found["cost_usd"] == pytest.approx(0.64 + 0.2 * kwh)
+    assert figures["energy_kwh"] == pytest.approx(kwh)
+    assert figures["cost_usd"] == pytest.approx(0.64 + 0.2 * kwh)
 
 
 def test_window_drops_warm_up_and_drain():
-    found = metrics(records.record(), (1, 3))
-    assert found["jobs"] == 2
-    assert found["jct_mean_s"] == 90
-    assert found["makespan_s"] == 150
-    assert found["gpu_hours"] == 230 / HOUR
-    assert found["utilization"] == 450 / 640  # of the whole rollout
+    figures = metrics(records.record(), (1, 3))
+    assert figures["jobs"] == 2
+    assert figures["jct_mean_s"] == 90
+    assert figures["makespan_s"] == 150
+    assert figures["gpu_hours"] == 230 / HOUR
+    assert figures["utilization"] == 450 / 640  # of the whole rollout
     with pytest.raises(ValueError, match="window 7 to 9 holds none of the 4 jobs"):
         metrics(records.record(), (7, 9))
 
@@ -122,11 +122,11 @@ def test_nothing_to_measure_is_none_not_nan():
         jobs=JobsRecord(**waiting), epochs=(), end_us=0, busy_gpu_us=0, available_gpu_us=0,
         spent_gpu_us=0, energy_j=0.0,
     )  # fmt: skip
-    found = metrics(made)
-    assert found["censored"] == found["jobs"] == 4
+    figures = metrics(made)
+    assert figures["censored"] == figures["jobs"] == 4
     for key in ("jct_mean_s", "jct_p99_s", "jct_geomean_s", "makespan_s", "utilization"):
-        assert found[key] is None
-    json.dumps(found, allow_nan=False)
+        assert figures[key] is None
+    json.dumps(figures, allow_nan=False)
     empty = trace_of("none", "", {"submit_s": [], "gpus": [], "run_s": []})
     none = {key: np.zeros(0, np.int64) for key in vars(jobs)}
     assert metrics(records.record(trace=empty, jobs=JobsRecord(**none)))["jobs"] == 0
@@ -268,14 +268,14 @@ def recomputed(folder):
 
 def assert_recomputable(folder):
     told = json.loads((folder / "summary.json").read_text())["metrics"]
-    found = recomputed(folder)
+    figures = recomputed(folder)
     assert list(told) != []
-    assert set(found) == set(told)
+    assert set(figures) == set(told)
     for key, value in told.items():
-        if value is None or found[key] is None:
-            assert value == found[key], key
+        if value is None or figures[key] is None:
+            assert value == figures[key], key
         else:
-            assert value == pytest.approx(found[key], rel=1e-9), key
+            assert value == pytest.approx(figures[key], rel=1e-9), key
 
 
 def test_metrics_can_be_computed_again_from_the_files(tmp_path):
@@ -365,11 +365,11 @@ def test_hash_of_a_trace_tells_every_column_apart(key, value, monkeypatch):
 def test_contention_is_the_time_average_of_jobs_present(pairs):
     submit = np.array([start for start, _ in pairs])
     end = np.array([start + length for start, length in pairs])
-    found = contention(submit, end)
+    figures = contention(submit, end)
     for n, (start, length) in enumerate(pairs):
         present = [sum(a <= t < b for a, b in zip(submit, end, strict=True))
                    for t in range(start, start + length)]  # fmt: skip
-        assert found[n] == pytest.approx(np.mean(present) if length else 1.0)
+        assert figures[n] == pytest.approx(np.mean(present) if length else 1.0)
 
 
 @given(st.data())
@@ -386,12 +386,12 @@ def test_parts_add_up_and_shares_are_shares(data):
     columns["allocated_gpu_us"] = sum(columns[f"{key}_gpu_us"] for key in parts)
     end = int(columns["end_us"].max())
     made = records.record(jobs=JobsRecord(**columns), end_us=end)
-    found = metrics(made)
-    added = found["goodput_gpu_h"] + found["lost_gpu_h"] + found["overhead_gpu_h"]
-    assert found["gpu_hours"] == pytest.approx(added)
-    assert found["passed"] + found["killed"] + found["failed"] + found["censored"] == 4
-    if found["jain_index"] is not None:
-        assert 0.5 - 1e-9 <= found["jain_index"] <= 1 + 1e-9
+    figures = metrics(made)
+    added = figures["goodput_gpu_h"] + figures["lost_gpu_h"] + figures["overhead_gpu_h"]
+    assert figures["gpu_hours"] == pytest.approx(added)
+    assert figures["passed"] + figures["killed"] + figures["failed"] + figures["censored"] == 4
+    if figures["jain_index"] is not None:
+        assert 0.5 - 1e-9 <= figures["jain_index"] <= 1 + 1e-9
     json.dumps(summary(made), allow_nan=False)
     assert pd.read_csv(io.StringIO(jobs_frame(made).to_csv())).shape[0] == 4
     assert len(epochs_frame(made)) == 6

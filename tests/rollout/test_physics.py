@@ -59,7 +59,7 @@ def test_philly_table_5_two_gpus_of_resnet_50():
 @law(300)
 @given(st.data())
 def test_pal_iteration_times_of_its_simulator(data):
-    """Base time x max V over the GPUs x 1.7 off one node (pal.md 1.6), on the 64 GPUs of PAL."""
+    """Base time x max V over the GPUs x 1.7 off one node (docs/math/pal.md), on PAL's 64 GPUs."""
     instance = optsched.read("pal/sia-64")
     penalties = (1.0, 1.7)
     world = scenario(
@@ -172,8 +172,8 @@ def test_widths_that_were_not_measured():
     table = {"kind": "table", "gpus": [2, 4], "speedup": [2, 3]}
     world = scenario(models={"m": {"phases": [{"work_gpu_s": 1, "speedup": table}]}})
     laws, held = physics(world, jobs([2], "m"))
-    found = [laws.rate(0, held.place(0, *range(width))) / PPB for width in (1, 2, 3, 4, 6)]
-    assert found == [0.5, 1, 1.25, 1.5, 1.5]
+    measured = [laws.rate(0, held.place(0, *range(width))) / PPB for width in (1, 2, 3, 4, 6)]
+    assert measured == [0.5, 1, 1.25, 1.5, 1.5]
 
 
 @law(300)
@@ -213,8 +213,8 @@ def test_the_slowest_gpu_of_a_job_counts():
         models={"x": {}, "y": {}},
         sharing={"max_jobs_per_gpu": 2, "interference": {"groups": groups}},
     )
-    found = rates(world, jobs([2, 1, 1], ["x", "y", "x"]), [0, 1], [0], [1])
-    assert found == [600_000_000, 800_000_000, 600_000_000]
+    measured = rates(world, jobs([2, 1, 1], ["x", "y", "x"]), [0, 1], [0], [1])
+    assert measured == [600_000_000, 800_000_000, 600_000_000]
 
 
 def test_jobs_of_unknown_models_share_by_the_utilisation_of_the_trace():
@@ -306,7 +306,7 @@ SETS = [group.types for group in PAPER.interference.groups]
 
 @law(200)
 @given(st.sampled_from(SETS), st.lists(st.floats(10, 1e5), min_size=4, max_size=4))
-def test_groups_of_the_eaco_paper_run_as_its_judge_says(kinds, work_s):
+def test_groups_of_the_eaco_paper_run_as_its_verifier_says(kinds, work_s):
     """Only ten sets were measured: what remains of one may be unknown, and stays as it was."""
     compared_with_the_book(PAPER, kinds, work_s[: len(kinds)])
 
@@ -322,7 +322,7 @@ def test_groups_of_the_eaco_paper_run_as_its_judge_says(kinds, work_s):
     st.sampled_from([{"kind": "affine"}, {"kind": "power-law"}, {"kind": "fan"}]),
     st.booleans(),
 )
-def test_any_group_runs_as_the_judge_of_eaco_says(kinds, work_s, fallback, curve, has_watts):
+def test_any_group_runs_as_the_verifier_of_eaco_says(kinds, work_s, fallback, curve, has_watts):
     drop = {} if has_watts else {"interference.groups.*.gpu_power_w": None}
     instance = PAPER.changed({"interference.fallback": fallback, **drop})
     compared_with_the_book(instance, tuple(kinds), work_s[: len(kinds)], curve)
@@ -423,11 +423,11 @@ def test_trouble_of_a_class_leaves_others_alone():
 
 def stretches(laws, node, count):
     """Return the ends of a node's first stretches and the factor in each."""
-    found = []
+    measured = []
     for _ in range(count):
-        found.append((laws.transients.until_us[node], laws.transients.factor[node]))
+        measured.append((laws.transients.until_us[node], laws.transients.factor[node]))
         laws.transients.change(node)
-    return found
+    return measured
 
 
 def test_trouble_depends_on_seed_and_node_only():

@@ -1,4 +1,4 @@
-"""rollout(): outputs, seeds, traces, and what is refused."""
+"""simulate(): outputs, seeds, traces, and what is refused."""
 
 import doctest
 import json
@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from inspect import signature
 
 import pytest
 
@@ -49,49 +48,47 @@ def registered(monkeypatch):
         "import optsched",
         "import optsched.rollout.physics.cluster",
         "import optsched.rollout.run",
-        "from optsched.rollout.run import rollout",
+        "from optsched.rollout.run import simulate",
+        "from optsched import simulate",
         "from optsched import rollout",
     ],
 )
-def test_the_name_is_the_package_and_can_be_called_whatever_was_imported_before(first):
+def test_the_names_of_package_and_function_mean_the_same_whatever_was_imported_before(first):
     code = (
         f"{first}; import optsched; import optsched.rollout.physics.cluster as c; import sys; "
-        "assert optsched.rollout is sys.modules['optsched.rollout'] is optsched.rollout.rollout; "
-        "assert c is optsched.rollout.physics.cluster; assert callable(optsched.rollout); "
+        "assert optsched.rollout is sys.modules['optsched.rollout']; "
+        "assert type(optsched.rollout) is type(sys); assert callable(optsched.simulate); "
+        "assert optsched.rollout.run.simulate is optsched.simulate is optsched.rollout.simulate; "
+        "assert c is optsched.rollout.physics.cluster; "
         "assert callable(optsched.compare); optsched.rollout.run"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_package_has_the_signature_of_the_function():
-    assert signature(optsched.rollout) == signature(run.rollout)
-    assert "policy" in signature(optsched.rollout).parameters
-
-
 # --- rollouts ---------------------------------------------------------------------------------
 
 
 def test_rollout_shows_itself():
-    found = roll(keep_intervals=True)
-    assert len(found.jobs()) == 60
-    assert len(found.epochs()) == len(found.record.epochs) + 1
-    assert found.metrics["jobs"] == 60
-    assert found.metrics["censored"] == 0
-    assert found.metrics_of(10, 20)["jobs"] == 10
-    assert found.metrics_by().loc["size", "jobs"].sum() == 60
-    assert len(found.intervals()) == len(found.record.intervals) > 50
-    assert found.timing()["solver_calls"] == found.metrics["solver_calls"] > 0
-    assert "jct_mean_s" in str(found)
-    assert "<Rollout of first-fit on by hand: 60 jobs, mean JCT" in repr(found)
-    assert "mean job completion time" in found._repr_html_()
-    pickle.loads(pickle.dumps(found))
+    outcome = roll(keep_intervals=True)
+    assert len(outcome.jobs()) == 60
+    assert len(outcome.epochs()) == len(outcome.record.epochs) + 1
+    assert outcome.metrics["jobs"] == 60
+    assert outcome.metrics["censored"] == 0
+    assert outcome.metrics_of(10, 20)["jobs"] == 10
+    assert outcome.metrics_by().loc["size", "jobs"].sum() == 60
+    assert len(outcome.intervals()) == len(outcome.record.intervals) > 50
+    assert outcome.timing()["solver_calls"] == outcome.metrics["solver_calls"] > 0
+    assert "jct_mean_s" in str(outcome)
+    assert "<Rollout of first-fit on by hand: 60 jobs, mean JCT" in repr(outcome)
+    assert "mean job completion time" in outcome._repr_html_()
+    pickle.loads(pickle.dumps(outcome))
 
 
 def test_metrics_of_a_rollout_can_be_computed_again_from_its_files(tmp_path):
-    found = roll(output=tmp_path)
+    outcome = roll(output=tmp_path)
     assert_recomputable(tmp_path)
-    assert json.loads((tmp_path / "summary.json").read_text())["metrics"] == found.metrics
+    assert json.loads((tmp_path / "summary.json").read_text())["metrics"] == outcome.metrics
     assert sorted(os.listdir(tmp_path)) == FILES
 
 
@@ -133,7 +130,7 @@ def test_names_of_policies_and_scenarios_are_looked_up(registered):
     with pytest.raises(ValueError, match="policy 'first:pase_s=1'"):
         roll("first:pase_s=1")
     with pytest.raises(FileNotFoundError):
-        optsched.rollout("no-such-scenario")
+        optsched.simulate("no-such-scenario")
 
 
 # --- traces -----------------------------------------------------------------------------------
@@ -150,7 +147,7 @@ def test_gangs_that_never_fit_are_named_or_left_out():
     assert kept.ids == ("s",)
     assert kept.failures == {}
     with pytest.raises(ValueError, match="quota of its queue 'x' is 3"):
-        optsched.rollout(scenario(quotas={"x": 3}), FirstFit(), trace=trace())
+        optsched.simulate(scenario(quotas={"x": 3}), FirstFit(), trace=trace())
 
 
 def test_dropping_keeps_failures_with_their_jobs():
@@ -177,9 +174,9 @@ def test_a_source_replaces_the_trace_of_the_scenario(tmp_path):
         "1,one,1,0,100,bert,A,0.5\n1,two,2,10,100,bert,A,0.5\n2,three,2,10,100,bert,A,0.5\n"
     )
     source = TraceSource(file=str(path), format="pal", workload=1)
-    found = roll(trace=source)
-    assert found.metrics["jobs"] == 2
-    assert found.record.scenario.trace == source
+    outcome = roll(trace=source)
+    assert outcome.metrics["jobs"] == 2
+    assert outcome.record.scenario.trace == source
     path.write_text(path.read_text().replace("two,2", "two,zwei"))
     with pytest.raises(InstanceError, match=r"line 3, column num_gpus"):
         roll(trace=source)
@@ -194,7 +191,7 @@ def test_bundled_scenarios_are_what_the_script_writes():
 
 
 def test_philly_small_has_failures_delays_energy_and_costs():
-    told = optsched.rollout("philly-small", "fifo").metrics
+    told = optsched.simulate("philly-small", "fifo").metrics
     assert told["jobs"] == 400
     for key in ("failures", "retries", "killed", "lost_gpu_h", "overhead_gpu_h", "energy_kwh"):
         assert told[key] > 0, key

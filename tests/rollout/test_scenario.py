@@ -187,15 +187,15 @@ def test_a_topology_instead_of_equal_nodes():
     ],
 )
 def test_a_fault_names_its_path_and_the_contradiction(changes, expected):
-    found = faults(edited(FULL, changes))
-    assert [line for line in found if expected in line], found
-    assert len(found) == 1
+    told = faults(edited(FULL, changes))
+    assert [line for line in told if expected in line], told
+    assert len(told) == 1
 
 
 def test_faults_of_topologies():
     tree = {"nodes": REMOVED, "gpus_per_node": REMOVED, "topology": TREE}
-    found = faults(edited(FULL, {**tree, "rented.at_start": 3, "budget_gpus": 5}))
-    assert found == [
+    told = faults(edited(FULL, {**tree, "rented.at_start": 3, "budget_gpus": 5}))
+    assert told == [
         "budget_gpus: 5 GPUs, but the cluster has 4",
         "locality: has 2 factors for 3 levels (node, rack, cluster)",
         "models.m.locality: has 2 factors for 3 levels (node, rack, cluster)",

@@ -80,9 +80,9 @@ def test_an_infeasible_value_is_a_gap_with_its_reason(hand):
 
 
 def test_an_invalid_value_is_a_gap_too_unless_all_are():
-    found = optsched.frontier("boa/hand", budgets=[-1, 0, 3])
-    assert [point.status for point in found.points] == ["invalid", "invalid", "optimal"]
-    assert "budget_gpus: must be at least 1e-09, found -1" in found.points[0].reason
+    frontier = optsched.frontier("boa/hand", budgets=[-1, 0, 3])
+    assert [point.status for point in frontier.points] == ["invalid", "invalid", "optimal"]
+    assert "budget_gpus: must be at least 1e-09, found -1" in frontier.points[0].reason
     with pytest.raises(ValueError, match=r"no value of budget_gpus .* must be at least"):
         optsched.frontier("boa/hand", budgets=[-2, -1])
 
@@ -121,12 +121,12 @@ def test_mixed_frontier_takes_greedy_methods_beside_it():
     ],
 )
 def test_sweeps_of_the_other_problems(name, path, values):
-    found = optsched.frontier(name, path, values)
-    assert found.parameter == path
-    assert any(point.status == "optimal" for point in found.points)
-    for point in found.points:
+    frontier = optsched.frontier(name, path, values)
+    assert frontier.parameter == path
+    assert any(point.status == "optimal" for point in frontier.points)
+    for point in frontier.points:
         assert (point.objective is None) == bool(point.reason)
-    figures = [point.objective for point in found.points if point.objective is not None]
+    figures = [point.objective for point in frontier.points if point.objective is not None]
     loosens = path in ("jobs.*.max_slowdown", "power_cap_w")
     assert figures == sorted(figures, reverse=loosens)
 
@@ -137,18 +137,18 @@ def test_a_function_makes_the_instances():
     def twice(value):
         return base.changed({"budget_gpus": 2 * value})
 
-    found = optsched.frontier(base, twice, [1, 1.5])
+    frontier = optsched.frontier(base, twice, [1, 1.5])
     same = optsched.frontier(base, budgets=[2, 3])
-    assert [p.objective for p in found.points] == [p.objective for p in same.points]
-    assert found.parameter == "twice"
+    assert [p.objective for p in frontier.points] == [p.objective for p in same.points]
+    assert frontier.parameter == "twice"
     assert optsched.frontier(base, lambda v: twice(v), [1]).parameter == "value"
 
 
 def test_options_reach_the_methods_and_are_told():
-    found = optsched.frontier("boa/cbd-85", budgets=[24], gap=1e-5, time_limit_s=0)
-    assert (found.points[0].status, found.points[0].deterministic) == ("feasible", False)
-    assert found.points[0].reason == "stopped early: time limit"
-    assert found.options == {"gap": 1e-5, "time_limit_s": 0}
+    frontier = optsched.frontier("boa/cbd-85", budgets=[24], gap=1e-5, time_limit_s=0)
+    assert (frontier.points[0].status, frontier.points[0].deterministic) == ("feasible", False)
+    assert frontier.points[0].reason == "stopped early: time limit"
+    assert frontier.options == {"gap": 1e-5, "time_limit_s": 0}
 
 
 def test_examples_of_the_docstring():
@@ -167,34 +167,39 @@ def test_the_name_is_the_function_whatever_was_imported_before(first):
 
 
 def test_scenarios_are_rolled_out_by_value_and_policy(registered):
-    found = optsched.frontier(
+    frontier = optsched.frontier(
         scenario(), "epoch_s", [30, 60], methods=["first", "other"], trace=trace(20), seed=3
     )
-    assert [point.method for point in found.points] == ["first", "other"] * 2
+    assert [point.method for point in frontier.points] == ["first", "other"] * 2
     where = scenario().changed({"epoch_s": 60})
-    metrics = optsched.rollout(where, "other", trace=trace(20), seed=3).metrics
-    told = found.points[3].metrics
+    metrics = optsched.simulate(where, "other", trace=trace(20), seed=3).metrics
+    told = frontier.points[3].metrics
     assert told == {key: value for key, value in metrics.items() if value is not None}
-    assert found.points[3].objective == metrics["jct_mean_s"]
-    assert (found.objective_name, found.objective_unit) == ("mean job completion time (JCT)", "s")
-    assert len(found.plot().get_lines()) >= 2
+    assert frontier.points[3].objective == metrics["jct_mean_s"]
+    assert (frontier.objective_name, frontier.objective_unit) == (
+        "mean job completion time (JCT)",
+        "s",
+    )
+    assert len(frontier.plot().get_lines()) >= 2
 
 
 def test_other_metrics_of_the_same_rollouts(registered):
-    found = optsched.frontier(scenario(), "epoch_s", [30, 60], methods="first", trace=trace(20))
-    used = found.of("utilization")
+    frontier = optsched.frontier(scenario(), "epoch_s", [30, 60], methods="first", trace=trace(20))
+    used = frontier.of("utilization")
     assert used.higher_is_better
-    assert [p.objective for p in used.points] == [p.metrics["utilization"] for p in found.points]
+    assert [p.objective for p in used.points] == [p.metrics["utilization"] for p in frontier.points]
     with pytest.raises(ValueError, match="no metric 'utilisation'; did you mean 'utilization'"):
-        found.of("utilisation")
+        frontier.of("utilisation")
     with pytest.raises(ValueError, match="no metric 'jct'"):
         optsched.frontier(scenario(), "epoch_s", [30], methods="first", metric="jct")
 
 
 def test_a_job_larger_than_the_cluster_is_a_gap(registered):
-    found = optsched.frontier(scenario(), "gpus_per_node", [1, 4], methods="first", trace=trace(20))
-    assert [point.status for point in found.points] == ["invalid", "simulated"]
-    assert "GPUs, but scenario" in found.points[0].reason
+    frontier = optsched.frontier(
+        scenario(), "gpus_per_node", [1, 4], methods="first", trace=trace(20)
+    )
+    assert [point.status for point in frontier.points] == ["invalid", "simulated"]
+    assert "GPUs, but scenario" in frontier.points[0].reason
 
 
 # --- efficient points and the knee ---------------------------------------------------------------

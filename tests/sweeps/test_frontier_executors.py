@@ -111,8 +111,8 @@ def test_a_worker_that_dies_loses_no_finished_point(expected, monkeypatch, tmp_p
         Dying(1, mp_context=get_context("spawn")) as pool,
         pytest.warns(RuntimeWarning, match="a worker died; .* are computed in this process"),
     ):
-        found = sweep(executor=pool, cache=tmp_path)
-    assert figures(found) == expected
+        frontier = sweep(executor=pool, cache=tmp_path)
+    assert figures(frontier) == expected
     assert len(list(tmp_path.iterdir())) == len(expected)
 
 
@@ -149,10 +149,10 @@ def tell(share):
         file.write(f"{share}\\n")
     time.sleep(0.02)
 values = [20.4 + n / 4 for n in range(int(sys.argv[4]))]
-found = optsched.frontier("boa/cbd-85", budgets=values, executor=client.get_executor(),
+frontier = optsched.frontier("boa/cbd-85", budgets=values, executor=client.get_executor(),
                           cache=sys.argv[2], progress=tell)
 workers = len(client.scheduler_info()["workers"])
-print(json.dumps([workers, [[p.value, p.status, p.objective] for p in found.points]]))
+print(json.dumps([workers, [[p.value, p.status, p.objective] for p in frontier.points]]))
 client.close()
 """
 
@@ -207,15 +207,15 @@ def test_dask_ends_complete_when_a_worker_is_killed(cluster, tmp_path):
         driver.kill()
         driver.wait()
     assert driver.returncode == 0, errors
-    left, found = json.loads(output)
+    left, swept = json.loads(output)
     assert left == 1
     assert 3 <= len(finished) < count, "the worker was killed in mid-sweep"
     assert all(path.read_bytes() == content for path, content in finished.items())
     here = optsched.frontier("boa/cbd-85", budgets=[20.4 + n / 4 for n in range(count)],
                              executor=Counting(0, AssertionError()), cache=points)  # fmt: skip
-    assert found == [[p.value, str(p.status), p.objective] for p in here.points]
+    assert swept == [[p.value, str(p.status), p.objective] for p in here.points]
     base = optsched.read("boa/cbd-85")
-    for value, _, objective in found[:: count // 3]:
+    for value, _, objective in swept[:: count // 3]:
         assert objective == optsched.solve(base.changed({"budget_gpus": value})).objective
 
 

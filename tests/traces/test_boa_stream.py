@@ -141,9 +141,9 @@ def test_sia_like_is_like_the_workloads():
 @needs_data
 def test_constants_are_the_fit():
     for row in rows("boa/step_time_model_fit_aws.csv"):
-        found = STEP_TIMES[row["app"]]
+        computed = STEP_TIMES[row["app"]]
         for name in ("alpha_c", "beta_c", "alpha_n", "beta_n", "alpha_r", "beta_r", "gamma"):
-            assert getattr(found, name) == pytest.approx(float(row[name]), rel=6e-3), name
+            assert getattr(computed, name) == pytest.approx(float(row[name]), rel=6e-3), name
 
 
 @needs_data
@@ -157,8 +157,8 @@ def test_speedups_are_near_the_measured_ones(name, error):
         for row in rows("boa/job_speedup_by_gpu_type.csv")
         if (row["gpu_type"], row["app"]) == ("aws", name)
     }
-    found = np.array(pollux_speedups(STEP_TIMES[name], list(measured)))
-    logs = np.log(found / np.array(list(measured.values())))
+    computed = np.array(pollux_speedups(STEP_TIMES[name], list(measured)))
+    logs = np.log(computed / np.array(list(measured.values())))
     assert np.sqrt((logs**2).mean()) < error
 
 
@@ -172,8 +172,8 @@ def test_speedup_by_hand():
     parameters = STEP_TIMES["ncf"]._replace(
         alpha_c=1.0, beta_c=1.0, alpha_r=1.0, beta_r=0.5, alpha_n=7.0, beta_n=0.0, gamma=1.0,
         smallest_batch=8, largest_batch=8, noise_scale=10.0)  # fmt: skip
-    found = pollux_speedups(parameters, [1, 2, 4, 8], gpus_per_node=4)
-    assert found == pytest.approx([1, 9 / (5 + 1), 9 / (3 + 2), 9 / (2 + 7)])
+    computed = pollux_speedups(parameters, [1, 2, 4, 8], gpus_per_node=4)
+    assert computed == pytest.approx([1, 9 / (5 + 1), 9 / (3 + 2), 9 / (2 + 7)])
     accumulated = pollux_speedups(parameters, [1, 2], gpus_per_node=4, local_batch=4)
     one = 8 / (5 + 5)
     assert accumulated == pytest.approx([1, 8 / (5 + 1) / one])

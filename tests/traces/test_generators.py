@@ -64,9 +64,9 @@ def test_without_failures_and_kills_all_jobs_pass():
 def test_factors_on_failures_and_kills():
     late = {reason.name for reason in REASONS if reason.p50 > 20}
     trace = small(early_failure=0, kills=2)
-    found = {failure.reason for failures in trace.failures.values() for failure in failures}
-    assert found
-    assert found <= late
+    drawn = {failure.reason for failures in trace.failures.values() for failure in failures}
+    assert drawn
+    assert drawn <= late
     killed = (trace.status == STATUSES.index(KILLED)).mean()
     assert killed == pytest.approx(2 * 0.135 / 0.83, abs=0.04)
 
@@ -133,8 +133,8 @@ def test_presets_have_the_main_figures(name, gpus, mean_s, median_s, shares):
     assert trace.gpus.mean() == pytest.approx(gpus, rel=0.01)
     assert seen_s.mean() == pytest.approx(mean_s, rel=0.03)
     assert np.median(seen_s) == pytest.approx(median_s, rel=0.03)
-    found = 100 * np.bincount(trace.status, minlength=3) / len(trace)
-    assert found == pytest.approx(shares, abs=0.5)
+    drawn = 100 * np.bincount(trace.status, minlength=3) / len(trace)
+    assert drawn == pytest.approx(shares, abs=0.5)
 
 
 # --- draws ------------------------------------------------------------------------------------
@@ -167,10 +167,10 @@ def test_paired_draws_are_uniform_and_balance_the_heavy():
 
 
 def test_quantiles_are_interpolated_in_the_logarithm():
-    found = random_draws.log_quantiles(
+    drawn = random_draws.log_quantiles(
         np.array([0.5, 0.25]), [0, 0.5, 1], [[1, 4, 8], [1, 16, 32]], np.array([0, 1])
     )
-    assert found == pytest.approx([4, 4])
+    assert drawn == pytest.approx([4, 4])
 
 
 @pytest.mark.parametrize("cv", [1, 2, 15])
@@ -193,9 +193,9 @@ def test_a_generated_trace_is_written_and_read(tmp_path):
     result = run(*arguments, "--option", "max_gpus=8", "--option", "models=a:1,b", "-o", str(path))
     assert result.exit_code == 0, result.output
     wanted = generate("philly-atc19", 200, 1, max_gpus=8, models="a:1,b")
-    found = read_trace(path)
-    assert found.frame().equals(wanted.frame())
-    assert found.failures == wanted.failures
+    again = read_trace(path)
+    assert again.frame().equals(wanted.frame())
+    assert again.failures == wanted.failures
 
 
 def test_generators_and_their_options_are_listed():

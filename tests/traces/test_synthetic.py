@@ -88,8 +88,8 @@ def test_trials_counted_here(trace):
     for failure in each:
         minutes[failure.reason].append(failure.run_us / 60e6)
     for reason in (r for r in REASONS if r.trials > 100):
-        found = np.quantile(minutes[reason.name], [0.5, 0.9, 0.95])
-        assert found == pytest.approx([reason.p50, reason.p90, reason.p95], rel=0.2), reason.name
+        drawn = np.quantile(minutes[reason.name], [0.5, 0.9, 0.95])
+        assert drawn == pytest.approx([reason.p50, reason.p90, reason.p95], rel=0.2), reason.name
 
 
 def test_arrivals_are_bursty_and_span_75_days(trace):
@@ -113,11 +113,11 @@ def test_a_quarter_of_the_jobs_idles(trace):
 
 
 def test_other_seeds_miss_little_and_meet_all_figures_on_average():
-    found = [list(philly_acceptance(generate("philly-atc19", JOBS, n))) for n in (0, 1, 3, 4)]
-    for figures in found:
+    drawn = [list(philly_acceptance(generate("philly-atc19", JOBS, n))) for n in (0, 1, 3, 4)]
+    for figures in drawn:
         assert len([f for f in figures if not f.is_met]) <= 2
         assert all(f.is_met for f in figures if f.group.startswith(("status", "GPUs", "failed")))
-    for same_figure in zip(*found, strict=True):
+    for same_figure in zip(*drawn, strict=True):
         mean = np.mean([f.measured for f in same_figure])
         assert mean == pytest.approx(same_figure[0].target, abs=same_figure[0].tolerance)
 

@@ -26,7 +26,7 @@ def gpu_hours(trace):
 
 
 def test_philly_csv():
-    """research/traces.md 1.2, 3.5, 3.7 and 3.8; the file is not sorted."""
+    """Counts of the published file, which is not sorted."""
     trace = import_trace(TRACES / "philly" / "philly_jobs_pollux.csv.gz", "philly-csv")
     run_s = trace.run_us / US
     assert len(trace) == 82_247
@@ -64,7 +64,7 @@ def test_muri():
 
 
 def test_openb():
-    """8,152 pods: 5,193 Running, 1,870 Failed, 897 Pending, 192 Succeeded (traces.md 1.2)."""
+    """8,152 pods: 5,193 Running, 1,870 Failed, 897 Pending, 192 Succeeded (counted in the file)."""
     path = TRACES / "alibaba" / "openb_pod_list_default.csv.gz"
     trace = import_trace(path, "openb")
     assert len(trace) == 8152 - 1088 - 861
@@ -120,7 +120,7 @@ def test_every_pollux_workload_can_be_read():
 
 
 def test_pal():
-    """Eight workloads of 160 jobs, 1,421 to 7,227 GPU-hours (pal.md 1.7)."""
+    """Eight workloads of 160 jobs, 1,421 to 7,227 GPU-hours (docs/math/pal.md)."""
     path = DATA / "pal" / "sia_philly_pal_traces.csv"
     with pytest.raises(InstanceError, match="name one of them: 1, 2, 3, 4, 5, 6, 7, 8"):
         import_trace(path, "pal")

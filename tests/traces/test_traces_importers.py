@@ -338,12 +338,10 @@ def test_helios(load):
 
 
 def test_helios_faults(faults):
-    found = faults(
-        HELIOS + helios_row(1, "a", "DONE") + helios_row(2, 2, "DONE", end="x"), "helios"
-    )
-    assert found[0].startswith("line 2, column gpu_num: expected a whole number of at least 0")
-    assert found[1].startswith("line 3, column state: expected one of COMPLETED, CANCELLED, ")
-    assert len(found) == 2
+    told = faults(HELIOS + helios_row(1, "a", "DONE") + helios_row(2, 2, "DONE", end="x"), "helios")
+    assert told[0].startswith("line 2, column gpu_num: expected a whole number of at least 0")
+    assert told[1].startswith("line 3, column state: expected one of COMPLETED, CANCELLED, ")
+    assert len(told) == 2
     twice = helios_row(1, 1, "FAILED") + helios_row(2, 1, "FAILED") + helios_row(1, 1, "FAILED")
     assert faults(HELIOS + twice, "helios") == [
         'line 4, column job_id: "1" stands more than once, first in line 2'
@@ -542,10 +540,10 @@ def test_pollux_iterations_lie_between_the_measured(name, data):
     batch = data.draw(st.integers(sizes[0], sizes[-1]))
     below = max(size for size in sizes if size <= batch)
     above = min(size for size in sizes if size >= batch)
-    found = model.iterations_at(batch)
-    assert model.iterations[above] - 1e-6 <= found <= model.iterations[below] + 1e-6
+    value = model.iterations_at(batch)
+    assert model.iterations[above] - 1e-6 <= value <= model.iterations[below] + 1e-6
     if batch == above:
-        assert found == pytest.approx(model.iterations[batch])
+        assert value == pytest.approx(model.iterations[batch])
 
 
 # --- whatever the file holds --------------------------------------------------------------------

@@ -136,8 +136,8 @@ def test_faults_have_paths(faults, document, fault):
 
 def test_all_faults_at_once(faults):
     document = changed("jobs", id=["a", "a"], submit_us=[0, -7], gpus=[0, 1], run_us=["x", 1])
-    found = faults(document | {"nam": "x"})
-    assert [fault.split(":")[0] for fault in found] == [
+    told = faults(document | {"nam": "x"})
+    assert [fault.split(":")[0] for fault in told] == [
         "failures.job[0]",
         "jobs.gpus[0]",
         "jobs.id[1]",

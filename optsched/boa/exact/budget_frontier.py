@@ -1,10 +1,12 @@
-"""The whole cost-JCT frontier of mixed widths without rescaling, in one sort.
+"""Parametric linear programme of the budget by hulls, in one sort (Sinha & Zoltners, OR 1979).
+
+The whole frontier of cost and JCT, mixed widths without rescaling.
 
 Every phase's points (cost, time) = (rho k / s, rho / s) have a lower-left hull; a step from one
 vertex to the next buys time at the exchange rate of its slope. Taking the steps of all phases by
-falling rate gives the optimum of the linear programme for every budget at once (boa.md 1.4 items 3,
-5 and 7): after each step the budget spent, the mean jobs in the system (lambda times mean JCT), and
-the rate, which is the price mu of a GPU there.
+falling rate gives the optimum of the linear programme for every budget at once (docs/math/boa.md,
+Budget frontier): after each step the budget spent, the mean jobs in the system (lambda times mean
+JCT), and the rate, which is the price mu of a GPU there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Real widths: the dual of EPEW'24 problem (3), in closed form for Amdahl and power curves.
+"""Lagrangian dual with real widths, in closed form (EPEW'24, arXiv 2406.15560, problem 3).
 
-At price mu a phase takes the width that minimises (1 + mu k) / s(k) (boa.md 1.4 item 2, 4.3):
-power k ** a: k = a / ((1 - a) mu); Amdahl with parallel fraction f: k = sqrt(f / ((1 - f) mu));
-a measured table: a vertex of its upper concave hull, as in `lagrangian_dual.py`. Each is cut off at
-the ends of the curve. The use falls with the price, so the best price is found by bisection.
+At price mu a phase takes the width that minimises (1 + mu k) / s(k) (docs/math/boa.md, Closed
+forms): power k ** a: k = a / ((1 - a) mu); Amdahl with parallel fraction f: k = sqrt(f / ((1 - f)
+mu)); a measured table: a vertex of its upper concave hull, as in `lagrangian_dual.py`. Each is cut
+off at the ends of the curve. The use falls with the price, so the best price is found by bisection.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.boa.arrays import complementary, to_plan
-from optsched.boa.exact.lagrangian_dual import HAIR
+from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE
 from optsched.boa.instance import Amdahl, Power, Table
 from optsched.boa.plan import BoaCertificate
 from optsched.boa.speedup_curves import curve, curves
@@ -71,9 +71,9 @@ class Smooth:
     def respond(self, price: float) -> Floats:
         """Return the real widths that minimise (1 + price * k) / s(k), or (price + k) / s(k)."""
         jobs, gpus = (1.0, price) if self.gpus_limited else (price, 1.0)
-        dearer, ratio = (1 - self.parallel) * gpus, np.full(len(self.load), np.inf)
+        gpu_share, ratio = (1 - self.parallel) * gpus, np.full(len(self.load), np.inf)
         with np.errstate(over="ignore"):
-            np.divide(self.parallel * jobs, dearer, out=ratio, where=dearer > 0)
+            np.divide(self.parallel * jobs, gpu_share, out=ratio, where=gpu_share > 0)
         widths = np.where(self.powers, ratio, np.sqrt(ratio))
         widths = np.where(self.parallel > 0, np.clip(widths, 1.0, self.most), 1.0)
         for rows, measured, speedup in self.tables:
@@ -132,8 +132,8 @@ def _interpolated(widths: Floats, measured: Floats, speedup: Floats) -> Floats:
     rows = np.arange(len(widths))
     below = np.searchsorted(measured, widths, side="right").clip(1, len(measured) - 1) - 1
     share = (widths - measured[below]) / (measured[below + 1] - measured[below])
-    found: Floats = (1 - share) * speedup[rows, below] + share * speedup[rows, below + 1]
-    return found
+    values: Floats = (1 - share) * speedup[rows, below] + share * speedup[rows, below + 1]
+    return values
 
 
 def solve(instance: BoaInstance, search: Search) -> float:
@@ -200,10 +200,10 @@ def speedup_at(speedup: Speedup, gpus: float) -> float:
 def _bracket(phases: Smooth, search: Search) -> tuple[float, float]:
     """Return neighbouring prices, the use above the limit at the lower and within at the higher.
 
-    A hair above the limit counts as within: else a limit that is the least use has no price. When
-    time is up, they may lie far from each other.
+    A rounding above the limit counts as within: else a limit that is the least use has no price.
+    When time is up, they may lie far from each other.
     """
-    limit = phases.limit * (1 + HAIR)
+    limit = phases.limit * (1 + LIMIT_TOLERANCE)
     low, high = SMALLEST_PRICE, LARGEST_PRICE
     for _ in range(200):
         middle = math.sqrt(low * high)
@@ -223,8 +223,8 @@ def _offer_between(
     before, after = phases.terms(low)[1], phases.terms(high)[1]
     changed = np.flatnonzero(low != high)
     uses = before.sum() + np.r_[0.0, np.cumsum((after - before)[changed])]
-    beyond = np.flatnonzero(uses[1:] > phases.limit * (1 - HAIR))
-    if not len(beyond) or uses[-1] - uses[0] <= phases.limit * HAIR:
+    beyond = np.flatnonzero(uses[1:] > phases.limit * (1 - LIMIT_TOLERANCE))
+    if not len(beyond) or uses[-1] - uses[0] <= phases.limit * LIMIT_TOLERANCE:
         return
     last = int(beyond[0])
     below = low.copy()
@@ -248,11 +248,11 @@ def _offer_split(
     less, most = (
         feasibility.used(instance, to_plan(instance, [(1.0, row)])) for row in (low, high)
     )
-    room = feasibility.rounded_down(feasibility.limit(instance)) + 1 - less.below
+    slack = feasibility.rounded_down(feasibility.limit(instance)) + 1 - less.below
     for step in STEPS_BACK:
         part = max(0.0, share - step)
         upper, lower = complementary(part)
-        if Fraction(upper) * (most.below - less.above) > room:
+        if Fraction(upper) * (most.below - less.above) > slack:
             continue  # surely beyond the limit
         if search.offer(to_plan(instance, [(1.0, _joined(instance, low, high, part))])):
             return

@@ -1,12 +1,13 @@
-"""Integer widths to proven optimality: what the price leaves open is enumerated.
+"""Gap closing by label setting below reduced costs (Handler & Zang, Networks 1980).
 
+Integer widths to proven optimality: what the price leaves open is enumerated.
 At the best price every plan costs at least the Lagrangian value plus its own reduced costs. So all
 plans below a target value can be enumerated as labels (value, use) that grow phase by phase and
 class by class: a label is dropped when its priced value plus the least priced completion reaches
 the target (no plan through it is below the target), or when another label has neither more value
 nor more use. If a plan within the limit remains, the best of them is optimal; if none remains, the
 target is a proven lower bound and is raised. The gap between price and integers is a small part of
-the objective, so few labels live at any time (boa.md 1.4 items 6 to 8). Where
+the objective, so few labels live at any time (docs/math/boa.md, Gap closing). Where
 there are many all the same, two lists of them meet in the middle (`meet_in_the_middle.py`).
 """
 
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import Arrays, Choice, choice
-from optsched.boa.exact.label_setting import Effort, Unit, undominated, ways_through
+from optsched.boa.exact.label_setting import Effort, Unit, paths_through, undominated
 from optsched.boa.exact.lagrangian_dual import ROUNDING, Dual, least_priced
 from optsched.boa.exact.meet_in_the_middle import Ends, Open, Side, merged, pairs, traced
 from optsched.boa.exact.phase_graphs import Path
@@ -83,9 +84,9 @@ def close(
         ceiling = np.inf if best is None else best.value * (1 - 0.9 * gap)
         target = min(dual.bound + window, ceiling)
         effort = Effort(stop, share)
-        found = _search(arrays, dual.price, target, accept, effort)
-        if found is not None and (best is None or found.value < best.value):
-            best = found
+        better = _search(arrays, dual.price, target, accept, effort)
+        if better is not None and (best is None or better.value < best.value):
+            best = better
         if effort.complete:
             bound, labels = min(target, best.value) if best else target, effort.made
             if best is None and window > 1e3 * (worst + arrays.limit * dual.price + 1):
@@ -101,17 +102,17 @@ def close(
 def fill(arrays: Arrays, chosen: Choice, stop: Callable[[], bool] = lambda: False) -> Choice:
     """Spend what a choice leaves of the limit on the free phases, the largest saving first."""
     groups, columns = arrays.groups, chosen.columns.copy()
-    rows, room = np.arange(len(columns)), arrays.limit - chosen.use
+    rows, slack = np.arange(len(columns)), arrays.limit - chosen.use
     if not len(rows):
         return chosen
     for _ in range(MAX_MOVES):
         saved = groups.value[rows, columns][:, None] - groups.value
         needed = groups.use - groups.use[rows, columns][:, None]
-        saved[needed > room] = 0.0
+        saved[needed > slack] = 0.0
         row, column = np.unravel_index(saved.argmax(), saved.shape)
         if saved[row, column] <= 0 or stop():
             break
-        room -= needed[row, column]
+        slack -= needed[row, column]
         columns[row] = column
     return choice(arrays, columns, chosen.paths)
 
@@ -146,9 +147,9 @@ def _left_open(arrays: Arrays, price: float, cutoff: float, effort: Effort) -> O
         return None
     units = []
     for chain, least_of_chain in zip(arrays.chains, least, strict=True):
-        unit = ways_through(chain, price, least_of_chain + slack, effort)
+        unit = paths_through(chain, price, least_of_chain + slack, effort)
         if not len(unit.value) or effort.out_of_time():
-            return None  # a rounding below the least priced way, or time is up
+            return None  # a rounding below the least priced path, or time is up
         units.append(unit)
     possible = priced < (least_groups + slack)[:, None]
     groups = np.flatnonzero(possible.sum(axis=1) > 1)
@@ -178,9 +179,9 @@ def _best(
 ) -> Choice | None:
     """Return the complete choice of least value below `target` that is accepted."""
     for refused, labels in enumerate(pairs(sides, arrays.limit, target)):
-        found = _chosen(arrays, left, traced(sides, labels))
-        if accept(found):
-            return found
+        selected = _chosen(arrays, left, traced(sides, labels))
+        if accept(selected):
+            return selected
         if refused == MAX_REFUSED:
             effort.complete = False
             break

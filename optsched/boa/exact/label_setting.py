@@ -1,4 +1,4 @@
-"""Labels, which are partial plans by value and use; and the ways of a class below a target."""
+"""Label setting for the constrained shortest path (Irnich & Desaulniers 2005), by value and use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from optsched.boa.exact.phase_graphs import Chain, Path
 
-# Fewer than the judge follows and keeps (`MAX_LABELS` and `MAX_KEPT` of `verify.label_setting`), so
-# that it can confirm what is found.
+# Fewer than the verifier follows and keeps (`MAX_LABELS` and `MAX_KEPT` of `verify.label_setting`),
+# so that it can confirm what is found.
 MAX_EFFORT = 6_000_000
 MAX_KEPT = 300_000
 BEAM = 1_000
@@ -111,16 +111,16 @@ def undominated(value: NDArray[np.float64], use: NDArray[np.float64]) -> NDArray
     return order[kept]
 
 
-def ways_through(chain: Chain, price: float, room: float, effort: Effort) -> Unit:
-    """Enumerate the undominated ways through a chain whose priced value is below `room`."""
+def paths_through(chain: Chain, price: float, cutoff: float, effort: Effort) -> Unit:
+    """Enumerate the undominated paths through a chain whose priced value is below `cutoff`."""
     nodes, rescaling = chain.priced(price)
     after = completions(nodes, rescaling)
-    usable = _priced_before(nodes, rescaling) + after < room
+    usable = _priced_before(nodes, rescaling) + after < cutoff
     layers = [_first_layer(chain, np.flatnonzero(usable[0]))]
     for e in range(1, len(nodes)):
         layer = _next_layer(chain, e, layers[-1], np.flatnonzero(usable[e]), effort)
         priced = layer.value + price * layer.use + after[e][layer.pick]
-        layers.append(effort.kept(layer.taken(np.flatnonzero(priced < room)), price))
+        layers.append(effort.kept(layer.taken(np.flatnonzero(priced < cutoff)), price))
     last = layers[-1]
     ends = undominated(last.value, last.use)
     return Unit(last.value[ends], last.use[ends], lambda n: _traced(chain, layers, ends[n]))

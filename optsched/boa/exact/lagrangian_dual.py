@@ -1,9 +1,9 @@
-"""The dual of BOA: the price of the limited resource at which the limit is just used up.
+"""Lagrangian dual by cutting planes (Kelley, SIAM 1960): the price at which the limit is used up.
 
 At a price each class decides for itself: a free phase takes the width of least value + price * use
-(boa.md 1.4 item 2), a class with rescaling the shortest path over phases x widths (item 8). The
-Lagrangian value is piecewise linear and concave in the price, so a cutting-plane search on the two
-plans beside its maximum ends after finitely many prices.
+(docs/math/boa.md, Lagrangian dual), a class with rescaling the shortest path over phases x widths.
+The Lagrangian value is piecewise linear and concave in the price, so a cutting-plane search on the
+two plans beside its maximum ends after finitely many prices.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 # Two floats that differ by less than this, relatively, are taken for equal in the search; whether
 # a plan keeps within its limit is decided exactly, elsewhere.
 ROUNDING = 1e-13
-HAIR = 1e-12  # plans closer than this to the limit, relatively, are taken for beyond it when mixed
+LIMIT_TOLERANCE = (
+    1e-12  # plans closer than this to the limit, relatively, are taken for beyond it when mixed
+)
 
 
 class Dual(NamedTuple):
@@ -104,20 +106,20 @@ def completions(nodes: NDArray[np.float64], rescaling: NDArray[np.float64]) -> N
 
 
 def shortest_paths(stack: Stack, price: float) -> list[Path]:
-    """Return the way through each chain of least priced value: V_e(k) of boa.md 1.4 item 8."""
+    """Return the path of least priced value through each chain (docs/math/boa.md, Rescaling)."""
     nodes, rescaling = stack.priced(price)
     totals = nodes + completions(nodes, rescaling)
     switched = totals + rescaling[:, None, :]
     columns = switched.argmin(axis=2)
     rows, least = np.arange(len(columns)), switched.min(axis=2)
     for e in range(1, columns.shape[1]):
-        stays = totals[rows, e, columns[:, e - 1]] <= least[:, e]
-        columns[:, e] = np.where(stays, columns[:, e - 1], columns[:, e])
+        keeps = totals[rows, e, columns[:, e - 1]] <= least[:, e]
+        columns[:, e] = np.where(keeps, columns[:, e - 1], columns[:, e])
     return stack.paths(columns)
 
 
 def least_priced(arrays: Arrays, price: float) -> list[float]:
-    """Return the least priced value of the ways through each chain."""
+    """Return the least priced value of the paths through each chain."""
     least: dict[int, float] = {}
     for stack in arrays.stacks:
         nodes, rescaling = stack.priced(price)

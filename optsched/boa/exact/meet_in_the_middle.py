@@ -1,4 +1,4 @@
-"""Two lists of labels that meet in the middle: the options of all units, on one side or the other.
+"""Meet in the middle (Horowitz & Sahni, JACM 1974): the options of all units in two lists.
 
 Where exchange rates are equal, as those of classes with one speedup curve, the price tells nothing
 apart, and no label dominates another: n classes would have 2**n. In two lists there are 2**(n/2) in
@@ -107,8 +107,8 @@ def merged(left: Open, price: float, ends: Ends, effort: Effort) -> tuple[Side, 
         own = Ends(left.least[u], least_uses[u], least_values[u])
         side.least = Ends(*map(sum, zip(side.least, own, strict=True)))
         side.order.append(u)
-        room = Ends(*map(sum, zip(spare, side.least, strict=True)))
-        layer = _product(side.last, left.units[u], price, room, effort)
+        cutoffs = Ends(*map(sum, zip(spare, side.least, strict=True)))
+        layer = _product(side.last, left.units[u], price, cutoffs, effort)
         if not len(layer.value) or effort.out_of_time():
             return None
         side.layers.append(effort.kept(layer, price))
@@ -140,8 +140,8 @@ def pairs(sides: tuple[Side, Side], limit: float, target: float) -> Iterator[tup
     Labels are by growing use and falling value: the best partner of one is the last that fits.
     """
     one, other = (side.last for side in sides)
-    room = limit * (1 + ROUNDING) - one.use
-    partner = np.searchsorted(other.use, room, side="right") - 1
+    slack = limit * (1 + ROUNDING) - one.use
+    partner = np.searchsorted(other.use, slack, side="right") - 1
     value = one.value + other.value[partner]
     possible = np.flatnonzero((partner >= 0) & (value < target))
     best = value[possible].tolist(), possible.tolist(), partner[possible].tolist()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MIB = 2**20
 LOADED = 5 * MIB  # numpy's parts
 PYOMO = 92 * MIB  # Pyomo and HiGHS as they are loaded
-PRICED = 125  # of a node: times, GPUs and what the judge adds up
+PRICED = 125  # of a node: times, GPUs and what the verifier adds up
 LABELLED = 290  # of a node, on average; how many labels stay open cannot be told beforehand
 BUILT, SWITCHED = 1650, 3500  # of a node: its width, and the rescaling to it, in Pyomo and HiGHS
 

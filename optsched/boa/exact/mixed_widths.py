@@ -1,4 +1,4 @@
-"""Mixed widths: the plan that uses up the limit lies between two that meet at the best price."""
+"""Convex combinations of two dual solutions: mixed widths that use up the limit (EPEW'24)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.boa.arrays import Arrays, Choice, choice, class_plan, complementary, to_plan
 from optsched.boa.exact.continuous import STEPS_BACK
-from optsched.boa.exact.lagrangian_dual import HAIR, Dual
+from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, Dual
 from optsched.boa.plan import BoaPlan
 from optsched.boa.verify import feasibility
 
@@ -33,7 +33,8 @@ def offer_mixture(
     """Offer the mixture that uses up the limit: one class or free phase splits its jobs.
 
     All plans between `within` and `beyond` have the same priced value, so they are moved from one
-    to the other part by part, and the part that would cross the limit is split (boa.md 1.4 item 6).
+    to the other part by part, and the part that would cross the limit is split (docs/math/boa.md,
+    Hulls and mixed widths).
 
     Parameters
     ----------
@@ -44,14 +45,14 @@ def offer_mixture(
     low, high = widths(below), widths(above)
     split = [i for i, row in enumerate(low) if row != high[i]]
     classes = list(to_plan(instance, [(1.0, low)]).classes)
-    room, more = _room(
+    slack, more = _slack(
         instance, classes, [class_plan(instance, i, [(1.0, high[i])]) for i in split]
     )
     span = above.use - below.use
     share = min(1.0, (problem.limit - below.use) / span) if span > 0 else 0.0
     for step in STEPS_BACK:
         upper, lower = complementary(max(0.0, share - step))
-        if Fraction(upper) * more > room:
+        if Fraction(upper) * more > slack:
             continue
         for i in split:
             classes[i] = class_plan(instance, i, [(lower, low[i]), (upper, high[i])])
@@ -60,7 +61,7 @@ def offer_mixture(
     search.offer(to_plan(instance, [(1.0, widths(dual.within))]))
 
 
-def _room(
+def _slack(
     instance: BoaInstance, classes: list[ClassPlan], instead: list[ClassPlan]
 ) -> tuple[int, int]:
     """Return at most what is left of the limit, and at least what other plans of classes add.
@@ -73,8 +74,8 @@ def _room(
         feasibility.used(instance, BoaPlan(classes=tuple(plans)))
         for plans in (classes, instead, before)
     )
-    room = feasibility.rounded_down(feasibility.limit(instance)) + 1 - used.below
-    return room, more.below - less.above
+    slack = feasibility.rounded_down(feasibility.limit(instance)) + 1 - used.below
+    return slack, more.below - less.above
 
 
 def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
@@ -90,7 +91,7 @@ def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
     saved = np.r_[saved, [a.value - b.value for a, b in paths]]
     added = np.r_[added, [b.use - a.use for a, b in paths]]
     moves = np.flatnonzero(saved > 0)
-    beyond = source.use + np.cumsum(added[moves]) > problem.limit * (1 - HAIR)
+    beyond = source.use + np.cumsum(added[moves]) > problem.limit * (1 - LIMIT_TOLERANCE)
     count = int(beyond.argmax()) if beyond.any() else len(moves)
     below = _moved(problem, source, target, moves[:count])
     return below, _moved(problem, source, target, moves[: count + 1])

@@ -1,4 +1,4 @@
-"""Classes with several phases and rescaling between them, as arrays; like ones stand in stacks."""
+"""Layered graphs of phases x widths with costs of rescaling, as arrays; like ones in stacks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Chain(_Rescaled):
     rescale_use: Floats
 
     def path(self, columns: NDArray[np.intp]) -> Path:
-        """Add up a way through the chain."""
+        """Add up a path through the chain."""
         phases = np.arange(len(columns))
         started = np.r_[True, columns[1:] != columns[:-1]]
         value = self.value[phases, columns] + started * self.rescale_value[columns]
@@ -101,7 +101,7 @@ class Stack(_Rescaled):
         return [Chain(owner, self.gpus, *of_chain) for owner, *of_chain in rows]
 
     def paths(self, columns: NDArray[np.intp]) -> list[Path]:
-        """Add up a way through each chain; `columns` has the shape (chains, phases)."""
+        """Add up a path through each chain; `columns` has the shape (chains, phases)."""
         nodes, started = columns[:, :, None], np.ones(columns.shape, bool)
         started[:, 1:] = columns[:, 1:] != columns[:, :-1]
         totals = [
@@ -138,7 +138,7 @@ def stacks(
     for i, start in zip(owners, first, strict=False):
         key = tuple(part[start : start + len(instance.classes[i].phases)].tolist())
         alike.setdefault(key, []).append((i, start))
-    found = []
+    stacked = []
     for key, members in alike.items():
         numbers, starts = (list(column) for column in zip(*members, strict=True))
         at = np.array(starts)[:, None] + np.arange(len(key))
@@ -147,8 +147,8 @@ def stacks(
         gpus, jobs = _nodes([parts[p] for p in key], row[at], rates[:, None] * work[at])
         rescaling = np.repeat(lost[:, None], len(gpus), axis=1)
         both = *value_and_use(jobs, gpus, flipped), *value_and_use(rescaling, gpus, flipped)
-        found.append(Stack(numbers, gpus, *both))
-    return found
+        stacked.append(Stack(numbers, gpus, *both))
+    return stacked
 
 
 def _nodes(parts: list[Curves], rows: NDArray[np.intp], load: Floats) -> tuple[Floats, Floats]:

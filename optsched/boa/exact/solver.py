@@ -1,4 +1,4 @@
-"""The exact methods of BOA: the price, what it leaves open, and the certificate."""
+"""The exact methods of BOA: Lagrangian dual, gap closing, certificate (Geoffrion, 1974)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from optsched.boa.arrays import (
 from optsched.boa.exact import continuous
 from optsched.boa.exact.continuous import infeasible, nearest_below
 from optsched.boa.exact.gap_closing import Closed, close
-from optsched.boa.exact.lagrangian_dual import HAIR, Dual, maximise, respond
+from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, Dual, maximise, respond
 from optsched.boa.exact.mixed_widths import offer_mixture
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # What is subtracted for each phase, relative to the sum, from a bound that rests on sums of floats,
 # so that exact arithmetic confirms it: a few roundings.
 SAFETY = 1e-15
-BLUR = 1e-10  # rounding that matters, relative to the value
-# The judge compares exactly, and so keeps some more labels than floats did; it follows so many
+VALUE_TOLERANCE = 1e-10  # rounding that matters, relative to the value
+# The verifier compares exactly, and so keeps some more labels than floats did; it follows so many
 # times theirs, and these.
 LABELS_MORE, LABELS_LEAST = 2, 10_000
 # Why a gap stays open where the method is through with all else.
@@ -49,7 +49,7 @@ DISAGREEMENT = 1e-6
 def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     """Solve to proven optimality: by the price alone, or by the price and labels for integers.
 
-    Source: EPEW'24 problem (3); boa.md 1.4 items 2, 6 and 8.
+    Source: EPEW'24 problem (3); docs/math/boa.md, Lagrangian dual and Gap closing.
     """
     search.gave_up = ROUNDED
     if instance.widths != "integer":
@@ -61,7 +61,7 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     def accept(chosen: Choice) -> bool:
         if not surely_within(problem, chosen):
             return search.offer(_plan(instance, problem, chosen, idle))
-        best[:] = [min([chosen, *best], key=lambda found: found.value)]
+        best[:] = [min([chosen, *best], key=lambda candidate: candidate.value)]
         return True
 
     search.certificate = certificate(instance, dual.price, problem)
@@ -156,13 +156,13 @@ def certificate(
     instance: BoaInstance, price: float, problem: Arrays | None = None
 ) -> BoaCertificate:
     """Write the certificate of a price, its exact priced total, and the bound that follows."""
-    exact_price, total, judged = Fraction(price), 0, instance
+    exact_price, total, rescaled = Fraction(price), 0, instance
     if problem is not None:
         total = priced_total(instance, problem, exact_price)
-        judged = instance.model_copy(
+        rescaled = instance.model_copy(
             update={"classes": tuple(c for c in instance.classes if c.rescale_s)}
         )
-    total += proof.priced_total(judged, exact_price)
+    total += proof.priced_total(rescaled, exact_price)
     value = Fraction(total, feasibility.SCALE * exact_price.denominator)
     value -= exact_price * feasibility.limit(instance)
     bound = max(nearest_below(value / feasibility.objective_divisor(instance)), 0.0)
@@ -171,18 +171,18 @@ def certificate(
 
 
 def enumerated(instance: BoaInstance, of_price: BoaCertificate, closed: Closed) -> BoaCertificate:
-    """Raise the bound of a price's certificate to one on the value, found by labels in floats.
+    """Raise the bound of a price's certificate to one on the value, that labels in floats gave.
 
-    Where the price is so steep that rounding could blur the bound, the judge decides on it.
+    Where the price is so steep that rounding could spoil the bound, the verifier decides on it.
     """
     value = closed.bound
     rounding = SAFETY * (_phases(instance) + 10)
     rounding *= value + of_price.price * float(feasibility.limit(instance))
     divisor = float(feasibility.objective_divisor(instance))
     safe = _raised(of_price, (value - rounding) / divisor, closed.labels)
-    if rounding <= BLUR * value:
+    if rounding <= VALUE_TOLERANCE * value:
         return safe
-    sharp = _raised(of_price, value * (1 - BLUR) / divisor, closed.labels)
+    sharp = _raised(of_price, value * (1 - VALUE_TOLERANCE) / divisor, closed.labels)
     return safe if proof.prove(instance, sharp) else sharp
 
 
@@ -203,17 +203,17 @@ def _dual(
     """Return the arrays and the best price, with a plan `within` that is exactly within the limit.
 
     The search adds up floats, so its plan may lie a rounding beyond the limit; then the limit is
-    moved by a hair for the search, and only for it.
+    moved by a tolerance for the search, and only for it.
     """
     problem = problem or arrays(instance)
     idle = _idle_widths(instance, 0.0)
     dual = None
-    for hair in (0.0, -HAIR, HAIR):
-        moved = problem.limit * (1 + hair)
-        found = maximise(replace(problem, limit=moved), search.out_of_time)
-        if found is None:
+    for tolerance in (0.0, -LIMIT_TOLERANCE, LIMIT_TOLERANCE):
+        moved = problem.limit * (1 + tolerance)
+        shifted = maximise(replace(problem, limit=moved), search.out_of_time)
+        if shifted is None:
             continue
-        dual = found._replace(bound=found.bound - found.price * (problem.limit - moved))
+        dual = shifted._replace(bound=shifted.bound - shifted.price * (problem.limit - moved))
         if surely_within(problem, dual.within):
             return problem, dual
         if not feasibility.violations(instance, _plan(instance, problem, dual.within, idle)):

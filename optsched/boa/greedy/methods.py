@@ -1,10 +1,10 @@
 """Greedy rules for BOA: what other schedulers do, as stationary width tables.
 
-Each rule is the mean field of a scheduler's rule (boa.md section 5): arrivals are many and steady,
-so what a scheduler gives a job depends on its class and phase only, and the scheduler's load on one
-parameter. Every rule is swept over its parameter and offers the best member of its family that
-keeps within the budget, or reaches the target JCT. All widths are whole and apply to all jobs of a
-class, so the plans are valid whatever `widths` the instance asks for.
+Each rule is the mean field of a scheduler's rule (docs/math/boa.md, Greedy rules): arrivals are
+many and steady, so what a scheduler gives a job depends on its class and phase only, and the
+scheduler's load on one parameter. Every rule is swept over its parameter and offers the best member
+of its family that keeps within the budget, or reaches the target JCT. All widths are whole and
+apply to all jobs of a class, so the plans are valid whatever `widths` the instance asks for.
 
 Notation: t(k) seconds that one job needs in a phase on k GPUs, s(k) its speedup.
 """
@@ -50,7 +50,8 @@ def same_k(instance: BoaInstance, search: Search) -> None:
 
     A phase that does not allow k takes its largest width below k, or its least width.
 
-    Source: the fixed-width policy "dummy" of the BOA authors' simulator (boa.md section 5).
+    Source: the fixed-width policy "dummy" of the BOA authors' simulator (docs/math/boa.md, Greedy
+    rules).
     """
     rows = blocks(instance)
     offer_best(instance, search, rows, [every_width(block) for block in rows])
@@ -67,7 +68,7 @@ def class_width(instance: BoaInstance, search: Search) -> None:
     """
     options = _class_options(instance)
     arriving = [i for i, c in enumerate(instance.classes) if c.arrival_rate_per_h]
-    limit = float(feasibility.limit(instance)) * (1 + SLACK)  # `accept` judges exactly
+    limit = float(feasibility.limit(instance)) * (1 + SLACK)  # `accept` decides exactly
     problem = Arrays(_class_groups(options, arriving), [], limit)
     dual = maximise(problem)
     if dual is None:
@@ -118,7 +119,7 @@ def efficiency(instance: BoaInstance, search: Search) -> None:
 
     The efficiency of k is (s(k) / k) / max_k' (s(k') / k').
 
-    Source: common practice; boa.md section 5.
+    Source: common practice; docs/math/boa.md, Greedy rules.
     """
     rows = blocks(instance)
     offer_best(instance, search, rows, [_efficient_widths(block) for block in rows])

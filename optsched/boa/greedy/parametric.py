@@ -1,4 +1,4 @@
-"""One-parameter families of plans, all members evaluated at once.
+"""Parametric greedy: one-parameter families of plans, all members evaluated at once.
 
 As the parameter of a greedy rule grows, each phase climbs from its least width to wider ones: its
 ladder. A step changes the terms of one phase, its own rescaling and that of the phase behind it, so
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from optsched.boa.plan import BoaPlan
     from optsched.search import Search
 
-# Members that floats see beyond the limit by less than this, relatively, are judged exactly too.
+# Members that floats see beyond the limit by less than this, relatively, are checked exactly too.
 SLACK = 1e-9
 
 
@@ -179,7 +179,7 @@ def one_by_one(columns: list[NDArray[np.intp]], gains: list[NDArray[np.float64]]
 def family(instance: BoaInstance, rows: list[Block], ladders: list[Ladder]) -> Family:
     """Evaluate every member of a family: mean jobs in the system, and mean GPUs that they hold.
 
-    Source: EPEW'24 lemmas 2 and 3; a rescaling holds the new GPUs (boa.md 1.3).
+    Source: EPEW'24 lemmas 2 and 3; a rescaling holds the new GPUs (docs/math/boa.md, Rescaling).
     """
     starts = np.unique(np.concatenate([ladder.starts for ladder in ladders]))
     jumps = np.zeros((2, 2, len(starts)))

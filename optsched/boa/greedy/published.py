@@ -1,7 +1,7 @@
 """The published BOA procedure: hulls, nearest width, shrinking, random groupings.
 
-Everything here follows the authors' public code as noted in boa.md 1.3; the exact method replaces
-the rounding, the shrinking and the random grouping by one proof.
+Everything here follows the authors' public code (docs/math/boa.md, Published procedure); the exact
+method replaces the rounding, the shrinking and the random grouping by one proof.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def boa_published(instance: BoaInstance, search: Search) -> None:
     from 1 ... ceil(E_i / 10). The best of 30 draws and of g = 1 is kept. Phases without a common
     width are not glued.
 
-    Source: the BOA authors' public code (boa.md 1.3); BOA Constrictor, arXiv 2602.01404.
+    Source: the BOA authors' public code (docs/math/boa.md, Published procedure); BOA Constrictor,
+    arXiv 2602.01404.
     """
     limit = float(feasibility.limit(instance)) * (1 + SLACK)
     best = np.inf

@@ -1,4 +1,4 @@
-"""The judge of BOA, second part: whether a certificate proves its bound.
+"""The verifier of BOA, second part: whether a certificate proves its bound.
 
 For any price the Lagrangian value is a lower bound on the objective of every plan within the limit;
 for integer widths an enumeration of what the price leaves open makes it sharp. All of it is done in
@@ -87,7 +87,7 @@ def prove(instance: BoaInstance, certificate: BoaCertificate) -> list[BrokenRule
 
 
 def _stated_faults(certificate: BoaCertificate) -> Iterator[BrokenRule]:
-    """Yield what makes the figures of a certificate no numbers that can be judged."""
+    """Yield what makes the figures of a certificate no numbers that can be verified."""
     stated = {"price": certificate.price, "bound": certificate.bound, "least": certificate.least}
     for name, figure in stated.items():
         if figure is not None and not isfinite(figure):

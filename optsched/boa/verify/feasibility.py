@@ -1,4 +1,4 @@
-"""The judge of BOA: the rules of a plan, and its exact figures; `certificate.py` judges bounds.
+"""The verifier of BOA: the rules of a plan, and its exact figures; bounds in `certificate.py`.
 
 Integers and fractions only, no tolerances; it shares no code with the methods. Quantities are
 enclosed between multiples of 2**-192; only where such an enclosure cannot decide are the exact
@@ -38,7 +38,7 @@ def violations(instance: BoaInstance, plan: BoaPlan) -> list[BrokenRule]:
 def figure_faults(instance: BoaInstance) -> Iterator[BrokenRule]:
     """Yield figures of an instance for which no rounding is known to go the right way.
 
-    None in an instance that was validated; but whoever judges takes nobody's word for that.
+    None in an instance that was validated; but a verifier takes nobody's word for that.
     """
     numbers = True
     for job_class in instance.classes:
@@ -128,8 +128,10 @@ def _width_fault(speedup: Speedup, gpus: float, continuous: bool) -> str | None:
 
 def _limits(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
     amount, most = used(instance, plan), limit(instance)
-    room = rounded_down(most)
-    if amount.above <= room or (amount.below <= room and _exactly_used(instance, plan) <= most):
+    most_used = rounded_down(most)
+    if amount.above <= most_used or (
+        amount.below <= most_used and _exactly_used(instance, plan) <= most
+    ):
         return
     amount_used = Fraction(amount.above, SCALE)
     if instance.budget is not None:

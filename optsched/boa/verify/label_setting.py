@@ -1,4 +1,4 @@
-"""Plans that a stated bound of BOA forgets: the judge looks for one through all that may be left.
+"""The verifier's label setting: it looks for a plan that a stated bound of BOA forgets.
 
 For integer widths an enumeration of the partial plans that a price leaves open makes its bound
 sharp. What classes and free phases leave open is combined into two lists of labels, (use, value),
@@ -94,7 +94,7 @@ def counterexample(
     sought: tuple[Fraction, Fraction],
     most_labels: int = MAX_LABELS,
 ) -> str | None:
-    """Look for a plan that refutes a bound; return what was found, or why the search ended.
+    """Look for a plan that refutes a bound; return what refutes it, or why the search ended.
 
     Parameters
     ----------
@@ -129,44 +129,44 @@ def _refuted(instance: BoaInstance, goal: _Goal, total: int, effort: _Effort) ->
     """Tell whether a plan may be within the limit and below the bound."""
     for job_class in instance.classes:
         effort.hold(nodes_at_a_time(job_class))
-    settled, menus = _Side(), []
+    settled, alternatives = _Side(), []
     for least, chain in chains(instance, goal.weights):
-        ways = _ways(chain, goal.cutoff - (total - least), goal, effort)
-        if len(ways) == 1:
-            [(use, value)], [way] = settled.labels, ways
-            settled = _Side([(use + way[0], value + way[1])], settled.least + least)
-        elif ways:
-            effort.open += len(ways)
+        paths = _paths(chain, goal.cutoff - (total - least), goal, effort)
+        if len(paths) == 1:
+            [(use, value)], [path] = settled.labels, paths
+            settled = _Side([(use + path[0], value + path[1])], settled.least + least)
+        elif paths:
+            effort.open += len(paths)
             effort.hold(effort.open)
-            menus.append((least, ways))
-        else:  # every plan takes a way through each chain
+            alternatives.append((least, paths))
+        else:  # every plan takes a path through each chain
             return False
-    return _meet(*_combined(settled, menus, goal, total, effort), goal)
+    return _meet(*_combined(settled, alternatives, goal, total, effort), goal)
 
 
 def _combined(
-    settled: _Side, menus: list[tuple[int, Labels]], goal: _Goal, total: int, effort: _Effort
+    settled: _Side, alternatives: list[tuple[int, Labels]], goal: _Goal, total: int, effort: _Effort
 ) -> tuple[Labels, Labels]:
-    """Return the labels of two sides that together take one way from each menu.
+    """Return the labels of two sides that together take one path from each class.
 
-    A menu is the least weight of a class or free phase and its ways; the short ones come first,
-    each to the side that has fewer labels.
+    Alternatives are the least weight of a class or free phase and its paths; the short ones come
+    first, each to the side that has fewer labels.
     """
     sides = [settled, _Side()]
-    # Labels and ways are by growing use and falling value: what all are above the goal at best.
+    # Labels and paths are by growing use and falling value: what all are above the goal at best.
     [(use, value)] = settled.labels
-    spare_use = goal.use - use - sum(ways[0][0] for _, ways in menus)
-    spare_value = goal.value - value - sum(ways[-1][1] for _, ways in menus)
-    for least, ways in sorted(menus, key=lambda menu: len(menu[1])):
+    spare_use = goal.use - use - sum(paths[0][0] for _, paths in alternatives)
+    spare_value = goal.value - value - sum(paths[-1][1] for _, paths in alternatives)
+    for least, paths in sorted(alternatives, key=lambda alternative: len(alternative[1])):
         sides.sort(key=lambda side: len(side.labels))
         side = sides[0]
         ends = _Goal(
             goal.weights,
             goal.cutoff - (total - side.least - least),  # at least what all others weigh
-            spare_use + side.labels[0][0] + ways[0][0],
-            spare_value + side.labels[-1][1] + ways[-1][1],
+            spare_use + side.labels[0][0] + paths[0][0],
+            spare_value + side.labels[-1][1] + paths[-1][1],
         )
-        labels = _product(side.labels, ways, ends, effort)
+        labels = _product(side.labels, paths, ends, effort)
         if not labels:
             return [], []
         sides[0] = _Side(labels, side.least + least)
@@ -174,8 +174,8 @@ def _combined(
     return sides[0].labels, sides[1].labels
 
 
-def _ways(chain: PhaseGraph, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
-    """Return the ways through a chain whose weight is below a ceiling."""
+def _paths(chain: PhaseGraph, ceiling: int, goal: _Goal, effort: _Effort) -> Labels:
+    """Return the paths through a chain whose weight is below a ceiling."""
     if len(chain.phases) == 1:
         return _widths(chain, ceiling, goal)
     d, m = goal.weights
@@ -187,13 +187,13 @@ def _ways(chain: PhaseGraph, ceiling: int, goal: _Goal, effort: _Effort) -> Labe
         kept = 0
         lightest = min((v * d + u * m for u, v in entering), default=0)
         for k, node in nodes.items():
-            room = ceiling - rest[k]
-            if lightest + node.weighed(goal.weights) >= room:
+            cutoff = ceiling - rest[k]
+            if lightest + node.weighed(goal.weights) >= cutoff:
                 continue  # whatever stays at k is among `entering`, or dominated there
             stayed = staying.get(k, [])
             effort.spend(len(entering) + len(stayed))
-            extended = _extended(entering, node, chain.rescaling[k], room, goal)
-            extended += _extended(stayed, node, NOTHING, room, goal)
+            extended = _extended(entering, node, chain.rescaling[k], cutoff, goal)
+            extended += _extended(stayed, node, NOTHING, cutoff, goal)
             if extended:
                 leaving[k] = _undominated(extended)
                 kept += len(leaving[k])
@@ -206,28 +206,28 @@ def _ways(chain: PhaseGraph, ceiling: int, goal: _Goal, effort: _Effort) -> Labe
 def _widths(chain: PhaseGraph, ceiling: int, goal: _Goal) -> Labels:
     """Return the widths of a single phase that weigh less than a ceiling."""
     [nodes] = chain.phases
-    found = []
+    labels = []
     for k, node in nodes.items():
         switch = chain.rescaling[k]
         use, value = node.use + switch.use, node.value + switch.value
         if value * goal.weights.value + use * goal.weights.use < ceiling and use <= goal.use:
-            found.append((use, value))
-    return _undominated(found)
+            labels.append((use, value))
+    return _undominated(labels)
 
 
-def _extended(labels: Labels, node: Node, switch: Node, room: int, goal: _Goal) -> Labels:
-    """Append a node to each partial plan; keep those that weigh less than `room`."""
+def _extended(labels: Labels, node: Node, switch: Node, cutoff: int, goal: _Goal) -> Labels:
+    """Append a node to each partial plan; keep those that weigh less than `cutoff`."""
     use, value = node.use + switch.use, node.value + switch.value
     d, m = goal.weights
-    room -= value * d + use * m
+    cutoff -= value * d + use * m
     most = goal.use - use
-    return [(u + use, v + value) for u, v in labels if v * d + u * m < room and u <= most]
+    return [(u + use, v + value) for u, v in labels if v * d + u * m < cutoff and u <= most]
 
 
-def _product(labels: Labels, ways: Labels, ends: _Goal, effort: _Effort) -> Labels:
-    """Return each label with each way, where they keep to the ends of weight, use and value."""
+def _product(labels: Labels, paths: Labels, ends: _Goal, effort: _Effort) -> Labels:
+    """Return each label with each path, where they keep to the ends of weight, use and value."""
     d, m = ends.weights
-    by_weight = sorted((v * d + u * m, u, v) for u, v in ways)
+    by_weight = sorted((v * d + u * m, u, v) for u, v in paths)
     extended: Labels = []
     for use, value in labels:
         fitting = bisect_left(by_weight, (ends.cutoff - value * d - use * m,))

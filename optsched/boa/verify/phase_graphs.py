@@ -1,4 +1,4 @@
-"""What the judge of BOA knows of a class: a chain of phases, the nodes of each by width.
+"""The verifier's layered graph of a class: a chain of phases, the nodes of each by width.
 
 A node is one (phase, width): its lower bounds on the objective's total ("value") and on the use
 of the limited resource, as multiples of 2**-192. Where GPUs are limited, value is mean jobs in
@@ -65,13 +65,13 @@ def _least_of_class(job_class: JobClass, weights: Weights) -> int:
     if not lost[0]:
         return sum(_least_of_phase(phase, rate, weights) for phase in job_class.phases)
     rescaling = cache(lambda k: _weight(lost, k, (1, 1), weights))
-    stay: dict[int, int] = {}
+    keep: dict[int, int] = {}
     switch = 0  # from here to the end, with another width than before
     for phase in reversed(job_class.phases):
         jobs, ratios = _jobs(phase, rate), _speedups(phase.speedup)
         nodes = [(k, _weight(jobs, k, ratio, weights)) for k, ratio in ratios]
-        stay = {k: weight + min(switch, stay.get(k, switch)) for k, weight in nodes}
-        switch = min(weight + rescaling(k) for k, weight in stay.items())
+        keep = {k: weight + min(switch, keep.get(k, switch)) for k, weight in nodes}
+        switch = min(weight + rescaling(k) for k, weight in keep.items())
     return switch
 
 
@@ -133,10 +133,10 @@ def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterabl
     power = isinstance(speedup, Power)
     parallel = speedup.exponent if isinstance(speedup, Power) else speedup.parallel_fraction
     part, whole = parallel.as_integer_ratio()
-    dearer = of_gpus * (whole - part)
-    if not dearer:
+    of_parallel = of_gpus * (whole - part)
+    if not of_parallel:
         return (speedup.max_gpus if part else 1,)
-    ratio = part * of_jobs // dearer
+    ratio = part * of_jobs // of_parallel
     below = ratio if power else isqrt(ratio)
     return {min(max(k, 1), speedup.max_gpus) for k in (below, below + 1)}
 
@@ -194,12 +194,12 @@ def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> Node:
 
 
 def completions(chain: PhaseGraph, weights: Weights) -> tuple[int, list[dict[int, int]]]:
-    """Return the least weight of a way through a chain, and from after each node to its end."""
+    """Return the least weight of a path through a chain, and from after each node to its end."""
     after: list[dict[int, int]] = [dict.fromkeys(chain.phases[-1], 0)]
     for nodes, earlier in zip(chain.phases[:0:-1], chain.phases[-2::-1], strict=True):
-        stay = {k: node.weighed(weights) + after[0][k] for k, node in nodes.items()}
-        switch = min(cost + chain.rescaling[k].weighed(weights) for k, cost in stay.items())
-        after.insert(0, {k: min(switch, stay.get(k, switch)) for k in earlier})
+        keep = {k: node.weighed(weights) + after[0][k] for k, node in nodes.items()}
+        switch = min(cost + chain.rescaling[k].weighed(weights) for k, cost in keep.items())
+        after.insert(0, {k: min(switch, keep.get(k, switch)) for k in earlier})
     first = chain.phases[0]
     least = min(
         first[k].weighed(weights) + chain.rescaling[k].weighed(weights) + after[0][k] for k in first

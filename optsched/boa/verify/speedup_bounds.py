@@ -1,4 +1,4 @@
-"""What the judge of BOA knows of a speedup: rational numbers below and above it."""
+"""The verifier's enclosure of a speedup: rational numbers below and above it."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def read_labels(path: Path, gpus_per_node: int | None) -> Topology:
 
 def _levels(header: list[str], origin: str) -> list[str]:
     if header[:1] != ["node"]:
-        found = "".join(header[:1])
-        text = f"line 1, column 1: expected the heading 'node', found '{found}'"
+        heading = "".join(header[:1])
+        text = f"line 1, column 1: expected the heading 'node', found '{heading}'"
         raise InstanceError(origin, [text])
     if "" in header or len(set(header)) < len(header):
         raise InstanceError(origin, ["line 1: headings must differ and not be empty"])
@@ -67,11 +67,11 @@ def _row(
     if not node:
         raise ValueError("column 1: the node has no name")
     if "gpus" in values:
-        found = values["gpus"]
-        if not (found.isascii() and found.isdigit() and len(found) < 6):
+        gpus = values["gpus"]
+        if not (gpus.isascii() and gpus.isdigit() and len(gpus) < 6):
             place = f"column {header.index('gpus') + 1}"
-            raise ValueError(f"{place}: expected how many GPUs '{node}' has, found '{found}'")
-        count = int(found)
+            raise ValueError(f"{place}: expected how many GPUs '{node}' has, found '{gpus}'")
+        count = int(gpus)
     around: list[str | None] = []
     above: list[str] = []
     for level in reversed(levels):

@@ -35,22 +35,22 @@ def read_nvidia_smi(path: Path, gpus_per_node: int | None) -> Topology:
     """
     text, origin = _COLOUR.sub("", read_text(path)), str(path)
     try:
-        kinds = _kinds(text)
+        links = _links(text)
     except ValueError as error:
         raise InstanceError(origin, [str(error)]) from None
-    if gpus_per_node is not None and gpus_per_node != len({one for one, _ in kinds}):
-        count = len({one for one, _ in kinds})
+    if gpus_per_node is not None and gpus_per_node != len({one for one, _ in links}):
+        count = len({one for one, _ in links})
         raise InstanceError(origin, [f"has {count} GPUs, not {gpus_per_node} per node"])
     graph: nx.Graph[str] = nx.Graph()
-    for one in dict.fromkeys(one for one, _ in kinds):
+    for one in dict.fromkeys(one for one, _ in links):
         graph.add_node(one, gpus=[f"node/{one.removeprefix('GPU')}"])
-    graph.add_weighted_edges_from(_linked(list(graph), kinds), "bandwidth")
-    name: dict[float, str] = {_nearness(kind): kind for kind in kinds.values()}
+    graph.add_weighted_edges_from(_linked(list(graph), links), "bandwidth")
+    name: dict[float, str] = {_nearness(kind): kind for kind in links.values()}
     widths = bottleneck_bandwidths(graph)
     return bottleneck_topology(graph, [name[w] for w in widths] or ["GPU"], widths[:-1])
 
 
-def _linked(gpus: list[str], kinds: dict[tuple[str, str], str]) -> Iterator[tuple[str, str, float]]:
+def _linked(gpus: list[str], links: dict[tuple[str, str], str]) -> Iterator[tuple[str, str, float]]:
     """Yield the links of a tree of groups: each joins two, at the nearness of its farthest pair.
 
     Joining groups brings none nearer, so the weakest link on the way between two GPUs in this tree
@@ -60,7 +60,7 @@ def _linked(gpus: list[str], kinds: dict[tuple[str, str], str]) -> Iterator[tupl
 
     def nearness(pair: tuple[int, int]) -> float:
         one, other = groups[pair[0]], groups[pair[1]]
-        return min(_nearness(kinds[a, b]) for a in one for b in other)
+        return min(_nearness(links[a, b]) for a in one for b in other)
 
     while len(groups) > 1:
         best = max(combinations(range(len(groups)), 2), key=nearness)
@@ -68,7 +68,7 @@ def _linked(gpus: list[str], kinds: dict[tuple[str, str], str]) -> Iterator[tupl
         groups[best[0]] += groups.pop(best[1])
 
 
-def _kinds(text: str) -> dict[tuple[str, str], str]:
+def _links(text: str) -> dict[tuple[str, str], str]:
     """Return the kind of connection of each ordered pair of GPUs, and "X" of a GPU with itself."""
     lines = list(re.finditer(r"[^\n]+", text))
     heads = (line for line in lines if line[0].split()[:1] == ["GPU0"])
@@ -76,7 +76,7 @@ def _kinds(text: str) -> dict[tuple[str, str], str]:
     if header is None:
         raise ValueError("line 1, column 1: expected a line that begins with GPU0, GPU1, ...")
     columns = [name for name in header[0].split() if _GPU.fullmatch(name)]
-    kinds: dict[tuple[str, str], str] = {}
+    links: dict[tuple[str, str], str] = {}
     for line in lines[lines.index(header) + 1 :]:
         cells = list(re.finditer(r"\S+", line[0]))
         if not cells or not _GPU.fullmatch(cells[0][0]):
@@ -90,15 +90,15 @@ def _kinds(text: str) -> dict[tuple[str, str], str]:
             if (kind == "X") != (row == column) or not re.fullmatch(_KIND, kind):
                 place = located(text, line.start() + cell.start())
                 raise ValueError(f"{place}: '{kind}' cannot connect {row} with {column}")
-            if kinds.setdefault((column, row), kind) != kind:
+            if links.setdefault((column, row), kind) != kind:
                 place = located(text, line.start() + cell.start())
-                other = kinds[column, row]
+                other = links[column, row]
                 raise ValueError(f"{place}: {kind}, but {other} from {column} to {row}")
-            kinds[row, column] = kind
-    missing = [name for name in columns if (name, name) not in kinds]
+            links[row, column] = kind
+    missing = [name for name in columns if (name, name) not in links]
     if missing:
         raise ValueError(f"{located(text, header.start())}: there is no line for {missing[0]}")
-    return kinds
+    return links
 
 
 _KIND = re.compile(rf"X|NV[1-9][0-9]?|{'|'.join(FAR_TO_NEAR)}")

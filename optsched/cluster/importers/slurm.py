@@ -43,8 +43,8 @@ def read_slurm(path: Path, gpus_per_node: int | None, topology: str | None = Non
 
 def _topology(wiring: Wiring, gpus_per_node: int | None, origin: str) -> Topology:
     if bool(wiring.switches) == bool(wiring.blocks):
-        found = "both" if wiring.blocks else "neither"
-        raise InstanceError(origin, [f"expected either switches or blocks, found {found}"])
+        given = "both" if wiring.blocks else "neither"
+        raise InstanceError(origin, [f"expected either switches or blocks, found {given}"])
     entries = _entries([*wiring.switches, *wiring.blocks], origin)
     nodes = {node for *_, nodes in entries for node in nodes}
     if not nodes:
@@ -109,9 +109,9 @@ def _switches(entries: list[Entry], gpus_per_node: int | None, origin: str) -> T
 def _with_nodes(entries: list[Entry], origin: str) -> list[Entry]:
     """Return the switches above nodes; Topograph writes others for nodes that may come."""
     bare = {name for name, children, nodes in entries if not children and not nodes}
-    found = -1
-    while len(bare) > found:
-        found = len(bare)
+    place = -1
+    while len(bare) > place:
+        place = len(bare)
         bare |= {name for name, children, _ in entries if children and bare.issuperset(children)}
     if bare:
         listed = ", ".join(f"'{name}'" for name, *_ in entries if name in bare)

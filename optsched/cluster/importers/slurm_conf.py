@@ -47,7 +47,7 @@ def parse_conf(text: str, origin: str) -> Wiring:
 
 def _pairs(text: str, plain: str, start: int, end: int) -> Iterator[tuple[str, Field]]:
     known = {key.lower(): key for key in KEYS}
-    found: set[str] = set()
+    keys: set[str] = set()
     for match in _PAIR.finditer(plain, start, end):
         place = located(text, match.start())
         if match[1] is None:
@@ -55,23 +55,23 @@ def _pairs(text: str, plain: str, start: int, end: int) -> Iterator[tuple[str, F
         key = known.get(match[1].lower())
         if key is None:
             raise ValueError(f"{place}: the key '{match[1]}' is unknown; {nearest(match[1], KEYS)}")
-        if key in found:
+        if key in keys:
             raise ValueError(f"{place}: {key} stands twice in its line")
-        found.add(key)
+        keys.add(key)
         value = match[2].strip('"')
         yield key, Field(value, line_and_column(text, match.start(2) + match[2].startswith('"')))
 
 
 def _with_line(wiring: Wiring, pairs: dict[str, Field]) -> Wiring:
-    kinds = [key for key in ("SwitchName", "BlockName", "BlockSizes") if key in pairs]
-    if len(kinds) != 1:
-        found = " and ".join(kinds) or "none"
-        raise ValueError(f"expected one of SwitchName, BlockName and BlockSizes, found {found}")
+    present = [key for key in ("SwitchName", "BlockName", "BlockSizes") if key in pairs]
+    if len(present) != 1:
+        given = " and ".join(present) or "none"
+        raise ValueError(f"expected one of SwitchName, BlockName and BlockSizes, found {given}")
     nodes, switches = pairs.get("Nodes"), pairs.get("Switches")
-    if kinds == ["BlockSizes"]:
+    if present == ["BlockSizes"]:
         return Wiring(wiring.switches, wiring.blocks, pairs["BlockSizes"])
-    name = pairs[kinds[0]]
-    if kinds == ["BlockName"]:
+    name = pairs[present[0]]
+    if present == ["BlockName"]:
         if switches is not None:
             raise ValueError(f"block '{name.value}' needs Nodes, and nothing else")
         wiring.blocks.append(Switch(name, None, nodes))

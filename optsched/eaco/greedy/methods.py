@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from optsched.search import Search
 
 
-def fifo(instance: EacoInstance, search: Search) -> None:
+def fifo_exclusive(instance: EacoInstance, search: Search) -> None:
     """Never share; see `published_rules.fifo`."""
     _offer(search, published_rules.fifo(Estimates(instance)))
 
@@ -31,12 +31,12 @@ def fifo_packed(instance: EacoInstance, search: Search) -> None:
     _offer(search, published_rules.fifo_packed(Estimates(instance)))
 
 
-def gandiva_gavel(instance: EacoInstance, search: Search) -> None:
+def random_pairs(instance: EacoInstance, search: Search) -> None:
     """Share in random pairs when GPUs run out; see `published_rules.gandiva_gavel`."""
     _offer(search, published_rules.gandiva_gavel(Estimates(instance), search.seed))
 
 
-def gandiva(instance: EacoInstance, search: Search) -> None:
+def least_utilised(instance: EacoInstance, search: Search) -> None:
     """Pack by utilisation when GPUs run out; see `published_rules.gandiva`."""
     _offer(search, published_rules.gandiva(Estimates(instance)))
 
@@ -46,7 +46,7 @@ def eaco_greedy(instance: EacoInstance, search: Search) -> None:
     _offer(search, published_rules.eaco(Estimates(instance)))
 
 
-def best_fit(instance: EacoInstance, search: Search) -> None:
+def best_fit_memory(instance: EacoInstance, search: Search) -> None:
     """Share where least memory is left; see `simple_rules.best_fit`."""
     _offer(search, simple_rules.best_fit(Estimates(instance)))
 
@@ -59,7 +59,7 @@ def best_delta_energy(instance: EacoInstance, search: Search) -> None:
     _offer_levels(search, simple_rules.best_delta_energy(Estimates(instance)))
 
 
-def lucid_like(instance: EacoInstance, search: Search) -> None:
+def sharing_scores(instance: EacoInstance, search: Search) -> None:
     """Share in pairs of calm jobs; see `published_rules.lucid`."""
     _offer(search, published_rules.lucid(Estimates(instance)))
 

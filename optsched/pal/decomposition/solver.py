@@ -1,4 +1,4 @@
-"""The method "pods": Lagrangian decomposition over a partition (POP, SOSP 2021).
+"""The method "decomposition": Lagrangian decomposition over a partition (POP, SOSP 2021).
 
 The cluster is divided into blocks of about a thousand GPUs that stand together. For the bound each
 block solves the relaxation for its *share* of every type of jobs, fractions of jobs and all; blocks
@@ -53,7 +53,7 @@ FEW_PARTS = 4  # reoptimised in vain, after which the bound must be what keeps a
 
 
 def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
-    """Solve by `exact`; large clusters by `kinds`, or by `pods` if node classes are many.
+    """Solve by `exact`; if large, by `node-classes`, or by `decomposition` if these are many.
 
     A time limit that is too short for either gets what `fast_fallback` does.
 

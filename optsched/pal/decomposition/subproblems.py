@@ -1,4 +1,4 @@
-"""The subproblem of one block (POP, SOSP 2021): what the method `pods` hands to an executor."""
+"""The subproblem of one block (POP, SOSP 2021): what "decomposition" hands to an executor."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ DEALT = 4_000  # of a job, for blocks
 LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
 BLOCK_GPUS = 1024
 BLOCK_GANGS = 4  # a block holds at least so many of the largest gang
-MOST_CLASSES, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "kinds" to be taken
+MOST_CLASSES, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "node-classes" to be taken
 MOST_WIDE, MOST_IN_NODE = 0.05, 10
 
 TYPE = attrgetter(
@@ -46,14 +46,14 @@ def memory(instance: PalInstance, method: str) -> int | None:
     """Return the bytes that a method takes at its peak; of a greedy one, with its bound."""
     gpus = len(instance.free_gpus)
     if method == "exact" and gpus > LARGE:
-        method = "kinds" if _has_few_node_classes(instance) else "pods"
-    if method == "kinds" and _largest_node(instance) <= MOST_IN_NODE:
+        method = "node-classes" if _has_few_node_classes(instance) else "decomposition"
+    if method == "node-classes" and _largest_node(instance) <= MOST_IN_NODE:
         return LOADED + AGGREGATED * gpus
-    if method == "pods":
+    if method == "decomposition":
         return _in_blocks(instance)
     if method == "milp":
         return _formulation(instance)
-    if method in ("exact", "kinds"):
+    if method in ("exact", "node-classes"):
         return _whole(instance)
     loaded = GREEDY + BINNED * (method in BINNING) + RANKED * gpus
     return loaded if gpus > LARGE else loaded + LOADED + ENTRY * _entries(instance)
@@ -64,7 +64,7 @@ def _whole(instance: PalInstance) -> int:
 
 
 def _has_few_node_classes(instance: PalInstance) -> bool:
-    """Tell whether "exact" takes "kinds" for a large cluster; see `solver.few_node_classes`."""
+    """Tell whether "exact" goes by "node-classes" if large; see `solver.few_node_classes`."""
     largest, profile = _largest_node(instance), instance.profile
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
     if largest > MOST_IN_NODE or wide > MOST_WIDE * len(instance.free_gpus):

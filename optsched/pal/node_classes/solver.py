@@ -1,4 +1,4 @@
-"""The method "kinds": equal nodes as cutting stock (Gilmore & Gomory, Oper. Research 1961).
+"""The method "node-classes": equal nodes as cutting stock (Gilmore & Gomory, Oper. Research 1961).
 
 Equal nodes are aggregated to node classes, so that neither bound nor plan depend on how many there
 are. The bound is that of a relaxation with one node for each class (`aggregated_relaxation`). The

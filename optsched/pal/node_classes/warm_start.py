@@ -1,4 +1,4 @@
-"""Warm start of "kinds" (Gamrath et al., SEA 2015): patterns and basis of the previous epoch."""
+"""Warm start of "node-classes" (Gamrath et al., SEA 2015): patterns of the previous epoch."""
 
 from __future__ import annotations
 

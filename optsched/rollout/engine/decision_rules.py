@@ -79,18 +79,18 @@ class DecisionRules:
         trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
         if stops or trials:
             self._check_named_once(decision)
-        found = Changes(stops, places, trials)
+        changes = Changes(stops, places, trials)
         if self.quotas:
-            self._check_quotas(found)
+            self._check_quotas(changes)
         if decision.rent is not None:
             self._check_rent(decision.rent)
         if not (places or trials):
-            return found
+            return changes
         if not self.is_shared:
-            self._check_free(found)
+            self._check_free(changes)
         if self.asks_physics:
-            self._check_sharing(found)
-        return found
+            self._check_sharing(changes)
+        return changes
 
     # --- jobs ---------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class DecisionRules:
             state.detach(job)
         for job, gpus in wanted:
             state.attach(job, gpus)
-        broken = self._first_misfit(wanted)
+        broken = self._first_infeasible(wanted)
         for job, _ in wanted:
             state.detach(job)
         for job, gpus in old:
@@ -195,7 +195,7 @@ class DecisionRules:
         if broken is not None:
             raise broken
 
-    def _first_misfit(self, wanted: Iterable[tuple[int, Gpus]]) -> InvalidDecision | None:
+    def _first_infeasible(self, wanted: Iterable[tuple[int, Gpus]]) -> InvalidDecision | None:
         for job, gpus in wanted:
             rule = self.physics.fits(job, gpus, self.state)
             if rule is not None:

@@ -91,10 +91,10 @@ class Colocation:
         """Return the mix of some jobs; rates of groups that are not known are by utilisation."""
         types = self.type_of
         key = tuple(sorted([types[job] for job in jobs])) if len(jobs) > 1 else (types[jobs[0]],)
-        found = self._mixes.get(key)
-        if found is None:
-            found = self._mixes[key] = self._mix(key)
-        return found
+        mix = self._mixes.get(key)
+        if mix is None:
+            mix = self._mixes[key] = self._mix(key)
+        return mix
 
     def _mix(self, key: tuple[str, ...]) -> Mix:
         rates = self._table.of(key)

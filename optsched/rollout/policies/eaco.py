@@ -1,8 +1,8 @@
 """Policies that share GPUs to save energy: EaCO's problem at every change, exactly or by a rule.
 
-Each call makes an instance of the room EaCO of the jobs that wait and run, and its rules part them
-into groups. Rules that are not EaCO's own are those of `optsched.eaco.greedy.published_rules` and
-`.simple_rules`.
+Each call makes an instance of the problem EaCO of the jobs that wait and run, and its rules part
+them into groups. Rules that are not EaCO's own are those of `optsched.eaco.greedy.published_rules`
+and `.simple_rules`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GroupingPolicy:
         self._frame: EacoInstanceParts | None = None
 
     def decide(self, view: View) -> Decision:
-        """Part the jobs anew, if there are others than before."""
+        """Part the jobs again, if there are others than before."""
         if not (view.arrived or view.ended or view.failed):
             return NOTHING
         jobs = sorted([*view.running.tolist(), *view.pending[: self.window].tolist()])
@@ -126,7 +126,7 @@ class ExactOptions(SharingOptions):
 
 
 class ExactGrouping(GroupingPolicy):
-    """At every change the groups of least cost, by the room's exact method.
+    """At every change the groups of least cost, by the problem's exact method.
 
     Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy",
     "best-delta-energy" and "longest-first" is where the search begins, and what is taken if it
@@ -215,11 +215,11 @@ RULES: dict[str, Rule] = {
     "eaco-greedy": lambda estimates, seed: published_rules.eaco(estimates),
     "fifo-exclusive": lambda estimates, seed: published_rules.fifo(estimates),
     "fifo-packed": lambda estimates, seed: published_rules.fifo_packed(estimates),
-    "gandiva": published_rules.gandiva_gavel,
-    "gandiva-paper": lambda estimates, seed: published_rules.gandiva(estimates),
+    "random-pairs": published_rules.gandiva_gavel,
+    "least-utilised": lambda estimates, seed: published_rules.gandiva(estimates),
     "best-fit-memory": lambda estimates, seed: simple_rules.best_fit(estimates),
     "best-delta-energy": lambda estimates, seed: simple_rules.best_delta_energy(estimates),
-    "lucid": lambda estimates, seed: published_rules.lucid(estimates),
+    "sharing-scores": lambda estimates, seed: published_rules.lucid(estimates),
     "longest-first": lambda estimates, seed: simple_rules.longest_first(estimates),
 }
 """Each parts the jobs of an instance into groups; the second argument is a seed."""
@@ -255,15 +255,15 @@ def fifo_packed(scenario: Scenario, seed: int, options: SharingOptions) -> Group
 
 
 @takes(SharingOptions, draws=True)
-def gandiva(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
+def random_pairs(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share in random pairs when GPUs run out; see `published_rules.gandiva_gavel`."""
-    return GroupingPolicy("gandiva", scenario, seed, "gandiva", options)
+    return GroupingPolicy("random-pairs", scenario, seed, "random-pairs", options)
 
 
 @takes(SharingOptions)
-def gandiva_paper(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
+def least_utilised(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Pack by utilisation when GPUs run out; see `published_rules.gandiva`."""
-    return GroupingPolicy("gandiva-paper", scenario, seed, "gandiva-paper", options)
+    return GroupingPolicy("least-utilised", scenario, seed, "least-utilised", options)
 
 
 @takes(SharingOptions)
@@ -279,9 +279,9 @@ def best_delta_energy(scenario: Scenario, seed: int, options: SharingOptions) ->
 
 
 @takes(SharingOptions)
-def lucid(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
+def sharing_scores(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
     """Share in pairs of calm jobs; see `published_rules.lucid`."""
-    return GroupingPolicy("lucid", scenario, seed, "lucid", options)
+    return GroupingPolicy("sharing-scores", scenario, seed, "sharing-scores", options)
 
 
 @takes(SharingOptions)

@@ -129,9 +129,9 @@ class EacoInstanceParts:
 
         A job that shares GPUs and cannot be in time would be due at its earliest end alone, and its
         partners would have to go: where there is no room for them, nothing could be decided at all.
-        So running groups always may stay. Where rates are not known, each may be moved.
+        So running groups may always be kept. Where rates are not known, each may be moved.
         """
-        jobs, found = {job.id: job for job in rows}, {}
+        jobs, late = {job.id: job for job in rows}, {}
         for place in running if self.template.max_jobs_per_gpu > 1 else ():
             inside = [jobs[name] for name in place.jobs]
             rates = self.template.rates[GPU].of([job.type for job in inside])
@@ -143,8 +143,8 @@ class EacoInstanceParts:
                 else:
                     end = Fraction(job.work_s) + Fraction(job.migration_s)
                 if end > Fraction(job.deadline_s):
-                    found[job.id] = job.model_copy(update={"deadline_s": _at_least(end)})
-        return found
+                    late[job.id] = job.model_copy(update={"deadline_s": _at_least(end)})
+        return late
 
     def _job(self, view: View, job: int, work_s: float, waiting_kwh: float | None) -> Job:
         gpus, width = view.demand(job), self.cluster.largest

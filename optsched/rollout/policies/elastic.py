@@ -81,9 +81,9 @@ class Elastic(ABC):
         self.held.look(view)
         self._take_note(view)
         solves = self.refresh(view)
-        changes = self._narrowed(view)
-        room = self.held.free + sum(self.held.width(job) - w for job, w in changes.items())
-        self._widen(view, changes, room)
+        changes = self._narrower(view)
+        free = self.held.free + sum(self.held.width(job) - w for job, w in changes.items())
+        self._widen(view, changes, free)
         places = self.placing.place(view, self.held, changes) if changes else {}
         rent = self.held.rent(view, self.total)
         if not (places or solves) and rent is None:
@@ -116,7 +116,7 @@ class Elastic(ABC):
         if self.growing and job in self.growing:
             self.growing.remove(job)
 
-    def _narrowed(self, view: View) -> dict[int, int]:
+    def _narrower(self, view: View) -> dict[int, int]:
         """Let stale jobs want what their phase wants; return those that get narrower."""
         changes = {}
         jobs, self.stale = sorted(self.stale), set()
@@ -134,28 +134,28 @@ class Elastic(ABC):
                 changes[job] = wanted
         return changes
 
-    def _widen(self, view: View, changes: dict[int, int], room: int) -> None:
-        """Start waiting jobs, then let running ones grow, the earliest first, as far as room goes.
+    def _widen(self, view: View, changes: dict[int, int], free: int) -> None:
+        """Start waiting jobs, then let running ones grow, the earliest first, as GPUs are free.
 
-        A job with phases that finds no room lets those behind it try only if it may start with
+        A job with phases that does not fit lets those behind it try only if it may start with
         part of its width.
         """
-        while self.waiting and room:
+        while self.waiting and free:
             job = self.waiting[0]
             width = wanted = self.wanted[job]
-            if wanted > room:
-                width = self.curve(view, job).at_most(room) if self.partial else 0
+            if wanted > free:
+                width = self.curve(view, job).at_most(free) if self.partial else 0
                 if not width:
                     break
                 insort(self.growing, job)
             changes[job] = width
-            room -= width
+            free -= width
             del self.waiting[0]
-        while self.growing and room:
+        while self.growing and free:
             job = self.growing[0]
             now = changes.get(job, self.held.width(job))
-            if self.wanted[job] - now > room:
+            if self.wanted[job] - now > free:
                 break
             changes[job] = self.wanted[job]
-            room -= self.wanted[job] - now
+            free -= self.wanted[job] - now
             del self.growing[0]

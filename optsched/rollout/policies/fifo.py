@@ -39,7 +39,7 @@ class GangOptions(Options):
 
 
 class Gangs:
-    """Waiting gangs in the order of submission, each by best fit; running ones stay.
+    """Waiting gangs in the order of submission, each by best fit; running ones keep theirs.
 
     A gang that does not fit holds up those behind it: all of them, or with `backfill` those of its
     size. One that its queue has no quota for holds up its queue, or with `backfill` its size.

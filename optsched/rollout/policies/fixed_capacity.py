@@ -1,4 +1,4 @@
-"""So many GPUs, rented for good, shared out anew among the jobs whenever something happens."""
+"""So many GPUs, rented for good, shared out again among the jobs whenever something happens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SharedOptions(Options):
 class SharedOut(ABC):
     """At every call each active job is given a width, 0 to wait; the sum is at most C.
 
-    Source: boa.md 5, "capped ones use C = floor(b) GPUs rented permanently".
+    Source: docs/math/boa.md, Greedy rules: "capped ones use C = floor(b) GPUs rented permanently".
     """
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
@@ -55,10 +55,10 @@ class SharedOut(ABC):
         rent = self.held.rent(view, self.gpus)
         if not is_changed:
             return NOTHING if rent is None else Decision(rent=rent)
-        return self.share_out(view, min(self.gpus, self.room), rent)
+        return self.share_out(view, min(self.gpus, self.available), rent)
 
     @property
-    def room(self) -> int:
+    def available(self) -> int:
         """GPUs in nodes that can be used, whoever holds them."""
         return self.held.free + sum(map(len, self.held.of.values()))
 
@@ -127,17 +127,17 @@ class Equi(SharedOut):
         if not jobs:
             return {}
         curves = {job: self.curve(view, job) for job in jobs}
-        share, found = gpus // len(jobs), {}
+        share, shares = gpus // len(jobs), {}
         for job, curve in curves.items():
             width = curve.at_most(share) or curve.least
             if width <= gpus:
-                found[job] = width
+                shares[job] = width
                 gpus -= width
-        for job, width in found.items():
+        for job, width in shares.items():
             wider = curves[job].at_most(min(width + gpus, max(share + 1, width)))
             gpus -= wider - width
-            found[job] = wider
-        return found
+            shares[job] = wider
+        return shares
 
 
 class Requested(SharedOut):
@@ -145,16 +145,16 @@ class Requested(SharedOut):
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs: running ones keep theirs."""
-        found = {job: self.held.width(job) for job in jobs if job in self.held.of}
-        gpus -= sum(found.values())
+        shares = {job: self.held.width(job) for job in jobs if job in self.held.of}
+        gpus -= sum(shares.values())
         for job in jobs:
-            if job in found:
+            if job in shares:
                 continue
             if view.demand(job) > gpus:
                 break
-            found[job] = view.demand(job)
-            gpus -= found[job]
-        return found
+            shares[job] = view.demand(job)
+            gpus -= shares[job]
+        return shares
 
 
 class SrptOptions(SharedOptions):
@@ -175,13 +175,13 @@ class Srpt(SharedOut):
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
-        found: dict[int, int] = {}
+        shares: dict[int, int] = {}
         left = dict(zip(jobs, self.remaining_s(view, jobs), strict=True))
         for job in sorted(jobs, key=lambda job: (left[job], job)):
             curve = self.curve(view, job)
-            found[job] = curve.at_most(min(gpus, self._most(curve)))
-            gpus -= found[job]
-        return found
+            shares[job] = curve.at_most(min(gpus, self._most(curve)))
+            gpus -= shares[job]
+        return shares
 
     def _most(self, curve: Curve) -> int:
         most = curve.least

@@ -44,7 +44,7 @@ class FreeNodes:
             self.nodes_with[size] |= 1 << node
         self._free = [(1 << size) - 1 for size in cluster.size]
         self._domains = [_domains(column) for column in cluster.ancestors[1:]]
-        self._room = sorted(cluster.size, reverse=True)
+        self._sizes = sorted(cluster.size, reverse=True)
         self._sizes = list(cluster.size)
         self._least: dict[int, int] = {}
 
@@ -65,16 +65,16 @@ class FreeNodes:
 
     def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
         """Return which GPUs of which node they are, for every run of GPUs of one node."""
-        found, node, mask = [], -1, 0
+        nodes, node, mask = [], -1, 0
         for gpu in gpus:
             if self.node_of[gpu] != node:
                 if mask:
-                    found.append((node, mask))
+                    nodes.append((node, mask))
                 node, mask = self.node_of[gpu], 0
             mask += 1 << (gpu - self.first[node])
         if mask:
-            found.append((node, mask))
-        return found
+            nodes.append((node, mask))
+        return nodes
 
     def _count(self, node: int, change: int) -> None:
         count = self.count[node]
@@ -125,7 +125,7 @@ class FreeNodes:
         if most_nodes == 1:
             return None
         for domains in self._domains[: self.least_level(size) + most_levels]:
-            for domain in self._by_room(domains, nodes):
+            for domain in self._fullest_first(domains, nodes):
                 shares = self._shares(size, domain & nodes)
                 if shares is not None and len(shares) <= most_nodes:
                     chosen = (gpu for n, share in shares for gpu in self.gpus(n, share))
@@ -136,22 +136,22 @@ class FreeNodes:
         """Return how many nodes a gang needs in an empty cluster."""
         if size not in self._least:
             left, count = size, 0
-            while left > 0 and count < len(self._room):
-                left -= self._room[count]
+            while left > 0 and count < len(self._sizes):
+                left -= self._sizes[count]
                 count += 1
             self._least[size] = count
         return self._least[size]
 
     def least_level(self, size: int) -> int:
         """Return the lowest level with a domain that is large enough for a gang."""
-        if not self._room or size <= self._room[0]:
+        if not self._sizes or size <= self._sizes[0]:
             return 0
         for level, domains in enumerate(self._domains, start=1):
             if any(sum(self._sizes[n] for n in members(nodes)) >= size for nodes in domains):
                 return level
         return len(self._domains)
 
-    def _by_room(self, domains: list[int], nodes: int) -> list[int]:
+    def _fullest_first(self, domains: list[int], nodes: int) -> list[int]:
         """Return domains, the one with the fewest free GPUs first."""
         if len(domains) == 1:
             return domains
@@ -180,8 +180,8 @@ class FreeNodes:
         """Return the first of the nodes with the most free GPUs."""
         for group in reversed(self.nodes_with):
             if group & nodes:
-                found = group & nodes
-                return (found & -found).bit_length() - 1
+                common = group & nodes
+                return (common & -common).bit_length() - 1
         raise LookupError("there is no node to choose from")
 
 

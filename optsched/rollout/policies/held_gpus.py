@@ -151,7 +151,7 @@ class BestFit(Lowest):
 class PalGreedy:
     """PAL's greedy placement, job by job in the order of their classes.
 
-    A job that changes its width is placed anew; all others stay.
+    A job that changes its width is placed again; all others keep their GPUs.
     """
 
     def __init__(self) -> None:
@@ -181,8 +181,10 @@ class PalGreedy:
         state = batch.state()
         for gpus in held.of.values():
             state.take(_indices(gpus))
-        found = place(batch.gangs, state, self._rules.rule(batch, state), order=batch.class_order())
-        places = {jobs[n]: tuple(sorted(gpus.tolist())) for n, gpus in found.items()}
+        placed = place(
+            batch.gangs, state, self._rules.rule(batch, state), order=batch.class_order()
+        )
+        places = {jobs[n]: tuple(sorted(gpus.tolist())) for n, gpus in placed.items()}
         for job, gpus in places.items():
             held.hold(job, gpus)
         rest = {job: width for job, width in widths.items() if job not in places}

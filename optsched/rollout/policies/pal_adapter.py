@@ -1,4 +1,4 @@
-"""The exact placement of a round: all admitted jobs at once, as an instance of PAL."""
+"""The exact placement of a round: all admitted jobs at once, as an instance of PAL (SC 2024)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEP = 1.1  # remaining times are rounded to powers of it, so that like jobs sta
 
 @dataclass
 class ExactPlacement:
-    """Place a batch at least total cost, by the room's exact method from PAL's greedy plan on.
+    """Place a batch at least total cost, by the problem's exact method from PAL's greedy plan on.
 
     What the last round left comes first: if its plan, carried over, is proven by its prices, that
     is all; no linear program is solved.

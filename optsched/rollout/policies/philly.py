@@ -100,7 +100,7 @@ class Philly(Gangs):
         self.update(view)
         places = self.place_waiting(view) if self.lines else {}
         if self.defragment and view.is_epoch and self.lines:
-            places |= self._make_room(view, places)
+            places |= self._defragment(view, places)
         pre_run = self._begin_trials(view) if self.untried else {}
         if not places and not pre_run:
             return NOTHING
@@ -172,7 +172,7 @@ class Philly(Gangs):
 
     # --- defragmentation ----------------------------------------------------------------------
 
-    def _make_room(self, view: View, placed: dict[int, Gpus]) -> dict[int, Gpus]:
+    def _defragment(self, view: View, placed: dict[int, Gpus]) -> dict[int, Gpus]:
         """Return moves, and GPUs for the first gang that they make room for; hold all of them."""
         on_node = self._whole_jobs(placed)
         for job, key in sorted((line[0], key) for key, line in self.lines.items()):
@@ -208,22 +208,22 @@ class Philly(Gangs):
         """Return nodes for the smallest jobs of a node, until a gang fits there; None if not."""
         missing = size - self.nodes.count[node]
         others = self._usable & ~(1 << node)
-        room = list(self.nodes.count)
+        available = list(self.nodes.count)
         moves: dict[int, int] = {}
         for job in jobs:
             need = len(self.held[job])
             if missing <= 0 or need >= size:
                 break
-            fitting = [n for n in self._with_room(need, others) if room[n] >= need]
+            fitting = [n for n in self._nodes_with(need, others) if available[n] >= need]
             if not fitting:
                 return None
-            target = min(fitting, key=lambda n: room[n])
-            room[target] -= need
+            target = min(fitting, key=lambda n: available[n])
+            available[target] -= need
             moves[job] = target
             missing -= need
         return moves if missing <= 0 else None
 
-    def _with_room(self, size: int, nodes: int) -> Iterator[int]:
+    def _nodes_with(self, size: int, nodes: int) -> Iterator[int]:
         for group in self.nodes.nodes_with[size:]:
             yield from members(group & nodes)
 

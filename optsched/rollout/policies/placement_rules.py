@@ -1,4 +1,4 @@
-"""Placements of a round: the rules of the room PAL, on the jobs and the cluster of a rollout."""
+"""Placements of a round: the rules of the problem PAL, on the jobs and the cluster of a rollout."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class PalMultilevel(ByClass):
 
 @dataclass
 class NonSticky:
-    """All GPUs are released, and every job is placed anew."""
+    """All GPUs are released, and every job is placed again."""
 
     rules: PlacementRules
     settled: bool = True
@@ -178,14 +178,14 @@ def preempted(missing: int, lent: dict[int, int]) -> list[int]:
     lent
         By job the GPUs that it holds, in the order of jobs; together at least as many.
     """
-    found = []
+    chosen = []
     for job in reversed(lent):
         if missing <= 0:
             break
-        found.append(job)
+        chosen.append(job)
         missing -= lent[job]
-    for job in found[::-1]:  # the earliest first
+    for job in chosen[::-1]:  # the earliest first
         if missing + lent[job] <= 0:
-            found.remove(job)
+            chosen.remove(job)
             missing += lent[job]
-    return found
+    return chosen

@@ -1,4 +1,4 @@
-"""A policy like Pollux: the best power mean of speedups, with and without autoscaling."""
+"""Pollux (Qiao et al., OSDI 2021) by dynamic programming: the best power mean of speedups."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Best(NamedTuple):
 
     def widths(self, gpus: int) -> list[int]:
         """Return the width of each job, if there are so many GPUs."""
-        found = []
+        widths = []
         for n in reversed(range(len(self.rows))):
             width = self.rows[n].gpus[self.choice[n, gpus]]
-            found.append(width)
+            widths.append(width)
             gpus -= width
-        return found[::-1]
+        return widths[::-1]
 
 
 def best_widths(rows: Sequence[Row], gpus: int) -> Best:
@@ -126,7 +126,7 @@ class Pollux(SharedOut):
             return NOTHING
         if self.autoscale and self.active:
             self._scale(view)
-        return self.share_out(view, min(self.gpus, self.room), self.held.rent(view, self.gpus))
+        return self.share_out(view, min(self.gpus, self.available), self.held.rent(view, self.gpus))
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""

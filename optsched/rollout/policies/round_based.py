@@ -94,7 +94,9 @@ class Rounds:
 
         A job over its queue's quota holds up its own queue only.
         """
-        room = sum(size for size, ready in zip(view.cluster.size, view.ready, strict=True) if ready)
+        available = sum(
+            size for size, ready in zip(view.cluster.size, view.ready, strict=True) if ready
+        )
         full: set[str] = set()
         admitted = []
         for job in active:
@@ -105,11 +107,11 @@ class Rounds:
                 if not self.backfill:
                     full.add(queue)
                 continue
-            if size > room:
+            if size > available:
                 if self.backfill:
                     continue
                 break
-            room -= size
+            available -= size
             if queue in quotas:
                 quotas[queue] -= size
             admitted.append(job)
@@ -153,7 +155,7 @@ def packed_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rou
 
 @takes(OrderedOptions)
 def packed_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Consolidate all jobs anew in every round."""
+    """Consolidate all jobs in every round."""
     return _rounds("packed-non-sticky", NonSticky(Consolidate()), options)
 
 
@@ -165,7 +167,7 @@ def random_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rou
 
 @takes(OrderedOptions, draws=True)
 def random_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Draw the GPUs of all jobs anew in every round, also if nothing has changed."""
+    """Draw the GPUs of all jobs in every round, also if nothing has changed."""
     policy = _rounds("random-non-sticky", NonSticky(Uniform(seed), settled=False), options)
     policy.every_epoch = True
     return policy

@@ -1,4 +1,4 @@
-"""A policy like Sia: every round the choice of all configurations at once, proven to a gap."""
+"""Sia (SOSP 2023): every round a multiple-choice knapsack of configurations, proven to a gap."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from optsched.choice import Choice, Round, sia_cost, verify
 from optsched.rollout.engine.decision import NOT_STATED, NOTHING, Decision, SolveRecord
 from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
 from optsched.rollout.policy_options import Gap, Positive, takes
+from optsched.sia import Choice, Round, sia_cost, verify_round
 from optsched.traces.trace import US
 from optsched.verification import LIMIT, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.choice import Chosen
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
+    from optsched.sia import Chosen
 
 
 class SiaOptions(SharedOptions):
@@ -42,7 +42,7 @@ class Sia(SharedOut):
     them; if it has none of these, all that it has. Each costs a power of the speedup over the job's
     least; of one that is not held, the speedup counts less, times max(age - restarts x restart_s,
     0) / (age + restart_s), from an age of restart_s on. The choice is an integer program, solved
-    from what the last round left (`optsched.choice`). All GPUs are of one type: scenarios know no
+    from what the last round left (`optsched.sia`). All GPUs are of one type: scenarios know no
     others. Left out: that a job which is being restarted keeps its configuration.
 
     Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
@@ -65,7 +65,7 @@ class Sia(SharedOut):
             return NOTHING
         self.solves = []
         rent = self.held.rent(view, self.gpus)
-        decision = self.share_out(view, min(self.gpus, self.room), rent)
+        decision = self.share_out(view, min(self.gpus, self.available), rent)
         return replace(decision, solves=tuple(self.solves))
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
@@ -75,9 +75,9 @@ class Sia(SharedOut):
             return {}
         started = time.perf_counter()
         widths = [self._widths(view, job) for job in jobs]
-        found = self._round(view, jobs, widths, gpus)
-        chosen = self.choice.decide(found)
-        self.solves.append(_record(found, chosen, started))
+        instance = self._round(view, jobs, widths, gpus)
+        chosen = self.choice.decide(instance)
+        self.solves.append(_record(instance, chosen, started))
         if chosen.plan is None:  # HiGHS failed
             return {job: self.held.width(job) for job in jobs}
         shares = {
@@ -133,9 +133,9 @@ class Sia(SharedOut):
         return max(age - lost, 0.0) / (age + self.restart_s)
 
 
-def _record(found: Round, chosen: Chosen, started: float) -> SolveRecord:
+def _record(instance: Round, chosen: Chosen, started: float) -> SolveRecord:
     begun = time.perf_counter()
-    verified = _confirmed(found, chosen)
+    verified = _confirmed(instance, chosen)
     status = str(chosen.status)
     if status == "optimal" and not verified:
         status = "unverified" if verified is None else "feasible"
@@ -149,16 +149,16 @@ def _record(found: Round, chosen: Chosen, started: float) -> SolveRecord:
         fallback=chosen.plan is None,
         verified=verified,
         verification_s=now - begun,
-        scale=0.0 if chosen.plan is None else found.gap_scale(chosen.plan.tolist()),
+        scale=0.0 if chosen.plan is None else instance.gap_scale(chosen.plan.tolist()),
     )
 
 
-def _confirmed(found: Round, chosen: Chosen) -> bool | None:
+def _confirmed(instance: Round, chosen: Chosen) -> bool | None:
     """Tell whether the verifier proves a choice; None if that takes too many terms."""
-    if found.use.size * len(chosen.certificate.nodes) > LIMIT:
+    if instance.use.size * len(chosen.certificate.nodes) > LIMIT:
         return None
     try:
-        verify(found, chosen)
+        verify_round(instance, chosen)
     except Violation:
         return False
     return True

@@ -31,9 +31,9 @@ class Curve(NamedTuple):
         """The least width of the greatest speedup."""
         return self.gpus[self.speed.index(max(self.speed))]
 
-    def at_most(self, room: float) -> int:
+    def at_most(self, limit: float) -> int:
         """Return the largest width within a number of GPUs; 0 if there is none."""
-        count = bisect_right(self.gpus, room)
+        count = bisect_right(self.gpus, limit)
         return self.gpus[count - 1] if count else 0
 
     def speed_at(self, gpus: int) -> float:
@@ -67,8 +67,8 @@ class Curves:
         """Return the curve of each phase, within the cluster; at least one."""
         key = (model, demand if not self.phases(model) else 0)
         if key not in self._known:
-            found = tuple(self._curve(phase, demand) for phase in self.phases(model))
-            self._known[key] = found or (Curve((demand,), (1.0,)),)
+            curves = tuple(self._curve(phase, demand) for phase in self.phases(model))
+            self._known[key] = curves or (Curve((demand,), (1.0,)),)
         return self._known[key]
 
     def _curve(self, phase: Phase, demand: int) -> Curve:

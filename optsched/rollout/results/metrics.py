@@ -99,8 +99,8 @@ def metrics(record: Record, window: tuple[int, int] | None = None) -> dict[str, 
     job is 1/n of the cluster (see `finish_time_fairness`). Jain's index is 1 if all queues have
     equal GPU-hours. Queueing delay and its parts after Jeon et al., ATC'19.
     """
-    found = of_jobs(record, _window(record, window)) | _of_cluster(record)
-    return {key: found[key] for key in METRICS}
+    figures = of_jobs(record, _window(record, window)) | _of_cluster(record)
+    return {key: figures[key] for key in METRICS}
 
 
 def metrics_by(record: Record) -> pd.DataFrame:

@@ -38,7 +38,7 @@ WINDOWS = 200  # into which a rollout is cut for averages over time
 NAMED_NODES = 40  # nodes that still have room for their names
 LABELLED_JOBS = 60  # more leave no room for names
 NARROW = 0.004  # of the axis of time: an edge would hide a bar of that width
-ROOM = 0.012  # of the axis of time, for each letter of a name
+LETTER_WIDTH = 0.012  # of the axis of time, for each letter of a name
 MINUTE_S, DAY_S = 2 * 3600, 72 * 3600  # time is in minutes below, in days from here on
 TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21_600: "6 h",
          86_400: "1 d", 864_000: "10 d", 8_640_000: "100 d"}  # fmt: skip
@@ -157,7 +157,7 @@ def timeline(record: Record, ax: Axes | None = None) -> Axes:
         height = 0.92 / lanes
         for gpu in gpus:
             ax.barh(gpu - 0.46 + height * (lane[number] + 0.5), width, height, left, lw=0.4, **bar)
-        if named and width > ROOM * whole * len(record.trace.ids[job]):
+        if named and width > LETTER_WIDTH * whole * len(record.trace.ids[job]):
             lower = height * (lane[number] + 0.5) - 0.46
             _name(ax, record.trace.ids[job], left + width / 2, lower, gpus)
     _rows(ax, cluster)

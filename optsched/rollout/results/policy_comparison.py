@@ -200,8 +200,8 @@ def _bootstrapped(values: Floats) -> tuple[float, float]:
     import numpy as np
     from scipy.stats import bootstrap
 
-    found = bootstrap(
+    interval = bootstrap(
         (values,), np.mean, confidence_level=CONFIDENCE, n_resamples=RESAMPLES,
         method="percentile", rng=np.random.default_rng(0),
     ).confidence_interval  # fmt: skip
-    return float(found.low), float(found.high)
+    return float(interval.low), float(interval.high)

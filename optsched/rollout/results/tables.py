@@ -53,9 +53,9 @@ def figures(rollout: Rollout) -> Table:
     return table
 
 
-def comparison(found: Comparison) -> list[Table | str]:
+def comparison(compared: Comparison) -> list[Table | str]:
     """Return a row for each policy: metrics, and below them their ratios to the first."""
-    frame = found.frame()
+    frame = compared.frame()
     keys = [key for key in SHOWN if frame[key].notna().any() and (frame[key] != 0).any()]
     first = frame.index[0]
     values, ratios = _table("policy", keys), _table(f"to {first}", keys)
@@ -63,7 +63,7 @@ def comparison(found: Comparison) -> list[Table | str]:
         values.add_row(str(name), *(_value(row, key) for key in keys))
         ratios.add_row(str(name), *(_ratio(row, key) for key in keys))
     parts: list[Table | str] = [values, "", ratios]
-    return [*parts, "", found.basis] if found.basis else parts
+    return [*parts, "", compared.basis] if compared.basis else parts
 
 
 def policies() -> Table:

@@ -66,9 +66,9 @@ def _run_times(trace: Trace, gpu_time: Floats) -> Iterator[Figure]:
     for c, name in enumerate(figures.SIZE_CLASSES):
         minutes = gpu_time[size == c] / trace.gpus[size == c] / 60
         for level, target in zip(figures.LEVELS[1:-1], figures.RUN_MINUTES[c][1:], strict=True):
-            found = float(np.quantile(minutes, level))
+            measured = float(np.quantile(minutes, level))
             label = f"{name} GPUs, p{100 * level:.0f}"
-            yield Figure("run time, minutes", label, target, found, 0.15 * target)
+            yield Figure("run time, minutes", label, target, measured, 0.15 * target)
 
 
 def _gangs(trace: Trace, gpu_time: Floats) -> Iterator[Figure]:
@@ -102,8 +102,8 @@ def _utilization(trace: Trace, gpu_time: Floats) -> Iterator[Figure]:
             parts.append((word, figures.UTILIZATION[word][n], of_size & (trace.status == code)))
         for word, target, chosen in parts:
             weight = gpu_time[chosen].sum()
-            found = 100 * float(trace.utilization[chosen] @ gpu_time[chosen]) / max(1.0, weight)
-            yield Figure("utilisation, %", f"{size} GPUs, {word}", target, found, 2.0)
+            measured = 100 * float(trace.utilization[chosen] @ gpu_time[chosen]) / max(1.0, weight)
+            yield Figure("utilisation, %", f"{size} GPUs, {word}", target, measured, 2.0)
 
 
 def _arrivals(trace: Trace, gpu_time: Floats) -> Iterator[Figure]:

@@ -70,10 +70,10 @@ def groups(kind: Integers, gpus: Integers) -> Integers:
 def pick(uniform: Floats, shares: Any) -> Integers:
     """Return numbers of entries, each with a chance in proportion to its share."""
     edges = np.cumsum(np.asarray(shares, dtype=float))
-    found: Integers = np.searchsorted(edges[:-1] / edges[-1], uniform, side="right").astype(
+    places: Integers = np.searchsorted(edges[:-1] / edges[-1], uniform, side="right").astype(
         np.int64
     )
-    return found
+    return places
 
 
 def log_quantiles(uniform: Floats, levels: Any, table: Any, row: Integers) -> Floats:

@@ -33,8 +33,8 @@ class Generator(NamedTuple):
     def option_class(self) -> type[CheckedDocument]:
         """Import and return the class of the options."""
         module = importlib.import_module(f"optsched.traces.generators.{self.module}")
-        found: type[CheckedDocument] = getattr(module, self.options)
-        return found
+        options_class: type[CheckedDocument] = getattr(module, self.options)
+        return options_class
 
 
 GENERATORS = {

@@ -36,7 +36,7 @@ class ModelJobs(NamedTuple):
 
 
 LEVELS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-KINDS = (
+JOB_CLASSES = (
     ModelJobs("vgg19", {1: 522}, (18, 21, 62, 286, 629, 811, 1_027)),
     ModelJobs("PointNet", {6: 143, 8: 123, 12: 127, 16: 107}, (17, 20, 58, 269, 558, 757, 994)),
     ModelJobs("resnet50", {4: 83}, (232, 2_526, 6_510, 9_706, 15_274, 22_385, 33_737)),
@@ -69,8 +69,8 @@ def sia_like(jobs: int, seed: int, options: SiaOptions) -> Trace:
     most = options.max_gpus
     cells = [
         (kind, gpus, count)
-        for kind in range(len(KINDS))
-        for gpus, count in KINDS[kind].jobs.items()
+        for kind in range(len(JOB_CLASSES))
+        for gpus, count in JOB_CLASSES[kind].jobs.items()
         if most is None or gpus <= most
     ]
     rng = streams(seed, ("arrivals", "classes", "work"))
@@ -84,8 +84,8 @@ def sia_like(jobs: int, seed: int, options: SiaOptions) -> Trace:
     columns = {
         "submit_s": np.rint(over_span(gaps, span)),
         "gpus": np.array([cell[1] for cell in cells], dtype=np.int64)[chosen],
-        "run_s": log_quantiles(place, LEVELS, [row.run_s for row in KINDS], kind),
-        "model": [KINDS[n].model for n in kind],
+        "run_s": log_quantiles(place, LEVELS, [row.run_s for row in JOB_CLASSES], kind),
+        "model": [JOB_CLASSES[n].model for n in kind],
     }
     source = "hal-uw/blox-pal @8a59070, Sia-Philly workloads (shares and quantiles)"
     return trace_of(f"sia-like, {jobs} jobs, seed {seed}", source, columns)

@@ -67,7 +67,7 @@ class ClusterOptions(CheckedDocument):
     )
     gpus: int | None = Field(default=None, ge=1, le=10**9, description="GPUs that load is for.")
     max_gpus: int | None = Field(
-        default=None, ge=1, description="Larger gangs draw their size anew, among the others."
+        default=None, ge=1, description="Larger gangs draw their size again, among the others."
     )
     cv: float = Field(
         default=figures.GAP_CV,
@@ -148,7 +148,7 @@ def cluster_trace(world: World, jobs: int, seed: int, options: ClusterOptions) -
 
 
 def draw_sizes(rng: Generator, world: World, jobs: int, largest: int | None) -> Integers:
-    """Return the gang of each job; those above the largest are drawn anew among the others."""
+    """Return the gang of each job; those above the largest are drawn again among the others."""
     one = np.zeros(jobs, dtype=np.int64)
     sizes, shares = np.array(world.sizes), np.array(world.size_shares)
     gpus: Integers = sizes[pick(stratified(rng, one), shares)]
@@ -247,8 +247,8 @@ def draw_queues(rng: Generator, world: World, gpus: Integers) -> list[str] | Non
     single_shares = jobs - gang_shares
     is_gang = (gpus > 1).astype(np.int64)
     place = stratified(rng, is_gang)
-    found = np.where(is_gang == 1, pick(place, gang_shares), pick(place, single_shares))
-    return [world.queues[n][0] for n in found]
+    queues = np.where(is_gang == 1, pick(place, gang_shares), pick(place, single_shares))
+    return [world.queues[n][0] for n in queues]
 
 
 def draw_models(rng: Generator, jobs: int, text: str) -> list[str] | None:

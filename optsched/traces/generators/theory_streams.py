@@ -94,8 +94,8 @@ def boa(jobs: int, seed: int, options: BoaOptions) -> Trace:
     """
     instance: Any = read(options.instance)
     if instance.problem != "boa":
-        found = f"expected an instance of BOA, found one of {instance.problem.upper()}"
-        raise InstanceError(options.instance, [found])
+        fault = f"expected an instance of BOA, found one of {instance.problem.upper()}"
+        raise InstanceError(options.instance, [fault])
     rng = streams(seed, ("arrivals", "classes", "work"))
     rates = np.array([c.arrival_rate_per_h for c in instance.classes]) * options.rate / 3600
     means = np.array([sum(_on_one_gpu(phase) for phase in c.phases) for c in instance.classes])

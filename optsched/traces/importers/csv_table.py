@@ -24,17 +24,17 @@ class Faults:
     """The faults of a file, one for each cell or line."""
 
     origin: str
-    found: dict[tuple[int, str], str] = field(default_factory=dict)
+    by_place: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def add(self, line: int, text: str, column: str = "") -> None:
         """Add what is wrong in a line, or in one of its columns."""
         place = f"line {line}, column {column}" if column else f"line {line}"
-        self.found.setdefault((line, column), f"{place}: {text}")
+        self.by_place.setdefault((line, column), f"{place}: {text}")
 
     def raise_any(self) -> None:
         """Raise an `InstanceError` if there are faults."""
-        if self.found:
-            raise fault_list(self.origin, [self.found[place] for place in sorted(self.found)])
+        if self.by_place:
+            raise fault_list(self.origin, [self.by_place[place] for place in sorted(self.by_place)])
 
 
 def fault_list(origin: str, faults: Sequence[str]) -> InstanceError:
@@ -90,8 +90,8 @@ class Table:
             try:
                 yield kind.read(cell)
             except (ValueError, OverflowError):
-                found = shown_cell(cell)
-                self.faults.add(line, f"expected {kind.expected}, found {found}", name)
+                given = shown_cell(cell)
+                self.faults.add(line, f"expected {kind.expected}, found {given}", name)
                 yield kind.stand_in
 
 

@@ -89,7 +89,7 @@ def _validated(text: str, origin: str) -> list[_Job]:
     try:
         return _Log.model_validate_json(text, strict=True).root
     except ValidationError as error:
-        found = error
+        invalid = error
     try:
         json.loads(text)  # which, unlike pydantic, knows where it ceases to be JSON
     except json.JSONDecodeError as error:
@@ -97,7 +97,7 @@ def _validated(text: str, origin: str) -> list[_Job]:
         raise InstanceError(origin, [fault]) from None
     except (RecursionError, ValueError) as error:
         raise InstanceError(origin, [f"cannot be read: {error}"]) from None
-    raise fault_list(origin, lines(validation_faults(found, _Log)))
+    raise fault_list(origin, lines(validation_faults(invalid, _Log)))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.boa.instance import BoaInstance
-from optsched.rollout import rollout
+from optsched.rollout import simulate
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.budgets.boa_program import Ahead, Block, Program
 from optsched.rollout.policies.pollux import Row, best_widths
@@ -113,7 +113,7 @@ def test_uncapped_widths_meet_the_closed_form(policy, widths, sizes):
         plan = optsched.solve(instance, gap=1e-3).plan
         widths = [c.sequences[0].gpus for c in plan.classes]
     jct, mean, variance = closed_form(instance, widths)
-    record = rollout(stream(options={"sizes": sizes, "pareto_shape": 3.0}), policy).record
+    record = simulate(stream(options={"sizes": sizes, "pareto_shape": 3.0}), policy).record
     assert (record.jobs.waiting_us == 0).all()
     times = (record.jobs.end_us - record.trace.submit_us) / US
     assert_agrees(times[: len(times) // BATCHES * BATCHES].reshape(BATCHES, -1).mean(axis=1), jct)
@@ -165,7 +165,7 @@ def test_phases_and_rescaling_meet_the_closed_form(phased_file):
     figures = optsched.boa.performance(instance, plan)
     jct, mean, variance = closed_form(instance, widths)
     assert (figures.mean_jct_s, figures.mean_gpus) == pytest.approx((jct, mean))
-    record = rollout(stream(phased_file), f"boa:rates={phased_file},budget=14,gap=0.000001").record
+    record = simulate(stream(phased_file), f"boa:rates={phased_file},budget=14,gap=0.000001").record
     assert (record.jobs.waiting_us == 0).all()
     changes = sum(a != b for a, b in itertools.pairwise(widths[0]))
     models = np.array(record.trace.model)
@@ -178,7 +178,7 @@ def test_phases_and_rescaling_meet_the_closed_form(phased_file):
 
 
 def test_rented_gpus_are_those_held_if_nodes_come_at_once():
-    record = rollout(stream(jobs=800, rented={"provision_s": 0}), "fixed-width:k=3").record
+    record = simulate(stream(jobs=800, rented={"provision_s": 0}), "fixed-width:k=3").record
     assert record.spent_gpu_us == record.busy_gpu_us > 0
     assert (record.jobs.waiting_us == 0).all()
 
@@ -210,7 +210,7 @@ def least_mean_jct(record, gpu_us):
     ],
 )  # fmt: skip
 def test_no_policy_beats_the_bound_at_its_own_cost(policy):
-    record = rollout(stream(jobs=250, nodes=64, epoch_s=0.5), policy, seed=3).record
+    record = simulate(stream(jobs=250, nodes=64, epoch_s=0.5), policy, seed=3).record
     times = record.jobs.end_us - record.trace.submit_us
     held_us = int(record.jobs.allocated_gpu_us.sum())
     assert times.mean() / US >= least_mean_jct(record, held_us) * (1 - 1e-6)
@@ -230,8 +230,8 @@ def test_without_rescaling_the_stationary_widths_are_a_fixed_point_of_the_allowa
         budget += rho * best / speed(curve, best)
     options = f"budget={budget * (1 + 1e-9)!r},rates={FIGURE_1},gap=0.0001"
     world = stream(jobs=120, epoch_s=0.5)
-    plain = rollout(world, f"boa:{options}").record
-    planned = rollout(world, f"boa-budgeted:{options},eta=0,program_gap=0").record
+    plain = simulate(world, f"boa:{options}").record
+    planned = simulate(world, f"boa-budgeted:{options},eta=0,program_gap=0").record
     assert (plain.jobs.end_us == planned.jobs.end_us).all()
     assert plain.busy_gpu_us == planned.busy_gpu_us
     solves = [solve for epoch in planned.epochs for solve in epoch.solves]
@@ -243,7 +243,7 @@ def test_eta_gives_back_what_was_saved():
     """The stream is half as dense as the policy was told, so half of the budget is left over."""
     world = stream(jobs=300, epoch_s=0.5, options={"rate": 0.5})
     told = f"budget=2,rates={FIGURE_1},gap=0.0001"
-    records = [rollout(world, f"boa-budgeted:{told},eta={eta}").record for eta in (0, 1)]
+    records = [simulate(world, f"boa-budgeted:{told},eta={eta}").record for eta in (0, 1)]
     kept, given_back = (int(r.jobs.allocated_gpu_us.sum()) for r in records)
     last_us = records[0].trace.submit_us[-1]
     assert kept < 0.6 * 2 * last_us
@@ -268,7 +268,7 @@ def test_the_program_is_the_best_of_all_widths(data):
         jobs.append(Ahead(n, tuple(blocks), data.draw(st.sampled_from([0, 1, 2])), rescale_s))
     allowance = sum(job.totals(job.floor)[1] for job in jobs) * data.draw(st.sampled_from([1, 2]))
     cap = data.draw(st.integers(1, 8))
-    found, record = Program(jobs, allowance, cap).solve(1000, 60.0, 0.0)
+    outcomes, record = Program(jobs, allowance, cap).solve(1000, 60.0, 0.0)
     every = [list(itertools.product(*(b.gpus for b in job.blocks))) for job in jobs]
     totals = [
         sum(job.totals(row)[0] for job, row in zip(jobs, rows, strict=True))
@@ -279,7 +279,7 @@ def test_the_program_is_the_best_of_all_widths(data):
     solved = record(0.0)
     if not totals:
         assert solved.fallback
-        assert found == [job.floor for job in jobs]
+        assert outcomes == [job.floor for job in jobs]
         return
     assert not solved.fallback
     assert solved.objective == pytest.approx(min(totals), rel=1e-6)
@@ -311,17 +311,17 @@ def small(*jobs, models=("m",), **fields):
 
 def test_a_job_starts_with_what_is_free_and_grows_when_nodes_come():
     world, trace = small((0.0, 100.0), rented={"provision_s": 10.0, "at_start": 1})
-    record = rollout(world, "fixed-width:k=4", trace=trace).record
+    record = simulate(world, "fixed-width:k=4", trace=trace).record
     # 2 s of starting and 8 s on 2 GPUs (16 done), 2 s of rescaling, then 84 left on 4.
     assert record.jobs.end_us[0] == (10 + 2 + 84 / 4) * US
     assert record.jobs.rescales[0] == 1
-    waited = rollout(world, "fixed-width:k=4,partial=false", trace=trace).record
+    waited = simulate(world, "fixed-width:k=4,partial=false", trace=trace).record
     assert waited.jobs.end_us[0] == (10 + 2 + 100 / 4) * US
 
 
 def test_nodes_are_rented_for_what_jobs_want_and_given_back():
     world, trace = small((0.0, 40.0), (5.0, 40.0))
-    record = rollout(world, "fixed-width:k=4", trace=trace).record
+    record = simulate(world, "fixed-width:k=4", trace=trace).record
     rented = {epoch.now_us // US: epoch.rented_nodes for epoch in record.epochs}
     assert rented == {0: 2, 5: 4, 10: 4, 15: 4, 22: 2, 27: 0}
     assert record.spent_gpu_us == (22 * 4 + 22 * 4) * US
@@ -329,7 +329,7 @@ def test_nodes_are_rented_for_what_jobs_want_and_given_back():
 
 def test_the_width_changes_at_the_end_of_a_phase():
     world, trace = small((0.0, 100.0), models=("p",))
-    record = rollout(world, "efficiency-threshold:theta=1", trace=trace).record
+    record = simulate(world, "efficiency-threshold:theta=1", trace=trace).record
     # 50 s of linear speedup on 4 GPUs, then 50 s on the one that is worth having.
     assert record.jobs.end_us[0] == (10 + 50 / 4 + 50) * US
     assert record.jobs.allocated_gpu_us[0] == (50 + 50) * US
@@ -339,14 +339,14 @@ def test_the_width_changes_at_the_end_of_a_phase():
 
 def test_a_full_cluster_is_given_out_in_the_order_of_submission():
     world, trace = small((0.0, 40.0), (0.0, 40.0), (0.0, 40.0), rented=None)
-    record = rollout(world, "fixed-width:k=4", trace=trace).record
+    record = simulate(world, "fixed-width:k=4", trace=trace).record
     assert record.jobs.first_start_us.tolist() == [0, 0, 12 * US]
 
 
 def test_least_use_is_what_is_left_of_a_budget_that_is_too_small():
     world, trace = small((0.0, 100.0), (1.0, 50.0), models=("p",), rented=None)
     policy = make("boa:budget=0.001,rates=history", world)
-    record = rollout(world, policy, trace=trace).record
+    record = simulate(world, policy, trace=trace).record
     solves = [solve for epoch in record.epochs for solve in epoch.solves]
     assert solves
     assert all(solve.fallback and solve.status == "infeasible" for solve in solves)
@@ -361,7 +361,7 @@ def test_failed_jobs_come_back():
     trace = trace_of("t", "", columns | {"failures": [[Failure("gpu", 5 * US)]]})
     elastic = ("fixed-width:k=2", "boa:budget=4,rates=history", "equi:gpus=4")
     for policy in (*elastic, "pollux:gpus=4", "sia:gpus=4"):
-        record = rollout(world, policy, trace=trace).record
+        record = simulate(world, policy, trace=trace).record
         assert record.jobs.failures[0] == 1
         assert record.jobs.outcome[0] == 0
 
@@ -383,7 +383,7 @@ def test_failed_jobs_come_back():
 )
 def test_never_more_than_the_gpus_that_are_rented(policy):
     world = stream(jobs=120, nodes=16, epoch_s=0.5, budget_gpus=5.9, rented={"provision_s": 1.0})
-    record = rollout(world, policy).record
+    record = simulate(world, policy).record
     assert max(epoch.busy_gpus for epoch in record.epochs) <= 5
     assert {epoch.rented_nodes for epoch in record.epochs} == {5}
     assert (record.jobs.outcome == 0).all()
@@ -392,7 +392,7 @@ def test_never_more_than_the_gpus_that_are_rented(policy):
 def widths_at(policy, jobs, world=None):
     """Give jobs of run times (s) to a policy at once; return their widths."""
     scenario, trace = small(*((0.0, run) for run in jobs), rented=None)
-    record = rollout(scenario, policy, trace=trace, keep_intervals=True).record
+    record = simulate(scenario, policy, trace=trace, keep_intervals=True).record
     first = {job: gpus for job, start, _, gpus in reversed(record.intervals) if start == 0}
     return [len(first.get(job, ())) for job in range(len(jobs))]
 
@@ -424,11 +424,11 @@ def test_best_widths_are_the_best(costs, gpus):
 
 def test_pollux_scales_with_the_load():
     options = {"rented": {"provision_s": 1.0}, "epoch_s": 0.5}
-    few = rollout(stream(jobs=150, nodes=40, **options), "pollux-autoscaling:rounds=3")
+    few = simulate(stream(jobs=150, nodes=40, **options), "pollux-autoscaling:rounds=3")
     busy = {"options": {"rate": 4.0}, **options}
-    many = rollout(stream(jobs=600, nodes=40, **busy), "pollux-autoscaling:rounds=3")
+    many = simulate(stream(jobs=600, nodes=40, **busy), "pollux-autoscaling:rounds=3")
     assert many.metrics["rented_gpus_mean"] > 2 * few.metrics["rented_gpus_mean"]
-    high = rollout(
+    high = simulate(
         stream(jobs=150, nodes=40, **options), "pollux-autoscaling:rounds=3,low=0.8,high=0.9"
     )
     assert high.metrics["rented_gpus_mean"] < few.metrics["rented_gpus_mean"]
@@ -437,7 +437,7 @@ def test_pollux_scales_with_the_load():
 def test_placements_keep_widths_but_not_gpus():
     worlds = stream(jobs=100, nodes=30, budget_gpus=4)
     ends = {
-        name: rollout(worlds, f"boa:placement={name}").record.jobs.end_us.tolist()
+        name: simulate(worlds, f"boa:placement={name}").record.jobs.end_us.tolist()
         for name in ("lowest", "best-fit", "pal")
     }
     assert ends["lowest"] == ends["best-fit"] == ends["pal"]
@@ -467,12 +467,12 @@ def test_a_rollout_goes_on_from_a_pickle(policy):
 
 def test_the_bundled_cloud():
     world = read_scenario("boa-cloud").changed({"trace.jobs": 15})
-    found = {policy: rollout(world, policy) for policy in world.policies}
-    for policy, result in found.items():
+    outcomes = {policy: simulate(world, policy) for policy in world.policies}
+    for policy, result in outcomes.items():
         assert result.metrics["passed"] == 15, policy
         assert result.metrics["rented_gpu_hours"] >= result.metrics["gpu_hours"], policy
-    best = found["boa"].metrics
-    wide = found["equi"].metrics
+    best = outcomes["boa"].metrics
+    wide = outcomes["equi"].metrics
     assert best["jct_mean_s"] < wide["jct_mean_s"]
     assert best["rented_gpu_hours"] < wide["rented_gpu_hours"]
 
@@ -505,7 +505,7 @@ def test_the_bundled_cloud():
 )
 def test_options_are_checked(policy, words):
     with pytest.raises(ValueError, match=words):
-        rollout(stream(jobs=5), policy)
+        simulate(stream(jobs=5), policy)
 
 
 # --- the trace that is run ------------------------------------------------------------------------
@@ -518,12 +518,12 @@ def test_a_trace_object_is_planned_for_as_its_source_is(policy, tmp_path):
     source = TraceSource(generator="boa", jobs=80, options={"instance": FIGURE_1, "rate": 0.3})
     given = {"source": source, "object": jobs_of(world, source)}
     for kind, trace in given.items():
-        rollout(world, policy, trace=trace, output=tmp_path / kind)
+        simulate(world, policy, trace=trace, output=tmp_path / kind)
     for name in ("jobs.csv", "epochs.csv"):
         told, same = ((tmp_path / kind / name).read_bytes() for kind in given)
         assert told == same
-    own = rollout(world, policy).record
-    other = rollout(world, policy, trace=given["object"]).record
+    own = simulate(world, policy).record
+    other = simulate(world, policy, trace=given["object"]).record
     assert [e.solves[0].objective for e in own.epochs[:1]] != [
         e.solves[0].objective for e in other.epochs[:1]
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from optsched.eaco import EacoPlan, Group, fluid
 from optsched.instance import InstanceError
-from optsched.rollout import rollout
+from optsched.rollout import simulate
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.eaco import RULES
@@ -43,7 +43,7 @@ def four_jobs(models=MODELS):
 
 
 def energy(scenario, policy, trace=None):
-    return rollout(scenario, policy, trace=trace).metrics["energy_kwh"]
+    return simulate(scenario, policy, trace=trace).metrics["energy_kwh"]
 
 
 # --- the paper's four jobs --------------------------------------------------------------------
@@ -53,17 +53,17 @@ def energy(scenario, policy, trace=None):
     ("slowdown", "kwh"), [(1.03, 161.67), (1.04, 111.77), (1.1, 111.77), (1.25, 93.66)]
 )
 def test_the_exact_policy_finds_the_best_groups_of_the_paper(slowdown, kwh):
-    """As eaco.md 1.7; equal works, so that all jobs of a group end together."""
+    """As docs/math/eaco.md; equal works, so that all jobs of a group end together."""
     assert energy(tolerant(slowdown), "eaco:gap=0.000001", four_jobs()) == pytest.approx(kwh, 2e-4)
 
 
 def test_greedy_policies_on_the_four_jobs():
-    found = {name: energy(tolerant(1.1), name, four_jobs()) for name in GREEDY}
-    assert found["fifo-exclusive"] == pytest.approx(161.67, 2e-4)
-    assert found["fifo-packed"] == found["gandiva"] == found["gandiva-paper"]
-    assert found["fifo-packed"] == found["fifo-exclusive"]  # there are GPUs for all
-    assert min(found.values()) >= 111.77 * (1 - 2e-4)
-    assert found["eaco-greedy"] == pytest.approx(111.77, 2e-4)
+    outcomes = {name: energy(tolerant(1.1), name, four_jobs()) for name in GREEDY}
+    assert outcomes["fifo-exclusive"] == pytest.approx(161.67, 2e-4)
+    assert outcomes["fifo-packed"] == outcomes["random-pairs"] == outcomes["least-utilised"]
+    assert outcomes["fifo-packed"] == outcomes["fifo-exclusive"]  # there are GPUs for all
+    assert min(outcomes.values()) >= 111.77 * (1 - 2e-4)
+    assert outcomes["eaco-greedy"] == pytest.approx(111.77, 2e-4)
     # In the other order ResNet-18, then AlexNet join VGG-16, the busiest, and ResNet-50 is alone.
     turned = energy(tolerant(1.1), "eaco-greedy", four_jobs(MODELS[::-1]))
     assert turned == pytest.approx(113.42, 2e-4)
@@ -108,9 +108,9 @@ def stream():
 
 @pytest.fixture(scope="module")
 def records(stream):
-    found = {("eaco", 30): rollout(stream[30], "eaco:programs=10")}
-    return found | {
-        (name, nodes): rollout(scenario, name)
+    outcomes = {("eaco", 30): simulate(stream[30], "eaco:programs=10")}
+    return outcomes | {
+        (name, nodes): simulate(scenario, name)
         for nodes, scenario in stream.items()
         for name in GREEDY
     }
@@ -118,10 +118,10 @@ def records(stream):
 
 def test_no_policy_takes_less_than_the_fluid_bound(records, stream):
     bound = bound_kwh(stream[30], records["eaco-greedy", 30].record.trace)
-    found = {key: result.metrics["energy_kwh"] for key, result in records.items()}
-    assert min(found.values()) >= bound * (1 - 1e-9)
-    assert found["eaco", 30] <= 1.25 * bound
-    assert found["fifo-exclusive", 30] >= 1.4 * bound
+    outcomes = {key: result.metrics["energy_kwh"] for key, result in records.items()}
+    assert min(outcomes.values()) >= bound * (1 - 1e-9)
+    assert outcomes["eaco", 30] <= 1.25 * bound
+    assert outcomes["fifo-exclusive", 30] >= 1.4 * bound
 
 
 def test_the_published_pattern_appears(records):
@@ -131,7 +131,7 @@ def test_the_published_pattern_appears(records):
         - result.metrics["energy_kwh"] / records["fifo-exclusive", key[1]].metrics["energy_kwh"]
         for key, result in records.items()
     }
-    for name in ("fifo-packed", "gandiva", "gandiva-paper"):
+    for name in ("fifo-packed", "random-pairs", "least-utilised"):
         assert saved[name, 30] == 0
         assert 0.02 < saved[name, 8] < saved["eaco-greedy", 8]
     assert saved["eaco-greedy", 30] > 0.25
@@ -151,7 +151,7 @@ def test_users_tolerances_are_kept(records):
 def test_only_some_rules_move_jobs(records):
     for (name, _), result in records.items():
         moved = result.metrics["migrations"] + result.metrics["preemptions"]
-        if name not in {"fifo-packed", "gandiva", "longest-first", "eaco"}:
+        if name not in {"fifo-packed", "random-pairs", "longest-first", "eaco"}:
             assert moved == 0, name
     assert records["longest-first", 30].metrics["migrations"] > 0
     solves = [s for epoch in records["eaco", 30].record.epochs for s in epoch.solves]
@@ -161,8 +161,8 @@ def test_only_some_rules_move_jobs(records):
 
 def test_the_same_seed_gives_the_same_rollout(stream):
     few = stream[8].changed({"trace.jobs": 12})
-    for name, world in (("gandiva", stream[8]), ("eaco:programs=5", few)):
-        first, second = (rollout(world, name, seed=4).record for _ in range(2))
+    for name, world in (("random-pairs", stream[8]), ("eaco:programs=5", few)):
+        first, second = (simulate(world, name, seed=4).record for _ in range(2))
         assert (first.jobs.end_us == second.jobs.end_us).all()
 
 
@@ -176,7 +176,7 @@ def test_prices_of_the_last_call_prove_many_plans(records):
         policy._left = None
         return plan(present)
 
-    warm = rollout(world, "eaco").record
+    warm = simulate(world, "eaco").record
     policy.plan = afresh
     cold = Engine(world, warm.trace, policy, seed=0).run()
     proven = {}
@@ -189,7 +189,7 @@ def test_prices_of_the_last_call_prove_many_plans(records):
     assert np.mean(proven[True]) >= np.mean(proven[False]) - 0.1
 
 
-@pytest.mark.parametrize("policy", ["eaco:programs=5", "gandiva", "fifo-packed"])
+@pytest.mark.parametrize("policy", ["eaco:programs=5", "random-pairs", "fifo-packed"])
 def test_a_rollout_goes_on_from_a_pickle(policy):
     world, trace = gangs(), gang_trace(16)
     whole = Engine(world, trace, make(policy, world), seed=0).run()
@@ -256,7 +256,7 @@ def test_gangs_of_all_sizes_find_their_places(policy, idle):
     """The engine checks every decision: memory, limits, gangs, GPUs that are not taken."""
     world = gangs().changed({"power.idle_nodes": idle})
     trace = gang_trace(20 if "eaco:" in policy else 40)
-    assert (rollout(world, policy, trace=trace).record.jobs.outcome == 0).all()
+    assert (simulate(world, policy, trace=trace).record.jobs.outcome == 0).all()
 
 
 @pytest.mark.parametrize("policy", [*GREEDY, "eaco:programs=5", EQUATION_1])
@@ -266,7 +266,7 @@ def test_deadlines_that_cannot_be_met_stop_no_policy(policy):
     rng = np.random.default_rng(2)
     allowed = trace.run_us * rng.choice([0.5, 1.0, 1.01, 1.3], len(trace.run_us))
     trace = replace(trace, deadline_us=trace.submit_us + allowed.astype(np.int64))
-    assert (rollout(gangs(nodes=2), policy, trace=trace).record.jobs.outcome == 0).all()
+    assert (simulate(gangs(nodes=2), policy, trace=trace).record.jobs.outcome == 0).all()
 
 
 class _View:
@@ -309,8 +309,8 @@ def test_a_group_whose_jobs_became_late_may_stay(deadlines_s, nodes):
 
 def test_fifo_exclusive_is_first_in_first_out():
     trace = gang_trace(sizes=(4,))
-    shared = rollout(gangs(), "fifo-exclusive", trace=trace).record
-    plain = rollout(gangs(), "fifo", trace=trace).record
+    shared = simulate(gangs(), "fifo-exclusive", trace=trace).record
+    plain = simulate(gangs(), "fifo", trace=trace).record
     assert (shared.jobs.end_us == plain.jobs.end_us).all()
 
 
@@ -318,7 +318,7 @@ def test_a_window_leaves_later_jobs_waiting():
     scenario = gangs(nodes=8)
     columns = {"submit_s": [0.0] * 6, "gpus": [4] * 6, "run_s": [500.0] * 6, "model": ["busy"] * 6}
     trace = trace_of("t", "", columns)
-    record = rollout(scenario, "best-fit-memory:window=2", trace=trace).record
+    record = simulate(scenario, "best-fit-memory:window=2", trace=trace).record
     starts = record.jobs.first_start_us
     assert (starts[:2] == 0).all()
     assert (starts[2:4] > 0).all()
@@ -327,10 +327,10 @@ def test_a_window_leaves_later_jobs_waiting():
 
 def test_worlds_that_do_not_suit():
     with pytest.raises(ValueError, match="need gangs within a node or of whole ones"):
-        rollout(gangs(), "eaco-greedy", trace=gang_trace(3, sizes=(6,)))
+        simulate(gangs(), "eaco-greedy", trace=gang_trace(3, sizes=(6,)))
     with pytest.raises(ValueError, match="does not rent nodes"):
         make("eaco-greedy", gangs(rented={"provision_s": 1}))
     with pytest.raises(ValueError, match="option 'waiting_kwh': expected greater than 0"):
-        make("lucid:waiting_kwh=0", gangs())
+        make("sharing-scores:waiting_kwh=0", gangs())
     with pytest.raises(ValueError, match="expected 'run-to-completion', 'epoch' or 'eaco'"):
         make("eaco:objective=money", gangs())

@@ -126,9 +126,9 @@ def rows_of(policy, view):
         return []
     policy.restarts = {job: policy.restarts.get(job, 0) for job in jobs}
     own = [policy._widths(view, job) for job in jobs]
-    found = policy._round(view, jobs, own, 8)
-    ends = found.first + found.counts
+    instance = policy._round(view, jobs, own, 8)
+    ends = instance.first + instance.counts
     return [
-        Row((0, *gpus), (found.cost[end - 1], *found.cost[first : end - 1]))
-        for gpus, first, end in zip(own, found.first, ends, strict=True)
+        Row((0, *gpus), (instance.cost[end - 1], *instance.cost[first : end - 1]))
+        for gpus, first, end in zip(own, instance.first, ends, strict=True)
     ]

@@ -78,14 +78,14 @@ class Simulator:
             job["on"] = self.consolidated(job["gpus"])
 
     def prefix(self, order):
-        room, found = NODES * WIDTH, []
+        free, chosen = NODES * WIDTH, []
         for job in order:
-            if job["gpus"] <= room:
-                found.append(job)
-                room -= job["gpus"]
+            if job["gpus"] <= free:
+                chosen.append(job)
+                free -= job["gpus"]
             elif not self.backfill:
                 break
-        return found
+        return chosen
 
     def make_room(self, job, behind):
         asked = []
@@ -108,12 +108,12 @@ class Simulator:
         large = [inside for inside in nodes if len(inside) >= size]
         if large:
             return min(large, key=len)[:size]
-        found = []
-        while len(found) < size:
+        chosen = []
+        while len(chosen) < size:
             most = max(nodes, key=len)
-            found += most[: size - len(found)]
+            chosen += most[: size - len(chosen)]
             nodes.remove(most)
-        return found
+        return chosen
 
 
 @pytest.mark.parametrize("policy", ORDERS)

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import optsched.eaco.exact.solver
-from optsched.choice import Choice
 from optsched.pal.exact.bounding import Solver
-from optsched.rollout import rollout
+from optsched.rollout import simulate
 from optsched.rollout.engine.decision import SolveRecord
 from optsched.rollout.policies import sia, verified_claims
 from optsched.rollout.scenario_files import read_scenario
+from optsched.sia import Choice
 from optsched.verification import closed, relative_gap
 
 solve_module = sys.modules["optsched.solving"]
@@ -28,7 +28,7 @@ SMALL = {
 def epochs(policy, folder):
     """Return the record, and the rows of epochs.csv that have solves."""
     name, changes, _ = SMALL[policy]
-    done = rollout(read_scenario(name).changed(changes), policy, output=folder)
+    done = simulate(read_scenario(name).changed(changes), policy, output=folder)
     table = pd.read_csv(folder / "epochs.csv", dtype={"verified": str, "status": str})
     rows = table[table["solves"] > 0]
     assert len(rows)
@@ -55,23 +55,23 @@ def lying(make):
     """Return a function that makes certificates of too high bounds."""
 
     def changed(*args, **options):
-        found = make(*args, **options)
-        if found is None or found.bound is None:
-            return found
-        return found.model_copy(update={"bound": np.nextafter(found.bound, math.inf) * 1.5})
+        made = make(*args, **options)
+        if made is None or made.bound is None:
+            return made
+        return made.model_copy(update={"bound": np.nextafter(made.bound, math.inf) * 1.5})
 
     return changed
 
 
-def choose_with_a_lie(self, found):
-    chosen = DECIDE(self, found)
+def choose_with_a_lie(self, instance):
+    chosen = DECIDE(self, instance)
     return chosen._replace(bound=chosen.objective, gap=0.0)
 
 
 def solve_with_a_lie(*args, **options):
-    found = SOLVE(*args, **options)
-    certificate = lying(lambda: found.certificate)()
-    return found.model_copy(update={"certificate": certificate, "bound": certificate.bound})
+    made = SOLVE(*args, **options)
+    certificate = lying(lambda: made.certificate)()
+    return made.model_copy(update={"certificate": certificate, "bound": certificate.bound})
 
 
 DECIDE, SOLVE = Choice.decide, solve_module.solve
@@ -112,7 +112,7 @@ def test_what_is_too_large_to_verify_is_called_unverified(policy, tmp_path, monk
 def test_the_budgeted_program_states_no_bound(tmp_path):
     """HiGHS' float bound has no certificate; it was told as it came, status and all."""
     world = read_scenario("boa-cloud").changed({"trace.jobs": 10})
-    rollout(world, "boa-budgeted", output=tmp_path)
+    simulate(world, "boa-budgeted", output=tmp_path)
     rows = pd.read_csv(tmp_path / "epochs.csv")
     last = rows[(rows["solves"] > 0) & (rows["status"] == "feasible")]
     assert len(last)

@@ -36,8 +36,8 @@ class Page(HTMLParser):
 
 
 def data_of(page):
-    found = re.search(r"<script type='application/json' id='data'>(.*?)</script>", page, re.DOTALL)
-    return json.loads(found[1])
+    match = re.search(r"<script type='application/json' id='data'>(.*?)</script>", page, re.DOTALL)
+    return json.loads(match[1])
 
 
 def write_outcomes(place):
@@ -51,7 +51,7 @@ def write_outcomes(place):
     optsched.write(curve, place / "frontier.json")
     scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
     for policy, kept in (("fifo", True), ("las", False)):
-        optsched.rollout(scenario, policy, output=place / policy, keep_intervals=kept)
+        optsched.simulate(scenario, policy, output=place / policy, keep_intervals=kept)
     return [place / name for name in ALL]
 
 

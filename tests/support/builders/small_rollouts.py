@@ -107,7 +107,7 @@ def scenario(**changes):
 
 def roll(policy=None, **options):
     options = {"trace": trace()} | options
-    return optsched.rollout(scenario(), policy or FirstFit(), **options)
+    return optsched.simulate(scenario(), policy or FirstFit(), **options)
 
 
 def contents(folder):

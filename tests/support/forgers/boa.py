@@ -151,13 +151,13 @@ def optimum(instance, plans):
 
 def prices(draw, instance, plans):
     """Return exchange rates between plans, such figures a rounding beside, and extreme ones."""
-    found = [0.0, 5e-324, 1e-30, 1.0, 1e30, 1e300, 1.7e308]
+    figures = [0.0, 5e-324, 1e-30, 1.0, 1e30, 1e300, 1.7e308]
     for _ in range(4):
         (v, u), (w, t) = draw.choice(plans), draw.choice(plans)
         if u != t and (v - w) / (t - u) > 0:
             exact = min((v - w) / (t - u), Fraction(10) ** 308)
-            found += [float(exact), math.nextafter(float(exact), math.inf)]
-    return draw.sample(found, min(len(found), 4))
+            figures += [float(exact), math.nextafter(float(exact), math.inf)]
+    return draw.sample(figures, min(len(figures), 4))
 
 
 def above(draw, best):
@@ -168,8 +168,14 @@ def above(draw, best):
         return []
     if Fraction(nearest) <= best:
         nearest = math.nextafter(nearest, math.inf)
-    found = [nearest, math.nextafter(nearest, math.inf), nearest * (1 + 1e-12), nearest * 2, 1e300]
-    return [b for b in found if math.isfinite(b) and Fraction(b) > best]
+    figures = [
+        nearest,
+        math.nextafter(nearest, math.inf),
+        nearest * (1 + 1e-12),
+        nearest * 2,
+        1e300,
+    ]
+    return [b for b in figures if math.isfinite(b) and Fraction(b) > best]
 
 
 def forgeries(draw, instance, plans, best):

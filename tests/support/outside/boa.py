@@ -79,8 +79,8 @@ def way(job_class, widths, side):
 def points(document, job_class, side):
     """(use of what is limited, value of what is minimised) of every way in whole widths."""
     choices = product(*(whole_widths(phase["speedup"]) for phase in job_class["phases"]))
-    found = {way(job_class, widths, side) for widths in choices}
-    return {(jobs, gpus) if is_flipped(document) else (gpus, jobs) for jobs, gpus in found}
+    pairs = {way(job_class, widths, side) for widths in choices}
+    return {(jobs, gpus) if is_flipped(document) else (gpus, jobs) for jobs, gpus in pairs}
 
 
 def frontier(pairs):
@@ -104,22 +104,22 @@ def hull(pairs):
     return kept
 
 
-def _integer(document, side, room):
+def _integer(document, side, limit):
     sums = [(Fraction(0), Fraction(0))]
     for c in document["classes"]:
         own = frontier(points(document, c, side))
         sums = frontier((u + use, v + value) for u, v in sums for use, value in own)
-    return min((value for use, value in sums if use <= room), default=None)
+    return min((value for use, value in sums if use <= limit), default=None)
 
 
-def _mixed(document, side, room):
+def _mixed(document, side, limit):
     hulls = [hull(points(document, c, side)) for c in document["classes"]]
     use, value = (sum(h[0][n] for h in hulls) for n in (0, 1))
-    if use > room:
+    if use > limit:
         return None
     steps = [(b[0] - a[0], b[1] - a[1]) for h in hulls for a, b in pairwise(h)]
     for more, change in sorted(steps, key=lambda step: step[1] / step[0]):
-        share = min(Fraction(1), (room - use) / more)
+        share = min(Fraction(1), (limit - use) / more)
         use, value = use + share * more, value + share * change
     return value
 
@@ -154,26 +154,26 @@ def _at_price(document, price, side):
     return use, value
 
 
-def _continuous(document, side, room):
+def _continuous(document, side, limit):
     """A lower bound by the best price found (FAST), or what a mixture of plans costs (SLOW)."""
     low, high = -200.0, 200.0  # logarithms of prices
     thrifty, lavish = (_at_price(document, _price(log), side) for log in (high, low))
-    if thrifty[0] > room:
+    if thrifty[0] > limit:
         return None
-    if lavish[0] <= room:  # to the last digits nothing is gained by more
-        return lavish[1] - (_price(low) * room if side == FAST else 0)
+    if lavish[0] <= limit:  # to the last digits nothing is gained by more
+        return lavish[1] - (_price(low) * limit if side == FAST else 0)
     bound = Fraction(0)
     for _ in range(70):
         middle = (low + high) / 2
         use, value = _at_price(document, _price(middle), side)
-        bound = max(bound, value + _price(middle) * (use - room))
-        if use <= room:
+        bound = max(bound, value + _price(middle) * (use - limit))
+        if use <= limit:
             high, thrifty = middle, (use, value)
         else:
             low, lavish = middle, (use, value)
     if side == FAST:
         return bound * (1 - Fraction(1, 10**25))
-    share = (room - thrifty[0]) / (lavish[0] - thrifty[0])
+    share = (limit - thrifty[0]) / (lavish[0] - thrifty[0])
     return thrifty[1] + share * (lavish[1] - thrifty[1])
 
 
@@ -188,9 +188,9 @@ def optimum(document):
     """The least objective, between two fractions; None for each that has no plan."""
     solve = {"integer": _integer, "mixed": _mixed, "continuous": _continuous}
     method = solve[document.get("widths", "integer")]
-    found = [method(document, side, limit(document)) for side in (FAST, SLOW)]
+    values = [method(document, side, limit(document)) for side in (FAST, SLOW)]
     unit = 1 if is_flipped(document) else total_rate(document)
-    return tuple(None if value is None else value / unit for value in found)
+    return tuple(None if value is None else value / unit for value in values)
 
 
 def extreme_uses(document):
@@ -200,7 +200,7 @@ def extreme_uses(document):
     return sum(map(min, uses)) / unit, sum(map(max, uses)) / unit
 
 
-def judge(document, plan):
+def examine(document, plan):
     """Every rule that a plan breaks, and its objective between two fractions."""
     faults, classes = [], {c["id"]: c for c in document["classes"]}
     if sorted(c["id"] for c in plan["classes"]) != sorted(classes):

@@ -1,6 +1,6 @@
 """EaCO from its mathematics alone: documents go in, fractions come out, nothing of the project.
 
-`optimum` tries every group of every partition at every level and place; `judge` a single plan.
+`optimum` tries every group of every partition at every level and place; `examine` a single plan.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import combinations
 from tests.support.outside.eaco_groups import KWH, Cluster, by_id
 
 
-def judge(document, plan):
+def examine(document, plan):
     """Every rule that a plan breaks, and its objective, twice."""
     c, total, watts = Cluster(document), Fraction(0), Fraction(0)
     groups, waiting = plan.get("groups", ()), plan.get("waiting", ())

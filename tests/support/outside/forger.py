@@ -19,7 +19,7 @@ ODD = [
 STATUSES = ["optimal", "feasible", "infeasible", "error", "unverified", "proven", "Optimal", ""]
 OWN = {
     "schema": ["optsched/result/1", "optsched/result/2", "optsched/result/3", "optsched/boa/1"],
-    "problem": ["boa", "pal", "eaco", "choice"],
+    "problem": ["boa", "pal", "eaco", "sia"],
     "instance": ["boa/cbd-85", "pal/tiny", "another", "\x1b[31mred"],
     "method": ["exact", "milp", "fifo", "same-k", "packed-sticky", "exact; touch x", SENTINEL],
     "status": STATUSES,

@@ -109,9 +109,9 @@ def boa(seed):
         document["price_usd_per_gpu_h"] = f.positive(0.5, 8.0)
     least, most = map(float, outside_boa.extreme_uses(document))
     where = f.one_of(0.0, 0.0, 1.0, -0.1, f.rng.random(), f.rng.random(), f.rng.random())
-    room = least + where * (most - least)
-    room = f.one_of(room, room, math.nextafter(room, 0), math.nextafter(room, math.inf))
-    document[key] = min(max(room * document.get("price_usd_per_gpu_h", 1.0), SMALLEST), LARGEST)
+    limit = least + where * (most - least)
+    limit = f.one_of(limit, limit, math.nextafter(limit, 0), math.nextafter(limit, math.inf))
+    document[key] = min(max(limit * document.get("price_usd_per_gpu_h", 1.0), SMALLEST), LARGEST)
     return document
 
 
@@ -183,10 +183,10 @@ def pal(seed):
     return document if free else pal(seed + 1_000_000_007)
 
 
-# --- choice ---------------------------------------------------------------------------------------
+# --- sia ------------------------------------------------------------------------------------------
 
 
-def choice(seed):
+def sia(seed):
     """At most 5 jobs of 4 options, 3 capacities; floats of any size, ties, costs below zero."""
     f = Figures(seed)
     kinds = f.rng.randint(0, 3)
@@ -205,8 +205,8 @@ def choice(seed):
         if f.chance(0.5):
             own.append([f.one_of(1.1, 1e4, 1e9, cost()), [0.0] * kinds])
     total = [sum(max(use[k] for _, use in own) for own in options) for k in range(kinds)]
-    room = [f.one_of(0.0, 1.0, 2.0, total[k] * f.rng.random(), total[k]) for k in range(kinds)]
-    return {"options": options, "capacity": room}
+    limit = [f.one_of(0.0, 1.0, 2.0, total[k] * f.rng.random(), total[k]) for k in range(kinds)]
+    return {"options": options, "capacity": limit}
 
 
-DRAWN = {"boa": boa, "pal": pal, "eaco": eaco, "choice": choice}
+DRAWN = {"boa": boa, "pal": pal, "eaco": eaco, "sia": sia}

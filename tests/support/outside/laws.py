@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import optsched
-from optsched import choice as choices
+from optsched import sia
 from optsched.registry import problem
 from optsched.results.result_files import read_result
 from tests.support.outside.oracles import ORACLES
@@ -31,7 +31,7 @@ def instance_of(name, document):
 
 def as_document(result):
     """A result as its file has it; of a round of choice, what corresponds to that."""
-    if isinstance(result, choices.Chosen):
+    if isinstance(result, sia.Chosen):
         plan = None if result.plan is None else [int(n) for n in result.plan]
         keys = ("objective", "bound", "gap", "gap_limit")
         figures = {key: getattr(result, key) for key in keys}
@@ -49,7 +49,7 @@ def through_file(result):
 
 def round_of(document):
     options = {n: [tuple(option) for option in own] for n, own in enumerate(document["options"])}
-    return choices.Round.of(options, document["capacity"])
+    return sia.Round.of(options, document["capacity"])
 
 
 class Truth:
@@ -67,22 +67,22 @@ class Truth:
 
     def false_statements(self, stated):
         """Yield what a result, as a document, states and is not so."""
-        found = {key: stated.get(key) for key in ("status", "objective", "bound", "gap", "plan")}
+        fields = {key: stated.get(key) for key in ("status", "objective", "bound", "gap", "plan")}
         limit = stated.get("gap_limit")
-        numbers = [found["objective"], found["bound"], found["gap"], limit]
+        numbers = [fields["objective"], fields["bound"], fields["gap"], limit]
         if any(not _is_number(number) for number in numbers if number is not None):
             yield "a figure is no number"
             return
-        yield from self._about_plans(**found)
-        if found["plan"] is not None:
-            yield from self._about_plan(found["plan"], found["objective"])
-        elif found["objective"] is not None or found["gap"] is not None:
+        yield from self._about_plans(**fields)
+        if fields["plan"] is not None:
+            yield from self._about_plan(fields["plan"], fields["objective"])
+        elif fields["objective"] is not None or fields["gap"] is not None:
             yield "figures of a plan that there is not"
         if stated.get("objective_unit") != self.unit:
             yield f"the unit is {self.unit!r}, stated {stated.get('objective_unit')!r}"
-        if None not in (found["objective"], found["bound"]):
-            yield from self._about_gap(found, limit)
-        elif found["status"] == "optimal":
+        if None not in (fields["objective"], fields["bound"]):
+            yield from self._about_gap(fields, limit)
+        elif fields["status"] == "optimal":
             yield "optimal, without objective or bound"
 
     def _about_plans(self, status, bound, plan, **_):
@@ -100,7 +100,7 @@ class Truth:
             yield f"{status} with a plan"
 
     def _about_plan(self, plan, objective):
-        faults, own = self.oracle.judge(self.document, plan)
+        faults, own = self.oracle.examine(self.document, plan)
         if faults:
             yield f"the plan breaks {faults}"
         elif not isinstance(own[0], Fraction):
@@ -112,21 +112,23 @@ class Truth:
         elif own[1] < self.low:
             yield f"the plan is better than the optimum of the oracle, {float(self.low)!r}"
 
-    def _about_gap(self, found, limit):
-        objective, bound, gap = (Fraction(found[key] or 0) for key in ("objective", "bound", "gap"))
-        size = max(abs(objective), self.oracle.gap_scale(self.document, found["plan"]))
+    def _about_gap(self, fields, limit):
+        objective, bound, gap = (
+            Fraction(fields[key] or 0) for key in ("objective", "bound", "gap")
+        )
+        size = max(abs(objective), self.oracle.gap_scale(self.document, fields["plan"]))
         true = (objective - bound) / size if size else Fraction(bound != objective)
-        if found["gap"] is None or abs(gap - true) > abs(true) / 10**12:
-            yield f"the gap is {float(true)!r}, stated {found['gap']!r}"
+        if fields["gap"] is None or abs(gap - true) > abs(true) / 10**12:
+            yield f"the gap is {float(true)!r}, stated {fields['gap']!r}"
         if limit is None or not 0 <= limit < 1:
             yield f"a gap of {limit!r} was allowed"
             return
         is_closed = gap <= Fraction(max(limit, ROUNDING))
-        if found["status"] == "optimal" and not is_closed:
+        if fields["status"] == "optimal" and not is_closed:
             yield f"optimal with a gap of {float(gap)!r}, {limit!r} is allowed"
-        if found["status"] == "feasible" and is_closed:
+        if fields["status"] == "feasible" and is_closed:
             yield f"not called optimal, with a gap of {float(gap)!r}"
-        if found["status"] == "optimal" and self.low is not None:
+        if fields["status"] == "optimal" and self.low is not None:
             beyond = objective - self.high
             if beyond > max(limit, ROUNDING) * size * (1 + Fraction(1, 10**9)):
                 yield f"optimal, but {float(beyond)!r} above the optimum"
@@ -138,11 +140,11 @@ def _is_number(value):
 
 def solved(truth, method, **options):
     """A result with what is false in it, and why `verify` refuses it, if it does."""
-    if truth.name == "choice":
-        found = round_of(truth.document)
-        chosen = choices.Choice(gap=options.get("gap", 1e-4)).decide(found)
+    if truth.name == "sia":
+        instance = round_of(truth.document)
+        chosen = sia.Choice(gap=options.get("gap", 1e-4)).decide(instance)
         false = list(truth.false_statements(as_document(chosen)))
-        return chosen, false + refusals(lambda: choices.verify(found, chosen))
+        return chosen, false + refusals(lambda: sia.verify_round(instance, chosen))
     instance = instance_of(truth.name, truth.document)
     result = optsched.solve(instance, method, **options)
     false = list(truth.false_statements(as_document(result)))
@@ -157,14 +159,14 @@ def is_doubted(result):
     return "refused the method's proof" in getattr(result, "message", "")
 
 
-def refusals(judge):
-    """Why a judge refuses, as a list of one text or none; any other exception is one, too."""
+def refusals(examine):
+    """Why a verifier refuses, as a list of one text or none; any other exception is one, too."""
     try:
-        judge()
+        examine()
     except optsched.Violation as violation:
         return ["refused: " + "; ".join(map(str, violation.broken))]
     except Exception as error:
-        return [f"crash of the judge: {type(error).__name__}: {error}"]
+        return [f"crash of the verifier: {type(error).__name__}: {error}"]
     return []
 
 
@@ -207,7 +209,7 @@ def of_points(truths, points):
 def accepted(instance, text):
     """What `verify` lets pass of a result's text, as a document; None if it is refused.
 
-    Whatever a reader and a judge raise but their own two exceptions goes through.
+    Whatever a reader and a verifier raise but their own two exceptions goes through.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "forged.json"

@@ -5,11 +5,11 @@ Each has `optimum(document)`: two fractions around the least objective, None for
 Nothing in them, nor in `outside.instances`, imports the project.
 """
 
-from tests.support.outside import boa, choice, eaco, pal
+from tests.support.outside import boa, eaco, pal, sia
 
 ORACLES = {
     "boa": boa,
-    "choice": choice,
+    "sia": sia,
     "eaco": eaco,
     "pal": pal,
 }

@@ -74,7 +74,7 @@ def optimum(document):
     return least, least
 
 
-def judge(document, plan):
+def examine(document, plan):
     """Every rule that a plan breaks, and its objective, twice."""
     cluster, jobs = Cluster(document), {job["id"]: job for job in document["jobs"]}
     if sorted(p["id"] for p in plan["jobs"]) != sorted(jobs):

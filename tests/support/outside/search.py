@@ -14,7 +14,7 @@ import warnings
 from collections import Counter
 
 import optsched
-from optsched import choice as choices
+from optsched import sia
 from tests.support.outside.forger import Forger, text_of
 from tests.support.outside.instances import DRAWN
 from tests.support.outside.instances_eaco import eaco_late
@@ -65,7 +65,7 @@ class Tally:
 def solves(tally, truth, seed, rng):
     """Solve by every exact method and a greedy one; return what is true of the first."""
     known = None
-    if truth.name == "choice":
+    if truth.name == "sia":
         names = ["decide"]
     else:
         names = [*methods(truth.name, "exact"), rng.choice(methods(truth.name, "greedy"))]
@@ -112,16 +112,16 @@ def forgeries(tally, truth, seed, result, count):
             tally.bad("FALSE: accepted", seed, f"{what}: {text}")
 
 
-def choice_forgeries(tally, truth, seed, chosen):
+def sia_forgeries(tally, truth, seed, chosen):
     """Change the figures of a round's outcome, one by one."""
-    found, forger = round_of(truth.document), Forger(as_document(chosen), truth.high, seed=seed)
+    instance, forger = round_of(truth.document), Forger(as_document(chosen), truth.high, seed=seed)
     for field in ("status", "objective", "bound", "gap", "gap_limit"):
         for value in forger.values(field)[seed % 3 :: 3]:
             if isinstance(value, bool):  # equals a number
                 continue
             forged = chosen._replace(**{field: value})
             tally.counts["forgeries"] += 1
-            told = refusals(lambda forged=forged: choices.verify(found, forged))
+            told = refusals(lambda forged=forged: sia.verify_round(instance, forged))
             if told and told[0].startswith("crash"):
                 tally.bad("FALSE: no verdict", seed, f"{field}={value!r}: {told[0]}"[:200])
             stated = as_document(chosen) | {field: value}
@@ -133,14 +133,14 @@ def choice_forgeries(tally, truth, seed, chosen):
 
 def lies(tally, truth, seed, rng, count):
     """Let HiGHS lie while an exact method solves."""
-    names = ["decide"] if truth.name == "choice" else [*methods(truth.name, "exact")[:2], "milp"]
+    names = ["decide"] if truth.name == "sia" else [*methods(truth.name, "exact")[:2], "milp"]
     for _ in range(count):
         method, lie = rng.choice(names), rng.choice(list(LIES))
         if not may_run(truth, method):
             continue
         with lying(lie, rng.choice([1.0, 0.5, 0.1]), seed) as runs:
             try:
-                options = {} if truth.name == "choice" else {"time_limit_s": 10}
+                options = {} if truth.name == "sia" else {"time_limit_s": 10}
                 _, false = solved(truth, method, **options)
             except Exception as error:
                 false = []
@@ -162,8 +162,8 @@ def search(name, count, seed, forged, lied, seconds):
         tally.counts["instances without a plan"] += truth.has_plan is False
         result = solves(tally, truth, number, rng)
         if forged and result is not None:
-            if name == "choice":
-                choice_forgeries(tally, truth, number, result)
+            if name == "sia":
+                sia_forgeries(tally, truth, number, result)
             else:
                 forgeries(tally, truth, number, result, forged)
         if lied:

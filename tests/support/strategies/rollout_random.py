@@ -27,7 +27,7 @@ SMALL = st.sampled_from([0.0, 0.0, 1.0, 2.5, 5.0])
 @st.composite
 def models(draw, gpus):
     """Model "e" is elastic, "m" is not."""
-    found = {"m": {"utilisation": 0.7, "memory_gb": draw(st.sampled_from([0.0, 9.0]))}}
+    models = {"m": {"utilisation": 0.7, "memory_gb": draw(st.sampled_from([0.0, 9.0]))}}
     phases = []
     for _ in range(draw(st.integers(1, 3))):
         work = draw(st.sampled_from([1.0, 7.0]))
@@ -36,10 +36,10 @@ def models(draw, gpus):
         else:
             speedup = {"kind": "amdahl", "parallel_fraction": 0.9, "max_gpus": min(4, gpus)}
         phases.append({"work_gpu_s": work, "speedup": speedup})
-    found["e"] = {"phases": phases, "utilisation": 0.5}
+    models["e"] = {"phases": phases, "utilisation": 0.5}
     if draw(st.booleans()):
-        found["e"]["rescale_s"] = draw(SMALL)
-    return found
+        models["e"]["rescale_s"] = draw(SMALL)
+    return models
 
 
 @st.composite

@@ -91,16 +91,16 @@ def of_instance(name: str, curves: Curves) -> dict[Key, Stream]:
     """
     from optsched.instance import read
 
-    found: Any = read(name)
-    if not isinstance(found, BoaInstance):
+    instance: Any = read(name)
+    if not isinstance(instance, BoaInstance):
         raise ValueError(f"rates: '{name}' is no instance of BOA")
-    for job_class in found.classes:
+    for job_class in instance.classes:
         if len(curves.phases(job_class.id)) != len(job_class.phases):
             text = f"has {len(job_class.phases)} phases there, not as many in the scenario"
             raise ValueError(f"rates: class '{job_class.id}' of '{name}' {text}")
     return {
         (c.id, 0): Stream(c.arrival_rate_per_h, tuple(p.work_gpu_s for p in c.phases))
-        for c in found.classes
+        for c in instance.classes
     }
 
 
@@ -158,14 +158,14 @@ Widths = dict[Key, tuple[tuple[float, tuple[int, ...]], ...]]
 
 def widths_of(streams: Mapping[Key, Stream], plan: BoaPlan) -> Widths:
     """Return by class the width sequences of a plan, each with the share of jobs up to it."""
-    found: Widths = {}
+    widths: Widths = {}
     for key, planned in zip(streams, plan.classes, strict=True):
         upto, rows = 0.0, []
         for sequence in planned.sequences:
             upto += sequence.share
             rows.append((upto, tuple(int(width) for width in sequence.gpus)))
-        found[key] = tuple(rows)
-    return found
+        widths[key] = tuple(rows)
+    return widths
 
 
 def least_use(streams: Iterable[Key], curves: Curves) -> Widths:

@@ -1,4 +1,4 @@
-"""BOA's policies: the stationary widths of the room, and widths by simpler rules.
+"""BOA's policies: the stationary widths of the problem BOA, and widths by simpler rules.
 
 Jobs hold what `Elastic` gives them; these say which width a job wants in each phase.
 """
@@ -61,7 +61,7 @@ class BoaOptions(ElasticOptions):
 
 
 class Boa(Elastic):
-    """The stationary widths that the room BOA gives for the stream of jobs (B0 of its theory).
+    """The stationary widths that the problem BOA gives for the stream of jobs (B0 of its theory).
 
     If not even the least use of GPUs keeps within the budget, jobs get the widths of least use.
     """
@@ -111,7 +111,7 @@ class Boa(Elastic):
         super().arrive(view, job)
 
     def refresh(self, view: View) -> list[SolveRecord]:
-        """Return the calls of the room since the last decision."""
+        """Return the solves since the last decision."""
         solves, self._solves = self._solves, []
         return solves
 

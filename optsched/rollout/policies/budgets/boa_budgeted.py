@@ -1,6 +1,6 @@
 """BOA within an allowance: at every epoch the widths of the jobs at hand, as an integer program.
 
-Source: boa.md 4.2, B1, after EPEW'24, arXiv 2406.15560.
+Source: docs/math/boa.md, Budgeted drain, after EPEW'24, arXiv 2406.15560.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Budgeted(Boa):
         self.planned.pop(job, None)
 
     def decide(self, view: View) -> Decision:
-        """Plan anew if anything happened since the last plan; then as in `Elastic`."""
+        """Plan again if anything happened since the last plan; then as in `Elastic`."""
         self._count(view.now_us)
         news = (view.arrived, view.ended, view.failed, view.advanced)
         self._is_stale = self._is_stale or any(news)
@@ -96,7 +96,7 @@ class Budgeted(Boa):
         self._held_us += (now_us - before) * gpus
 
     def refresh(self, view: View) -> list[SolveRecord]:
-        """Plan anew at an epoch if anything happened since the last plan."""
+        """Plan again at an epoch if anything happened since the last plan."""
         if view.is_epoch and self._is_stale and self.wanted:
             self._is_stale = False
             self._plan(view)
@@ -121,14 +121,14 @@ class Budgeted(Boa):
 
     def _admitted(self, ahead: list[Ahead]) -> list[Ahead]:
         """Return the jobs from the first on for which the cluster has room at their least."""
-        room = self.scenario.gpus
-        found = []
+        free = self.scenario.gpus
+        admitted = []
         for a in ahead:
-            room -= a.blocks[0].gpus[0]
-            if room < 0:
+            free -= a.blocks[0].gpus[0]
+            if free < 0:
                 break
-            found.append(a)
-        return found
+            admitted.append(a)
+        return admitted
 
     def _ahead(self, view: View, job: int) -> Ahead:
         model, demand = view.model(job), view.demand(job)

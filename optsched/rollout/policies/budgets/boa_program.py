@@ -1,6 +1,6 @@
-"""The integer program of BOA within an allowance, as arrays.
+"""A multiple-choice knapsack: the widths of the jobs at hand within an allowance, as arrays.
 
-Source: boa.md 4.2, B1, after EPEW'24, arXiv 2406.15560.
+Source: docs/math/boa.md, Budgeted drain, after EPEW'24, arXiv 2406.15560.
 """
 
 from __future__ import annotations
@@ -190,10 +190,10 @@ class Program:
         return x
 
     def _widths(self, x: Any) -> list[tuple[int, ...]]:
-        found: list[list[int]] = [[0] * len(a.blocks) for a in self.ahead]
+        widths: list[list[int]] = [[0] * len(a.blocks) for a in self.ahead]
         best: dict[tuple[int, int], float] = {}
         for column, (n, e, _) in enumerate(self.keys):
             if x[column] > best.get((n, e), 0.0):
                 best[n, e] = x[column]
-                found[n][e] = self._width(column)
-        return [tuple(row) for row in found]
+                widths[n][e] = self._width(column)
+        return [tuple(row) for row in widths]

@@ -1,4 +1,4 @@
-"""The verifier of the choice problem: what options cost at prices of the capacities, exactly."""
+"""The verifier of rounds: reduced costs of options at prices of the capacities, exactly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.choice.round import Floats, Round
+    from optsched.sia.instance import Floats, Round
 
 BITS, MOST_SHIFT = 62, 900
 
@@ -26,40 +26,40 @@ class Problem:
         Of each kind.
     """
 
-    def __init__(self, found: Round) -> None:
-        self.round, self.jobs = found, len(found.jobs)
-        self.capacity: list[float] = found.capacity.tolist()
+    def __init__(self, instance: Round) -> None:
+        self.round, self.jobs = instance, len(instance.jobs)
+        self.capacity: list[float] = instance.capacity.tolist()
 
     def job(self, options: Sequence[int]) -> list[int]:
         """Return the jobs of options."""
-        found: list[int] = self.round.job[options].tolist()
-        return found
+        jobs: list[int] = self.round.job[options].tolist()
+        return jobs
 
-    def rent(self, prices: Sequence[float]) -> Fraction:
+    def capacity_value(self, prices: Sequence[float]) -> Fraction:
         """Return what all of the capacities come to."""
         pairs = zip(prices, self.capacity, strict=True)
-        return sum((Fraction(price) * Fraction(room) for price, room in pairs), Fraction(0))
+        return sum((Fraction(price) * Fraction(capacity) for price, capacity in pairs), Fraction(0))
 
     def priced(
-        self, options: Sequence[int], prices: Sequence[float], *, misfit: bool
+        self, options: Sequence[int], prices: Sequence[float], *, farkas: bool
     ) -> tuple[list[int], int]:
         """Return costs and priced uses of options, in whole multiples of one over the second.
 
         Parameters
         ----------
-        misfit
+        farkas
             Whether uses alone count.
         """
         whole, price_unit = _whole(np.array(prices, dtype=float))
         costs, cost_unit = [0] * len(options), 1
-        if not misfit:
+        if not farkas:
             costs, cost_unit = _whole(self.round.cost[options])
         uses, use_unit = _whole(self.round.use[options].ravel())
         weight = price_unit * use_unit
         priced = [weight * each for each in costs]
-        for kind, price in enumerate(whole):
+        for number, price in enumerate(whole):
             if price:
-                factor, used = price * cost_unit, uses[kind :: len(whole)]
+                factor, used = price * cost_unit, uses[number :: len(whole)]
                 priced = [value + factor * use for value, use in zip(priced, used, strict=True)]
         return priced, cost_unit * weight
 

@@ -1,4 +1,4 @@
-"""The choice problem: plans against brute force and scipy, bounds against the judge."""
+"""The choice problem: plans against brute force and scipy, bounds against the verifier."""
 
 import itertools
 import math
@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.certificates.bound_tree import Split
-from optsched.choice import Choice, ChoiceCertificate, Round, sia_cost, verify
-from optsched.choice.verification.certificate import Prices, prove, violations
-from optsched.choice.verification.reduced_cost_filter import Sieve
+from optsched.sia import Choice, ChoiceCertificate, Round, sia_cost, verify_round
+from optsched.sia.verify.certificate import Prices, prove, violations
+from optsched.sia.verify.reduced_cost_filter import ReducedCostFilter
 from optsched.verification import Violation
 from tests.support.strategies.common import law
 
@@ -23,24 +23,24 @@ USES = st.one_of(st.just(0.0), st.integers(0, 4).map(float), st.floats(0.001, 5)
 
 
 @st.composite
-def rounds(draw, kinds, numbers):
+def rounds(draw, capacities, numbers):
     """Options of few jobs, numbered as they come and go; with or without one that uses nothing."""
     costs = draw(st.sampled_from([NICE, UGLY, st.just(0.0)]))
     uses = draw(st.sampled_from([USES, st.integers(0, 4).map(float)]))
     options = {}
     for job in draw(st.sets(numbers, min_size=1, max_size=5)):
         many = draw(st.integers(1, 4))
-        rows = [(draw(costs), [draw(uses) for _ in range(kinds)]) for _ in range(many)]
-        options[job] = rows + [(draw(costs), [0.0] * kinds)] * draw(st.booleans())
-    return Round.of(options, [draw(st.integers(0, 8).map(float)) for _ in range(kinds)])
+        rows = [(draw(costs), [draw(uses) for _ in range(capacities)]) for _ in range(many)]
+        options[job] = rows + [(draw(costs), [0.0] * capacities)] * draw(st.booleans())
+    return Round.of(options, [draw(st.integers(0, 8).map(float)) for _ in range(capacities)])
 
 
-def best(found):
+def best(instance):
     """The least cost of all plans, one by one; None if there is none."""
     costs = [
-        found.objective(plan)
-        for plan in itertools.product(*(range(count) for count in found.counts))
-        if not violations(found, plan)
+        instance.objective(plan)
+        for plan in itertools.product(*(range(count) for count in instance.counts))
+        if not violations(instance, plan)
     ]
     return min(costs, default=None)
 
@@ -49,57 +49,60 @@ def best(found):
 @given(st.data())
 def test_the_best_of_all_plans_round_after_round(data):
     """Also: bounds are proven, and what is left of other rounds changes no optimum."""
-    kinds = data.draw(st.integers(0, 3))
+    capacities = data.draw(st.integers(0, 3))
     choice = Choice(gap=1e-6, most_nodes=10_000)
     for _ in range(data.draw(st.integers(1, 2))):
-        kinds = data.draw(st.sampled_from([kinds, kinds, kinds, 0, 3]))
-        found = data.draw(rounds(kinds, st.integers(0, 6)))
+        capacities = data.draw(st.sampled_from([capacities, capacities, capacities, 0, 3]))
+        instance = data.draw(rounds(capacities, st.integers(0, 6)))
         choice = pickle.loads(pickle.dumps(choice)) if data.draw(st.booleans()) else choice
-        chosen, least = choice.decide(found), best(found)
-        verify(found, chosen)
+        chosen, least = choice.decide(instance), best(instance)
+        verify_round(instance, chosen)
         if least is None:
             assert (chosen.status, chosen.plan, chosen.bound) == ("infeasible", None, None)
         else:
             assert chosen.status == "optimal"
-            size = max(abs(chosen.objective), found.gap_scale(chosen.plan))
+            size = max(abs(chosen.objective), instance.gap_scale(chosen.plan))
             assert least <= chosen.objective <= least + 1e-6 * size
 
 
-def placements(seed, jobs=60, kinds=3, wait=True):
+def placements(seed, jobs=60, capacities=3, wait=True):
     """Jobs of up to 4 widths on some kinds of GPUs, of which there are too few."""
     rng = np.random.default_rng(seed)
     options = {}
     for job in range(jobs):
-        pace = rng.uniform(1, 4, kinds)
-        rows = [(1.1 if wait else 9.0, [0.0] * kinds)]
-        for kind, width in itertools.product(range(kinds), (1, 2, 4, 8)[: rng.integers(1, 5)]):
-            use = [0.0] * kinds
+        pace = rng.uniform(1, 4, capacities)
+        rows = [(1.1 if wait else 9.0, [0.0] * capacities)]
+        for kind, width in itertools.product(range(capacities), (1, 2, 4, 8)[: rng.integers(1, 5)]):
+            use = [0.0] * capacities
             use[kind] = float(width)
             rows.append((float((pace[kind] * width ** rng.uniform(0.5, 1)) ** -0.5), use))
         options[job] = rows
     return Round.of(options, [float(jobs // 2), jobs // 4, jobs // 4])
 
 
-def by_scipy(found):
+def by_scipy(instance):
     """The optimum, by the HiGHS in scipy on all options at once."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    own = (found.job == np.arange(len(found.jobs))[:, None]).astype(float)
-    rows = [LinearConstraint(own, 1, 1), LinearConstraint(found.use.T, -np.inf, found.capacity)]
-    whole, options = np.ones(len(found.cost)), {"mip_rel_gap": 1e-9}
-    return milp(found.cost, integrality=whole, bounds=Bounds(0, 1), constraints=rows,
+    own = (instance.job == np.arange(len(instance.jobs))[:, None]).astype(float)
+    rows = [
+        LinearConstraint(own, 1, 1),
+        LinearConstraint(instance.use.T, -np.inf, instance.capacity),
+    ]
+    whole, options = np.ones(len(instance.cost)), {"mip_rel_gap": 1e-9}
+    return milp(instance.cost, integrality=whole, bounds=Bounds(0, 1), constraints=rows,
                 options=options).fun  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_as_good_as_scipy(seed):
-    found = placements(seed)
-    least = by_scipy(found)
-    exact = Choice(gap=1e-6, most_nodes=5_000).decide(found)
-    verify(found, exact)
+    instance = placements(seed)
+    least = by_scipy(instance)
+    exact = Choice(gap=1e-6, most_nodes=5_000).decide(instance)
+    verify_round(instance, exact)
     assert exact.status == "optimal"
     assert exact.objective == pytest.approx(least, rel=2e-6)
-    quick = Choice(gap=1e-3).decide(found)
+    quick = Choice(gap=1e-3).decide(instance)
     assert quick.status == "optimal"
     assert quick.bound <= least * (1 + 1e-9) <= quick.objective * (1 + 2e-9)
     assert quick.gap <= 1e-3
@@ -107,34 +110,36 @@ def test_as_good_as_scipy(seed):
 
 def test_a_warm_round_is_as_good_as_a_cold_one_for_less():
     rng, choice = np.random.default_rng(0), Choice(gap=1e-4)
-    found, programs = placements(5, jobs=900), []
+    instance, programs = placements(5, jobs=900), []
     for _ in range(4):
-        warm, cold = choice.decide(found), Choice(gap=1e-4).decide(found)
+        warm, cold = choice.decide(instance), Choice(gap=1e-4).decide(instance)
         for chosen in (warm, cold):
-            verify(found, chosen)
+            verify_round(instance, chosen)
             assert chosen.status == "optimal"
         assert warm.bound <= cold.objective
         assert cold.bound <= warm.objective
         programs.append(warm.programs)
-        costs = np.where(found.use.any(axis=1), found.cost * rng.uniform(0.98, 1.02), found.cost)
-        found = Round(found.jobs, found.counts, costs, found.use, found.capacity)
+        costs = np.where(
+            instance.use.any(axis=1), instance.cost * rng.uniform(0.98, 1.02), instance.cost
+        )
+        instance = Round(instance.jobs, instance.counts, costs, instance.use, instance.capacity)
     assert max(programs[1:]) <= programs[0] + 5
 
 
 def test_memory_goes_through_a_pickle_and_changes_no_byte():
     choices = [Choice(gap=1e-5), Choice(gap=1e-5)]
     for seed in range(4):
-        found = placements(seed, jobs=40)
-        one, other = (choice.decide(found) for choice in choices)
+        instance = placements(seed, jobs=40)
+        one, other = (choice.decide(instance) for choice in choices)
         assert one.certificate == other.certificate
         assert (one.plan == other.plan).all()
         choices[1] = pickle.loads(pickle.dumps(choices[1]))
 
 
 def test_few_nodes_leave_an_honest_gap():
-    found = placements(1, wait=False)
-    chosen = Choice(gap=0.0, most_nodes=1).decide(found)
-    verify(found, chosen)
+    instance = placements(1, wait=False)
+    chosen = Choice(gap=0.0, most_nodes=1).decide(instance)
+    verify_round(instance, chosen)
     if chosen.plan is not None:
         assert chosen.status in ("feasible", "optimal")
         assert chosen.bound <= chosen.objective
@@ -145,20 +150,22 @@ def test_sizes_of_bytes_and_of_thousandths():
     small = placements(2, jobs=20)
     sizes = small.use * 2**30, small.capacity * 2**30
     large = Round(small.jobs, small.counts, small.cost / 1e3, *sizes)
-    one, other = (Choice(gap=1e-6, most_nodes=5_000).decide(found) for found in (small, large))
-    verify(large, other)
+    one, other = (
+        Choice(gap=1e-6, most_nodes=5_000).decide(instance) for instance in (small, large)
+    )
+    verify_round(large, other)
     assert other.objective == pytest.approx(one.objective / 1e3, rel=3e-6)
 
 
 def test_no_jobs_and_no_capacities():
     chosen = Choice().decide(Round.of({}, [4.0]))
-    verify(Round.of({}, [4.0]), chosen)
+    verify_round(Round.of({}, [4.0]), chosen)
     assert (chosen.plan.tolist(), chosen.objective, chosen.bound) == ([], 0.0, 0.0)
     free = Round.of({"a": [(3.0, []), (2.0, [])]}, [])
     assert Choice().decide(free).plan.tolist() == [1]
 
 
-# --- the judge --------------------------------------------------------------------------------
+# --- the verifier -----------------------------------------------------------------------------
 
 PAIR = Round.of({"a": [(0.0, [2.0]), (5.0, [0.0])], "b": [(0.0, [2.0]), (7.0, [0.0])]}, [3.0])
 
@@ -177,9 +184,9 @@ def test_plans_that_break_rules(plan, words):
 
 
 def test_capacities_are_kept_without_tolerance():
-    found = Round.of({n: [(0.0, [0.1])] for n in range(3)}, [0.3])  # 3 x 0.1 is more than 0.3
-    assert violations(found, [0, 0, 0])
-    assert Choice().decide(found).plan is None
+    instance = Round.of({n: [(0.0, [0.1])] for n in range(3)}, [0.3])  # 3 x 0.1 is more than 0.3
+    assert violations(instance, [0, 0, 0])
+    assert Choice().decide(instance).plan is None
     options = [(0.0, [0.1]), (1.0, [0.1 - 2**-50])]  # HiGHS sees no difference
     chosen = Choice().decide(Round.of(dict.fromkeys("abc", options), [0.3]))
     assert sorted(chosen.plan.tolist()) == [0, 0, 1]
@@ -193,8 +200,8 @@ def test_capacities_are_kept_without_tolerance():
         (math.inf, [Prices(prices=(2.5,))], "inf is stated"),
         (math.nan, [Prices(prices=(2.5,))], "nan is stated"),
         (None, [Prices(prices=(2.5,))], "does not prove that there is no plan"),
-        (None, [Prices(kind="misfit", prices=(2.5,))], "does not prove that there is no plan"),
-        (1.0, [Prices(kind="misfit", prices=(2.5,))], "does not prove that there is no plan"),
+        (None, [Prices(kind="infeasible", prices=(2.5,))], "does not prove that there is no plan"),
+        (1.0, [Prices(kind="infeasible", prices=(2.5,))], "does not prove that there is no plan"),
         (1.0, [Prices(prices=())], "0 prices for 1 capacities"),
         (1.0, [Split(rule=9, at_most=0, cases=(1, 2)), *[Prices(prices=(0,))] * 2], "rules[9]"),
         (0.0, [Split(rule=0, at_most=1, cases=(1, 2)), *[Prices(prices=(0,))] * 2], "splits at 1"),
@@ -212,7 +219,7 @@ def test_a_tree_proves_what_prices_alone_do_not():
     leaves = Prices(prices=(0.0,)), Prices(prices=(3.5,))
     assert not prove(PAIR, ChoiceCertificate(bound=3.5, nodes=(split, *leaves)))
     chosen = Choice(gap=0.0).decide(PAIR)
-    verify(PAIR, chosen)
+    verify_round(PAIR, chosen)
     assert (chosen.objective, chosen.status) == (5.0, "optimal")
     assert chosen.bound == pytest.approx(5)
 
@@ -227,101 +234,103 @@ SIGNED = st.builds(math.copysign, SIZES, st.sampled_from([-1.0, 1.0]))
 
 @st.composite
 def ugly_trees(draw):
-    """A round of ugly floats, and a tree of cases of it."""
-    kinds = draw(st.integers(0, 3))
+    """A round of ugly floats, and a branch-and-bound tree of it."""
+    capacities = draw(st.integers(0, 3))
     options = {}
     for job in range(draw(st.integers(1, 4))):
-        rows = st.tuples(draw(st.sampled_from([SIGNED, NICE])), st.tuples(*[SIZES] * kinds))
+        rows = st.tuples(draw(st.sampled_from([SIGNED, NICE])), st.tuples(*[SIZES] * capacities))
         options[job] = draw(st.lists(rows, min_size=1, max_size=4))
-    found = Round.of(options, [draw(SIZES) for _ in range(kinds)])
-    rules = draw(st.lists(st.integers(0, len(found.cost) - 1), max_size=3))
-    kind = draw(st.sampled_from(["cost", "cost", "misfit"]))
+    instance = Round.of(options, [draw(SIZES) for _ in range(capacities)])
+    rules = draw(st.lists(st.integers(0, len(instance.cost) - 1), max_size=3))
+    kind = draw(st.sampled_from(["cost", "cost", "infeasible"]))
     nodes = []
     for n, rule in enumerate(rules):
         cases = 2 * n + 1, 2 * n + 2
         nodes.append(Split(rule=rule, at_most=0, cases=cases[:: draw(st.sampled_from([1, -1]))]))
-        nodes.append(Prices(prices=[draw(SIZES) for _ in range(kinds)]))
-    nodes.append(Prices(kind=kind, prices=[draw(SIZES) for _ in range(kinds)]))
-    return found, nodes
+        nodes.append(Prices(prices=[draw(SIZES) for _ in range(capacities)]))
+    nodes.append(Prices(kind=kind, prices=[draw(SIZES) for _ in range(capacities)]))
+    return instance, nodes
 
 
-def plain_values(found, nodes, n=0, taken=(), barred=()):
-    """Yield kind and Lagrangian value of every case, in plain fractions; None if it is empty."""
+def plain_values(instance, nodes, n=0, taken=(), barred=()):
+    """Yield kind and Lagrangian value of every leaf, in plain fractions; None if it is empty."""
     node = nodes[n]
     if isinstance(node, Split):
-        yield from plain_values(found, nodes, node.cases[0], taken, (*barred, node.rule))
-        yield from plain_values(found, nodes, node.cases[1], (*taken, node.rule), barred)
+        yield from plain_values(instance, nodes, node.cases[0], taken, (*barred, node.rule))
+        yield from plain_values(instance, nodes, node.cases[1], (*taken, node.rule), barred)
         return
-    rent = zip(node.prices, found.capacity.tolist(), strict=True)
-    value = -sum(Fraction(price) * Fraction(room) for price, room in rent)
-    for job in range(len(found.jobs)):
-        own = range(found.first[job], found.first[job] + found.counts[job])
+    pairs = zip(node.prices, instance.capacity.tolist(), strict=True)
+    value = -sum(Fraction(price) * Fraction(capacity) for price, capacity in pairs)
+    for job in range(len(instance.jobs)):
+        own = range(instance.first[job], instance.first[job] + instance.counts[job])
         kept = set(taken) & set(own)
         own = [n for n in own if n not in barred and kept <= {n}]
         if not own:
             yield node.kind, None
             return
-        value += min(priced(found, node, n) for n in own)
+        value += min(priced(instance, node, n) for n in own)
     yield node.kind, value
 
 
-def priced(found, node, n):
-    uses = zip(node.prices, found.use[n].tolist(), strict=True)
+def priced(instance, node, n):
+    uses = zip(node.prices, instance.use[n].tolist(), strict=True)
     paid = sum(Fraction(price) * Fraction(use) for price, use in uses)
-    return paid + (Fraction(found.cost[n].item()) if node.kind == "cost" else 0)
+    return paid + (Fraction(instance.cost[n].item()) if node.kind == "cost" else 0)
 
 
 @law(500)
 @given(ugly_trees())
-def test_the_judge_is_as_exact_as_plain_fractions(case):
+def test_the_verifier_is_as_exact_as_plain_fractions(case):
     """The greatest float that is proven is accepted, and the next one is not."""
-    found, nodes = case
-    values = list(plain_values(found, nodes))
+    instance, nodes = case
+    values = list(plain_values(instance, nodes))
     proven = [value for kind, value in values if kind == "cost" and value is not None]
-    misfits = [value for kind, value in values if kind == "misfit"]
+    infeasible = [value for kind, value in values if kind == "infeasible"]
     if not proven:
-        proves_none = all(value is None or value > 0 for value in misfits)
-        assert (not prove(found, ChoiceCertificate(nodes=nodes))) == proves_none
+        proves_none = all(value is None or value > 0 for value in infeasible)
+        assert (not prove(instance, ChoiceCertificate(nodes=nodes))) == proves_none
         return
-    assert prove(found, ChoiceCertificate(nodes=nodes))
+    assert prove(instance, ChoiceCertificate(nodes=nodes))
     top = Fraction(math.nextafter(math.inf, 0.0))
     least = max(min(min(proven), top), -top)
     bound = float(least)
     bound = bound if bound <= least else math.nextafter(bound, -math.inf)
-    is_proven = min(proven) >= -top and all(value is None or value > 0 for value in misfits)
-    assert (not prove(found, ChoiceCertificate(bound=bound, nodes=nodes))) == is_proven
+    is_proven = min(proven) >= -top and all(value is None or value > 0 for value in infeasible)
+    assert (not prove(instance, ChoiceCertificate(bound=bound, nodes=nodes))) == is_proven
     above = math.nextafter(bound, math.inf)
-    assert math.isinf(above) or prove(found, ChoiceCertificate(bound=above, nodes=nodes))
+    assert math.isinf(above) or prove(instance, ChoiceCertificate(bound=above, nodes=nodes))
 
 
 @law(200)
 @given(ugly_trees())
-def test_the_sieve_loses_no_cheapest_option(case):
-    found, nodes = case
+def test_the_filter_loses_no_cheapest_option(case):
+    instance, nodes = case
     node = nodes[-1]
-    near = Sieve(found).near(node.prices, found.cost if node.kind == "cost" else 0 * found.cost)
-    for job in range(len(found.jobs)):
-        own = range(found.first[job], found.first[job] + found.counts[job])
-        costs = {n: priced(found, node, n) for n in own}
+    near = ReducedCostFilter(instance).near(
+        node.prices, instance.cost if node.kind == "cost" else 0 * instance.cost
+    )
+    for job in range(len(instance.jobs)):
+        own = range(instance.first[job], instance.first[job] + instance.counts[job])
+        costs = {n: priced(instance, node, n) for n in own}
         assert all(near[n] for n in own if costs[n] == min(costs.values()))
 
 
-def test_the_sieve_leaves_little_to_be_judged_exactly():
-    found = placements(5, jobs=900)
-    prices = Choice().decide(found).certificate.nodes[-1].prices
-    assert Sieve(found).near(prices, found.cost).sum() <= 1.1 * len(found.jobs)
+def test_the_filter_leaves_little_to_be_priced_exactly():
+    instance = placements(5, jobs=900)
+    prices = Choice().decide(instance).certificate.nodes[-1].prices
+    assert ReducedCostFilter(instance).near(prices, instance.cost).sum() <= 1.1 * len(instance.jobs)
 
 
 def test_a_bound_that_is_one_unit_too_high():
     """Of a round with a thousand jobs, in the last place of the bound that its prices prove."""
-    found = placements(5, jobs=900)
-    nodes = Choice(gap=1e-3).decide(found).certificate.nodes[:1]
-    ((_, value),) = plain_values(found, nodes)
+    instance = placements(5, jobs=900)
+    nodes = Choice(gap=1e-3).decide(instance).certificate.nodes[:1]
+    ((_, value),) = plain_values(instance, nodes)
     bound = float(value)
     bound = bound if bound <= value else math.nextafter(bound, -math.inf)
-    assert not prove(found, ChoiceCertificate(bound=bound, nodes=nodes))
+    assert not prove(instance, ChoiceCertificate(bound=bound, nodes=nodes))
     above = math.nextafter(bound, math.inf)
-    (broken,) = prove(found, ChoiceCertificate(bound=above, nodes=nodes))
+    (broken,) = prove(instance, ChoiceCertificate(bound=above, nodes=nodes))
     assert broken.rule == "bound"
 
 
@@ -329,12 +338,12 @@ def test_figures_that_are_not_so():
     chosen = Choice().decide(PAIR)
     for wrong in ({"objective": 4.0}, {"bound": -1.0}, {"gap": 0.5}):
         with pytest.raises(Violation, match=next(iter(wrong))):
-            verify(PAIR, chosen._replace(**wrong))
+            verify_round(PAIR, chosen._replace(**wrong))
     with pytest.raises(Violation, match="is taken of capacity"):
-        verify(PAIR, chosen._replace(plan=np.array([0, 0])))
+        verify_round(PAIR, chosen._replace(plan=np.array([0, 0])))
     forged = ChoiceCertificate(bound=9.0, nodes=chosen.certificate.nodes)
     with pytest.raises(Violation, match=r"only, 9\.0 is stated"):
-        verify(PAIR, chosen._replace(bound=9.0, certificate=forged))
+        verify_round(PAIR, chosen._replace(bound=9.0, certificate=forged))
 
 
 # --- bad input --------------------------------------------------------------------------------

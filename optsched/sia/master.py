@@ -14,13 +14,13 @@ from optsched.mip.highs import Program
 from optsched.mip.incremental_lp import LinearProgram
 
 if TYPE_CHECKING:
-    from optsched.choice.round import Floats, Indices, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices, Round
 
 TOLERANCE = 1e-7
 
 
-class Point(NamedTuple):
+class LpSolution(NamedTuple):
     """An optimal point of the linear program.
 
     Attributes
@@ -54,59 +54,59 @@ class Master:
         Which ones to begin with, at least one of every job.
     """
 
-    def __init__(self, found: Round, options: Indices, seed: int) -> None:
-        self.round, self.kinds = found, len(found.capacity)
-        largest = np.array([use.max(initial=0.0) for use in found.of_capacity])
+    def __init__(self, instance: Round, options: Indices, seed: int) -> None:
+        self.round, self.capacities = instance, len(instance.capacity)
+        largest = np.array([use.max(initial=0.0) for use in instance.of_capacity])
         self._unit = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))))
-        self.penalty = _penalty(found, self._unit)
+        self.penalty = _penalty(instance, self._unit)
         self.options = options
-        self.column = np.full(len(found.cost), -1, dtype=np.intp)
-        self.column[options] = self.kinds + np.arange(len(options))
+        self.column = np.full(len(instance.cost), -1, dtype=np.intp)
+        self.column[options] = self.capacities + np.arange(len(options))
         self._program = LinearProgram(self._first(), seed)
 
     def _first(self) -> Program:
-        found, kinds, jobs = self.round, self.kinds, len(self.round.jobs)
-        room = found.capacity / self._unit
+        instance, capacities, jobs = self.round, self.capacities, len(self.round.jobs)
+        capacity = instance.capacity / self._unit
         missing = csc_array(
-            (np.full(kinds, -1.0), np.arange(kinds), np.arange(kinds + 1)),
-            shape=(kinds + jobs, kinds),
+            (np.full(capacities, -1.0), np.arange(capacities), np.arange(capacities + 1)),
+            shape=(capacities + jobs, capacities),
         )
-        columns = kinds + len(self.options)
+        columns = capacities + len(self.options)
         return Program(
-            cost=np.concatenate((self.penalty, found.cost[self.options])),
+            cost=np.concatenate((self.penalty, instance.cost[self.options])),
             offset=0.0,
             lower=np.zeros(columns),
             upper=np.full(columns, np.inf),
             integer=np.zeros(columns, dtype=np.bool_),
             matrix=_beside(missing, self._columns(self.options)),
-            row_lower=np.concatenate((np.full(kinds, -np.inf), np.ones(jobs))),
-            row_upper=np.concatenate((room, np.ones(jobs))),
+            row_lower=np.concatenate((np.full(capacities, -np.inf), np.ones(jobs))),
+            row_upper=np.concatenate((capacity, np.ones(jobs))),
         )
 
     def _columns(self, options: Indices) -> csc_array:
-        found, kinds = self.round, self.kinds
-        use = np.column_stack((found.use[options] / self._unit, np.ones(len(options))))
-        rows = np.broadcast_to(np.arange(kinds + 1), use.shape).copy()
-        rows[:, kinds] += found.job[options]
+        instance, capacities = self.round, self.capacities
+        use = np.column_stack((instance.use[options] / self._unit, np.ones(len(options))))
+        rows = np.broadcast_to(np.arange(capacities + 1), use.shape).copy()
+        rows[:, capacities] += instance.job[options]
         is_there = use != 0
         upto = np.concatenate(([0], np.cumsum(is_there.sum(axis=1))))
-        shape = (kinds + len(found.jobs), len(options))
+        shape = (capacities + len(instance.jobs), len(options))
         return csc_array((use[is_there], rows[is_there], upto), shape=shape)
 
     def start_from(self, basic: Bools, loose: Bools) -> None:
         """Begin where these options and capacities are basic."""
-        columns = np.concatenate((np.zeros(self.kinds, dtype=np.bool_), basic[self.options]))
+        columns = np.concatenate((np.zeros(self.capacities, dtype=np.bool_), basic[self.options]))
         rows = np.concatenate((loose, np.zeros(len(self.round.jobs), dtype=np.bool_)))
         self._program.start_from(columns, rows)
 
     def basic(self) -> tuple[Indices, Bools]:
         """Return which options are basic in the last solve, and which capacities are."""
         columns, rows = self._program.basic()
-        return self.options[columns[self.kinds :]], rows[: self.kinds]
+        return self.options[columns[self.capacities :]], rows[: self.capacities]
 
     def add(self, options: Indices) -> None:
         """Take in further options."""
-        self.column[options] = self.kinds + len(self.options) + np.arange(len(options))
+        self.column[options] = self.capacities + len(self.options) + np.arange(len(options))
         self.options = np.concatenate((self.options, options))
         self._program.add_columns(self.round.cost[options], self._columns(options))
 
@@ -119,28 +119,28 @@ class Master:
     def raise_penalty(self, factor: float) -> None:
         """Let what is missing cost more."""
         self.penalty = self.penalty * factor
-        self._program.cost_columns(np.arange(self.kinds, dtype=np.intp), self.penalty)
+        self._program.cost_columns(np.arange(self.capacities, dtype=np.intp), self.penalty)
 
-    def solve(self) -> Point | None:
+    def solve(self) -> LpSolution | None:
         """Solve from the last basis; None if HiGHS finds no optimum."""
         solved = self._program.solve()
         if solved is None:
             return None
-        share = solved.x[self.kinds :]
+        share = solved.x[self.capacities :]
         taken = np.flatnonzero(share > TOLERANCE)
-        return Point(
+        return LpSolution(
             objective=solved.objective,
             options=self.options[taken],
             share=share[taken],
-            missing=float(solved.x[: self.kinds].sum()),
-            prices=np.maximum(-solved.row_duals[: self.kinds], 0.0) / self._unit,
+            missing=float(solved.x[: self.capacities].sum()),
+            prices=np.maximum(-solved.row_duals[: self.capacities], 0.0) / self._unit,
         )
 
 
-def _penalty(found: Round, unit: Floats) -> Floats:
+def _penalty(instance: Round, unit: Floats) -> Floats:
     """Return what a unit of each capacity can be worth at most, unless uses differ by little."""
-    spread = float(np.ptp(found.cost)) if len(found.cost) else 0.0
-    least = np.array([use[use > 0].min(initial=np.inf) for use in found.of_capacity])
+    spread = float(np.ptp(instance.cost)) if len(instance.cost) else 0.0
+    least = np.array([use[use > 0].min(initial=np.inf) for use in instance.of_capacity])
     worth = np.where(np.isfinite(least), unit / least, 1.0)
     return (1.0 + 2 * spread) * worth
 

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.proving.choice import even, instances, plain_program, unlike, widths
-from optsched.choice import Choice, ChoiceCertificate, Round, verify
-from optsched.choice.verification.certificate import Enumeration, Prices, prove
+from benchmarks.proving.sia import even, instances, plain_program, unlike, widths
 from optsched.mip import highs
+from optsched.sia import Choice, ChoiceCertificate, Round, verify_round
+from optsched.sia.verify.certificate import Enumeration, Prices, prove
 from optsched.verification import Violation
-from tests.support.forgers.choice import try_forgeries
+from tests.support.forgers.sia import try_forgeries
 
 PAIR = Round.of({"a": [(0.0, [2.0]), (5.0, [0.0])], "b": [(0.0, [2.0]), (7.0, [0.0])]}, [3.0])
 
@@ -26,19 +26,19 @@ def test_infeasible_is_not_believed_of_a_round_that_has_a_plan():
     chosen = Choice().decide(PAIR)
     none = {"plan": None, "objective": None, "gap": None, "status": "infeasible"}
     with pytest.raises(Violation, match="status"):
-        verify(PAIR, chosen._replace(**none))
+        verify_round(PAIR, chosen._replace(**none))
     for nodes in (chosen.certificate.nodes, (Enumeration(rows=()),)):
         certificate = ChoiceCertificate(bound=None, nodes=nodes)
         with pytest.raises(Violation, match="that there is no plan"):
-            verify(PAIR, chosen._replace(**none, bound=None, certificate=certificate))
+            verify_round(PAIR, chosen._replace(**none, bound=None, certificate=certificate))
 
 
 def test_optimal_is_not_believed_of_the_worst_plan():
     chosen = Choice().decide(PAIR)
     worst = chosen._replace(plan=np.array([1, 1]), objective=12.0, gap=(12 - chosen.bound) / 12)
     with pytest.raises(Violation, match=r'stated "optimal", but it is "feasible"'):
-        verify(PAIR, worst)
-    verify(PAIR, worst._replace(status="feasible"))
+        verify_round(PAIR, worst)
+    verify_round(PAIR, worst._replace(status="feasible"))
 
 
 @pytest.mark.parametrize(
@@ -59,32 +59,32 @@ def test_optimal_is_not_believed_of_the_worst_plan():
 )  # fmt: skip
 def test_fields_that_are_no_figures_end_in_a_verdict(changed, words):
     with pytest.raises(Violation, match=words):
-        verify(PAIR, Choice().decide(PAIR)._replace(**changed))
+        verify_round(PAIR, Choice().decide(PAIR)._replace(**changed))
 
 
 def test_rounds_without_validation_are_refused():
     chosen = Choice().decide(PAIR)
     for name, value in (("cost", np.full(4, np.nan)), ("use", -PAIR.use), ("counts", None)):
-        found = copy.copy(PAIR)
-        object.__setattr__(found, name, value)
+        instance = copy.copy(PAIR)
+        object.__setattr__(instance, name, value)
         with pytest.raises(Violation, match="round"):
-            verify(found, chosen)
+            verify_round(instance, chosen)
 
 
 def test_what_a_copied_round_has_cached_counts_for_nothing():
-    found, chosen = copy.deepcopy(PAIR), Choice().decide(PAIR)
-    assert found.of_capacity
-    object.__setattr__(found, "use", PAIR.use * 2)
+    instance, chosen = copy.deepcopy(PAIR), Choice().decide(PAIR)
+    assert instance.of_capacity
+    object.__setattr__(instance, "use", PAIR.use * 2)
     with pytest.raises(Violation, match="is taken of capacity"):
-        verify(found, chosen)
+        verify_round(instance, chosen)
 
 
 def test_sums_beyond_all_floats_end_in_a_verdict():
-    found = Round.of({job: [(1.7e308, [1.7e308])] for job in "abc"}, [1.7e308])
+    instance = Round.of({job: [(1.7e308, [1.7e308])] for job in "abc"}, [1.7e308])
     with pytest.raises(Violation, match="more than every float is taken"):
-        verify(found, Choice().decide(PAIR)._replace(plan=np.zeros(3, dtype=int)))
+        verify_round(instance, Choice().decide(PAIR)._replace(plan=np.zeros(3, dtype=int)))
     with pytest.raises(ValueError, match="not in"):
-        Choice().decide(found)
+        Choice().decide(instance)
 
 
 @pytest.mark.parametrize("figure", [2**53 + 1, 10**400, "1", None, 1j])
@@ -102,50 +102,50 @@ def test_a_figure_that_no_float_equals_is_refused_not_rounded(figure):
 
 
 @pytest.mark.parametrize("wait", [1e4, 1e9])
-def test_a_dear_option_makes_no_plan_optimal(wait):
+def test_an_expensive_option_makes_no_plan_optimal(wait):
     """The gap is of the objective, whatever going without would cost."""
     for seed in range(3):
-        found = widths(seed, jobs=30, wait=wait, share=1.0)
+        instance = widths(seed, jobs=30, wait=wait, share=1.0)
         least = highs.solve(plain_program(widths(seed, jobs=30, wait=99.0, share=1.0))).objective
-        chosen = Choice(gap=1e-6).decide(found)
-        verify(found, chosen)
+        chosen = Choice(gap=1e-6).decide(instance)
+        verify_round(instance, chosen)
         assert chosen.status == "optimal"
         assert chosen.objective == pytest.approx(least, rel=2e-6)
         assert chosen.bound >= least * (1 - 2e-6)
 
 
 def test_costs_that_cancel_are_relative_to_a_millionth_of_them():
-    found = Round.of({"a": [(2.0, [])], "b": [(-3.0, []), (9.0, [])]}, [])
-    assert found.gap_scale([0, 0]) == 2e-6
-    assert found.gap_scale([0, 1]) == 0
-    chosen = Choice(gap=0.0).decide(found)
+    instance = Round.of({"a": [(2.0, [])], "b": [(-3.0, []), (9.0, [])]}, [])
+    assert instance.gap_scale([0, 0]) == 2e-6
+    assert instance.gap_scale([0, 1]) == 0
+    chosen = Choice(gap=0.0).decide(instance)
     assert (chosen.status, chosen.objective) == ("optimal", -1.0)
 
 
 @pytest.mark.parametrize(("seed", "jobs"), [(0, 20), (1, 30), (2, 100)])
 def test_tight_rounds_of_unlike_jobs_are_closed(seed, jobs):
-    found = unlike(seed, jobs=jobs)
-    chosen = Choice(gap=1e-6).decide(found)
-    verify(found, chosen)
+    instance = unlike(seed, jobs=jobs)
+    chosen = Choice(gap=1e-6).decide(instance)
+    verify_round(instance, chosen)
     assert chosen.status == "optimal"
     if jobs == 20:
-        assert chosen.objective == pytest.approx(highs.solve(plain_program(found)).objective)
+        assert chosen.objective == pytest.approx(highs.solve(plain_program(instance)).objective)
 
 
-@pytest.mark.parametrize("kinds", [1, 2])
-def test_a_round_that_only_fractions_have_a_plan_of_is_proven_infeasible(kinds):
-    found = even(0, kinds)
-    chosen = Choice().decide(found)
-    verify(found, chosen)
+@pytest.mark.parametrize("capacities", [1, 2])
+def test_a_round_that_only_fractions_have_a_plan_of_is_proven_infeasible(capacities):
+    instance = even(0, capacities)
+    chosen = Choice().decide(instance)
+    verify_round(instance, chosen)
     assert (chosen.status, chosen.bound) == ("infeasible", None)
 
 
 def test_an_enumeration_proves_up_to_the_best_plan_and_no_further():
-    found = unlike(0, jobs=6)
-    chosen = Choice(gap=0.0, most_nodes=10_000).decide(found)
+    instance = unlike(0, jobs=6)
+    chosen = Choice(gap=0.0, most_nodes=10_000).decide(instance)
     nodes = (Enumeration(rows=(Prices(prices=(0.1, 0.1, 0.1)),)),)
     for bound, refused in ((chosen.objective * (1 - 1e-9), 0), (chosen.objective * (1 + 1e-9), 1)):
-        assert len(prove(found, ChoiceCertificate(bound=bound, nodes=nodes))) == refused
+        assert len(prove(instance, ChoiceCertificate(bound=bound, nodes=nodes))) == refused
 
 
 def test_rounds_to_prove_are_many_and_named():

@@ -1,4 +1,4 @@
-"""The choice problem: every job takes one of its options, within capacities, round after round."""
+"""Sia's round: a multiple-choice multidimensional knapsack, solved round after round."""
 
 import lazy_loader as _lazy
 

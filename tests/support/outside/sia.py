@@ -10,14 +10,14 @@ from fractions import Fraction
 
 def optimum(document):
     """The least cost, twice; (None, None) if there is no plan."""
-    room = tuple(map(Fraction, document["capacity"]))
-    best = {tuple(Fraction(0) for _ in room): Fraction(0)}
+    capacity = tuple(map(Fraction, document["capacity"]))
+    best = {tuple(Fraction(0) for _ in capacity): Fraction(0)}
     for options in document["options"]:
         after = {}
         for used, so_far in best.items():
             for cost, use in options:
                 key = tuple(u + Fraction(v) for u, v in zip(used, use, strict=True))
-                if all(u <= r for u, r in zip(key, room, strict=True)):
+                if all(u <= r for u, r in zip(key, capacity, strict=True)):
                     total = so_far + Fraction(cost)
                     after[key] = min(total, after.get(key, total))
         best = after
@@ -25,15 +25,15 @@ def optimum(document):
     return least, least
 
 
-def judge(document, plan):
+def examine(document, plan):
     """Every rule that a plan breaks, and its cost, twice."""
     if len(plan) != len(document["options"]):
         return ["one option each"], None
     if any(not 0 <= n < len(own) for n, own in zip(plan, document["options"], strict=True)):
         return ["its own option"], None
     chosen = [own[n] for n, own in zip(plan, document["options"], strict=True)]
-    for kind, room in enumerate(document["capacity"]):
-        if sum(Fraction(use[kind]) for _, use in chosen) > Fraction(room):
+    for kind, capacity in enumerate(document["capacity"]):
+        if sum(Fraction(use[kind]) for _, use in chosen) > Fraction(capacity):
             return ["capacity"], None
     cost = sum(Fraction(cost) for cost, _ in chosen)
     return [], (cost, cost)

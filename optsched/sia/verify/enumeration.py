@@ -1,4 +1,4 @@
-"""The verifier of the choice problem, where prices alone leave a gap: partial plans, all of them.
+"""The verifier of rounds, where prices alone leave a gap: all partial plans are enumerated.
 
 For prices of the capacities, every option has an excess over the cheapest one of its job. The
 Lagrangian bound says that the excesses of a plan below the bound add up to less than a budget; so
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.choice.verification.reduced_costs import Problem
+    from optsched.sia.verify.reduced_costs import Problem
 
     Wholes = NDArray[np.int64]
 
@@ -32,9 +32,9 @@ AT_ONCE = 1 << 20  # sums: 8 MiB
 
 
 class Row(NamedTuple):
-    """Prices of the capacities, for costs, or (`misfit`) for uses alone."""
+    """Prices of the capacities, for costs, or (`farkas`) for uses alone."""
 
-    misfit: bool
+    farkas: bool
     prices: tuple[float, ...]
 
 
@@ -60,10 +60,10 @@ def unproven(
     bound
         What no plan is to cost less than; None if there is to be no plan at all.
     """
-    kinds = len(problem.capacity)
-    units = [tuple(float(k == kind) for k in range(kinds)) for kind in range(kinds)]
-    every = [*rows, Row(False, (0.0,) * kinds), *[Row(True, unit) for unit in units]]
-    every = [row for row in every if row.misfit or bound is not None]
+    capacities = len(problem.capacity)
+    units = [tuple(float(k == number) for k in range(capacities)) for number in range(capacities)]
+    every = [*rows, Row(False, (0.0,) * capacities), *[Row(True, unit) for unit in units]]
+    every = [row for row in every if row.farkas or bound is not None]
     if not every:
         return "there is no capacity that a plan could exceed"
     for row in every:
@@ -83,21 +83,25 @@ def unproven(
         own.setdefault(job, []).append(n)
     choices = [excess[places] for places in own.values() if len(places) > 1]
     choices.sort(key=lambda choice: -float((choice / budget).max(axis=0).sum()))
-    return _enumerate(choices, budget, kinds)
+    return _enumerate(choices, budget, capacities)
 
 
 def _table(problem: Problem, options: list[int], row: Row, bound: Fraction | None) -> _Table:
     """Price options exactly, in whole multiples of one over a power of two."""
-    priced, unit = problem.priced(options, row.prices, misfit=row.misfit)
+    priced, unit = problem.priced(options, row.prices, farkas=row.farkas)
     jobs, least = problem.job(options), dict[int, int]()
     for job, value in zip(jobs, priced, strict=True):
         least[job] = min(value, least.get(job, value))
     excess = [value - least[job] for job, value in zip(jobs, priced, strict=True)]
-    rent = problem.rent(row.prices)
-    if row.misfit:  # a plan uses at most the capacities: excesses of at most this, so below the
-        return _Table(excess, _floor(rent * unit) - sum(least.values()) + 1)  # next whole number
+    capacity_value = problem.capacity_value(row.prices)
+    if row.farkas:  # a plan uses at most the capacities: excesses of at most this, so below the
+        return _Table(
+            excess, _floor(capacity_value * unit) - sum(least.values()) + 1
+        )  # next whole number
     assert bound is not None
-    return _Table(excess, -_floor(-(bound + rent) * unit) - sum(least.values()))  # rounded up
+    return _Table(
+        excess, -_floor(-(bound + capacity_value) * unit) - sum(least.values())
+    )  # rounded up
 
 
 def _floor(value: Fraction) -> int:
@@ -122,7 +126,7 @@ def _units(table: _Table) -> int:
     return -(-table.budget >> _shift(table))
 
 
-def _enumerate(choices: list[Wholes], budget: Wholes, kinds: int) -> str | None:
+def _enumerate(choices: list[Wholes], budget: Wholes, capacities: int) -> str | None:
     """Return why partial plans are left at the end; None if there are none.
 
     Parameters
@@ -145,20 +149,20 @@ def _enumerate(choices: list[Wholes], budget: Wholes, kinds: int) -> str | None:
             return f"more than {MOST_SUMS:,} sums of partial plans are to be looked at"
         # a sum is below its budget, at most 2**40, and an excess at most 2**40: no overflow
         sums = (sums[:many, None, :] + choices[level][None, :, :]).reshape(-1, len(budget))
-        sums = _undominated(sums[(sums < budget).all(axis=1)], kinds)
+        sums = _undominated(sums[(sums < budget).all(axis=1)], capacities)
         if len(sums):
             stack.append((level + 1, sums))
     return None
 
 
-def _undominated(sums: Wholes, kinds: int) -> Wholes:
+def _undominated(sums: Wholes, capacities: int) -> Wholes:
     """Leave out partial plans that are in no row below another one of the same uses.
 
     Whatever completes the one that is left out completes the other one as well.
     """
     if len(sums) < 2:
         return sums
-    used = sums[:, -kinds:] if kinds else sums[:, :0]
+    used = sums[:, -capacities:] if capacities else sums[:, :0]
     order = np.lexsort((sums.sum(axis=1), *used.T))
     sums, used = sums[order], used[order]
     is_new = np.concatenate(([True], (used[1:] != used[:-1]).any(axis=1)))

@@ -1,6 +1,6 @@
 """A forger of what is stated of rounds, and an oracle of its own: brute force in fractions.
 
-`python -m tests.support.forgers.choice 20000` tries so many forgeries and tells how many were
+`python -m tests.support.forgers.sia 20000` tries so many forgeries and tells how many were
 accepted that are false, and how many ended in anything but a verdict.
 """
 
@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.certificates.bound_tree import Split
-from optsched.choice import Choice, ChoiceCertificate, Chosen, Round, verify
-from optsched.choice.verification.certificate import Enumeration, Prices
+from optsched.sia import Choice, ChoiceCertificate, Chosen, Round, verify_round
+from optsched.sia.verify.certificate import Enumeration, Prices
 from optsched.verification import Violation
 
 ODD = (0.0, -0.0, 1.0, 1e300, -1e300, 5e-324, 1.7e308, math.nan, math.inf, -math.inf, 10**400,
@@ -26,18 +26,18 @@ EXTREME = (0.0, 1.0, 0.1, 0.3, 5e-324, 1e-300, 1e9 / 3, 2.0**53, 1e300)
 class Truth:
     """What is so, by looking at every plan."""
 
-    def __init__(self, found):
+    def __init__(self, instance):
         self.costs = {}
         rows = []
-        for job in range(len(found.jobs)):
-            first = sum(found.counts.tolist()[:job])
-            rows.append(range(first, first + found.counts.tolist()[job]))
-        cost = [Fraction(value) for value in found.cost.tolist()]
-        use = [[Fraction(value) for value in row] for row in found.use.tolist()]
-        room = [Fraction(value) for value in found.capacity.tolist()]
+        for job in range(len(instance.jobs)):
+            first = sum(instance.counts.tolist()[:job])
+            rows.append(range(first, first + instance.counts.tolist()[job]))
+        cost = [Fraction(value) for value in instance.cost.tolist()]
+        use = [[Fraction(value) for value in row] for row in instance.use.tolist()]
+        capacity = [Fraction(value) for value in instance.capacity.tolist()]
         for chosen in itertools.product(*rows):
-            taken = [sum(use[n][k] for n in chosen) for k in range(len(room))]
-            if all(a <= b for a, b in zip(taken, room, strict=True)):
+            taken = [sum(use[n][k] for n in chosen) for k in range(len(capacity))]
+            if all(a <= b for a, b in zip(taken, capacity, strict=True)):
                 plan = tuple(n - own[0] for n, own in zip(chosen, rows, strict=True))
                 self.costs[plan] = [cost[n] for n in chosen]
         self.least = min(map(sum, self.costs.values()), default=None)
@@ -69,31 +69,33 @@ class Truth:
 
 def a_round(draw):
     """A round of few jobs, tight or without a plan, at times of extreme figures."""
-    kinds, extreme = draw.randint(0, 2), draw.random() < 0.25
+    capacities, extreme = draw.randint(0, 2), draw.random() < 0.25
     figures = EXTREME if extreme else [n / 7 for n in range(30)] + list(range(9))
     options = {}
     for job in range(draw.randint(1, 4)):
         sign = draw.choice((1, 1, -1))
         options[job] = [
-            (sign * draw.choice(figures), [draw.choice(figures) for _ in range(kinds)])
+            (sign * draw.choice(figures), [draw.choice(figures) for _ in range(capacities)])
             for _ in range(draw.randint(1, 4))
         ]
-    room = draw.choice((0.4, 0.6, 1.0, 2.0))
-    return Round.of(options, [room * draw.choice(figures) * len(options) / 2 for _ in range(kinds)])
+    capacity = draw.choice((0.4, 0.6, 1.0, 2.0))
+    return Round.of(
+        options, [capacity * draw.choice(figures) * len(options) / 2 for _ in range(capacities)]
+    )
 
 
-def by_hand(found, truth, gap):
+def by_hand(instance, truth, gap):
     """Return the best plan, and the bound that no prices prove; None beyond floats."""
     plan = min(truth.costs, key=lambda plan: sum(truth.costs[plan]), default=None)
-    nothing = Prices(prices=(0.0,) * len(found.capacity))
-    least = sum(map(Fraction, np.minimum.reduceat(found.cost, found.first).tolist()))
+    nothing = Prices(prices=(0.0,) * len(instance.capacity))
+    least = sum(map(Fraction, np.minimum.reduceat(instance.cost, instance.first).tolist()))
     bound = max(math.nextafter(float(least), -math.inf), -1.7e308)
     status = "error" if plan is None else "feasible"
     certificate = ChoiceCertificate(bound=bound, nodes=(nothing,))
     chosen = Chosen(None, None, bound, None, status, certificate, 0, gap)
     if plan is not None:
-        chosen = chosen._replace(plan=np.array(plan), objective=found.objective(plan))
-        size = max(abs(chosen.objective), found.gap_scale(plan))
+        chosen = chosen._replace(plan=np.array(plan), objective=instance.objective(plan))
+        size = max(abs(chosen.objective), instance.gap_scale(plan))
         off = chosen.objective - bound
         gap_is = off / size if size else float(off != 0)
         status = "optimal" if gap_is <= max(gap, 1e-9) else "feasible"
@@ -103,25 +105,25 @@ def by_hand(found, truth, gap):
     return chosen
 
 
-def forged(draw, found, chosen, truth):
+def forged(draw, instance, chosen, truth):
     """Return what is stated of a round, with something changed."""
     kind = draw.choice(
         ("field", "field", "certificate", "certificate", "both", "plan", "swap", "above", "above")
     )
     if kind == "above":
-        return _above(draw, found, chosen, truth)
+        return _above(draw, instance, chosen, truth)
     if kind in ("field", "both"):
         name = draw.choice(chosen._fields)
         chosen = chosen._replace(**{name: _other(draw, name, getattr(chosen, name))})
     if kind in ("certificate", "both") and isinstance(chosen.certificate, ChoiceCertificate):
-        certificate = _certificate(draw, found, chosen.certificate)
+        certificate = _certificate(draw, instance, chosen.certificate)
         bound = getattr(certificate, "bound", None)
         chosen = chosen._replace(certificate=certificate)
         if draw.random() < 0.8:
-            chosen = _fitting(draw, found, chosen._replace(bound=bound))
+            chosen = _fitting(draw, instance, chosen._replace(bound=bound))
     if kind == "plan":
-        plan = [draw.randrange(count) for count in found.counts.tolist()]
-        chosen = _fitting(draw, found, chosen._replace(plan=np.array(plan)))
+        plan = [draw.randrange(count) for count in instance.counts.tolist()]
+        chosen = _fitting(draw, instance, chosen._replace(plan=np.array(plan)))
     if kind == "swap":
         status = draw.choice(("infeasible", "error", "optimal", "feasible"))
         chosen = chosen._replace(plan=None, objective=None, gap=None, status=status)
@@ -131,13 +133,13 @@ def forged(draw, found, chosen, truth):
     return chosen
 
 
-def _above(draw, found, chosen, truth):
+def _above(draw, instance, chosen, truth):
     """State a bound above the best plan, by little, or that there is none; prices are near good."""
     nodes = list(chosen.certificate.nodes)
     if draw.random() < 0.6:
         rows = [node for node in nodes if isinstance(node, Prices)]
         rows += [row for node in nodes if isinstance(node, Enumeration) for row in node.rows]
-        rows += [_prices(draw, len(found.capacity)) for _ in range(draw.randint(0, 3))]
+        rows += [_prices(draw, len(instance.capacity)) for _ in range(draw.randint(0, 3))]
         leaf = draw.choice((Enumeration(rows=tuple(rows)), draw.choice(rows)))
         nodes = nodes if draw.random() < 0.3 else [leaf]
         nodes[-1] = leaf
@@ -151,16 +153,16 @@ def _above(draw, found, chosen, truth):
     chosen = chosen._replace(bound=bound, certificate=certificate)
     worse = [plan for plan, costs in truth.costs.items() if bound and sum(costs) >= bound]
     if worse and draw.random() < 0.5:
-        return _fitting(draw, found, chosen._replace(plan=np.array(draw.choice(worse))))
+        return _fitting(draw, instance, chosen._replace(plan=np.array(draw.choice(worse))))
     status = "infeasible" if bound is None else "error"
     return chosen._replace(plan=None, objective=None, gap=None, status=status)
 
 
-def _fitting(draw, found, chosen):
+def _fitting(draw, instance, chosen):
     """Let objective, gap and status go with a plan and a bound, as a careful forger does."""
     try:
-        objective = found.objective(chosen.plan)
-        gap = (objective - chosen.bound) / max(abs(objective), found.gap_scale(chosen.plan))
+        objective = instance.objective(chosen.plan)
+        gap = (objective - chosen.bound) / max(abs(objective), instance.gap_scale(chosen.plan))
         status = "optimal" if gap <= chosen.gap_limit else "feasible"
         return chosen._replace(objective=objective, gap=gap, status=status)
     except (TypeError, ValueError, ArithmeticError, IndexError):
@@ -179,7 +181,7 @@ def _other(draw, name, value):
     return draw.choice(ODD)
 
 
-def _certificate(draw, found, certificate):
+def _certificate(draw, instance, certificate):
     bound, nodes = certificate.bound, list(certificate.nodes)
     for _ in range(draw.randint(1, 2)):
         n = draw.randrange(len(nodes))
@@ -190,19 +192,19 @@ def _certificate(draw, found, certificate):
         elif how == "none":
             bound = draw.choice((None, 0.0))
         elif how == "prices" and isinstance(nodes[n], Prices):
-            nodes[n] = _prices(draw, len(found.capacity))
+            nodes[n] = _prices(draw, len(instance.capacity))
         elif how == "tree":
-            rule, count = draw.randrange(len(found.cost) + 1), len(nodes)
+            rule, count = draw.randrange(len(instance.cost) + 1), len(nodes)
             nodes.append(nodes[n])
-            nodes.append(_prices(draw, len(found.capacity)))
+            nodes.append(_prices(draw, len(instance.capacity)))
             nodes[n] = Split(rule=rule, at_most=draw.choice((0, 0, 1)), cases=(count, count + 1))
         elif how == "rows":
-            rows = [_prices(draw, len(found.capacity)) for _ in range(draw.randint(0, 3))]
+            rows = [_prices(draw, len(instance.capacity)) for _ in range(draw.randint(0, 3))]
             nodes[n] = Enumeration(rows=tuple(rows))
         elif how == "raw":
             nodes[n] = draw.choice((
                 Prices.model_construct(kind="cost", prices=(draw.choice(ODD), -1.0)),
-                Prices.model_construct(kind="other", prices=(-1.0,) * len(found.capacity)),
+                Prices.model_construct(kind="other", prices=(-1.0,) * len(instance.capacity)),
                 Split.model_construct(rule=-1, at_most=0, cases=(n, n)),
                 Enumeration.model_construct(rows=draw.choice(ODD)),
                 None,
@@ -210,33 +212,33 @@ def _certificate(draw, found, certificate):
     return ChoiceCertificate.model_construct(bound=bound, nodes=tuple(nodes))
 
 
-def _prices(draw, kinds):
+def _prices(draw, capacities):
     figures = (0.0, 0.5, 1.0, 3.0, 1e-9, 5e-324, 1e300, draw.random())
-    prices = [draw.choice(figures) for _ in range(kinds)]
-    return Prices(kind=draw.choice(("cost", "misfit")), prices=prices)
+    prices = [draw.choice(figures) for _ in range(capacities)]
+    return Prices(kind=draw.choice(("cost", "infeasible")), prices=prices)
 
 
 def try_forgeries(many, seed=0):
     """Return counts: forgeries, those refused, true ones, false ones accepted, and other ends."""
     draw, counts = random.Random(seed), Counter()
     while counts["tried"] < many:
-        found = a_round(draw)
-        truth = Truth(found)
+        instance = a_round(draw)
+        truth = Truth(instance)
         nodes = draw.choice((1, 200, 200))
         gap = draw.choice((0.0, 1e-6, 0.1))
         try:
-            chosen = Choice(gap=gap, most_nodes=nodes).decide(found)
+            chosen = Choice(gap=gap, most_nodes=nodes).decide(instance)
         except ValueError:  # of extreme figures
-            chosen = by_hand(found, truth, gap)
+            chosen = by_hand(instance, truth, gap)
         if chosen is None:
             continue
-        verify(found, chosen)
+        verify_round(instance, chosen)
         assert truth.is_so(chosen)
         for _ in range(20):
             counts["tried"] += 1
-            stated = forged(draw, found, chosen, truth)
+            stated = forged(draw, instance, chosen, truth)
             try:
-                verify(found, stated)
+                verify_round(instance, stated)
             except Violation:
                 counts["refused"] += 1
             except Exception as error:

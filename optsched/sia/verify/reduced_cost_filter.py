@@ -1,8 +1,8 @@
-"""The judge of the choice problem: which options may be the cheapest of their jobs, in 63 bits.
+"""The verifier of rounds: which options may be the cheapest of their jobs, in 63 bits.
 
 Costs, uses and prices are rounded down to whole numbers whose sums of products stay below 2**62. An
-option that is dearer than another one of its job by more than all of that rounding is left out;
-those that are left are judged exactly (`certificate.py`).
+option that costs more than another one of its job by more than all of that rounding is left out;
+those that are left are priced exactly (`certificate.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.choice.round import Floats, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Round
 
     Wholes = NDArray[np.int64]
 
@@ -26,14 +26,14 @@ USE_BITS, SUM_BITS = 30, 61
 MOST_FACTOR = 1000  # 2.0 to this power is a float
 
 
-class Sieve:
+class ReducedCostFilter:
     """The options of a round, with uses in whole numbers below 2**30."""
 
-    def __init__(self, found: Round) -> None:
-        self._round = found
-        self._most = [Fraction(float(use.max(initial=0.0))) for use in found.of_capacity]
+    def __init__(self, instance: Round) -> None:
+        self._round = instance
+        self._most = [Fraction(float(use.max(initial=0.0))) for use in instance.of_capacity]
         self._shifts = [USE_BITS - _bits(most) for most in self._most]
-        used = zip(found.of_capacity, self._shifts, strict=True)
+        used = zip(instance.of_capacity, self._shifts, strict=True)
         self._uses = [_floors(use, shift) for use, shift in used]
 
     def near(self, prices: Sequence[float], cost: Floats) -> Bools:
@@ -46,18 +46,18 @@ class Sieve:
         cost
             Shape (options,): what options cost besides.
         """
-        found, dearest = self._round, Fraction(float(np.abs(cost).max(initial=0.0)))
+        instance, greatest = self._round, Fraction(float(np.abs(cost).max(initial=0.0)))
         spent = [Fraction(price) * most for price, most in zip(prices, self._most, strict=True)]
-        unit = SUM_BITS - _bits(dearest + sum(spent))  # the sum is below 2**61 in this unit
+        unit = SUM_BITS - _bits(greatest + sum(spent))  # the sum is below 2**61 in this unit
         lower = _floors(cost, unit)
-        blur = 2  # of the cost, which may also have lost what is below all floats
+        tolerance = 2  # of the cost, which may also have lost what is below all floats
         for most, price, shift, use in zip(spent, prices, self._shifts, self._uses, strict=True):
             if most:
                 whole = int(Fraction(price) * Fraction(2) ** (unit - shift))  # below 2**32
                 lower += whole * use
-                blur += whole + (1 << USE_BITS) + 1
-        least = np.minimum.reduceat(lower, found.first)
-        return np.asarray(lower <= np.repeat(least + blur, found.counts))
+                tolerance += whole + (1 << USE_BITS) + 1
+        least = np.minimum.reduceat(lower, instance.first)
+        return np.asarray(lower <= np.repeat(least + tolerance, instance.counts))
 
 
 def _bits(value: Fraction) -> int:

@@ -1,4 +1,4 @@
-"""The search for a plan of a round: a linear program, rounding, and cases where the gap is open."""
+"""LP-based branch and bound for the multiple-choice knapsack (Sinha & Zoltners, OR 1979)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.certificates.bound_tree import Split
-from optsched.choice.master import TOLERANCE, Master
-from optsched.choice.priced import Pricing
-from optsched.choice.rounding import first_options, moved_to_cheaper
-from optsched.choice.verification.certificate import ChoiceCertificate, Prices, violations
+from optsched.sia.lagrangian_bound import Pricing
+from optsched.sia.master import TOLERANCE, Master
+from optsched.sia.rounding import first_options, moved_to_cheaper
+from optsched.sia.verify.certificate import ChoiceCertificate, Prices, violations
 from optsched.verification import ROUNDING
 
 if TYPE_CHECKING:
-    from optsched.choice.master import Point
-    from optsched.choice.round import Floats, Indices, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices, Round
+    from optsched.sia.master import LpSolution
 
 SHARP = 0.02  # of the gap asked for: how near the prices come to the best ones
 MOST_ROUNDS = 60
@@ -25,7 +25,7 @@ INSIDE = 0.999  # of the gap asked for: what is stated is rounded
 RAISES = 3
 
 
-class Start(NamedTuple):
+class WarmStart(NamedTuple):
     """Where a search begins.
 
     Attributes
@@ -44,7 +44,7 @@ class Start(NamedTuple):
 
 
 @dataclass
-class Case:
+class Node:
     """A leaf of the tree: what is taken and barred there, and the best that is proven."""
 
     number: int
@@ -54,7 +54,7 @@ class Case:
     barred: tuple[int, ...] = ()
 
 
-class Search:
+class BranchAndBound:
     """Finds a plan of a round, and a proof of how good it is.
 
     Attributes
@@ -67,55 +67,55 @@ class Search:
         How many linear programs were solved.
     """
 
-    def __init__(self, found: Round, start: Start, gap: float, seed: int = 0) -> None:
-        self.round, self.start, self.gap = found, start, gap
-        self.pricing = Pricing(found)
+    def __init__(self, instance: Round, start: WarmStart, gap: float, seed: int = 0) -> None:
+        self.round, self.start, self.gap = instance, start, gap
+        self.pricing = Pricing(instance)
         self.plan: Indices | None = None
         self.objective = np.inf
         self.programs = 0
-        self._nodes: list[Split | Case] = []
+        self._nodes: list[Split | Node] = []
         self._size = 0.0
-        self._open: list[Case] = []
+        self._open: list[Node] = []
         self._seen = 0
         self._limited: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-        least = np.minimum.reduceat(found.cost, found.first)
+        least = np.minimum.reduceat(instance.cost, instance.first)
         self._negligible = TOLERANCE * (1.0 + float(np.abs(least).mean()))
-        excess = self.pricing.price(start.prices, found.cost).excess
-        self.master = Master(found, first_options(found, excess, start.basic), seed)
+        excess = self.pricing.price(start.prices, instance.cost).excess
+        self.master = Master(instance, first_options(instance, excess, start.basic), seed)
         self.master.start_from(start.basic, start.loose)
 
     # --- the tree -----------------------------------------------------------------------------
 
     def run(self, most_nodes: int) -> ChoiceCertificate:
-        """Search until the gap is closed, or so many cases have been looked at; or go on so far.
+        """Search until the gap is closed or so many nodes are solved; or go on so far.
 
-        A case that was split goes on with its half; else the one of least bound comes next.
+        Depth first below a node that was branched; else the node of least bound comes next.
         """
         if not self._nodes:
             prices = self.start.prices
             bound = self.pricing.price(prices, self.round.cost).bound
-            self._nodes = [Case(0, bound=bound, proof=Prices(prices=tuple(prices.tolist())))]
-            self._open = [case for case in self._nodes if isinstance(case, Case)]
+            self._nodes = [Node(0, bound=bound, proof=Prices(prices=tuple(prices.tolist())))]
+            self._open = [node for node in self._nodes if isinstance(node, Node)]
         stack, dives = self._open, False
         while stack and self._seen < most_nodes:
-            case = stack.pop(-1 if dives else _least(stack))
+            node = stack.pop(-1 if dives else _least(stack))
             dives = False
-            if self.is_closed(case.bound):
+            if self.is_closed(node.bound):
                 continue
             self._seen += 1
-            point = self._settle(case)
+            point = self._settle(node)
             if self._seen == 1:
                 self._remember(point)
-            if point is None or self.is_closed(case.bound):
+            if point is None or self.is_closed(node.bound):
                 continue
             self._round(point)
-            option = self._to_split(case, point)
-            if option is not None and not self.is_closed(case.bound):
-                stack += self._split(case, option)
+            option = self._to_branch(node, point)
+            if option is not None and not self.is_closed(node.bound):
+                stack += self._branch(node, option)
                 dives = True
         return self._certificate()
 
-    def _remember(self, point: Point | None) -> None:
+    def _remember(self, point: LpSolution | None) -> None:
         """Keep the prices and the basis of the root, for the next round."""
         if point is None:
             start = self.start
@@ -133,8 +133,8 @@ class Search:
         """The bound that closes the gap; infinite without a plan."""
         return self.objective - INSIDE * max(self.gap, ROUNDING) * self._size
 
-    def _to_split(self, case: Case, point: Point) -> int | None:
-        """Return the largest part of a split job; None if a case is settled.
+    def _to_branch(self, node: Node, point: LpSolution) -> int | None:
+        """Return the largest part of a split job; None if a node is settled.
 
         A point without split jobs may still be no plan, by less than HiGHS' tolerance.
         """
@@ -144,34 +144,34 @@ class Search:
         if point.missing > TOLERANCE or not self._refused(point.options):
             return None
         is_free = self.round.counts[self.round.job[point.options]] > 1
-        is_free &= ~np.isin(point.options, case.taken)
+        is_free &= ~np.isin(point.options, node.taken)
         return int(point.options[np.argmax(is_free)]) if is_free.any() else None
 
-    def _split(self, case: Case, option: int) -> list[Case]:
-        """Part a case; that which takes the option is looked at first."""
+    def _branch(self, node: Node, option: int) -> list[Node]:
+        """Branch a node; the branch that takes the option is looked at first."""
         count = len(self._nodes)
-        proven = case.bound, case.proof
-        without = Case(count, *proven, case.taken, (*case.barred, option))
-        taking = Case(count + 1, *proven, (*case.taken, option), case.barred)
-        self._nodes[case.number] = Split(rule=option, at_most=0, cases=(count, count + 1))
+        proven = node.bound, node.proof
+        without = Node(count, *proven, node.taken, (*node.barred, option))
+        taking = Node(count + 1, *proven, (*node.taken, option), node.barred)
+        self._nodes[node.number] = Split(rule=option, at_most=0, cases=(count, count + 1))
         self._nodes += [without, taking]
         return [without, taking]
 
     def _certificate(self) -> ChoiceCertificate:
-        leaves = [node for node in self._nodes if isinstance(node, Case)]
+        leaves = [node for node in self._nodes if isinstance(node, Node)]
         bound = min(leaf.bound for leaf in leaves)
         nodes = tuple(node if isinstance(node, Split) else node.proof for node in self._nodes)
         return ChoiceCertificate(bound=None if np.isinf(bound) else bound, nodes=nodes)
 
-    # --- a case -------------------------------------------------------------------------------
+    # --- a node -------------------------------------------------------------------------------
 
-    def _settle(self, case: Case) -> Point | None:
-        """Solve the linear program of a case over all options; None if it has no plan."""
-        cost = self._cost(case)
+    def _settle(self, node: Node) -> LpSolution | None:
+        """Solve the linear program of a node over all options; None if it has no plan."""
+        cost = self._cost(node)
         if np.isinf(np.minimum.reduceat(cost, self.round.first)).any():
-            case.bound = np.inf
+            node.bound = np.inf
             return None
-        self._limit(case, cost)
+        self._limit(node, cost)
         point, raises = None, 0
         for _ in range(MOST_ROUNDS):
             self.programs += 1
@@ -179,49 +179,49 @@ class Search:
             if point is None:
                 return None
             priced = self.pricing.price(point.prices, cost)
-            if priced.bound > case.bound:
-                case.bound = priced.bound
-                case.proof = Prices(prices=tuple(point.prices.tolist()))
+            if priced.bound > node.bound:
+                node.bound = priced.bound
+                node.proof = Prices(prices=tuple(point.prices.tolist()))
             wanted = self._wanted(priced.excess)
             near = SHARP * self.gap * abs(point.objective)
-            if len(wanted) and point.objective - case.bound > near:
+            if len(wanted) and point.objective - node.bound > near:
                 self.master.add(wanted)
             elif point.missing <= TOLERANCE or raises == RAISES:
                 break
-            elif self._has_no_plan(case, point, cost):
+            elif self._has_no_plan(node, point, cost):
                 return None
             else:
                 raises += 1
                 self.master.raise_penalty(1000.0)
         return point
 
-    def _cost(self, case: Case) -> Floats:
-        """Return the costs of the options, infinite where a case does not have them."""
-        found = self.round
-        if not (case.taken or case.barred):
-            return found.cost
-        cost = found.cost.copy()
-        for option in case.taken:
-            job = int(found.job[option])
-            own = slice(int(found.first[job]), int(found.first[job] + found.counts[job]))
+    def _cost(self, node: Node) -> Floats:
+        """Return the costs of the options, infinite where a node does not have them."""
+        instance = self.round
+        if not (node.taken or node.barred):
+            return instance.cost
+        cost = instance.cost.copy()
+        for option in node.taken:
+            job = int(instance.job[option])
+            own = slice(int(instance.first[job]), int(instance.first[job] + instance.counts[job]))
             kept = cost[option]
             cost[own] = np.inf
             cost[option] = kept
-        cost[list(case.barred)] = np.inf
+        cost[list(node.barred)] = np.inf
         return cost
 
-    def _limit(self, case: Case, cost: Floats) -> None:
-        """Bring the linear program from the last case to this one."""
+    def _limit(self, node: Node, cost: Floats) -> None:
+        """Bring the linear program from the last node to this one."""
         taken, barred = self._limited
         free = np.setdiff1d(
             np.array([*taken, *barred], dtype=np.intp),
-            np.array([*case.taken, *case.barred], dtype=np.intp),
+            np.array([*node.taken, *node.barred], dtype=np.intp),
         )
         self.master.limit(free, 0.0, np.inf)
-        self.master.limit(np.array(case.taken, dtype=np.intp), 1.0, np.inf)
-        self.master.limit(np.array(case.barred, dtype=np.intp), 0.0, 0.0)
-        self._limited = case.taken, case.barred
-        prices = np.array(case.proof.prices)
+        self.master.limit(np.array(node.taken, dtype=np.intp), 1.0, np.inf)
+        self.master.limit(np.array(node.barred, dtype=np.intp), 0.0, 0.0)
+        self._limited = node.taken, node.barred
+        prices = np.array(node.proof.prices)
         missing = self._wanted(self.pricing.price(prices, cost).excess)
         if len(missing):
             self.master.add(missing)
@@ -232,13 +232,13 @@ class Search:
         lacking = np.minimum.reduceat(known, self.round.first) > self._negligible
         return self.pricing.best(excess)[lacking]
 
-    def _has_no_plan(self, case: Case, point: Point, cost: Floats) -> bool:
-        """Prove that a case has no plan, if the prices do."""
+    def _has_no_plan(self, node: Node, point: LpSolution, cost: Floats) -> bool:
+        """Prove that a node has no plan, if the prices do."""
         value = self.pricing.price(point.prices, np.where(np.isinf(cost), np.inf, 0.0)).bound
         if value <= 0:
             return False
-        case.bound = np.inf
-        case.proof = Prices(kind="misfit", prices=tuple(point.prices.tolist()))
+        node.bound = np.inf
+        node.proof = Prices(kind="infeasible", prices=tuple(point.prices.tolist()))
         return True
 
     # --- plans --------------------------------------------------------------------------------
@@ -257,23 +257,23 @@ class Search:
             self.plan, self.objective = plan, objective
             self._size = max(abs(objective), self.round.gap_scale(places))
 
-    def _round(self, point: Point) -> None:
+    def _round(self, point: LpSolution) -> None:
         """Round a point: jobs that are split take the cheapest option that still fits."""
-        found = self.round
+        instance = self.round
         whole = point.share > 1 - TOLERANCE
-        chosen = np.full(len(found.jobs), -1, dtype=np.intp)
-        chosen[found.job[point.options[whole]]] = point.options[whole]
-        room = found.capacity - found.use[point.options[whole]].sum(axis=0)
+        chosen = np.full(len(instance.jobs), -1, dtype=np.intp)
+        chosen[instance.job[point.options[whole]]] = point.options[whole]
+        free = instance.capacity - instance.use[point.options[whole]].sum(axis=0)
         for job in np.flatnonzero(chosen < 0).tolist():
-            own = np.arange(found.first[job], found.first[job] + found.counts[job])
-            fitting = own[(found.use[own] <= room).all(axis=1)]
+            own = np.arange(instance.first[job], instance.first[job] + instance.counts[job])
+            fitting = own[(instance.use[own] <= free).all(axis=1)]
             if not len(fitting):
                 return
-            chosen[job] = fitting[np.argmin(found.cost[fitting])]
-            room -= found.use[chosen[job]]
-        self.offer(moved_to_cheaper(found, chosen, room))
+            chosen[job] = fitting[np.argmin(instance.cost[fitting])]
+            free -= instance.use[chosen[job]]
+        self.offer(moved_to_cheaper(instance, chosen, free))
 
 
-def _least(stack: list[Case]) -> int:
-    """Return the case of least bound."""
+def _least(stack: list[Node]) -> int:
+    """Return the node of least bound."""
     return min(range(len(stack)), key=lambda n: stack[n].bound)

@@ -1,9 +1,9 @@
-"""The choice problem, round after round: every job takes one of its options, within capacities.
+"""Multiple-choice knapsacks round after round, warm-started (Sia, Jayaram Subramanya, SOSP 2023).
 
-Sia's round is one: an option is a GPU type and a number of GPUs, its cost a power of the goodput
-there (`sia_cost`), and one more option is to wait.
+Every job takes one of its options, within capacities. In Sia's round an option is a GPU type and a
+number of GPUs, its cost a power of the goodput there (`sia_cost`), and one more is to wait.
 
->>> from optsched.choice import Choice, Round
+>>> from optsched.sia import Choice, Round
 >>> wait = (1.1, [0.0, 0.0])
 >>> options = {"a": [wait, (1.0, [1.0, 0.0])], "b": [wait, (1.0, [1.0, 0.0]), (0.6, [0.0, 4.0])]}
 >>> chosen = Choice().decide(Round.of(options, capacity=[1.0, 4.0]))
@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.choice.result_check import Chosen, confirmed, verify
-from optsched.choice.round import Round
-from optsched.choice.search import Search, Start
-from optsched.choice.solver import solve_round
-from optsched.choice.verification.certificate import ChoiceCertificate, Prices
+from optsched.sia.branch_and_bound import BranchAndBound, WarmStart
+from optsched.sia.instance import Round
+from optsched.sia.result_check import Chosen, confirmed, verify_round
+from optsched.sia.round_solver import solve_round
+from optsched.sia.verify.certificate import ChoiceCertificate, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from optsched.choice.round import Floats, Indices
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices
 
-__all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify"]
+__all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify_round"]
 
 FEW = 400  # jobs of which a round needs no prices to begin with
 PART = 8
@@ -37,8 +37,8 @@ LEAST, MOST = 1e-100, 1e100  # of figures that a linear program is made of
 MOST_NODES = 200
 
 
-class _Memory(NamedTuple):
-    """What a round leaves for the next one: prices, and of every job which options are basic."""
+class _WarmStartByJob(NamedTuple):
+    """What a round leaves for the next one: duals, and of every job which options are basic."""
 
     prices: Floats
     places: dict[Hashable, list[int]]
@@ -51,8 +51,8 @@ class Choice:
     A round is a linear program that a basic solution leaves nearly whole: it splits no more jobs
     than there are capacities. It is solved over few options, priced over all, beginning with the
     last prices and basis; jobs may come and go, and costs and capacities change. Split jobs are
-    rounded; while the gap is open, cases are parted by an option of a split job, and after 40 of
-    them the partial plans that may be better than the best one are enumerated. What is stated is
+    rounded; while the gap is open, nodes are branched on an option of a split job, and after 40
+    of them the partial plans that may be better than the best one are enumerated. What is stated is
     what the verifier has confirmed.
 
     Parameters
@@ -60,7 +60,7 @@ class Choice:
     gap
         Relative gap at which to stop.
     most_nodes
-        Cases after which to stop; what is proven by then is stated. Up to 40, none is enumerated.
+        Nodes after which to stop; what is proven by then is stated. Up to 40, none is enumerated.
     seed
         Seed of HiGHS.
 
@@ -76,10 +76,10 @@ class Choice:
         if not most_nodes >= 1:
             raise ValueError(f"most_nodes must be at least 1, not {most_nodes!r}")
         self.gap, self.most_nodes, self.seed = gap, most_nodes, seed
-        self.memory: _Memory | None = None
+        self.memory: _WarmStartByJob | None = None
 
-    def decide(self, found: Round) -> Chosen:
-        """Return the best options found, and the proof of how good they are.
+    def decide(self, instance: Round) -> Chosen:
+        """Return the best options, and the proof of how good they are.
 
         Raises
         ------
@@ -89,33 +89,33 @@ class Choice:
             If a bound contradicts the plan.
         """
         for name in ("cost", "use", "capacity"):
-            sizes = np.abs(getattr(found, name))
+            sizes = np.abs(getattr(instance, name))
             least, most = sizes.min(initial=1.0, where=sizes > 0), sizes.max(initial=0.0)
             if least < LEAST or most > MOST:
                 figure = least if least < LEAST else most
                 raise ValueError(f"'{name}' has a figure of {figure!r}, not in [{LEAST}, {MOST}]")
-        if not len(found.jobs):
-            nothing = Prices(prices=(0.0,) * len(found.capacity))
+        if not len(instance.jobs):
+            nothing = Prices(prices=(0.0,) * len(instance.capacity))
             certificate = ChoiceCertificate(bound=0.0, nodes=(nothing,))
-            return confirmed(found, np.zeros(0, dtype=np.intp), certificate, self.gap, 0)
-        start = self._start(found)
-        solved = solve_round(found, start, self.gap, self.most_nodes, self.seed)
-        self.memory = _remembered(found, solved.search)
-        plan = None if solved.plan is None else solved.plan - found.first
-        return confirmed(found, plan, solved.certificate, self.gap, solved.programs)
+            return confirmed(instance, np.zeros(0, dtype=np.intp), certificate, self.gap, 0)
+        start = self._start(instance)
+        solved = solve_round(instance, start, self.gap, self.most_nodes, self.seed)
+        self.memory = _kept_for_next(instance, solved.search)
+        plan = None if solved.plan is None else solved.plan - instance.first
+        return confirmed(instance, plan, solved.certificate, self.gap, solved.programs)
 
-    def _start(self, found: Round) -> Start:
+    def _start(self, instance: Round) -> WarmStart:
         memory = self.memory
-        kinds = len(found.capacity)
-        if memory is not None and len(memory.prices) == kinds:
-            return _recalled(found, memory)
-        if len(found.jobs) <= FEW:
-            nothing = np.zeros(len(found.cost), dtype=np.bool_)
-            return Start(np.zeros(kinds), nothing, np.ones(kinds, dtype=np.bool_))
-        sample = _part(found)
-        search = Search(sample, self._start(sample), self.gap, self.seed)
+        capacities = len(instance.capacity)
+        if memory is not None and len(memory.prices) == capacities:
+            return _warm_start(instance, memory)
+        if len(instance.jobs) <= FEW:
+            nothing = np.zeros(len(instance.cost), dtype=np.bool_)
+            return WarmStart(np.zeros(capacities), nothing, np.ones(capacities, dtype=np.bool_))
+        sample = _part(instance)
+        search = BranchAndBound(sample, self._start(sample), self.gap, self.seed)
         search.run(1)
-        return _recalled(found, _remembered(sample, search))
+        return _warm_start(instance, _kept_for_next(sample, search))
 
 
 def sia_cost(
@@ -157,11 +157,11 @@ def sia_cost(
 # --- from round to round ----------------------------------------------------------------------
 
 
-def _recalled(found: Round, memory: _Memory) -> Start:
+def _warm_start(instance: Round, memory: _WarmStartByJob) -> WarmStart:
     """Return what a memory says of a round: basic options of the jobs that are still there."""
-    basic = np.zeros(len(found.cost), dtype=np.bool_)
-    counts, unknown, known = found.counts.tolist(), [], []
-    for n, (job, first) in enumerate(zip(found.jobs, found.first.tolist(), strict=True)):
+    basic = np.zeros(len(instance.cost), dtype=np.bool_)
+    counts, unknown, known = instance.counts.tolist(), [], []
+    for n, (job, first) in enumerate(zip(instance.jobs, instance.first.tolist(), strict=True)):
         places = memory.places.get(job, ())
         for place in places:
             if place < counts[n]:
@@ -170,33 +170,35 @@ def _recalled(found: Round, memory: _Memory) -> Start:
             unknown.append(n)
     basic[known] = True
     if unknown:
-        priced = found.cost + found.use @ memory.prices
+        priced = instance.cost + instance.use @ memory.prices
         for n in unknown:
-            first = int(found.first[n])
+            first = int(instance.first[n])
             basic[first + int(np.argmin(priced[first : first + counts[n]]))] = True
-    return Start(memory.prices, basic, memory.loose)
+    return WarmStart(memory.prices, basic, memory.loose)
 
 
-def _remembered(found: Round, search: Search) -> _Memory:
+def _kept_for_next(instance: Round, search: BranchAndBound) -> _WarmStartByJob:
     basic, loose = search.root_basis
     places: dict[Hashable, list[int]] = {}
     for job, place in zip(
-        found.job[basic].tolist(), (basic - found.first[found.job[basic]]).tolist(), strict=True
+        instance.job[basic].tolist(),
+        (basic - instance.first[instance.job[basic]]).tolist(),
+        strict=True,
     ):
-        places.setdefault(found.jobs[job], []).append(place)
-    return _Memory(search.root_prices, places, loose)
+        places.setdefault(instance.jobs[job], []).append(place)
+    return _WarmStartByJob(search.root_prices, places, loose)
 
 
-def _part(found: Round) -> Round:
+def _part(instance: Round) -> Round:
     """Return a round of every eighth job, with an eighth of the capacities."""
-    jobs = np.arange(0, len(found.jobs), PART)
-    is_in = np.zeros(len(found.jobs), dtype=np.bool_)
+    jobs = np.arange(0, len(instance.jobs), PART)
+    is_in = np.zeros(len(instance.jobs), dtype=np.bool_)
     is_in[jobs] = True
-    options = is_in[found.job]
+    options = is_in[instance.job]
     return Round(
-        jobs=[found.jobs[n] for n in jobs.tolist()],
-        counts=found.counts[jobs],
-        cost=found.cost[options],
-        use=found.use[options],
-        capacity=found.capacity * (len(jobs) / len(found.jobs)),
+        jobs=[instance.jobs[n] for n in jobs.tolist()],
+        counts=instance.counts[jobs],
+        cost=instance.cost[options],
+        use=instance.use[options],
+        capacity=instance.capacity * (len(jobs) / len(instance.jobs)),
     )

@@ -1,4 +1,4 @@
-"""Pricing: for prices of the capacities, the best option of every job, and what that proves."""
+"""Lagrangian bound of a round: the capacities are relaxed (Fisher, Management Science 1981)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from optsched.choice.round import Floats, Indices, Round
+    from optsched.sia.instance import Floats, Indices, Round
 
 ROUNDING = 2.0**-51  # of terms, for each capacity and the cost: more than floats are off by
 
 
-class Priced(NamedTuple):
+class LagrangianValue(NamedTuple):
     """What prices of the capacities come to.
 
     Attributes
@@ -32,12 +32,12 @@ class Priced(NamedTuple):
 class Pricing:
     """Prices the options of a round."""
 
-    def __init__(self, found: Round) -> None:
-        self.round = found
-        self._is_signed = bool((found.cost < 0).any())
-        self._rounding = ROUNDING * (2 + len(found.capacity))
+    def __init__(self, instance: Round) -> None:
+        self.round = instance
+        self._is_signed = bool((instance.cost < 0).any())
+        self._rounding = ROUNDING * (2 + len(instance.capacity))
 
-    def price(self, prices: Floats, cost: Floats) -> Priced:
+    def price(self, prices: Floats, cost: Floats) -> LagrangianValue:
         """Return what prices, none below 0, come to.
 
         Parameters
@@ -46,23 +46,24 @@ class Pricing:
             Shape (options,): that of the round, infinite for options that are barred, or zero to
             price whether there is a plan.
         """
-        found = self.round
+        instance = self.round
         priced = cost.copy()
-        for price, use in zip(prices.tolist(), found.of_capacity, strict=True):
+        for price, use in zip(prices.tolist(), instance.of_capacity, strict=True):
             if price:
                 priced += price * use
-        least = np.minimum.reduceat(priced, found.first)
+        least = np.minimum.reduceat(priced, instance.first)
         if np.isinf(least).any():
-            return Priced(np.inf, priced)
-        terms = [*self._lower(priced, least, cost).tolist(), *(-prices * found.capacity).tolist()]
+            return LagrangianValue(np.inf, priced)
+        spent = -prices * instance.capacity
+        terms = [*self._lower(priced, least, cost).tolist(), *spent.tolist()]
         total = fsum(terms)
-        rounding = self._rounding * (float(prices @ found.capacity) + abs(total))
-        return Priced(total - rounding, priced - np.repeat(least, found.counts))
+        rounding = self._rounding * (float(prices @ instance.capacity) + abs(total))
+        return LagrangianValue(total - rounding, priced - np.repeat(least, instance.counts))
 
     def _lower(self, priced: Floats, least: Floats, cost: Floats) -> Floats:
         """Return what the cheapest options cost at least: terms without what rounding added.
 
-        An option's rounding is relative to its own terms: a dear one does not blur a cheap one.
+        An option's rounding is relative to its own terms: a large one does not spoil a small one.
         """
         if not self._is_signed:
             return least * (1 - self._rounding)

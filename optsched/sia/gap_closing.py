@@ -1,7 +1,8 @@
-"""Closing the gap of a round: partial plans that may cost less than a target, all of them.
+"""Gap closing: dynamic programming by reaching with bounds (Morin & Marsten, Oper. Res. 1976).
 
-A partial plan is given up where the Lagrangian bound of one of several vectors of prices reaches
-the target. This is in floats, with a small allowance; the verifier does it again in integers.
+All partial plans that may cost less than a target are enumerated, job by job. A partial plan is
+fathomed where the Lagrangian bound of one of several vectors of prices reaches the target. This is
+in floats, with a small allowance; the verifier does it again in integers.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.choice.verification.certificate import violations
+from optsched.sia.verify.certificate import violations
 
 if TYPE_CHECKING:
-    from optsched.choice.round import Floats, Indices, Round
     from optsched.mip.incremental_lp import Bools
+    from optsched.sia.instance import Floats, Indices, Round
 
 MOST_SUMS = 100_000_000  # that enumerations may compute: seconds
 STEP, GROWTH, SLOW_GROWTH, MANY_SUMS = 1e-5, 2.0, 1.3, 1_000_000  # of targets above the bound
@@ -32,16 +33,16 @@ class Rows(NamedTuple):
     ----------
     prices
         Shape (rows, capacities).
-    misfit
-        Shape (rows,): whether they are for uses alone.
+    farkas
+        Shape (rows,): whether they are Farkas duals, for uses alone.
     """
 
     prices: Floats
-    misfit: Bools
+    farkas: Bools
 
 
 class Below(NamedTuple):
-    """What an enumeration found.
+    """What an enumeration came to.
 
     Attributes
     ----------
@@ -71,60 +72,62 @@ class _Tables(NamedTuple):
     excess: list[Floats]
 
 
-def price_rows(prices: Floats, *, misfit: bool) -> Rows:
+def price_rows(prices: Floats, *, farkas: bool) -> Rows:
     """Return prices, and others near them: parts of the jobs have others that are best."""
-    kinds, random = len(prices), np.random.default_rng(0)
+    capacities, random = len(prices), np.random.default_rng(0)
     rows = [prices]
-    for kind in range(min(kinds, 8)):
+    for number in range(min(capacities, 8)):
         for sign in (1, -1):
             row = prices.copy()
-            row[kind] *= 1 + sign * NEAR
+            row[number] *= 1 + sign * NEAR
             rows.append(row)
-    if kinds > 1:
-        rows += [prices * np.exp(random.normal(0, SPREAD, kinds)) for _ in range(RANDOM)]
-    return Rows(np.array(rows), np.full(len(rows), misfit))
+    if capacities > 1:
+        rows += [prices * np.exp(random.normal(0, SPREAD, capacities)) for _ in range(RANDOM)]
+    return Rows(np.array(rows), np.full(len(rows), farkas))
 
 
-def enumerate_below(found: Round, rows: Rows, target: float, most: int) -> Below:
+def enumerate_below(instance: Round, rows: Rows, target: float, most: int) -> Below:
     """Return the best plan that costs less than a target, infinite for the best of all."""
-    kinds = len(found.capacity)
-    misfit = np.concatenate((rows.misfit, [False], np.ones(kinds, dtype=np.bool_)))
-    rows = Rows(np.concatenate((rows.prices, np.zeros((1, kinds)), np.eye(kinds))), misfit)
+    capacities = len(instance.capacity)
+    farkas = np.concatenate((rows.farkas, [False], np.ones(capacities, dtype=np.bool_)))
+    rows = Rows(
+        np.concatenate((rows.prices, np.zeros((1, capacities)), np.eye(capacities))), farkas
+    )
     if np.isinf(target):
-        rows = Rows(rows.prices[rows.misfit], rows.misfit[rows.misfit])
-    tables = _tables(found, rows, target)
+        rows = Rows(rows.prices[rows.farkas], rows.farkas[rows.farkas])
+    tables = _tables(instance, rows, target)
     if tables is None:
         return Below(None, is_complete=True, sums=0)
-    plans, sums = _complete(tables, kinds, most)
+    plans, sums = _complete(tables, capacities, most)
     if plans is None:
         return Below(None, is_complete=False, sums=sums)
     chosen = [own[plans[:, n]] for n, own in enumerate(tables.options)]
-    return Below(*_best(found, np.sort(np.array(chosen).T, axis=1), target), sums=sums)
+    return Below(*_best(instance, np.sort(np.array(chosen).T, axis=1), target), sums=sums)
 
 
-def _best(found: Round, plans: Indices, target: float) -> tuple[Indices | None, bool]:
+def _best(instance: Round, plans: Indices, target: float) -> tuple[Indices | None, bool]:
     """Return the best plan that keeps the capacities exactly, and whether all were looked at."""
     if not len(plans):
         return None, True
-    costs = found.cost[plans].sum(axis=1)
+    costs = instance.cost[plans].sum(axis=1)
     for plan in plans[np.argsort(costs, kind="stable")][:MOST_CANDIDATES]:
-        places = (plan - found.first).tolist()
-        if not violations(found, places):
-            return (plan, True) if found.objective(places) < target else (None, True)
+        places = (plan - instance.first).tolist()
+        if not violations(instance, places):
+            return (plan, True) if instance.objective(places) < target else (None, True)
     return None, len(plans) <= MOST_CANDIDATES
 
 
-def _tables(found: Round, rows: Rows, target: float) -> _Tables | None:
+def _tables(instance: Round, rows: Rows, target: float) -> _Tables | None:
     """Leave out what exceeds a budget by itself; None if a job is left without an option."""
-    options = np.arange(len(found.cost), dtype=np.intp)
-    for prices, misfit in zip(rows.prices, rows.misfit.tolist(), strict=True):
-        options = options[_excess(found, options, prices, target, misfit=misfit) < 1]
-        if len(np.unique(found.job[options])) < len(found.jobs):
+    options = np.arange(len(instance.cost), dtype=np.intp)
+    for prices, farkas in zip(rows.prices, rows.farkas.tolist(), strict=True):
+        options = options[_excess(instance, options, prices, target, farkas=farkas) < 1]
+        if len(np.unique(instance.job[options])) < len(instance.jobs):
             return None
-    pairs = zip(rows.prices, rows.misfit.tolist(), strict=True)
-    excess = [_excess(found, options, row, target, misfit=misfit) for row, misfit in pairs]
+    pairs = zip(rows.prices, rows.farkas.tolist(), strict=True)
+    excess = [_excess(instance, options, row, target, farkas=farkas) for row, farkas in pairs]
     table = np.array(excess).reshape(len(rows.prices), len(options)).T
-    ends = np.flatnonzero(np.diff(found.job[options])) + 1
+    ends = np.flatnonzero(np.diff(instance.job[options])) + 1
     own = list(zip(np.split(options, ends), np.split(table, ends), strict=True))
     if any((excess >= 1).all(axis=0).any() for _, excess in own):
         return None
@@ -133,16 +136,16 @@ def _tables(found: Round, rows: Rows, target: float) -> _Tables | None:
 
 
 def _excess(
-    found: Round, options: Indices, prices: Floats, target: float, *, misfit: bool
+    instance: Round, options: Indices, prices: Floats, target: float, *, farkas: bool
 ) -> Floats:
     """Return excesses over the cheapest options as shares of what plans below the target have."""
-    priced = found.use[options] @ prices
-    if not misfit:
-        priced = priced + found.cost[options]
-    job = found.job[options]
+    priced = instance.use[options] @ prices
+    if not farkas:
+        priced = priced + instance.cost[options]
+    job = instance.job[options]
     first = np.flatnonzero(np.concatenate(([True], job[1:] != job[:-1])))
     least = np.minimum.reduceat(priced, first)
-    limit = float(prices @ found.capacity) + (0.0 if misfit else target)
+    limit = float(prices @ instance.capacity) + (0.0 if farkas else target)
     terms = float(np.abs(least).sum()) + abs(limit)
     budget = limit - float(least.sum()) + ALLOWANCE * terms
     excess = priced - np.repeat(least, np.diff(np.append(first, len(options))))
@@ -152,7 +155,7 @@ def _excess(
     return np.where((excess > 0) | (budget < 0) | (terms > 0), 1.0, 0.0)
 
 
-def _complete(tables: _Tables, kinds: int, most: int) -> tuple[Indices | None, int]:
+def _complete(tables: _Tables, capacities: int, most: int) -> tuple[Indices | None, int]:
     """Return all plans that keep the budgets, by places among `options`; None if too many.
 
     Of plans that use the same, only the cheapest is sure to be there.
@@ -178,7 +181,7 @@ def _complete(tables: _Tables, kinds: int, most: int) -> tuple[Indices | None, i
         paths = np.column_stack((np.repeat(paths, len(own), axis=0), place))
         sums = (sums[:, None, :] + own[None, :, :]).reshape(-1, rows)
         keeps = (sums < 1).all(axis=1)
-        sums, paths = _cheapest(sums[keeps], paths[keeps], kinds)
+        sums, paths = _cheapest(sums[keeps], paths[keeps], capacities)
         if len(sums):
             stack.append((sums, paths))
     return np.concatenate(complete) if complete else np.zeros(
@@ -186,11 +189,11 @@ def _complete(tables: _Tables, kinds: int, most: int) -> tuple[Indices | None, i
     ), seen
 
 
-def _cheapest(sums: Floats, paths: Indices, kinds: int) -> tuple[Floats, Indices]:
+def _cheapest(sums: Floats, paths: Indices, capacities: int) -> tuple[Floats, Indices]:
     """Leave one of those partial plans that use the same."""
     if len(sums) < 2:
         return sums, paths
-    used = sums[:, -kinds:] if kinds else sums[:, :0]
+    used = sums[:, -capacities:] if capacities else sums[:, :0]
     order = np.lexsort((sums.sum(axis=1), *used.T))
     used = used[order]
     is_new = np.concatenate(([True], (used[1:] != used[:-1]).any(axis=1)))
@@ -218,7 +221,7 @@ class Closed(NamedTuple):
     rows: Rows
 
 
-def close_gap(found: Round, prices: Floats, bound: float, aim: float) -> Closed:
+def close_gap(instance: Round, prices: Floats, bound: float, aim: float) -> Closed:
     """Enumerate plans below targets that rise from a bound until there is one, or to an aim.
 
     Parameters
@@ -228,17 +231,17 @@ def close_gap(found: Round, prices: Floats, bound: float, aim: float) -> Closed:
     aim
         Cost of the best plan known, less the gap asked for; infinite without one.
     """
-    rows = price_rows(prices, misfit=False)
-    size = max(abs(bound), TIGHT * found.scale) or 1.0
+    rows = price_rows(prices, farkas=False)
+    size = max(abs(bound), TIGHT * instance.scale) or 1.0
     step, work, proven = STEP * size, 0, -np.inf
     while work < MOST_SUMS:
         target = min(aim, bound + step)
-        below = enumerate_below(found, rows, target, MOST_SUMS - work)
+        below = enumerate_below(instance, rows, target, MOST_SUMS - work)
         if not below.is_complete:
             break
         proven = target
         if below.plan is not None:
-            objective = found.objective((below.plan - found.first).tolist())
+            objective = instance.objective((below.plan - instance.first).tolist())
             return Closed(below.plan, objective - TIGHT * abs(objective), rows)
         if target == aim or not np.isfinite(bound + step):
             break
@@ -247,9 +250,9 @@ def close_gap(found: Round, prices: Floats, bound: float, aim: float) -> Closed:
     return Closed(None, proven, rows)
 
 
-def prove_none(found: Round, prices: Floats) -> Closed:
+def prove_none(instance: Round, prices: Floats) -> Closed:
     """Enumerate all plans, in the hope that there is none."""
-    rows = price_rows(prices, misfit=True)
-    below = enumerate_below(found, rows, np.inf, MOST_SUMS // 4)
+    rows = price_rows(prices, farkas=True)
+    below = enumerate_below(instance, rows, np.inf, MOST_SUMS // 4)
     is_none = below.is_complete and below.plan is None
     return Closed(below.plan, np.inf if is_none else -np.inf, rows)

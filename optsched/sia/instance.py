@@ -1,4 +1,4 @@
-"""One round of the choice problem: jobs, their options, and the capacities that these use."""
+"""A multiple-choice multidimensional knapsack: jobs, their options, the capacities of a round."""
 
 from __future__ import annotations
 
@@ -173,34 +173,35 @@ def _is_kept(value: Any, dtype: np.dtype[Any]) -> bool:
 _NAMES = {"i": "whole number", "f": "floating-point number"}
 
 
-def _shape_faults(found: Round) -> Iterator[str]:
-    jobs, options, kinds = len(found.jobs), int(found.counts.sum()), len(found.capacity)
+def _shape_faults(instance: Round) -> Iterator[str]:
+    jobs, options = len(instance.jobs), int(instance.counts.sum())
+    capacities = len(instance.capacity)
     for name, expected in (
         ("counts", (jobs,)),
         ("cost", (options,)),
-        ("use", (options, kinds)),
-        ("capacity", (kinds,)),
+        ("use", (options, capacities)),
+        ("capacity", (capacities,)),
     ):
-        shape = getattr(found, name).shape
+        shape = getattr(instance, name).shape
         if shape != expected:
             yield f"'{name}' has the shape {shape}, but {expected} is expected"
 
 
-def _faults(found: Round) -> Iterator[str]:
-    for job, count in Counter(found.jobs).items():
+def _faults(instance: Round) -> Iterator[str]:
+    for job, count in Counter(instance.jobs).items():
         if count > 1:
             yield f"job {job!r} is there {count} times"
-    for n in np.flatnonzero(found.counts < 1).tolist():
-        yield f"job {found.jobs[n]!r} has no option"
-    for n in np.flatnonzero(~(np.isfinite(found.capacity) & (found.capacity >= 0))).tolist():
-        yield f"capacity {n} is {found.capacity[n]}, not a finite number from 0 up"
-    for n in np.flatnonzero(~np.isfinite(found.cost)).tolist():
-        yield f"{_name(found, n)} costs {found.cost[n]}, not a finite number"
-    for n, kind in np.argwhere(~(np.isfinite(found.use) & (found.use >= 0))).tolist():
-        told = f"uses {found.use[n, kind]} of capacity {kind}"
-        yield f"{_name(found, n)} {told}, not a finite number from 0 up"
+    for n in np.flatnonzero(instance.counts < 1).tolist():
+        yield f"job {instance.jobs[n]!r} has no option"
+    for n in np.flatnonzero(~(np.isfinite(instance.capacity) & (instance.capacity >= 0))).tolist():
+        yield f"capacity {n} is {instance.capacity[n]}, not a finite number from 0 up"
+    for n in np.flatnonzero(~np.isfinite(instance.cost)).tolist():
+        yield f"{_name(instance, n)} costs {instance.cost[n]}, not a finite number"
+    for n, number in np.argwhere(~(np.isfinite(instance.use) & (instance.use >= 0))).tolist():
+        told = f"uses {instance.use[n, number]} of capacity {number}"
+        yield f"{_name(instance, n)} {told}, not a finite number from 0 up"
 
 
-def _name(found: Round, option: int) -> str:
-    job = int(found.job[option])
-    return f"job {found.jobs[job]!r}, option {option - int(found.first[job])}"
+def _name(instance: Round, option: int) -> str:
+    job = int(instance.job[option])
+    return f"job {instance.jobs[job]!r}, option {option - int(instance.first[job])}"

@@ -1,9 +1,9 @@
-"""Rounds of choice whose figures are changed: refused by `verify`, or true."""
+"""Rounds of choice whose figures are changed: refused by `verify_round`, or true."""
 
 import pytest
 from hypothesis import settings
 
-from optsched import choice as choices
+from optsched import sia
 from tests.support.outside.forger import Forger
 from tests.support.outside.instances import DRAWN
 from tests.support.outside.laws import Truth, as_document, refusals, round_of
@@ -13,9 +13,9 @@ MANY = settings().max_examples > 100
 
 @pytest.mark.parametrize("seed", range(30 if MANY else 6))
 def test_a_round_of_choice_with_changed_figures_is_refused_or_true(seed):
-    truth = Truth("choice", DRAWN["choice"](seed))
-    found = round_of(truth.document)
-    chosen = choices.Choice().decide(found)
+    truth = Truth("sia", DRAWN["sia"](seed))
+    instance = round_of(truth.document)
+    chosen = sia.Choice().decide(instance)
     forger = Forger(as_document(chosen), truth.high, seed=seed)
     fields = ("status", "objective", "bound", "gap", "gap_limit")
     drawn = [(field, value) for field in fields for value in forger.values(field)]
@@ -24,7 +24,7 @@ def test_a_round_of_choice_with_changed_figures_is_refused_or_true(seed):
     changes += [{"plan": None, "objective": None, "gap": None, "status": "infeasible"}]
     for change in changes:
         forged = chosen._replace(**change)
-        if not refusals(lambda forged=forged: choices.verify(found, forged)):
+        if not refusals(lambda forged=forged: sia.verify_round(instance, forged)):
             stated = as_document(chosen) | change
             false = truth.false_statements(stated)
             assert not [text for text in false if "not called optimal" not in text], change

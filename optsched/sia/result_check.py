@@ -6,17 +6,17 @@ from math import fsum, inf, isfinite, nextafter
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.choice.round import Round
-from optsched.choice.verification.certificate import ChoiceCertificate, Prices, prove, violations
 from optsched.documents.faults import shown
 from optsched.results.result import Status
+from optsched.sia.instance import Round
+from optsched.sia.verify.certificate import ChoiceCertificate, Prices, prove, violations
 from optsched.solving import SolverDisagreement
 from optsched.verification import ROUNDING, BrokenRule, Violation, closed, relative_gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.choice.round import Indices
+    from optsched.sia.instance import Indices
 
 
 class Chosen(NamedTuple):
@@ -37,7 +37,7 @@ class Chosen(NamedTuple):
         "optimal" within the gap asked for, "feasible", "infeasible" (proven that there is no plan),
         or "error": no plan was found, and it is not proven that there is none.
     certificate
-        What proves the bound, for `verify`.
+        What proves the bound, for `verify_round`.
     programs
         Linear programs that were solved.
     gap_limit
@@ -54,10 +54,10 @@ class Chosen(NamedTuple):
     gap_limit: float
 
 
-def verify(found: Round, chosen: Chosen) -> None:
+def verify_round(instance: Round, chosen: Chosen) -> None:
     """Check a plan, recompute all figures and the status, and prove the bound exactly.
 
-    The round is checked anew, too, and copied, so that what it may have cached counts for nothing.
+    The round is checked again, too, and copied, so that what it may have cached counts for nothing.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def verify(found: Round, chosen: Chosen) -> None:
         With everything that is not so; nothing else is raised, whatever is in the two.
     """
     try:
-        broken = _contradictions(found, chosen)
+        broken = _contradictions(instance, chosen)
     except Exception as error:  # what is not of the types above may raise anything
         text = f"it cannot be verified: {type(error).__name__}: {error}"
         broken = [BrokenRule("readable", text)]
@@ -75,7 +75,7 @@ def verify(found: Round, chosen: Chosen) -> None:
 
 def _contradictions(given: Round, chosen: Chosen) -> list[BrokenRule]:
     try:
-        found = Round(given.jobs, given.counts, given.cost, given.use, given.capacity)
+        instance = Round(given.jobs, given.counts, given.cost, given.use, given.capacity)
     except (TypeError, ValueError) as error:
         return [BrokenRule("round", str(error))]
     certificate = ChoiceCertificate.model_validate(chosen.certificate.model_dump(warnings=False))
@@ -83,11 +83,11 @@ def _contradictions(given: Round, chosen: Chosen) -> list[BrokenRule]:
     if broken:
         return broken
     plan = None if chosen.plan is None else [index(option) for option in chosen.plan]
-    broken = [] if plan is None else violations(found, plan)
-    broken += prove(found, certificate)
+    broken = [] if plan is None else violations(instance, plan)
+    broken += prove(instance, certificate)
     if broken:
         return broken
-    expected = _stated(found, plan, certificate, chosen.gap_limit)
+    expected = _stated(instance, plan, certificate, chosen.gap_limit)
     bound, objective = certificate.bound, expected["objective"]
     if objective is not None and (bound is None or bound > objective):
         return [BrokenRule("bound", f"{bound!r} is proven, but there is a plan of {objective!r}")]
@@ -119,28 +119,28 @@ def _is_number(value: Any) -> bool:
 
 
 def _stated(
-    found: Round, plan: list[int] | None, certificate: ChoiceCertificate, allowed: float
+    instance: Round, plan: list[int] | None, certificate: ChoiceCertificate, allowed: float
 ) -> dict[str, Any]:
     """Return what a plan and the bound of a certificate come to."""
     bound = certificate.bound
     if plan is None:
         status = Status.INFEASIBLE if bound is None else Status.ERROR
         return {"objective": None, "bound": bound, "gap": None, "status": status}
-    objective = found.objective(plan)
-    gap = relative_gap(objective, bound, found.gap_scale(plan))
+    objective = instance.objective(plan)
+    gap = relative_gap(objective, bound, instance.gap_scale(plan))
     gap = gap if gap is not None and isfinite(gap) else None
     status = Status.OPTIMAL if closed(gap, allowed) else Status.FEASIBLE
     return {"objective": objective, "bound": bound, "gap": gap, "status": status}
 
 
 def confirmed(
-    found: Round,
+    instance: Round,
     plan: Indices | None,
     certificate: ChoiceCertificate,
     allowed: float,
     programs: int,
 ) -> Chosen:
-    """Return what a solver has found, as far as the verifier confirms it.
+    """Return what a solver states, as far as the verifier confirms it.
 
     A bound that it refuses is lowered by what floats may be off by, and else given up for what the
     cheapest options come to.
@@ -151,21 +151,23 @@ def confirmed(
         If a bound contradicts the plan.
     """
     places = None if plan is None else plan.tolist()
-    if prove(found, certificate):
-        certificate = next(one for one in _weaker(found, certificate) if not prove(found, one))
-    figures = _stated(found, places, certificate, allowed)
+    if prove(instance, certificate):
+        certificate = next(
+            one for one in _weaker(instance, certificate) if not prove(instance, one)
+        )
+    figures = _stated(instance, places, certificate, allowed)
     bound, objective = certificate.bound, figures["objective"]
     if objective is not None and (bound is None or bound > objective):
         raise SolverDisagreement(f"the plan costs {objective!r}, but the bound is {bound!r}")
     return Chosen(plan, certificate=certificate, programs=programs, gap_limit=allowed, **figures)
 
 
-def _weaker(found: Round, certificate: ChoiceCertificate) -> Iterator[ChoiceCertificate]:
+def _weaker(instance: Round, certificate: ChoiceCertificate) -> Iterator[ChoiceCertificate]:
     """Yield certificates of lower bounds; the last one is true of every round."""
     if certificate.bound is not None:
         less = certificate.bound - ROUNDING * (1e-3 * abs(certificate.bound))
         yield ChoiceCertificate(bound=less, nodes=certificate.nodes)
-    cost, ends = found.cost.tolist(), (found.first + found.counts).tolist()
-    least = fsum(min(cost[a:b]) for a, b in zip(found.first.tolist(), ends, strict=True))
-    nothing = Prices(prices=(0.0,) * len(found.capacity))
+    cost, ends = instance.cost.tolist(), (instance.first + instance.counts).tolist()
+    least = fsum(min(cost[a:b]) for a, b in zip(instance.first.tolist(), ends, strict=True))
+    nothing = Prices(prices=(0.0,) * len(instance.capacity))
     yield ChoiceCertificate(bound=nextafter(least, -inf), nodes=(nothing,))

@@ -1,0 +1,128 @@
+"""One round: branch and bound, then enumeration of partial plans where a gap is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.sia.branch_and_bound import BranchAndBound, WarmStart
+from optsched.sia.gap_closing import Rows, close_gap, prove_none
+from optsched.sia.verify.certificate import ChoiceCertificate, Enumeration, Prices
+
+if TYPE_CHECKING:
+    from optsched.sia.gap_closing import Closed
+    from optsched.sia.instance import Floats, Indices, Round
+
+FEW_NODES = 40
+EXPENSIVE = 100.0  # of the cost of a plan: costs that would spoil a linear program
+
+
+class Solved(NamedTuple):
+    """What a round came to.
+
+    Attributes
+    ----------
+    plan
+        Shape (jobs,): an option of the common list for every job; None without a plan.
+    certificate
+        What proves the bound.
+    search
+        The branch and bound, with what the next round begins from.
+    programs
+        Linear programs that were solved.
+    """
+
+    plan: Indices | None
+    certificate: ChoiceCertificate
+    search: BranchAndBound
+    programs: int
+
+
+def solve_round(
+    instance: Round, start: WarmStart, gap: float, most_nodes: int, seed: int
+) -> Solved:
+    """Find a plan, and prove how good it is."""
+    search = BranchAndBound(instance, start, gap, seed)
+    certificate = search.run(min(most_nodes, FEW_NODES))
+    programs, prices = 0, search.root_prices
+    if not _is_done(search, certificate):
+        cheap = _without_expensive_costs(instance, search)
+        if cheap is not None:
+            again = BranchAndBound(cheap, _nothing(cheap), gap, seed)
+            again.offer(search.plan)
+            better = again.run(min(most_nodes, FEW_NODES))
+            search.offer(again.plan)
+            certificate, prices = _higher(certificate, better), again.root_prices
+            programs = again.programs
+    if most_nodes > FEW_NODES and not _is_done(search, certificate):
+        certificate = _enumerated(search, certificate, prices)
+    if most_nodes > FEW_NODES and not _is_done(search, certificate):
+        certificate = _higher(certificate, search.run(most_nodes))
+    return Solved(search.plan, certificate, search, programs + search.programs)
+
+
+def _is_done(search: BranchAndBound, certificate: ChoiceCertificate) -> bool:
+    """Tell whether there is no plan, or the gap is closed."""
+    return certificate.bound is None or search.is_closed(certificate.bound)
+
+
+def _higher(one: ChoiceCertificate, other: ChoiceCertificate) -> ChoiceCertificate:
+    """Return the certificate of the higher bound; None is the highest."""
+    if one.bound is None or other.bound is None:
+        return one if one.bound is None else other
+    return other if other.bound > one.bound else one
+
+
+def _nothing(instance: Round) -> WarmStart:
+    capacities = len(instance.capacity)
+    basic = np.zeros(len(instance.cost), dtype=np.bool_)
+    return WarmStart(np.zeros(capacities), basic, np.ones(capacities, dtype=np.bool_))
+
+
+def _without_expensive_costs(instance: Round, search: BranchAndBound) -> Round | None:
+    """Return a round in which what costs more than the plan by itself costs a little more than it.
+
+    No plan costs more there, so that its bounds hold for the round. None if nothing is.
+    """
+    if search.plan is None:
+        return None
+    least = np.minimum.reduceat(instance.cost, instance.first)
+    slack = search.objective - float(least.sum())
+    if not instance.scale > EXPENSIVE * max(slack, 0.0):
+        return None
+    limit = np.repeat(least, instance.counts) + 2 * slack
+    if not (instance.cost > limit).any():
+        return None
+    return replace(instance, cost=np.minimum(instance.cost, limit))
+
+
+def _enumerated(
+    search: BranchAndBound, certificate: ChoiceCertificate, prices: Floats
+) -> ChoiceCertificate:
+    """Enumerate what may be better than the best plan, or all plans if there is none yet."""
+    instance = search.round
+    assert certificate.bound is not None
+    if search.plan is None:
+        none = prove_none(instance, prices)
+        if np.isposinf(none.bound):
+            return ChoiceCertificate(bound=None, nodes=(_leaf(none.rows),))
+        if none.plan is not None:
+            search.offer(none.plan)
+    closed: Closed = close_gap(instance, prices, certificate.bound, search.aim)
+    if closed.plan is not None:
+        search.offer(closed.plan)
+    if not closed.bound > certificate.bound:
+        return certificate
+    return ChoiceCertificate(bound=closed.bound, nodes=(_leaf(closed.rows),))
+
+
+def _leaf(rows: Rows) -> Enumeration:
+    pairs = zip(rows.prices.tolist(), rows.farkas.tolist(), strict=True)
+    return Enumeration(
+        rows=tuple(
+            Prices(kind="infeasible" if farkas else "cost", prices=tuple(row))
+            for row, farkas in pairs
+        )
+    )
