@@ -98,6 +98,6 @@ class PalOptions(OrderedOptions):
     )
     gap: Gap = Field(default=1e-3, description="Relative gap at which a search ends.")
     work: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="Cases x placements that a search may look at beyond the least."
+        default=0, description="Nodes x placements that a search may look at beyond the least."
     )
     time_limit_s: Positive = Field(default=60.0, description="Of each search.")
