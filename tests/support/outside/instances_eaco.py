@@ -161,19 +161,19 @@ def eaco_late(seed):
     from tests.support.outside.instances import Figures
 
     f = Figures(seed)
-    types = ["s", "t", "u"][: f.rng.randint(1, 3)]
+    names = ["s", "t", "u"][: f.rng.randint(1, 3)]
     gpus = ["G", "H"][: f.one_of(1, 1, 2)]
     document = {"schema": "optsched/eaco/1", "name": f"outside-{seed}"}
     document["objective"] = f.one_of("run-to-completion", "run-to-completion", "epoch", "eaco")
     document["gpu_types"] = [_gpu_type(f, gpu) for gpu in gpus]
     nodes = [_nodes(f, f"n{gpu}", gpu) for gpu in gpus]
     types = []
-    for kind in types:
+    for kind in names:
         entry = {"id": kind, "utilisation": f.share(), "memory_gb": f.one_of(0.0, 2.0, 8.0, 16.0)}
         if f.chance(0.4):
             entry["speeds"] = {gpus[-1]: f.positive(0.3, 3.0)}
         types.append(entry)
-    jobs = _jobs(f, types, nodes, document)
+    jobs = _jobs(f, names, nodes, document)
     document |= {"nodes": nodes, "types": types, "jobs": jobs}
     document["max_jobs_per_gpu"] = f.one_of(1, 2, 3, 4, 8)
     if f.chance(0.2):
@@ -189,7 +189,7 @@ def eaco_late(seed):
         document["epoch_s"] = f.positive(60.0, 3600.0)
     if f.chance(0.4):
         document["running"] = _running(f, jobs, nodes)
-    document["interference"] = _interference(f, types, gpus)
+    document["interference"] = _interference(f, names, gpus)
     if f.chance(0.25):
         floor = sum(pool["count"] * pool["power"]["sleep_w"] for pool in nodes)
         most = sum(
