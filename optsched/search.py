@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,10 @@ class Infeasible(Exception):
     def __init__(self, message: str, certificate: Document) -> None:
         self.certificate = certificate
         super().__init__(message)
+
+
+LEAST_GAP = 1e-10
+"""Relative, below which floats do not tell a bound from an objective."""
 
 
 class Search:
@@ -47,6 +52,8 @@ class Search:
         What a method leaves for the next epoch, in memory only: columns, a basis.
     past
         What the previous epoch left as its `state`; None if nothing, or if it was read from a file.
+    is_interrupted
+        Whether Ctrl-C ended the solve.
     """
 
     def __init__(
@@ -72,6 +79,7 @@ class Search:
         self.plan: Document | None = None
         self.objective: float | None = None
         self.certificate: Document | None = None  # what is proven if the method is stopped now
+        self.is_interrupted = False
         self.stopped = ""  # why the solve ended early
         self.gave_up = ""  # why a method ended with an open gap, though no clock cut it short
         self.skipped: tuple[str, ...] = ()  # greedy methods that were not tried, for want of time
@@ -85,6 +93,30 @@ class Search:
         if self.objective is None or objective < self.objective:
             self.plan, self.objective = plan, objective
         return True
+
+    def goal(self, share: float = 1.0, *, slack: float = 0.0) -> float:
+        """Return the bound that closes the gap to the best plan so far; infinite without a plan.
+
+        Parameters
+        ----------
+        share
+            Of the gap that may be left open, so that rounding cannot miss it.
+        slack
+            What may be left open besides, in the unit of the objective.
+        """
+        if self.objective is None:
+            return math.inf
+        return self.objective - max(share * self.gap, LEAST_GAP) * abs(self.objective) - slack
+
+    def is_closed(self, bound: float, share: float = 1.0) -> bool:
+        """Tell whether a bound closes a share of the gap that was asked for."""
+        if self.objective is None:
+            return False
+        return self.objective - bound <= share * self.gap * abs(self.objective)
+
+    def interrupt(self) -> None:
+        """Remember that Ctrl-C ended the solve."""
+        self.is_interrupted, self.stopped = True, "interrupted"
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the deadline, at least 0; None if there is none."""

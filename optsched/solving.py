@@ -169,7 +169,7 @@ def concluded(
     )
     if is_proven:
         result.confirmed()
-    return result.solved().attached(instance, search.state)
+    return result.solved(is_interrupted=search.is_interrupted).attached(instance, search.state)
 
 
 def _verified(
@@ -229,19 +229,19 @@ def _run(entry: Problem, chosen: Method, search: Search) -> Outcome:
     except Infeasible as proof:
         return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
     except KeyboardInterrupt:
-        search.stopped = "interrupted"
+        search.interrupt()
         certificate = search.certificate
     try:
         if certificate is None:
             # A certificate may come with a plan; a greedy method is known by its own ones.
             taker = search if chosen.kind == "exact" else Search(search.instance)
             certificate = entry.certify(search.instance, taker)
-        if chosen.kind == "exact" and search.stopped != "interrupted":
+        if chosen.kind == "exact" and not search.is_interrupted:
             _try_greedy(entry, search, certificate, time.process_time() - begun)
     except Infeasible as proof:
         return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
     except KeyboardInterrupt:
-        search.stopped = "interrupted"
+        search.interrupt()
     return Outcome(certificate)
 
 
@@ -290,7 +290,10 @@ def _message(status: Status, search: Search, method: Method) -> str:
     if search.stopped:
         return f"stopped early: {search.stopped}"
     if status is Status.ERROR:
-        return f"method '{method.name}' found no plan within the limit"
+        told = (
+            " within the limit" if method.kind == "greedy" else ", and no proof that there is none"
+        )
+        return f"method '{method.name}' found no plan{told}"
     if status is Status.OPTIMAL or method.kind == "greedy":
         return ""
     skipped = f"; greedy rules not tried: {', '.join(search.skipped)}" if search.skipped else ""

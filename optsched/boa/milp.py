@@ -120,7 +120,7 @@ def _claimed(instance: BoaInstance, search: Search, outcome: highs.Outcome) -> f
         search.stopped = "time limit"
         return outcome.bound
     elif outcome.status == "interrupted":
-        search.stopped = "interrupted"
+        search.interrupt()
     else:
         search.stopped = f"HiGHS ends with '{outcome.message}'"
     return 0.0

@@ -149,7 +149,7 @@ def solve(
     finally:
         if output is not None:
             write(result, output)
-    if compare and result.plan is not None and not as_json and not _interrupted(result):
+    if compare and result.plan is not None and not as_json and not result.is_interrupted:
         _print_comparison(instance, result, run)
     if result.plan is None:
         typer.echo(f"{result.status}: {result.message}", err=True)
@@ -278,10 +278,6 @@ def _print_comparison(instance: Instance, result: Result, run: Callable[[str], R
             except TooLarge as error:
                 typer.echo(f"compared only so far: {error}", err=True)
                 break
-            if _interrupted(others[-1]):
+            if others[-1].is_interrupted:
                 break
     console.show("", tables.comparison(instance, result, others))
-
-
-def _interrupted(result: Result) -> bool:
-    return result.message.endswith("interrupted")

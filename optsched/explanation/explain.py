@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from optsched.results.result import Result
     from optsched.sweeps.points import Frontier
 
-INTERRUPTED = "interrupted"
 DOUBT = 1e-3  # share of what is saved: more of it is worth stating
 
 
@@ -191,7 +190,7 @@ def plan_exists(
         return True
     except Infeasible as claim:
         return False if confirmed(instance, claim.certificate) else None
-    if search.stopped == INTERRUPTED:
+    if search.is_interrupted:
         raise KeyboardInterrupt
     return None
 
@@ -253,7 +252,7 @@ def _saving(lever: Lever, result: Result, left: float | None) -> Price:
     if left == 0.0:
         return Price(lever.change, None, unit, "solved again", note="no time was left")
     again = solve(lever.instance, time_limit_s=left, gap=result.gap_limit, seed=result.seed)
-    if again.message.endswith(INTERRUPTED):
+    if again.is_interrupted:
         raise KeyboardInterrupt
     assert result.objective is not None
     if again.objective is None:

@@ -120,6 +120,7 @@ class Result(Verifiable):
     _instance: Any = PrivateAttr(default=None)
     _state: Any = PrivateAttr(default=None)
     _is_solved_here: bool = PrivateAttr(default=False)
+    _is_interrupted: bool = PrivateAttr(default=False)
 
     def of(self, instance: Instance, state: Any = None) -> Self:
         """Attach the instance that the result belongs to; `frame` needs it.
@@ -157,9 +158,14 @@ class Result(Verifiable):
         """Whether it comes from a solve of this process and its workers, not from a file."""
         return self._is_solved_here
 
-    def solved(self) -> Self:
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended its solve, if it comes from one here."""
+        return self._is_interrupted
+
+    def solved(self, *, is_interrupted: bool = False) -> Self:
         """Note that it comes from a solve; for solvers only."""
-        self._is_solved_here = True
+        self._is_solved_here, self._is_interrupted = True, is_interrupted
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:

@@ -217,9 +217,7 @@ class _Columns:
         return self.generation.pool
 
     def _is_closed(self) -> bool:
-        best = self.search.objective
-        tolerance = CLOSED * self.search.gap * abs(best or 0.0)
-        return best is not None and best - self.generation.value <= tolerance
+        return self.search.is_closed(self.generation.value, CLOSED)
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""

@@ -32,7 +32,7 @@ MOST_NODES = 20_000
 NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
 WIDER = 4  # times as many in the next one
 PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the costliest plan
-SAFETY = 1e-10
+GAP_SHARE = 0.9  # of the gap that is asked for is used, so that rounding cannot miss it
 NAMED = 5  # jobs in a message
 LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
 
@@ -96,11 +96,8 @@ class Solver:
 
     def goal(self) -> float:
         """Return what must be proven."""
-        best = self.search.objective
-        if best is None:
-            return float(self.claimed)
-        tolerance = max(0.9 * self.search.gap, SAFETY) * abs(best) + TOLERANCE * self.frame.gross
-        return float(min(self.claimed, best - tolerance))
+        goal = self.search.goal(GAP_SHARE, slack=TOLERANCE * self.frame.gross)
+        return float(min(self.claimed, goal))
 
     def run(self, claimed: float, most_nodes: int) -> None:
         """Solve the root, and go on from there."""

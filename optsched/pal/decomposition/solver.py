@@ -96,7 +96,7 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
     instance = whole.instance
     search.state = WarmStart(whole.problem.gpus)
     resumed = None if search.start is None else _resumed(whole, search.start, partition, search)
-    if resumed is not None and _is_closed(resumed.value, search):
+    if resumed is not None and search.is_closed(resumed.value):
         return whole.certificate(resumed, search)
     offer_greedy(instance, search)
     if search.plan is not None and whole.open_options(whole.at_zero_duals(), search) < FEW_OPTIONS:
@@ -106,11 +106,11 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
         return exact(instance, search)
     bound = resumed or whole.bound(_gpu_duals(whole, partition, block_duals, search))
     search.certificate = whole.certificate(bound, search)
-    remove_worst(instance, search, whole.dual_costs(bound), lambda: _is_closed(bound.value, search))
-    if not _is_closed(bound.value, search) and whole.open_options(bound, search) < FEW_OPTIONS:
+    remove_worst(instance, search, whole.dual_costs(bound), lambda: search.is_closed(bound.value))
+    if not search.is_closed(bound.value) and whole.open_options(bound, search) < FEW_OPTIONS:
         return whole.solved(bound, search)
-    run_lns(instance, search, lambda: _is_closed(bound.value, search))
-    if not _is_closed(bound.value, search) and whole.open_options(bound, search) < FEW_OPTIONS:
+    run_lns(instance, search, lambda: search.is_closed(bound.value))
+    if not search.is_closed(bound.value) and whole.open_options(bound, search) < FEW_OPTIONS:
         return whole.solved(bound, search)
     return whole.certificate(bound, search)
 
@@ -132,22 +132,22 @@ def _resumed(
         return None
     bound = whole.previous_bound(start, search)
     search.certificate = whole.certificate(bound, search)
-    if _is_closed(bound.value, search):
+    if search.is_closed(bound.value):
         return bound
-    remove_worst(instance, search, whole.dual_costs(bound), lambda: _is_closed(bound.value, search))
-    if _is_closed(bound.value, search):
+    remove_worst(instance, search, whole.dual_costs(bound), lambda: search.is_closed(bound.value))
+    if search.is_closed(bound.value):
         return bound
     packing.reinsert()
     search.offer(packing.plan(instance))
     names = [instance.jobs[n].id for n in new]
-    run_lns(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS, names)
-    if _is_closed(bound.value, search):
+    run_lns(instance, search, lambda: search.is_closed(bound.value), FEW_PARTS, names)
+    if search.is_closed(bound.value):
         return bound
     bound = max(
         bound, whole.bound(_gpu_duals(whole, partition, {}, search)), key=lambda each: each.value
     )
     search.certificate = whole.certificate(bound, search)
-    run_lns(instance, search, lambda: _is_closed(bound.value, search), around=names)
+    run_lns(instance, search, lambda: search.is_closed(bound.value), around=names)
     return bound
 
 
@@ -228,11 +228,6 @@ class Whole:
         assert search.objective is not None
         value = min(bound.value, search.objective)
         return bound.solution.certificate(self.instance, self.problem, value)
-
-
-def _is_closed(bound: float, search: Search) -> bool:
-    assert search.objective is not None
-    return search.objective - bound <= search.gap * search.objective
 
 
 # --- blocks -----------------------------------------------------------------------------------

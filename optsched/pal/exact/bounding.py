@@ -38,7 +38,6 @@ LEAST_NODES = 15
 ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
 PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
 GAP_SHARE = 0.999  # of the gap that is asked for is used, so that rounding cannot miss it
-LEAST_GAP = 1e-10
 WORTH_EXCLUDING = 0.1  # of the options: with fewer the next tree would be much like the last one
 EXCLUSIONS = 4
 
@@ -75,8 +74,7 @@ class Solver:
 
     def goal(self) -> float:
         """Return the bound that would do."""
-        objective = np.inf if self.search.objective is None else self.search.objective
-        return min(self.claimed, objective * (1 - max(GAP_SHARE * self.search.gap, LEAST_GAP)))
+        return min(self.claimed, self.search.goal(GAP_SHARE))
 
     def resume(self) -> PalCertificate | None:
         """Offer the plan of the previous epoch, and improve it while its duals do not prove it.
@@ -218,7 +216,7 @@ class Solver:
         try:
             tree.explore(self.goal, lambda node: self._visit(tree, node), most_nodes)
         except KeyboardInterrupt:
-            self.search.stopped = "interrupted"
+            self.search.interrupt()
         if tree.bound < self.goal():
             self.search.out_of_time()
             self.search.gave_up = tree.ended

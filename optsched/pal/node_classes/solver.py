@@ -93,8 +93,8 @@ def by_patterns(instance: PalInstance, search: Search, nodes: Nodes) -> PalCerti
     relaxation, bound = _bound(nodes, search, previous)
     search.state = WarmPatterns.kept(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
-    run_lns(instance, search, lambda: _is_closed(bound.value, search), FEW_PARTS)
-    if not _is_closed(bound.value, search):
+    run_lns(instance, search, lambda: search.is_closed(bound.value), FEW_PARTS)
+    if not search.is_closed(bound.value):
         search.out_of_time()
         search.gave_up = (
             "the prices of aggregated nodes prove no more, and reoptimising jobs gained no more"
@@ -112,14 +112,9 @@ def _bound(
         relaxation = AggregatedRelaxation(nodes, PENALTY * search.objective, search.seed)
         duals = previous_gpu_duals(search, nodes)
         bound = None if duals is None else relaxation.bound_of_gpus(duals)
-        if bound is not None and _is_closed(bound.value, search):
+        if bound is not None and search.is_closed(bound.value):
             return relaxation, bound
     return relaxation, relaxation.bound_of(relaxation.solve(search.seconds_left()))
-
-
-def _is_closed(bound: float, search: Search) -> bool:
-    assert search.objective is not None
-    return search.objective - bound <= search.gap * search.objective
 
 
 def _certificate(
