@@ -28,6 +28,9 @@ PROBLEMS = {
 }
 
 
+EXPLAIN = "optsched.explanation.explain:explain"
+"""(instance, result, seconds) -> why; it solves again, so that results do not import it."""
+
 RENAMED = {
     "pal method": {"pods": "decomposition", "kinds": "node-classes"},
     "eaco method": {
@@ -61,6 +64,12 @@ class UnknownNameError(LookupError):
         super().__init__(f"there is no {kind} '{name}'{renamed(kind, name) or hint}")
 
 
+def loaded(entry: str) -> Any:
+    """Return the function of an entry "module:function"."""
+    module, function = entry.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
 @dataclass(frozen=True)
 class Method:
     """A named way to get a plan.
@@ -79,10 +88,7 @@ class Method:
 
     def __call__(self, instance: Any, search: Search) -> Document | None:
         """Run the method on an instance; its plans go to `search`."""
-        module, function = self.entry.split(":")
-        run: Callable[[Any, Search], Document | None] = getattr(
-            importlib.import_module(module), function
-        )
+        run: Callable[[Any, Search], Document | None] = loaded(self.entry)
         return run(instance, search)
 
 

@@ -61,8 +61,7 @@ def solve(
     start
         The result of the previous epoch, of an instance with many of the same jobs: the exact
         methods of PAL and EaCO begin with its plan and prices, and with what it still has in
-        memory. BOA, `milp`, and EaCO's listing of all groups after a result from a file, begin
-        afresh.
+        memory. BOA, `milp`, and EaCO's groups after a result from a file, begin afresh.
     executor
         Takes the pieces of a method that parts its work, such as `decomposition` of PAL;
         by default they are worked one after the other.

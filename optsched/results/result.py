@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, SerializeAsAny
 
 from optsched.documents.json_files import dumps
 from optsched.instance import Document, Instance, html_rows
-from optsched.registry import problem
+from optsched.registry import EXPLAIN, loaded, problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -224,9 +224,8 @@ class Result(Verifiable):
         ValueError
             If the result was read from a file without `of(instance)`, or of another instance.
         """
-        from optsched.explanation.explain import explain
-
-        return explain(self._attached(), self, time_limit_s)
+        explanation: Explanation = loaded(EXPLAIN)(self._attached(), self, time_limit_s)
+        return explanation
 
     def summary(self) -> dict[str, str]:
         """Return the headline figures as text, by name; fewer without the instance."""

@@ -5,11 +5,10 @@ Nothing heavy is imported here; a policy's module is imported when it is first a
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from optsched.registry import UnknownNameError
+from optsched.registry import UnknownNameError, loaded
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.decision import Policy
@@ -32,8 +31,7 @@ class Entry:
 
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""
-        module, name = self.make.split(":")
-        maker: Maker[Any, Policy] = getattr(importlib.import_module(module), name)
+        maker: Maker[Any, Policy] = loaded(self.make)
         return maker
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optsched.cluster.importers.text import ImportNote as ImportNote
-from optsched.registry import UnknownNameError
+from optsched.registry import UnknownNameError, loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +77,5 @@ def import_topology(
         if OPTIONS.get(file_format) != name:
             fitting = next(other for other, option in OPTIONS.items() if option == name)
             raise ValueError(f"{name} is an option of the format '{fitting}', not '{file_format}'")
-    module, function = FORMATS[file_format].split(":")
-    read: Callable[..., Topology] = getattr(importlib.import_module(module), function)
+    read: Callable[..., Topology] = loaded(FORMATS[file_format])
     return read(Path(path), gpus_per_node, **given)
