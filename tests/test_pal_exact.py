@@ -72,6 +72,19 @@ def bundled(name):
 # --- brute force and the specification ----------------------------------------------------------
 
 
+def test_a_case_that_a_part_of_a_job_misses_cheaply_is_kept_in_the_end():
+    """The tree split by one rule twice, to at least and to at most: no program had a solution."""
+    running = {"remaining_s": 1.0, "current": ["n0/0", "n1/0"], "restart_s": 0.2}
+    instance = small_instance(
+        {"n0": 1, "n1": 1, "n2": 1, "n3": 1, "n4": 1, "n5": 4},
+        {"B": [0.8, 0.9, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 8.0]},
+        [{"gpus": 7, "remaining_s": 1.0}, {"gpus": 2, **running}],
+        locality={"m": [1.0, 1.0]},
+    )
+    assert solved(instance, gap=1e-9).objective == pytest.approx(8.9)
+    assert solved(instance, gap=1e-9).status == "optimal"
+
+
 @law(2000)
 @given(pal_instances(**ALL, feasible=False))
 def test_exact_equals_brute_force(instance):

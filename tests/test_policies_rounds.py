@@ -224,7 +224,7 @@ def test_the_exact_placement_is_optimal_and_never_above_the_greedy_one(data):
     view = StubView(world)
     for size in data.draw(st.lists(st.sampled_from([1, 1, 2, 3]), min_size=1, max_size=4)):
         view.submit(size, model=data.draw(st.sampled_from(["slow", "calm", ""])))
-    (solve,) = view.step(make("pal:gap=1e-6", world)).solves
+    (solve,) = view.step(make("pal:gap=1e-6,work=100000", world)).solves
     placement = make("pal", world).placement
     batch = _batch(view)
     placement.place(batch)
@@ -237,6 +237,20 @@ def test_the_exact_placement_is_optimal_and_never_above_the_greedy_one(data):
             other.submit(view.demand(job), model=view.model(job))
         other.step(make(name, world))
         assert _cost(other) >= solve.objective * (1 - 1e-9)
+
+
+def test_a_tree_that_may_not_grow_leaves_a_plan_that_is_not_called_optimal():
+    world = varied([1.0, 2.0, 1.1, 2.0, 1.3, 2.0])
+    view = StubView(world)
+    for size in (3, 2):
+        view.submit(size, model="slow")
+    (few,) = view.step(make("pal:gap=1e-6,work=0", world)).solves
+    placement = make("pal", world).placement
+    batch = _batch(view)
+    placement.place(batch)
+    optimum = bitmask_optimum(placement._frame.instance(batch, [None] * len(batch.jobs)))
+    assert few.bound <= optimum < few.objective
+    assert few.status == "feasible"
 
 
 def _batch(view):

@@ -14,7 +14,7 @@ from optsched.linear import LinearProgram
 from optsched.pal.lagrange import Lagrangian, Options
 from optsched.pal.plan import Cut, Leaf
 from optsched.pal.relaxation import relaxation
-from optsched.pal.rules import Point, Rule, capacity, violated_cuts
+from optsched.pal.rules import INTEGRAL, Point, Rule, capacity, violated_cuts
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+
+
+RISE, MOST_RISES = 16.0, 6  # of what missing the lower bound of a rule costs, and how often
 
 
 class Case(NamedTuple):
@@ -60,7 +63,8 @@ class Cases:
     reward
         Shape (types,): cost of leaving a job of a type out; infinite where that is not allowed.
     penalty
-        Finite cost of missing a job or the lower bound of a rule, so that no case is infeasible.
+        Finite cost of missing a job or the lower bound of a rule, so that no case is infeasible. A
+        bound that is missed in part costs more and more, until it is kept or the case costs this.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Cases:
         self._lagrangian = Lagrangian(problem, found, reward)
         self._numbers: dict[Rule, int] = {}
         self._rows: list[int] = []
+        self._missing: list[tuple[int, float]] = []  # the column of missing a rule, what it costs
         self._columns: list[Indices] = []
         self._capacity: dict[int, int] = {}  # of the rules that are cuts
         self._bounded: set[int] = set()  # rules that the last path bounded
@@ -88,6 +93,7 @@ class Cases:
             columns = rule.columns(self.problem, self.labels)
             self._numbers[rule] = len(self.rules)
             self.rules.append(rule)
+            self._missing.append((self._lp.columns, self._penalty))
             self._rows.append(self._lp.add_elastic_row(columns, self._penalty))
             self._columns.append(columns)
         return self._numbers[rule]
@@ -113,7 +119,27 @@ class Cases:
                 high = min(high, path[tightest[rule, False]].at_most)
             self._lp.bound_row(self._rows[rule], low, high)
         self._bounded = {rule for rule, _ in tightest}
-        return self._lp.solve(time_limit_s)
+        solved = self._lp.solve(time_limit_s)
+        lower = [rule for rule, is_above in tightest if is_above]
+        for _ in range(MOST_RISES):
+            if solved is None or not self._raised(lower, solved):
+                break
+            solved = self._lp.solve(time_limit_s)
+        return solved
+
+    def _raised(self, lower: list[int], solved: Solved) -> bool:
+        """Raise the costs of lower bounds that a solution misses; tell whether it missed any.
+
+        A cheap part of a job that is missed would be split by the same rule again, without end.
+        """
+        if solved.objective >= self._penalty:
+            return False
+        missed = [rule for rule in lower if solved.x[self._missing[rule][0]] > INTEGRAL]
+        for rule in missed:
+            column, cost = self._missing[rule]
+            self._missing[rule] = column, RISE * cost
+            self._lp.cost_columns(np.array([column]), np.array([RISE * cost]))
+        return bool(missed)
 
     def point(self, solved: Solved) -> Point:
         """Return where a solution of the relaxation lies."""
