@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 import optsched
 from optsched.cli.main import app
 from optsched.eaco.greedy.group_costs import Estimates
+from optsched.eaco.greedy.rules import BY_NAME
 from optsched.registry import PROBLEMS, RENAMED, UnknownNameError, problem
 from optsched.rollout import registry
-from optsched.rollout.policies.eaco import RULES
 
 LOOK_UP = {f"{name} method": problem(name).method for name in PROBLEMS} | {"policy": registry.entry}
 OLD = [(kind, old, new) for kind, names in RENAMED.items() for old, new in names.items()]
@@ -28,11 +28,11 @@ def test_an_old_name_is_refused_with_the_new_one(kind, old, new):
 def test_a_method_and_a_policy_of_eaco_of_one_name_are_one_algorithm(name):
     """`gandiva` once drew random pairs as a policy, and packed by utilisation as a method."""
     instance = optsched.read(name)
-    shared = {*RULES} & {method.name for method in problem("eaco").methods}
-    assert shared == {*RULES}
+    shared = {*BY_NAME} & {method.name for method in problem("eaco").methods}
+    assert shared == {*BY_NAME}
     assert not {entry.name for entry in registry.ENTRIES} & {"exact", "gandiva", "lucid"}
     for rule in sorted(shared):
-        plan = RULES[rule](Estimates(instance), 0).plan()
+        plan = BY_NAME[rule].grouping(Estimates(instance), 0).plan()
         assert optsched.solve(instance, method=rule).plan == plan
 
 

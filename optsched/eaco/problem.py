@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.eaco.exact.memory import memory
+from optsched.eaco.greedy.rules import EACO, RULES
 from optsched.eaco.instance import EacoInstance
 from optsched.eaco.plan import EacoCertificate, EacoPlan
 from optsched.eaco.verify import certificate as proof
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optsched.search import Search
-
-EACO = "EaCO, arXiv 2412.08294"
-GAVEL = "Gavel's policies, stanford-futuredata/gavel @c4fa4009"
 
 
 def gap_scale(instance: EacoInstance) -> float:
@@ -70,34 +68,16 @@ def _methods() -> Iterator[Method]:
         EACO,
         "optsched.eaco.milp:milp",
     )
-    for name, text, source, effort in GREEDY:
-        entry = f"optsched.eaco.greedy.methods:{name.replace('-', '_')}"
-        yield Method(name, "greedy", text, source, entry, effort)
+    yield from RULES
+    yield Method(
+        "local-search",
+        "greedy",
+        "moves and swaps, from the best of the simple rules",
+        "optsched",
+        "optsched.eaco.greedy.methods:local_search",
+        320,
+    )
 
-
-GREEDY = (
-    (
-        "fifo-exclusive",
-        "GPUs of its own for every job, in order",
-        f"{GAVEL}, fifo, EaCO's default",
-        1,
-    ),
-    ("fifo-packed", "pairs of the greatest sum of rates, if GPUs run out", f"{GAVEL}, fifo", 1),
-    ("random-pairs", "random pairs, if GPUs run out", f"{GAVEL}, gandiva", 1),
-    (
-        "least-utilised",
-        "least busy job on the least busy GPUs if they run out",
-        "Gandiva, OSDI'18",
-        1,
-    ),
-    ("eaco-greedy", "the busiest GPUs where every tolerance holds", EACO, 7),
-    ("best-fit-memory", "the GPUs where least memory is left", "common practice", 32),
-    ("best-delta-energy", "where the objective rises least", "common practice", 30),
-    ("sharing-scores", "pairs whose sharing scores sum to at most 2", "Lucid, ASPLOS'23", 72),
-    ("longest-first", "jobs that end together, the longest first", "optsched", 18),
-    ("local-search", "moves and swaps, from the best of the simple rules", "optsched", 320),
-)
-"""Name, summary, source, effort: CPU time on 300 jobs, four of which share, beside the first's."""
 
 METHODS = tuple(_methods())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from optsched.eaco.greedy.rules import EACO, RULES
 from optsched.registry import UnknownNameError, loaded
 
 if TYPE_CHECKING:
@@ -21,17 +22,19 @@ class Entry:
     """A named policy.
 
     `make` is "module:name" of a `Maker`, which takes the scenario, a seed and the options as
-    keywords, and returns a policy.
+    keywords, and returns a policy; where a `rule` is named, of a function of that to a `Maker`.
     """
 
     name: str
     summary: str
     source: str
     make: str
+    rule: str = ""
 
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""
-        maker: Maker[Any, Policy] = loaded(self.make)
+        made = loaded(self.make)
+        maker: Maker[Any, Policy] = made(self.rule) if self.rule else made
         return maker
 
 
@@ -40,8 +43,6 @@ _BLOX = "hal-uw/blox-pal, branch artifact, placement/"
 _PAL = "Jain et al., PAL, SC 2024, arXiv 2408.11919"
 _EPEW = "Li et al., EPEW 2024, arXiv 2406.15560; BOA, arXiv 2602.01404"
 _POLLUX = "Pollux, OSDI 2021, petuum/adaptdl, branch osdi21-artifact"
-_EACO = "Haghshenas and Hashemi, EaCO, arXiv 2412.08294"
-_GAVEL = "stanford-futuredata/gavel @c4fa4009, policies/"
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -194,59 +195,12 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "eaco",
         "sharing at least energy, by the exact method, with moves",
-        _EACO,
+        EACO,
         _POLICIES + "eaco:eaco",
     ),
-    Entry(
-        "eaco-greedy",
-        "sharing the busiest GPUs that tolerances allow",
-        _EACO,
-        _POLICIES + "eaco:eaco_greedy",
-    ),
-    Entry(
-        "fifo-exclusive",
-        "never sharing, first in, first out; in EaCO the default",
-        _EACO,
-        _POLICIES + "eaco:fifo_exclusive",
-    ),
-    Entry(
-        "fifo-packed",
-        "sharing in pairs when GPUs run out",
-        _GAVEL + "fifo.py",
-        _POLICIES + "eaco:fifo_packed",
-    ),
-    Entry(
-        "random-pairs",
-        "sharing in random pairs when GPUs run out",
-        _GAVEL + "gandiva.py",
-        _POLICIES + "eaco:random_pairs",
-    ),
-    Entry(
-        "least-utilised",
-        "packing by utilisation when GPUs run out",
-        "Gandiva, OSDI 2018, as others quote it",
-        _POLICIES + "eaco:least_utilised",
-    ),
-    Entry(
-        "best-fit-memory",
-        "sharing where least memory is left",
-        "",
-        _POLICIES + "eaco:best_fit_memory",
-    ),
-    Entry(
-        "best-delta-energy",
-        "sharing where the energy rises least",
-        "",
-        _POLICIES + "eaco:best_delta_energy",
-    ),
-    Entry(
-        "sharing-scores", "pairs of calm jobs", "Lucid, ASPLOS", _POLICIES + "eaco:sharing_scores"
-    ),
-    Entry(
-        "longest-first",
-        "sharing among jobs that end together, with moves",
-        "",
-        _POLICIES + "eaco:longest_first",
+    *(
+        Entry(rule.name, rule.summary, rule.source, _POLICIES + "eaco:sharing", rule.name)
+        for rule in RULES
     ),
 )
 

@@ -16,6 +16,7 @@ from optsched.eaco.greedy.grouping import Grouping
 from optsched.eaco.greedy.local_search import improved, total
 from optsched.eaco.greedy.power_cap import capped, power_w, with_best_levels
 from optsched.eaco.verify.feasibility import objective, violations
+from optsched.registry import problem
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances, small_instance
 
@@ -41,7 +42,7 @@ def plans_by(name, instance, seed=0):
     """Return what a method offers."""
     plans = []
     search = SimpleNamespace(seed=seed, offer=plans.append, out_of_time=lambda: False)
-    getattr(methods, name)(instance, search)
+    problem("eaco").method(name.replace("_", "-"))(instance, search)
     return plans
 
 
@@ -536,6 +537,6 @@ def test_totals_are_those_of_the_verifier(instance):
 
 
 def test_greedy_rules_need_no_solver():
-    code = "import optsched.eaco.greedy.methods, sys; print(' '.join(sys.modules))"
+    code = "from optsched.eaco.greedy import methods, published_rules; import sys; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & {"pyomo", "highspy", "numpy", "matplotlib"}

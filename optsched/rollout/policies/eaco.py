@@ -1,8 +1,7 @@
 """Policies that share GPUs to save energy: EaCO's problem at every change, exactly or by a rule.
 
 Each call makes an instance of the problem EaCO of the jobs that wait and run, and its rules part
-them into groups. Rules that are not EaCO's own are those of `optsched.eaco.greedy.published_rules`
-and `.simple_rules`.
+them into groups: those of `optsched.eaco.greedy.rules`, each under its name.
 """
 
 from __future__ import annotations
@@ -11,26 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from optsched.eaco.greedy import published_rules, simple_rules
 from optsched.eaco.greedy.group_costs import Estimates
+from optsched.eaco.greedy.rules import BY_NAME, GroupingRule
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.verified_claims import Solved, recorded
-from optsched.rollout.policy_options import Count, Gap, Options, Positive, Share, takes
+from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share, takes
 from optsched.search import Infeasible, Search
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from optsched.eaco.exact.warm_start_duals import WarmStartDuals
-    from optsched.eaco.greedy.grouping import Grouping
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.eaco_adapter import Present
     from optsched.rollout.scenario import Scenario
-
-    Rule = Callable[[Estimates, int], Grouping]
 
 
 class SharingOptions(Options):
@@ -48,7 +42,7 @@ class GroupingPolicy:
     """At every change the jobs are parted into groups by a rule."""
 
     def __init__(
-        self, name: str, scenario: Scenario, seed: int, rule: str, options: SharingOptions
+        self, name: str, scenario: Scenario, seed: int, rule: GroupingRule, options: SharingOptions
     ) -> None:
         if scenario.rented is not None:
             raise ValueError(f"policy '{name}': it does not rent nodes")
@@ -83,9 +77,10 @@ class GroupingPolicy:
     def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
         """Return a plan for the jobs that are there."""
         estimates = Estimates(present.instance)
-        plan = RULES[self.rule](estimates, self.seed + self.calls).plan()
+        plan = self.rule.grouping(estimates, self.seed + self.calls).plan()
         if plan is None:
-            plan = published_rules.fifo(Estimates(present.instance)).plan()
+            fallback = BY_NAME["fifo-exclusive"]
+            plan = fallback.grouping(Estimates(present.instance), self.seed).plan()
         assert plan is not None
         return plan, []
 
@@ -135,7 +130,7 @@ class ExactGrouping(GroupingPolicy):
     """
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
-        super().__init__(name, scenario, seed, "eaco-greedy", options)
+        super().__init__(name, scenario, seed, BY_NAME["eaco-greedy"], options)
         self._objective: dict[str, object] = {"objective": options.objective}
         if options.objective == "epoch":
             self._objective["epoch_s"] = options.horizon_s or scenario.epoch_s
@@ -167,7 +162,7 @@ class ExactGrouping(GroupingPolicy):
         )
         search.past = self._left
         for rule in FLOOR:
-            plan = RULES[rule](Estimates(present.instance), self.seed).plan()
+            plan = BY_NAME[rule].grouping(Estimates(present.instance), self.seed).plan()
             if plan is not None:
                 search.offer(plan)
         floor = search.objective
@@ -201,7 +196,7 @@ class ExactGrouping(GroupingPolicy):
 
     def _admitted(self, present: Present) -> Present:
         """Leave out the jobs that EaCO's rule lets wait: equation (1) has no term for them."""
-        plan = RULES["eaco-greedy"](Estimates(present.instance), self.seed).plan()
+        plan = self.rule.grouping(Estimates(present.instance), self.seed).plan()
         waiting = set() if plan is None else set(plan.waiting)
         jobs = tuple(
             job.model_copy(update={"waiting_penalty_kwh": None})
@@ -210,19 +205,6 @@ class ExactGrouping(GroupingPolicy):
         )
         return present._replace(instance=present.instance.model_copy(update={"jobs": jobs}))
 
-
-RULES: dict[str, Rule] = {
-    "eaco-greedy": lambda estimates, seed: published_rules.eaco(estimates),
-    "fifo-exclusive": lambda estimates, seed: published_rules.fifo(estimates),
-    "fifo-packed": lambda estimates, seed: published_rules.fifo_packed(estimates),
-    "random-pairs": published_rules.gandiva_gavel,
-    "least-utilised": lambda estimates, seed: published_rules.gandiva(estimates),
-    "best-fit-memory": lambda estimates, seed: simple_rules.best_fit(estimates),
-    "best-delta-energy": lambda estimates, seed: simple_rules.best_delta_energy(estimates),
-    "sharing-scores": lambda estimates, seed: published_rules.lucid(estimates),
-    "longest-first": lambda estimates, seed: simple_rules.longest_first(estimates),
-}
-"""Each parts the jobs of an instance into groups; the second argument is a seed."""
 
 FLOOR = ("eaco-greedy", "best-delta-energy", "longest-first")
 
@@ -236,55 +218,11 @@ def eaco(scenario: Scenario, seed: int, options: ExactOptions) -> ExactGrouping:
     return ExactGrouping("eaco", scenario, seed, options)
 
 
-@takes(SharingOptions)
-def eaco_greedy(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Share the busiest GPUs that are allowed; see `published_rules.eaco`."""
-    return GroupingPolicy("eaco-greedy", scenario, seed, "eaco-greedy", options)
+def sharing(name: str) -> Maker[SharingOptions, GroupingPolicy]:
+    """Return the maker of the policy that parts jobs by the rule of a name."""
+    rule = BY_NAME[name]
 
+    def build(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
+        return GroupingPolicy(name, scenario, seed, rule, options)
 
-@takes(SharingOptions)
-def fifo_exclusive(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Never share; see `published_rules.fifo`."""
-    return GroupingPolicy("fifo-exclusive", scenario, seed, "fifo-exclusive", options)
-
-
-@takes(SharingOptions)
-def fifo_packed(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Share in pairs when GPUs run out; see `published_rules.fifo_packed`."""
-    return GroupingPolicy("fifo-packed", scenario, seed, "fifo-packed", options)
-
-
-@takes(SharingOptions, draws=True)
-def random_pairs(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Share in random pairs when GPUs run out; see `published_rules.gandiva_gavel`."""
-    return GroupingPolicy("random-pairs", scenario, seed, "random-pairs", options)
-
-
-@takes(SharingOptions)
-def least_utilised(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Pack by utilisation when GPUs run out; see `published_rules.gandiva`."""
-    return GroupingPolicy("least-utilised", scenario, seed, "least-utilised", options)
-
-
-@takes(SharingOptions)
-def best_fit_memory(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Share where least memory is left; see `simple_rules.best_fit`."""
-    return GroupingPolicy("best-fit-memory", scenario, seed, "best-fit-memory", options)
-
-
-@takes(SharingOptions)
-def best_delta_energy(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Share where the energy rises least; see `simple_rules.best_delta_energy`."""
-    return GroupingPolicy("best-delta-energy", scenario, seed, "best-delta-energy", options)
-
-
-@takes(SharingOptions)
-def sharing_scores(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Share in pairs of calm jobs; see `published_rules.lucid`."""
-    return GroupingPolicy("sharing-scores", scenario, seed, "sharing-scores", options)
-
-
-@takes(SharingOptions)
-def longest_first(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
-    """Share among jobs that end together; see `simple_rules.longest_first`."""
-    return GroupingPolicy("longest-first", scenario, seed, "longest-first", options)
+    return Maker(build, SharingOptions, rule.draws)

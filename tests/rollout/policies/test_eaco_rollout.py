@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from optsched.eaco import EacoPlan, Group, fluid
+from optsched.eaco.greedy.rules import BY_NAME
 from optsched.instance import InstanceError
 from optsched.rollout import simulate
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.physics.cluster import Cluster
-from optsched.rollout.policies.eaco import RULES
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
@@ -22,7 +22,7 @@ from optsched.verification import check
 
 MODELS = ("AlexNet", "ResNet-18", "ResNet-50", "VGG-16")
 WORK_S = 127827.0
-GREEDY = tuple(RULES)
+GREEDY = tuple(BY_NAME)
 EQUATION_1 = "eaco:programs=5,objective=eaco"
 
 
