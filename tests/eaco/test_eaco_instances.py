@@ -10,10 +10,10 @@ import pytest
 
 from optsched.documents.json_files import load
 from optsched.eaco import EacoInstance, performance
-from optsched.eaco.greedy import methods
 from optsched.eaco.greedy.group_costs import Draft, Estimates
 from optsched.eaco.verify.feasibility import objective, violations
 from optsched.instances import build_eaco, eaco_parts
+from optsched.registry import problem
 
 FOLDER = Path(build_eaco.__file__).parent / "eaco"
 DATA = Path(__file__).parents[3] / "shared" / "data" / "eaco"
@@ -57,7 +57,7 @@ def best_by(name, instance):
     """Return the least objective of a rule's plans, and the plan."""
     plans = []
     search = SimpleNamespace(seed=0, offer=plans.append, out_of_time=lambda: False)
-    getattr(methods, name)(instance, search)
+    problem("eaco").method(name.replace("_", "-"))(instance, search)
     kept = [plan for plan in plans if not violations(instance, plan)]
     return min(((objective(instance, plan), plan) for plan in kept), key=lambda pair: pair[0])
 
