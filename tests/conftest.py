@@ -1,7 +1,7 @@
 """Hypothesis profiles: quick by default, deeper with HYPOTHESIS_PROFILE=ci, all with =full.
 
-`full` runs as many examples as each law names (two thousand where it names none), which takes more
-than an hour; `ci` at most 500 of each, so that all of CI stays below forty minutes.
+`full` runs as many examples as each law names (two thousand where it names none), which takes some
+forty minutes on two cores; `ci` at most 500 of each, so that all of CI stays well below that.
 """
 
 import os

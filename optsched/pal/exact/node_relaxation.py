@@ -6,6 +6,7 @@ that stays in HiGHS, so that going from one node to another changes bounds alone
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -125,12 +126,15 @@ class Relaxation:
                 high = min(high, path[tightest[rule, False]].at_most)
             self._lp.bound_row(self._rows[rule], low, high)
         self._bounded = {rule for rule, _ in tightest}
+        begun = time.perf_counter()
         solved = self._lp.solve(time_limit_s)
         lower = [rule for rule, is_above in tightest if is_above]
         for _ in range(MOST_RISES):
             if solved is None or not self._raised(lower, solved):
                 break
-            solved = self._lp.solve(time_limit_s)
+            past = time.perf_counter() - begun
+            left = None if time_limit_s is None else max(0.0, time_limit_s - past)
+            solved = self._lp.solve(left)
         return solved
 
     def _raised(self, lower: list[int], solved: Solved) -> bool:
