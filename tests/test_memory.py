@@ -15,12 +15,8 @@ from optsched.eaco.exact import large_scale
 from optsched.eaco.exact import memory as eaco_memory
 from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns
-from optsched.pal.decomposition import solver as blocks
-from optsched.pal.exact import bounding
-from optsched.pal.exact import memory as pal_memory
-from optsched.pal.greedy import fast_fallback
-from optsched.pal.node_classes import pattern_pricing
 from optsched.pal.node_classes import solver as node_classes
+from optsched.pal.settings import SETTINGS as PAL_SETTINGS
 from optsched.registry import problem
 from optsched.search import Search
 from tests.support.strategies.eaco import small_instance as small_eaco
@@ -84,15 +80,15 @@ def test_jobs_that_are_equal_count_once_unless_the_formulation_tells_them_apart(
 
 
 def test_estimates_go_the_ways_that_methods_go():
-    assert pal_memory.LARGE == blocks.LARGE == fast_fallback.LARGE == bounding.LARGE
-    for name in ("MOST_CLASSES", "MOST_SHARE", "MOST_TYPES", "MOST_WIDE"):
-        assert getattr(pal_memory, name) == getattr(node_classes, name)
-    assert (pal_memory.BLOCK_GPUS, pal_memory.BLOCK_GANGS) == (blocks.BLOCK_GPUS, blocks.GANGS)
-    assert pal_memory.MOST_IN_NODE == pattern_pricing.MOST_GPUS
     assert eaco_memory.MOST_JOBS == large_scale.MOST_LISTED
     assert eaco_memory.MOST_GROUPS == enumeration.MOST_GROUPS
     assert eaco_memory.MOST_CLASSES == large_scale.MOST_CLASSES
-    nodes = pal_memory.LARGE // 8
+
+
+@pytest.mark.parametrize("large_gpus", [PAL_SETTINGS.large_gpus, 256])
+def test_estimates_of_large_clusters_go_the_ways_of_the_settings(large_gpus, monkeypatch):
+    monkeypatch.setitem(vars(PAL_SETTINGS), "large_gpus", large_gpus)
+    nodes = large_gpus // 8
     for distinct, method in ((True, "decomposition"), (False, "node-classes")):
         instance = cluster(nodes + 1, distinct)
         assert (node_classes.few_node_classes(instance, Search(instance)) is None) == distinct

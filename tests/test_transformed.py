@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 import optsched
 from optsched.eaco import EacoInstance
 from optsched.pal import PalInstance
-from optsched.pal.decomposition import solver as blocks
-from optsched.pal.exact import reoptimisation
+from optsched.pal.settings import SETTINGS
 from tests.eaco.test_eaco_columns import plain
 from tests.pal.test_pal_properties import relabelled
 from tests.support.strategies.common import among, as_document, law
@@ -40,10 +39,10 @@ def agree(results, factors):
 def in_small_parts():
     """Let pods be small, and no greedy rule make up for what `node-classes` lacks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reoptimisation, "MANY_JOBS", 8)
-        patch.setattr(blocks, "BLOCK_GPUS", 12)
-        patch.setattr(blocks, "FEW_OPTIONS", 0)
-        patch.setattr(blocks, "GANGS", 1)
+        patch.setitem(vars(SETTINGS), "many_jobs", 8)
+        patch.setitem(vars(SETTINGS), "block_gpus", 12)
+        patch.setitem(vars(SETTINGS), "few_options", 0)
+        patch.setitem(vars(SETTINGS), "block_gangs", 1)
         yield
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from optsched.pal.exact.memory import memory
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import PalCertificate, PalPlan
+from optsched.pal.settings import SETTINGS
 from optsched.pal.verify import certificate as proof
 from optsched.pal.verify import feasibility
 from optsched.pal.view.tables import (
@@ -35,7 +36,7 @@ def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     from optsched.pal.exact import solver as exact
     from optsched.pal.greedy import fast_fallback
 
-    is_large = len(instance.free_gpus) > fast_fallback.LARGE
+    is_large = len(instance.free_gpus) > SETTINGS.large_gpus
     certificate = fast_fallback.certify(instance, search) if is_large else None
     return certificate or exact.certify(instance, search)
 

@@ -20,15 +20,16 @@ from optsched.cli import main as cli
 from optsched.pal.decomposition import partition, subproblems
 from optsched.pal.decomposition import solver as blocks
 from optsched.pal.instance import PalInstance
+from optsched.pal.settings import SETTINGS
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_GPUS", 64)
-    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(blocks, "GANGS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "block_gpus", 64)
+    monkeypatch.setitem(vars(SETTINGS), "few_options", 0)
+    monkeypatch.setitem(vars(SETTINGS), "block_gangs", 1)
 
 
 def solved(instance, method="decomposition", **options):
@@ -83,8 +84,8 @@ def test_running_jobs_keep_their_block(small_blocks):
 
 
 def test_alike_blocks_are_solved_once(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_GPUS", 32)
-    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
+    monkeypatch.setitem(vars(SETTINGS), "block_gpus", 32)
+    monkeypatch.setitem(vars(SETTINGS), "few_options", 0)
     instance = cluster(32, 4, [4, 2, 2, 1, 1, 1, 1] * 8)
     parts = partition.partitioned(instance, 32)
     assert [len(block.gpus) for block in parts] == [32] * 4
@@ -110,9 +111,9 @@ def test_every_gpu_and_job_is_in_one_block():
 
 
 def test_large_clusters_are_divided_by_exact(monkeypatch):
-    monkeypatch.setattr(blocks, "LARGE", 100)
-    monkeypatch.setattr(blocks, "BLOCK_GPUS", 32)
-    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
+    monkeypatch.setitem(vars(SETTINGS), "large_gpus", 100)
+    monkeypatch.setitem(vars(SETTINGS), "block_gpus", 32)
+    monkeypatch.setitem(vars(SETTINGS), "few_options", 0)
     asked = []
     partitioned = blocks.partitioned
     monkeypatch.setattr(blocks, "partitioned", lambda *args: asked.append(1) or partitioned(*args))
@@ -226,10 +227,10 @@ DASK_DRIVER = """
 import json, sys, warnings
 from distributed import Client, LocalCluster
 import optsched
-from optsched.pal.decomposition import solver as blocks
+from optsched.pal.settings import SETTINGS
 
 def main():
-    blocks.BLOCK_GPUS, blocks.GANGS, blocks.FEW_OPTIONS = 64, 1, 0
+    vars(SETTINGS).update(block_gpus=64, block_gangs=1, few_options=0)
     instance = optsched.read(sys.argv[1])
     with LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as local:
         with Client(local) as client:
@@ -263,8 +264,8 @@ def test_dask_gives_the_same(small_blocks, tmp_path):
 @given(pal_instances(max_gpus=7), st.integers(1, 2**31 - 1))
 def test_a_seed_gives_one_plan(instance, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK_GPUS", 2)
-        patch.setattr(blocks, "FEW_OPTIONS", 0)
-        patch.setattr(blocks, "GANGS", 1)
+        patch.setitem(vars(SETTINGS), "block_gpus", 2)
+        patch.setitem(vars(SETTINGS), "few_options", 0)
+        patch.setitem(vars(SETTINGS), "block_gangs", 1)
         first, second = (solved(instance, seed=seed) for _ in range(2))
     assert alike(first, second)

@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.pal import PalInstance
-from optsched.pal.decomposition import solver as blocks
-from optsched.pal.exact import reoptimisation
-from optsched.pal.exact import solver as exact
+from optsched.pal.settings import SETTINGS
 from tests.pal.test_pal_node_classes import equal_nodes
 from tests.support.oracles.pal import assert_encloses_optimum, plan_cost
 from tests.support.strategies.common import among, as_document, law, left_by
@@ -67,11 +65,10 @@ def solved(instance, method=None, **options):
 def small_is_large():
     """Let clusters have many blocks and jobs; no greedy rule makes up for what a method lacks."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (reoptimisation, exact):
-            patch.setattr(module, "MANY_JOBS", 3)
-        patch.setattr(blocks, "BLOCK_GPUS", 3)
-        patch.setattr(blocks, "FEW_OPTIONS", 0)
-        patch.setattr(blocks, "GANGS", 1)
+        patch.setitem(vars(SETTINGS), "many_jobs", 3)
+        patch.setitem(vars(SETTINGS), "block_gpus", 3)
+        patch.setitem(vars(SETTINGS), "few_options", 0)
+        patch.setitem(vars(SETTINGS), "block_gangs", 1)
         yield
 
 

@@ -7,9 +7,9 @@ import pytest
 import optsched
 from optsched.pal.decomposition import partition
 from optsched.pal.decomposition import solver as blocks
-from optsched.pal.exact import bounding
 from optsched.pal.exact import solver as exact
 from optsched.pal.node_classes import solver as node_classes
+from optsched.pal.settings import SETTINGS
 from optsched.registry import problem
 from tests.support.strategies.pal import small_instance
 
@@ -74,8 +74,8 @@ def straddling(restart_s=1e6, **fields):
 @pytest.fixture
 def blocks_alone(monkeypatch):
     """Plans of blocks of at most six GPUs, and no others before them."""
-    for name, value in (("BLOCK_GPUS", 6), ("GANGS", 1), ("FEW_OPTIONS", 0)):
-        monkeypatch.setattr(blocks, name, value)
+    for name, value in (("block_gpus", 6), ("block_gangs", 1), ("few_options", 0)):
+        monkeypatch.setitem(vars(SETTINGS), name, value)
     monkeypatch.setattr(blocks, "offer_greedy", lambda *given: None)
     monkeypatch.setattr(blocks, "run_lns", lambda *given: None)
 
@@ -101,8 +101,8 @@ def test_a_job_that_may_not_stay_in_several_blocks_is_dealt_out(blocks_alone):
 
 
 def test_a_tree_at_its_limit_says_so(monkeypatch):
-    monkeypatch.setattr(bounding.Solver.solve, "__defaults__", (0,))
-    monkeypatch.setattr(bounding.Solver, "least_nodes", 3)
+    monkeypatch.setitem(vars(SETTINGS), "work", 0)
+    monkeypatch.setitem(vars(SETTINGS), "least_nodes", 3)
     for name in ("improve", "improve_parts"):
         monkeypatch.setattr(exact.FullSolver, name, lambda *given: None)
     result = solved(optsched.read("pal/overfull"), gap=1e-6)

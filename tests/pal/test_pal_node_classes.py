@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import optsched
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal import PalInstance
-from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import all_options, relaxation
 from optsched.pal.node_classes import solver as node_classes
@@ -22,6 +21,7 @@ from optsched.pal.node_classes.pattern_master import Master
 from optsched.pal.node_classes.pattern_pricing import PatternPricing, gang_cost
 from optsched.pal.node_classes.warm_start import WarmPatterns, keeping
 from optsched.pal.plan import Leaf, PalCertificate
+from optsched.pal.settings import SETTINGS
 from optsched.pal.verify.certificate import leaf_values
 from optsched.pal.verify.costs import SCALE
 from optsched.results.result_files import read_result
@@ -272,13 +272,13 @@ def test_no_time_is_a_plan_with_a_true_bound():
 
 
 def test_nodes_with_many_gpus_are_left_to_exact(monkeypatch):
-    monkeypatch.setattr(node_classes, "MOST_GPUS", 3)
+    monkeypatch.setitem(vars(SETTINGS), "most_node_gpus", 3)
     monkeypatch.setattr(node_classes, "aggregated", None)
     assert solved(cluster(4, 2, [4, 2, 1]), gap=1e-6).gap <= 1e-6
 
 
 def test_large_clusters_of_few_node_classes_are_solved_by_them(monkeypatch):
-    monkeypatch.setattr(blocks, "LARGE", 100)
+    monkeypatch.setitem(vars(SETTINGS), "large_gpus", 100)
     of_few = solved(cluster(32, 4, JOBS), "exact", gap=0.01)
     assert isinstance(of_few.state, WarmPatterns)
     of_many = solved(cluster(32, 32, JOBS), "exact", gap=0.05)

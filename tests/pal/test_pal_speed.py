@@ -14,6 +14,7 @@ from optsched.cluster.kmeans import LARGE, silhouette
 from optsched.pal.greedy import fast_fallback, gpu_ranking, pal_rules
 from optsched.pal.greedy.free_gpus import ClusterState, FreeGpus
 from optsched.pal.greedy.list_scheduling import class_order, place, plan
+from optsched.pal.settings import SETTINGS
 from optsched.pal.verify import feasibility, gpu_price_bound
 from optsched.pal.verify.certificate import prove
 from optsched.pal.verify.costs import InfeasibilityCosts, ObjectiveCosts, scaled
@@ -115,11 +116,11 @@ def test_rules_place_as_they_did(rule, instance):
     assert quick == slow
 
 
-@pytest.mark.parametrize("swept", [0, 5, gpu_ranking.SWEPT])
+@pytest.mark.parametrize("swept", [0, 5, SETTINGS.swept])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("seed", range(4))
 def test_rules_place_as_they_did_on_three_levels(rule, seed, swept, monkeypatch):
-    monkeypatch.setattr(gpu_ranking, "SWEPT", swept)
+    monkeypatch.setitem(vars(SETTINGS), "swept", swept)
     quick, slow = both_ways(rule, cluster(seed), monkeypatch)
     assert quick == slow
     assert sum(bool(placement.gpus) for placement in quick.jobs) > 10
@@ -228,11 +229,8 @@ def test_the_bound_without_prices_is_true_proven_and_tight_for_one_job(instance)
 @pytest.fixture
 def small_is_large(monkeypatch):
     """Treat clusters of more than three GPUs as large ones."""
-    from optsched.pal.decomposition import solver as blocks
-
-    for module in (fast_fallback, blocks):
-        monkeypatch.setattr(module, "LARGE", 3)
-    monkeypatch.setattr(blocks, "BLOCKS_S", 1e9)
+    monkeypatch.setitem(vars(SETTINGS), "large_gpus", 3)
+    monkeypatch.setitem(vars(SETTINGS), "blocks_short_s", 1e9)
 
 
 def test_a_short_limit_gives_a_greedy_plan_and_a_true_bound(small_is_large):

@@ -7,11 +7,11 @@ import pytest
 
 import optsched
 from optsched.mip.incremental_lp import LinearProgram
-from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact import bounding
 from optsched.pal.exact import warm_start as warm
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.plan import Keeps, Leaf, PalCertificate, PalPlan, Split, Within
+from optsched.pal.settings import SETTINGS
 from optsched.results.result_files import read_result
 from tests.support.strategies.pal import small_instance
 
@@ -58,9 +58,9 @@ def test_no_linear_program_is_solved_if_old_prices_are_enough(no_linear_program)
 
 
 def test_blocks_are_not_solved_if_old_prices_are_enough(monkeypatch, no_linear_program):
-    monkeypatch.setattr(blocks, "BLOCK_GPUS", 64)
-    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(blocks, "GANGS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "block_gpus", 64)
+    monkeypatch.setitem(vars(SETTINGS), "few_options", 0)
+    monkeypatch.setitem(vars(SETTINGS), "block_gangs", 1)
     instance, result = racks()
     assert resumed(next_epoch(instance), result, "decomposition", gap=0.02).gap <= 0.02
 
@@ -139,9 +139,9 @@ def with_certificate(**fields):
 )
 @pytest.mark.parametrize("method", ["exact", "decomposition"])
 def test_odd_certificates_do_no_harm(fields, method, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_GPUS", 2)
-    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(blocks, "GANGS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "block_gpus", 2)
+    monkeypatch.setitem(vars(SETTINGS), "few_options", 0)
+    monkeypatch.setitem(vars(SETTINGS), "block_gangs", 1)
     result = resumed(SMALL, with_certificate(**fields), method)
     assert result.objective == optsched.solve(SMALL).objective
 

@@ -16,6 +16,7 @@ from optsched.pal.exact.worst_removal import DualCosts, packed, remove_worst
 from optsched.pal.greedy import methods
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import PalPlan
+from optsched.pal.settings import SETTINGS
 from optsched.search import Search
 
 NODES = {name: [f"{name}/{n}" for n in range(4)] for name in "abcd"}
@@ -24,7 +25,7 @@ GPUS = [gpu for inside in NODES.values() for gpu in inside]
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(worst_removal, "MANY_JOBS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "many_jobs", 1)
 
 
 def fragmented():
@@ -105,7 +106,7 @@ def test_nothing_is_done_for_few_jobs_or_when_it_is_done(monkeypatch):
     search, costs = offered(instance, plan), costs_at(instance, np.zeros(16))
     monkeypatch.setattr(worst_removal, "reoptimised", lambda *_: pytest.fail("reoptimised"))
     remove_worst(instance, search, costs, lambda: False)
-    monkeypatch.setattr(worst_removal, "MANY_JOBS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "many_jobs", 1)
     remove_worst(instance, search, costs, lambda: True)
     late = Search(instance, 0.0)
     late.offer(plan)
@@ -115,9 +116,9 @@ def test_nothing_is_done_for_few_jobs_or_when_it_is_done(monkeypatch):
 @pytest.mark.parametrize("method", ["exact", "decomposition"])
 def test_an_epoch_later_a_part_is_enough(method, few_are_many, monkeypatch):
     """Neither the relaxation of the whole, nor those of blocks, nor parts anywhere are solved."""
-    monkeypatch.setattr(blocks, "BLOCK_GPUS", 8)
-    monkeypatch.setattr(blocks, "FEW_OPTIONS", 0)
-    monkeypatch.setattr(blocks, "GANGS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "block_gpus", 8)
+    monkeypatch.setitem(vars(SETTINGS), "few_options", 0)
+    monkeypatch.setitem(vars(SETTINGS), "block_gangs", 1)
     instance, plan = fragmented()
     start = optsched.solve(instance).model_copy(update={"plan": plan})
     for module, name in (

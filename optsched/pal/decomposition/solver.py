@@ -23,12 +23,13 @@ from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.reoptimisation import run_lns
-from optsched.pal.exact.solver import PENALTY, FullSolver, exact
+from optsched.pal.exact.solver import FullSolver, exact
 from optsched.pal.exact.warm_start import DualBound, WarmStart, best_duals, repaired, without_cuts
 from optsched.pal.exact.worst_removal import DualCosts, remove_worst
-from optsched.pal.greedy.fast_fallback import BLOCKS_S, CLASSES_S, fall_back, is_short, offer_greedy
+from optsched.pal.greedy.fast_fallback import fall_back, is_short, offer_greedy
 from optsched.pal.node_classes.solver import by_patterns, few_node_classes
 from optsched.pal.plan import PalCertificate, PalPlan
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,14 +44,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-LARGE = 2048  # GPUs, beyond which the whole relaxation takes longer than its blocks
-BLOCK_GPUS = 1024
-GANGS = 4  # a block holds at least so many of the largest gang
-FEW_OPTIONS = 20_000  # options that plans may need: with fewer the whole relaxation is quick
-MOST_TYPES = 200  # with more types than that a block gets whole jobs, not shares of every type
-ROOT_GAP = 5e-3
-FEW_PARTS = 4  # reoptimised in vain, after which the bound must be what keeps a gap open
-
 
 def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Solve by `exact`; if large, by `node-classes`, or by `decomposition` if these are many.
@@ -62,10 +55,11 @@ def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    if len(instance.free_gpus) <= LARGE:
+    if len(instance.free_gpus) <= SETTINGS.large_gpus:
         return exact(instance, search)
     nodes = few_node_classes(instance, search)
-    if is_short(instance, search, BLOCKS_S if nodes is None else CLASSES_S):
+    short_s = SETTINGS.blocks_short_s if nodes is None else SETTINGS.classes_short_s
+    if is_short(instance, search, short_s):
         certificate = fall_back(instance, search)
         if certificate is not None:
             return certificate
@@ -81,7 +75,7 @@ def by_blocks(instance: PalInstance, search: Search) -> PalCertificate | None:
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
     largest = max(job.gpus for job in instance.jobs)
-    partition = partitioned(instance, max(BLOCK_GPUS, GANGS * largest))
+    partition = partitioned(instance, max(SETTINGS.block_gpus, SETTINGS.block_gangs * largest))
     if len(partition) < 2:
         return exact(instance, search)
     search.gave_up = (
@@ -99,7 +93,7 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
     if resumed is not None and search.is_closed(resumed.value):
         return whole.certificate(resumed, search)
     offer_greedy(instance, search)
-    if search.plan is not None and whole.open_options(whole.at_zero_duals(), search) < FEW_OPTIONS:
+    if search.plan is not None and whole.has_few_options(whole.at_zero_duals(), search):
         return exact(instance, search)
     block_duals = _place(whole, partition, search)
     if search.plan is None:
@@ -107,10 +101,10 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
     bound = resumed or whole.bound(_gpu_duals(whole, partition, block_duals, search))
     search.certificate = whole.certificate(bound, search)
     remove_worst(instance, search, whole.dual_costs(bound), lambda: search.is_closed(bound.value))
-    if not search.is_closed(bound.value) and whole.open_options(bound, search) < FEW_OPTIONS:
+    if not search.is_closed(bound.value) and whole.has_few_options(bound, search):
         return whole.solved(bound, search)
     run_lns(instance, search, lambda: search.is_closed(bound.value))
-    if not search.is_closed(bound.value) and whole.open_options(bound, search) < FEW_OPTIONS:
+    if not search.is_closed(bound.value) and whole.has_few_options(bound, search):
         return whole.solved(bound, search)
     return whole.certificate(bound, search)
 
@@ -140,7 +134,7 @@ def _resumed(
     packing.reinsert()
     search.offer(packing.plan(instance))
     names = [instance.jobs[n].id for n in new]
-    run_lns(instance, search, lambda: search.is_closed(bound.value), FEW_PARTS, names)
+    run_lns(instance, search, lambda: search.is_closed(bound.value), SETTINGS.least_patience, names)
     if search.is_closed(bound.value):
         return bound
     bound = max(
@@ -184,8 +178,8 @@ class Whole:
         """Return what zero duals prove: that each job costs what it would cost alone."""
         return self._bound(without_cuts(np.zeros(len(self.problem.gpus))))
 
-    def open_options(self, bound: DecompositionBound, search: Search) -> int:
-        """Return how many options a plan that is better by the gap may use.
+    def has_few_options(self, bound: DecompositionBound, search: Search) -> bool:
+        """Tell whether a plan that is better by the gap may use few of the options.
 
         At the duals of the bound any plan with one of the others costs too much. Even without
         duals these are nearly all, where jobs are few or it is expensive to move them.
@@ -193,7 +187,7 @@ class Whole:
         assert search.objective is not None
         goal = search.objective * (1 - search.gap)
         is_fixed = self._lagrangian.fixed_by_reduced_cost(self._dual_bound(bound).priced, goal)
-        return int((~is_fixed).sum())
+        return bool((~is_fixed).sum() < SETTINGS.few_options)
 
     def solved(self, bound: DecompositionBound, search: Search) -> PalCertificate | None:
         """Solve one tree for the whole cluster, without what the duals of the bound rule out."""
@@ -277,14 +271,14 @@ def _gpu_duals(
 
 def _placement_task(whole: Whole, block: Block, search: Search) -> PlacementTask:
     part = block.to_place(whole.instance)
-    return PlacementTask(part, _pricing_task(whole, block, search), ROOT_GAP)
+    return PlacementTask(part, _pricing_task(whole, block, search), SETTINGS.block_gap)
 
 
 def _pricing_task(whole: Whole, block: Block, search: Search) -> PricingTask:
     instance, penalty = whole.instance, np.inf
     if search.objective is not None:
-        penalty = PENALTY * search.objective / len(instance.jobs)
-    if len(whole.problem.types) > MOST_TYPES:
+        penalty = SETTINGS.penalty * search.objective / len(instance.jobs)
+    if len(whole.problem.types) > SETTINGS.most_shared_types:
         return PricingTask(block.instance(instance, block.jobs), 1.0, penalty, search.seed)
     own = {job.id for job in block.jobs}
     others = (job for job in instance.jobs if job.id not in own and job.id not in block.running)

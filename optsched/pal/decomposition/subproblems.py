@@ -12,8 +12,9 @@ import numpy as np
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import all_options, relaxation
-from optsched.pal.exact.solver import PENALTY, Solver, start
+from optsched.pal.exact.solver import Solver, start
 from optsched.pal.plan import PalPlan
+from optsched.pal.settings import SETTINGS
 from optsched.search import Infeasible, Search
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ class PlacementTask(NamedTuple):
             return None
         duals = None
         if self.part.jobs and seconds != 0:
-            penalty = min(self.pricing.penalty, PENALTY * inner.objective / len(self.part.jobs))
+            penalty = min(
+                self.pricing.penalty, SETTINGS.penalty * inner.objective / len(self.part.jobs)
+            )
             pricing = self.pricing._replace(penalty=penalty)
             duals, basis = pricing.duals_and_basis(inner.seconds_left())
             solver = Solver(self.part, inner, basis=basis)

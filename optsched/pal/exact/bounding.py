@@ -21,6 +21,7 @@ from optsched.pal.exact.warm_start import (
     without_cuts,
 )
 from optsched.pal.plan import PalCertificate
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
-
-LARGE = 2048  # GPUs, beyond which what is fixed at zero duals is left out before any program
-WORK = 2_000_000  # options times nodes, after which a tree is given up
-LEAST_NODES = 15
-ROUNDED_NODES = 40  # of the first nodes all are rounded, of later ones every tenth
-PENALTY = 4.0  # what missing a job or a rule costs in the relaxation, relative to a whole plan
-GAP_SHARE = 0.999  # of the gap that is asked for is used, so that rounding cannot miss it
-WORTH_EXCLUDING = 0.1  # of the options: with fewer the next tree would be much like the last one
-EXCLUSIONS = 4
 
 
 class Solver:
@@ -53,7 +45,7 @@ class Solver:
         Of the relaxation for nearly as many jobs, to begin with; no harm if it is of another one.
     """
 
-    least_nodes = LEAST_NODES
+    least_nodes: int | None = None  # that of the settings
 
     def __init__(
         self,
@@ -74,7 +66,7 @@ class Solver:
 
     def goal(self) -> float:
         """Return the bound that would do."""
-        return min(self.claimed, self.search.goal(GAP_SHARE))
+        return min(self.claimed, self.search.goal(SETTINGS.gap_share))
 
     def resume(self) -> PalCertificate | None:
         """Offer the plan of the previous epoch, and improve it while its duals do not prove it.
@@ -129,7 +121,7 @@ class Solver:
         """Leave out what is only in plans that reach the goal at some duals, if that is much."""
         lagrangian = Lagrangian(self.problem, self.options, self.reward)
         kept = ~lagrangian.fixed_by_reduced_cost(priced, self.goal())
-        if kept.size and kept.mean() <= 1 - WORTH_EXCLUDING:
+        if kept.size and kept.mean() <= 1 - SETTINGS.worth_fixing:
             self._inherited += 1
             self.limit = min(self.goal(), self.limit)
             self.options = self.options.only(kept)
@@ -144,7 +136,7 @@ class Solver:
     def tree(self, options: Options) -> Tree | None:
         """Return a tree with its root; None if there is no time for that."""
         assert self.search.objective is not None
-        penalty = PENALTY * self.search.objective
+        penalty = SETTINGS.penalty * self.search.objective
         relaxation = Relaxation(self.problem, options, self.reward, penalty, self.search.seed)
         if self._basis is not None:
             relaxation.begin_from(self._basis)
@@ -185,7 +177,8 @@ class Solver:
     def _not_fixed(self, tree: Tree) -> Options | None:
         """Return the options that plans below the goal may need; None if that is nearly all."""
         kept = ~tree.fixed_by_reduced_cost(min(self.goal(), self.limit))
-        if kept.mean() > 1 - WORTH_EXCLUDING or self.fixing_rounds() == EXCLUSIONS:
+        is_last = self.fixing_rounds() == SETTINGS.fixing_rounds
+        if is_last or kept.mean() > 1 - SETTINGS.worth_fixing:
             return None
         return self.options.only(kept)
 
@@ -199,20 +192,28 @@ class Solver:
     def improve_parts(self, tree: Tree) -> None:
         """Look for better plans in parts; nothing here."""
 
-    def solve(self, work: int = WORK) -> PalCertificate | None:
-        """Grow a tree to the goal, or as far as time and work allow; return what it proves."""
+    def solve(self, work: int | None = None) -> PalCertificate | None:
+        """Grow a tree to the goal, or as far as time and work allow; return what it proves.
+
+        Parameters
+        ----------
+        work
+            Options times nodes; by default `SETTINGS.work`.
+        """
         certificate = self._proven_by_previous_duals()
         if certificate is not None:
             return certificate
         self._fix_by_previous_duals()
-        if len(self.problem.gpus) > LARGE and not self.exclusions:
+        if len(self.problem.gpus) > SETTINGS.large_gpus and not self.exclusions:
             self._fix_at_zero_duals()
         tree = self.root()
         if tree is None:
             self.search.out_of_time()
             self.search.gave_up = "the first linear program was not solved"
             return self.at_zero_duals()
-        most_nodes = max(self.least_nodes, work // max(1, len(self.options.type)))
+        work = SETTINGS.work if work is None else work
+        least_nodes = SETTINGS.least_nodes if self.least_nodes is None else self.least_nodes
+        most_nodes = max(least_nodes, work // max(1, len(self.options.type)))
         try:
             tree.explore(self.goal, lambda node: self._visit(tree, node), most_nodes)
         except KeyboardInterrupt:
@@ -249,5 +250,5 @@ class Solver:
 
     def _visit(self, tree: Tree, node: Node) -> None:
         number = len(tree.nodes)
-        if number <= ROUNDED_NODES or number % 10 == 0 or node.point.is_whole:
+        if number <= SETTINGS.rounded_nodes or number % 10 == 0 or node.point.is_whole:
             self.offer(node.point, self.options)

@@ -17,6 +17,7 @@ from optsched.mip.reliability_branching import Branching
 from optsched.pal.exact.cuts_and_branching import Point, Rule, splits
 from optsched.pal.exact.node_relaxation import Branch, Duals, Path, Relaxation
 from optsched.pal.plan import Leaf, PalCertificate, Split
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.instance import PalInstance
-
-CUT_ROUNDS = 12
 
 
 @dataclass
@@ -86,7 +85,7 @@ class Tree:
     def solve_root(self) -> bool:
         """Solve the root, with rounds of cuts; return whether there was time for it."""
         node = self._node(())
-        for _ in range(CUT_ROUNDS):
+        for _ in range(SETTINGS.cut_rounds):
             if node is None or not self.relaxation.cut(node.point):
                 break
             tighter = self._node(())

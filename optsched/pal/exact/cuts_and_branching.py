@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.pal.plan import Keeps, Within
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-INTEGRAL = 1e-6  # what HiGHS calls whole
-VIOLATED = 1e-4  # by how much a cut must be violated to be worth a row
 
 
 class Rule(NamedTuple):
@@ -79,13 +77,13 @@ class Point(NamedTuple):
     @classmethod
     def of(cls, x: Floats, options: Options) -> Point:
         """Return the part of a solution that concerns options."""
-        columns = np.flatnonzero(x[: len(options.type)] > INTEGRAL)
+        columns = np.flatnonzero(x[: len(options.type)] > SETTINGS.integral)
         return cls(columns, x[columns])
 
     @property
     def is_whole(self) -> bool:
         """Whether every option is used a whole number of times."""
-        return bool((np.abs(self.share - np.rint(self.share)) <= INTEGRAL).all())
+        return bool((np.abs(self.share - np.rint(self.share)) <= SETTINGS.integral).all())
 
 
 def capacity(problem: Arrays, rule: Rule) -> int:
@@ -109,7 +107,7 @@ def violated_cuts(problem: Arrays, options: Options, point: Point) -> Iterator[R
         types = options.type[columns]
         gpus = int(problem.domains.stop[d] - problem.domains.start[d])
         for q in np.unique(sizes[types]).tolist():
-            if share[sizes[types] >= q].sum() > gpus // q + VIOLATED:
+            if share[sizes[types] >= q].sum() > gpus // q + SETTINGS.violated:
                 yield Rule(tuple(np.flatnonzero(sizes >= q).tolist()), d, np.inf)
         for row in np.unique(rows[types]).tolist():
             mine = rows[types] == row
@@ -142,7 +140,7 @@ def _cuts_of(
         counts = np.cumsum(np.where(used >= q, share[order], 0.0))
         over = np.where(last, counts - gpus // q, 0.0)
         worst = int(np.argmax(over))
-        if over[worst] > VIOLATED:
+        if over[worst] > SETTINGS.violated:
             yield Rule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
 
 
@@ -155,7 +153,7 @@ def splits(problem: Arrays, options: Options, point: Point) -> list[tuple[Rule, 
     fractional = []
     for rule, count in counts(problem, options, point):
         away = abs(count - round(count))
-        if away <= INTEGRAL:
+        if away <= SETTINGS.integral:
             continue
         if rule.slowdown == np.inf:
             away += 1.0 if problem.domains.parent[rule.domain] < 0 else 0.5

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.pal.exact.cuts_and_branching import INTEGRAL, Point, Rule, domain_totals
+from optsched.pal.exact.cuts_and_branching import Point, Rule, domain_totals
 from optsched.pal.exact.node_relaxation import Branch, Relaxation
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-STEPS = 200
-AT_ONCE = 0.6  # of the fractional counts are rounded up in one step
-COSTLIER = 1.2  # a step that makes the relaxation so much costlier leads nowhere
 
 
 class Dive:
@@ -35,10 +32,10 @@ class Dive:
 
     def run(self, seconds_left: Callable[[], float | None]) -> Point:
         """Dive until every count is whole, or no step leads on."""
-        for _ in range(STEPS):
+        for _ in range(SETTINGS.dive_steps):
             totals = domain_totals(self.relaxation.problem, self.relaxation.options, self.point)
-            whole = {rule: int(n + INTEGRAL) for rule, n in totals.items() if n >= 1 - INTEGRAL}
-            least = self._least | whole
+            counts = {rule: int(n + SETTINGS.integral) for rule, n in totals.items()}
+            least = self._least | {rule: n for rule, n in counts.items() if n}
             raised = self._raised(totals, least)
             if not raised or seconds_left() == 0:
                 break
@@ -65,7 +62,7 @@ class Dive:
             *(Branch(number(rule), n, is_above=False) for rule, n in most.items()),
         )
         solved = self.relaxation.relax(path, seconds_left())
-        if solved is None or solved.objective > COSTLIER * self._cost:
+        if solved is None or solved.objective > SETTINGS.dive_costlier * self._cost:
             return False
         self.point = self.relaxation.point(solved)
         self._least, self._most = least, most
@@ -82,12 +79,12 @@ class Dive:
         fraction = {
             rule: count - np.floor(count)
             for rule, count in totals.items()
-            if abs(count - round(count)) > INTEGRAL
+            if abs(count - round(count)) > SETTINGS.integral
         }
         left: dict[int, float] = {}
         for rule, share in fraction.items():
             left[rule.types[0]] = left.get(rule.types[0], 0.0) + share
-        left = {t: max(1.0, share + INTEGRAL) for t, share in left.items()}
+        left = {t: max(1.0, share + SETTINGS.integral) for t, share in left.items()}
         chosen: dict[int, Rule] = {}
         for rule in sorted(fraction, key=lambda rule: -fraction[rule]):
             if free.get(rule.domain, np.inf) < sizes[rule.types[0]]:
@@ -95,7 +92,7 @@ class Dive:
             elif rule.domain not in chosen and left[rule.types[0]] >= 1:
                 left[rule.types[0]] -= 1
                 chosen[rule.domain] = rule
-        return list(chosen.values())[: max(1, int(AT_ONCE * len(fraction)))]
+        return list(chosen.values())[: max(1, int(SETTINGS.dive_share * len(fraction)))]
 
     def _free_gpus(self, least: dict[Rule, int]) -> dict[int, int]:
         """Return how many GPUs of a domain are not taken by what is fixed in it."""

@@ -16,6 +16,7 @@ from optsched.pal.exact.branch_and_bound import Tree
 from optsched.pal.exact.node_relaxation import Relaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
+from optsched.pal.settings import SETTINGS
 from optsched.search import Infeasible
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
-
-LEFT_OUT = 1e-3  # a proof that so much of a job is left out is enough
-PENALTY = 4.0  # for each job
-MOST_NODES = 20_000
 
 
 def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
@@ -41,7 +38,8 @@ def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
     free = without_costs(problem)
     options = widest(all_options(free))
     reward = np.ones(len(free.types))
-    relaxation = Relaxation(free, options, reward, PENALTY * len(instance.jobs), search.seed)
+    penalty = SETTINGS.penalty * len(instance.jobs)
+    relaxation = Relaxation(free, options, reward, penalty, search.seed)
     tree = Tree(relaxation, search.seconds_left)
     if not tree.solve_root():
         search.out_of_time()
@@ -51,8 +49,9 @@ def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
         search.offer(rounded(free, options, node.point).plan(instance))
 
     visit(tree.nodes[0])
-    tree.explore(lambda: LEFT_OUT if search.plan is None else -np.inf, visit, MOST_NODES)
-    if search.plan is None and tree.bound >= LEFT_OUT:
+    enough, most_nodes = SETTINGS.left_out, SETTINGS.feasibility_nodes
+    tree.explore(lambda: enough if search.plan is None else -np.inf, visit, most_nodes)
+    if search.plan is None and tree.bound >= enough:
         raise Infeasible(_reason(instance), tree.certificate(instance, "infeasible", [], np.inf))
     if search.plan is None:
         search.out_of_time()

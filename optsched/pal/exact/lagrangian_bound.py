@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.pal.settings import SETTINGS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-BATCHED = 32  # GPUs of chains that are priced many at once
-ROUNDING = 1e-13  # more than what rounding takes from a sum of some thousand terms, relative
 
 
 class PricedOptions(NamedTuple):
@@ -82,7 +81,7 @@ class Lagrangian:
         size = (
             float(np.abs(terms).sum() + np.abs(keeping).sum()) + capacity + abs(constant) + spread
         )
-        return PricedOptions(costs, least, total - ROUNDING * size)
+        return PricedOptions(costs, least, total - SETTINGS.rounding * size)
 
     def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
         """Tell which options are only in plans that cost at least a limit."""
@@ -91,9 +90,8 @@ class Lagrangian:
         most = np.where(self._others > 0, priced.least, -np.inf)  # of what jobs of a type cost
         np.maximum.at(most, self._keep_types, kept)
         added = priced.costs - np.r_[most[self._options.type[:first]], kept]
-        is_fixed: NDArray[np.bool_] = priced.value + added * (1 - ROUNDING) >= limit * (
-            1 + ROUNDING
-        )
+        least, most_limit = added * (1 - SETTINGS.rounding), limit * (1 + SETTINGS.rounding)
+        is_fixed: NDArray[np.bool_] = priced.value + least >= most_limit
         return is_fixed
 
     def _gpu_costs(self, duals: Floats) -> Floats:
@@ -148,11 +146,12 @@ def _groups(problem: Arrays, options: Options) -> list[ChainGroup]:
     for (row, d, size), blocks in chains.items():
         reach = max(int(options.end[columns].max()) for columns in blocks)
         order = problem.chains[row][d].order
-        reach = len(order) if len(order) <= BATCHED else reach
+        reach = len(order) if len(order) <= SETTINGS.priced_at_once else reach
         alike.setdefault((size, reach), []).append((order[:reach], blocks))
     groups = []
     for (size, reach), members in alike.items():
-        batches = [members] if reach <= BATCHED else [[member] for member in members]
+        is_short = reach <= SETTINGS.priced_at_once
+        batches = [members] if is_short else [[member] for member in members]
         groups += [_group(options, size, batch) for batch in batches]
     return groups
 

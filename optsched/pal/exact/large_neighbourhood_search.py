@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 
 from optsched.pal.exact.subinstance import restricted
 from optsched.pal.plan import PalPlan, Placement
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.pal.instance import Job, PalInstance
-
-SIZES = (20, 45)  # jobs of a neighbourhood
-SPREAD = 0.02  # of slowdowns, by which jobs are mixed that are not quite neighbours
 
 
 class Neighbourhoods:
@@ -33,7 +31,7 @@ class Neighbourhoods:
         key = self._random.choice([self._slowness, self._position])
         keys = {job.id: key(job, gpus[job.id]) for job in self._instance.jobs}
         ordered = sorted(self._instance.jobs, key=lambda job: keys[job.id])
-        size = min(self._random.choice(SIZES), len(ordered) // 2)
+        size = min(self._random.choice(SETTINGS.neighbourhood_sizes), len(ordered) // 2)
         last = max(0, len(ordered) - size)
         first = self._random.randrange(last + 1)
         if centre is not None:
@@ -44,7 +42,7 @@ class Neighbourhoods:
     def _slowness(self, job: Job, gpus: tuple[str, ...]) -> float:
         slowdown = self._instance.slowdowns[job.application_class]
         worst = max((slowdown[gpu] for gpu in gpus), default=1.0)
-        return worst + SPREAD * self._random.random()
+        return worst + SETTINGS.neighbourhood_spread * self._random.random()
 
     def _position(self, job: Job, gpus: tuple[str, ...]) -> float:
         anywhere = self._random.random() * len(self._number)

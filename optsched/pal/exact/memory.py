@@ -7,35 +7,64 @@ equally many GPUs. An *option* is a slowdown, in a domain, up to which a gang ma
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from optsched.pal.instance import PalInstance
 
-MIB = 2**20
-GREEDY, LOADED = 20 * MIB, 32 * MIB  # what is imported; HiGHS and scipy
-PYOMO = 180 * MIB  # the same with Pyomo, and what HiGHS takes for branch and bound at least
-BINNED = 90 * MIB  # scikit-learn, for the rules that bin slowdowns
 BINNING = ("pal-greedy", "pal-silhouette")
-ENTRY = 870  # of the relaxation's matrix: in arrays, in HiGHS, at nodes
-VARIABLE, TERM = 1500, 110  # of the formulation: in Pyomo and in HiGHS
-RANKED, AGGREGATED, PARTED = 1_000, 700, 8_000  # of a GPU: for rules, for equal nodes, for blocks
-DEALT = 4_000  # of a job, for blocks
-LARGE = 2048  # GPUs, beyond which "exact" goes by parts, and greedy rules get no prices
-BLOCK_GPUS = 1024
-BLOCK_GANGS = 4  # a block holds at least so many of the largest gang
-MOST_CLASSES, MOST_SHARE, MOST_TYPES = 400, 0.25, 200  # for "node-classes" to be taken
-MOST_WIDE, MOST_IN_NODE = 0.05, 10
+MIB = 2**20
 
 TYPE = attrgetter(
     "gpus", "application_class", "highest_level", "model", "weight", "remaining_s", "reward"
 )
 
 
-class Level(NamedTuple):
+@dataclass(frozen=True)
+class PalBytes:
+    """Bytes that the parts of a solve take.
+
+    Attributes
+    ----------
+    greedy, loaded
+        What is imported for greedy rules; and HiGHS and scipy besides.
+    pyomo
+        The same with Pyomo, and what HiGHS takes for branch and bound at least.
+    binned
+        scikit-learn, for the rules that bin slowdowns.
+    entry
+        Of an entry of the relaxation's matrix: in arrays, in HiGHS, at nodes.
+    variable, term
+        Of the formulation's variables and terms: in Pyomo and in HiGHS.
+    ranked, aggregated, in_block
+        Of a GPU: for rules, for node classes, for blocks.
+    dealt
+        Of a job, for blocks.
+    """
+
+    greedy: int = 20 * MIB
+    loaded: int = 32 * MIB
+    pyomo: int = 180 * MIB
+    binned: int = 90 * MIB
+    entry: int = 870
+    variable: int = 1500
+    term: int = 110
+    ranked: int = 1_000
+    aggregated: int = 700
+    in_block: int = 8_000
+    dealt: int = 4_000
+
+
+BYTES = PalBytes()
+
+
+class TopologyLevel(NamedTuple):
     """Domains of a level, and the GPUs in each of them on average."""
 
     domains: int
@@ -45,46 +74,55 @@ class Level(NamedTuple):
 def memory(instance: PalInstance, method: str) -> int | None:
     """Return the bytes that a method takes at its peak; of a greedy one, with its bound."""
     gpus = len(instance.free_gpus)
-    if method == "exact" and gpus > LARGE:
+    if method == "exact" and gpus > SETTINGS.large_gpus:
         method = "node-classes" if _has_few_node_classes(instance) else "decomposition"
-    if method == "node-classes" and _largest_node(instance) <= MOST_IN_NODE:
-        return LOADED + AGGREGATED * gpus
+    if method == "node-classes" and _largest_node(instance) <= SETTINGS.most_node_gpus:
+        return BYTES.loaded + BYTES.aggregated * gpus
     if method == "decomposition":
         return _in_blocks(instance)
     if method == "milp":
         return _formulation(instance)
     if method in ("exact", "node-classes"):
         return _whole(instance)
-    loaded = GREEDY + BINNED * (method in BINNING) + RANKED * gpus
-    return loaded if gpus > LARGE else loaded + LOADED + ENTRY * _entries(instance)
+    loaded = BYTES.greedy + BYTES.binned * (method in BINNING) + BYTES.ranked * gpus
+    return (
+        loaded
+        if gpus > SETTINGS.large_gpus
+        else loaded + BYTES.loaded + BYTES.entry * _entries(instance)
+    )
 
 
 def _whole(instance: PalInstance) -> int:
-    return LOADED + ENTRY * _entries(instance)
+    return BYTES.loaded + BYTES.entry * _entries(instance)
 
 
 def _has_few_node_classes(instance: PalInstance) -> bool:
     """Tell whether "exact" goes by "node-classes" if large; see `solver.few_node_classes`."""
     largest, profile = _largest_node(instance), instance.profile
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
-    if largest > MOST_IN_NODE or wide > MOST_WIDE * len(instance.free_gpus):
+    if largest > SETTINGS.most_node_gpus or wide > SETTINGS.most_wide_share * len(
+        instance.free_gpus
+    ):
         return False
     rows = dict(zip(profile.gpus, zip(*profile.slowdown.values(), strict=True), strict=True))
     nodes = [domain.gpus for domain in instance.topology.domains if domain.gpus]
     node_classes = {tuple(sorted(rows[gpu] for gpu in node)) for node in nodes}
     types = len({TYPE(job) for job in instance.jobs})
-    most = min(MOST_CLASSES, MOST_SHARE * len(nodes))
-    return len(node_classes) <= most and types <= MOST_TYPES
+    most = min(SETTINGS.most_classes, SETTINGS.most_class_share * len(nodes))
+    return len(node_classes) <= most and types <= SETTINGS.most_class_types
 
 
 def _largest_node(instance: PalInstance) -> int:
     return max(len(domain.gpus or ()) for domain in instance.topology.domains)
 
 
-def _levels(instance: PalInstance) -> list[Level]:
+def _levels(instance: PalInstance) -> list[TopologyLevel]:
     counts = Counter(domain.level for domain in instance.topology.domains)
     gpus = len(instance.free_gpus)
-    return [Level(counts[name], gpus / max(1, counts[name])) for name in instance.topology.levels]
+    return [
+        TopologyLevel(counts[name], gpus / max(1, counts[name]))
+        for name in instance.topology.levels
+    ]
 
 
 def _bins(instance: PalInstance) -> dict[str, int]:
@@ -98,7 +136,7 @@ def _types(instance: PalInstance) -> Counter[tuple[int, str, str | None]]:
     return Counter(key[:3] for key in {TYPE(job) for job in instance.jobs})
 
 
-def _options(levels: list[Level], gang: int, bins: int) -> Iterator[tuple[float, float]]:
+def _options(levels: list[TopologyLevel], gang: int, bins: int) -> Iterator[tuple[float, float]]:
     """Yield for each level the number of options, and the GPUs of each on average."""
     for level in levels:
         positions = level.gpus - gang + 1
@@ -107,7 +145,9 @@ def _options(levels: list[Level], gang: int, bins: int) -> Iterator[tuple[float,
             yield level.domains * thresholds, (level.gpus + gang) / 2
 
 
-def _allowed(instance: PalInstance, levels: list[Level], cap: str | None) -> list[Level]:
+def _allowed(
+    instance: PalInstance, levels: list[TopologyLevel], cap: str | None
+) -> list[TopologyLevel]:
     return levels if cap is None else levels[: instance.topology.levels.index(cap) + 1]
 
 
@@ -129,13 +169,13 @@ def _formulation(instance: PalInstance) -> int:
         sizes = list(_options(_allowed(instance, levels, cap), gang, bins[name]))
         variables += jobs * (len(instance.free_gpus) + sum(options for options, _ in sizes))
         terms += jobs * sum(options * gpus for options, gpus in sizes)
-    proof = ENTRY * _entries(instance)
-    return PYOMO + round(VARIABLE * variables + TERM * terms) + proof
+    proof = BYTES.entry * _entries(instance)
+    return BYTES.pyomo + round(BYTES.variable * variables + BYTES.term * terms) + proof
 
 
 def _in_blocks(instance: PalInstance) -> int:
     """Return the bytes of one block's relaxation, and of what is kept of the whole."""
     gpus = len(instance.free_gpus)
-    least = max(BLOCK_GPUS, BLOCK_GANGS * max(job.gpus for job in instance.jobs))
-    block = ENTRY * _entries(instance) * min(1.0, least / gpus)
-    return LOADED + round(block) + PARTED * gpus + DEALT * len(instance.jobs)
+    least = max(SETTINGS.block_gpus, SETTINGS.block_gangs * max(job.gpus for job in instance.jobs))
+    block = BYTES.entry * _entries(instance) * min(1.0, least / gpus)
+    return BYTES.loaded + round(block) + BYTES.in_block * gpus + BYTES.dealt * len(instance.jobs)

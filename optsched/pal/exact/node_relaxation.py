@@ -13,7 +13,6 @@ import numpy as np
 
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.cuts_and_branching import (
-    INTEGRAL,
     Point,
     Rule,
     capacity,
@@ -22,6 +21,7 @@ from optsched.pal.exact.cuts_and_branching import (
 from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedOptions
 from optsched.pal.exact.relaxation import relaxation
 from optsched.pal.plan import Cut, Leaf
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-
-RISE, MOST_RISES = 16.0, 6  # of what missing the lower bound of a rule costs, and how often
 
 
 class Branch(NamedTuple):
@@ -129,7 +126,7 @@ class Relaxation:
         begun = time.perf_counter()
         solved = self._lp.solve(time_limit_s)
         lower = [rule for rule, is_above in tightest if is_above]
-        for _ in range(MOST_RISES):
+        for _ in range(SETTINGS.most_rises):
             if solved is None or not self._raised(lower, solved):
                 break
             past = time.perf_counter() - begun
@@ -144,11 +141,11 @@ class Relaxation:
         """
         if solved.objective >= self._penalty:
             return False
-        missed = [rule for rule in lower if solved.x[self._missing[rule][0]] > INTEGRAL]
+        missed = [rule for rule in lower if solved.x[self._missing[rule][0]] > SETTINGS.integral]
         for rule in missed:
             column, cost = self._missing[rule]
-            self._missing[rule] = column, RISE * cost
-            self._lp.cost_columns(np.array([column]), np.array([RISE * cost]))
+            self._missing[rule] = column, SETTINGS.penalty_rise * cost
+            self._lp.cost_columns(np.array([column]), np.array([SETTINGS.penalty_rise * cost]))
         return bool(missed)
 
     def point(self, solved: Solved) -> Point:

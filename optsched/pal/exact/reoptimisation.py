@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from optsched.pal.exact.bounding import Solver
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods, joined, only, part
 from optsched.pal.plan import PalPlan
+from optsched.pal.settings import SETTINGS
 from optsched.search import Search
 
 if TYPE_CHECKING:
@@ -17,16 +18,12 @@ if TYPE_CHECKING:
 
     from optsched.pal.instance import Job, PalInstance
 
-MANY_JOBS = 24  # from so many on, parts of them are reoptimised
-PATIENCE = 16  # parts in a row that bring nothing
-PART_GAP, PART_WORK = 2e-4, 0
-
 
 def run_lns(
     instance: PalInstance,
     search: Search,
     is_done: Callable[[], bool],
-    patience: int = PATIENCE,
+    patience: int | None = None,
     around: Sequence[str] = (),
 ) -> None:
     """Reoptimise some jobs at a time, until it is done, or no longer pays, or time runs out.
@@ -36,14 +33,15 @@ def run_lns(
     Parameters
     ----------
     patience
-        Parts in a row that bring nothing.
+        Parts in a row that bring nothing; by default `SETTINGS.patience`.
     around
         Ids of jobs whose neighbours come first.
     """
-    if len(instance.jobs) < MANY_JOBS:
+    if len(instance.jobs) < SETTINGS.many_jobs:
         return
     drawn = Neighbourhoods(instance, search.seed)
     failures, centres = 0, iter(around)
+    patience = SETTINGS.patience if patience is None else patience
     while failures < patience and not is_done():
         plan = search.plan
         if search.seconds_left() == 0:
@@ -58,10 +56,10 @@ def reoptimised(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
     plan = search.plan
     assert isinstance(plan, PalPlan)
     smaller = part(instance, plan, jobs)
-    inner = Search(smaller, search.seconds_left(), PART_GAP, search.seed)
+    inner = Search(smaller, search.seconds_left(), SETTINGS.part_gap, search.seed)
     inner.offer(only(plan, jobs))
     before = inner.objective
-    Solver(smaller, inner).solve(PART_WORK)
+    Solver(smaller, inner).solve(work=0)
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     return inner.objective != before

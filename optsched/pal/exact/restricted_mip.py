@@ -16,6 +16,7 @@ import numpy as np
 from optsched.mip import highs
 from optsched.pal.exact.cuts_and_branching import Point
 from optsched.pal.exact.relaxation import relaxation
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,17 +25,13 @@ if TYPE_CHECKING:
     from optsched.pal.exact.lagrangian_bound import PricedOptions
     from optsched.pal.exact.relaxation import Options
 
-NEAR = 0.02  # of the gap: options that are so much costlier are kept
-GAP = 2e-4
-NODES = 20
-
 
 def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]:
     """Return the options that are nearly cheapest, or in use at one of some points."""
     root = tree.nodes[0]
     priced: PricedOptions = tree.relaxation.priced(root.path, root.duals)
     costlier = priced.costs - priced.least[tree.relaxation.options.type]
-    kept = costlier <= NEAR * (objective - root.bound)
+    kept = costlier <= SETTINGS.mip_near * (objective - root.bound)
     for point in points:
         kept[point.columns] = True
     return np.asarray(kept)
@@ -60,9 +57,9 @@ def whole_below_root(
     integer[: options.first_keep][at_root] = False
     outcome = highs.solve(
         replace(program, integer=integer),
-        gap=max(GAP, gap),
+        gap=max(SETTINGS.mip_gap, gap),
         time_limit_s=time_limit_s,
-        most_nodes=NODES,
+        most_nodes=SETTINGS.mip_nodes,
         seed=seed,
     )
     if outcome.status == "interrupted":

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from optsched.pal.plan import PalPlan, Placement
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-ROUNDS = 20  # of reinsertion; far more than it takes to find no better place
-WHOLE = 1e-6  # what HiGHS calls whole
-BETTER = 1e-9  # by how much a place must be better, relative
 
 Placed = dict[int, "Indices"]  # GPUs by number of the job
 
@@ -86,7 +84,7 @@ class Packing:
             slowest = self.problem.slowdown[jobs.row, row.order[last[domains]]]
             costs = jobs.factor[levels] * slowest + jobs.moving
             n = int(np.argmin(costs))
-            if costs[n] < np.inf and (best is None or costs[n] < best[0] * (1 - BETTER)):
+            if costs[n] < np.inf and (best is None or costs[n] < best[0] * (1 - SETTINGS.better)):
                 span = row.order[row.start[domains[n]] : last[domains[n]] + 1]
                 best = float(costs[n]), span[self.free[span]]
         if best is not None and best[0] > jobs.reward:
@@ -116,13 +114,13 @@ class Packing:
 
     def reinsert(self) -> None:
         """Take each job away and put it where it is cheapest, until no job finds better."""
-        for _ in range(ROUNDS):
+        for _ in range(SETTINGS.reinsertions):
             improved = False
             for job in self._type_of:
                 before = self.cost(job)
                 gpus = self.take(job)
                 cheapest = self.cheapest(job)
-                if cheapest is not None and cheapest[0] < before * (1 - BETTER):
+                if cheapest is not None and cheapest[0] < before * (1 - SETTINGS.better):
                     self.put(job, cheapest[1])
                     improved = True
                 elif gpus is not None:
@@ -205,7 +203,7 @@ def _steps(
         return {}, (0, 0.0)
     order = np.argsort(options.cost[columns], kind="stable")
     sums = np.cumsum(share[order])
-    reached = np.floor(sums + WHOLE).astype(int)
+    reached = np.floor(sums + SETTINGS.integral).astype(int)
     counts = zip(columns[order].tolist(), np.diff(reached, prepend=0).tolist(), strict=True)
     rest = max(float(sums[-1]) - int(reached[-1]), 0.0)
     return {column: count for column, count in counts if count}, (int(columns[order[-1]]), rest)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.pal.exact.bounding import PENALTY as PENALTY
 from optsched.pal.exact.bounding import Solver as Solver
 from optsched.pal.exact.feasibility import find_any
-from optsched.pal.exact.reoptimisation import MANY_JOBS, run_lns
+from optsched.pal.exact.reoptimisation import run_lns
 from optsched.pal.exact.restricted_mip import near, whole_below_root
 from optsched.pal.exact.warm_start import DualBound, DualSolution, WarmStart
 from optsched.pal.exact.worst_removal import DualCosts, remove_worst
 from optsched.pal.greedy import methods
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.pal.exact.branch_and_bound import Tree
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from optsched.pal.plan import PalCertificate
     from optsched.search import Search
 
-COARSE = 5e-4  # gaps from which on reoptimised parts are likely to be enough, and quicker
-MIP_SHARE = 0.5  # of the gap that is asked for, at which HiGHS stops; rounding takes the rest
-
 
 class FullSolver(Solver):
     """A solver that also looks for plans by HiGHS' branch and bound, and by reoptimising parts."""
@@ -34,7 +31,7 @@ class FullSolver(Solver):
     def resume(self) -> PalCertificate | None:
         """Do so, and reoptimise the worst jobs at the duals of the previous epoch."""
         certificate, previous = super().resume(), self._previous
-        if certificate is not None or previous is None or self.search.gap < COARSE:
+        if certificate is not None or previous is None or self.search.gap < SETTINGS.coarse_gap:
             return certificate
         dual_costs = DualCosts(self.problem, self.options, previous)
         remove_worst(
@@ -45,19 +42,19 @@ class FullSolver(Solver):
 
     def improve(self, tree: Tree, points: list[Point]) -> None:
         """Look for better plans near some points of the first root; nothing for few jobs."""
-        if len(self.instance.jobs) < MANY_JOBS or self.fixing_rounds():
+        if len(self.instance.jobs) < SETTINGS.many_jobs or self.fixing_rounds():
             return
         if tree.bound >= self.goal() or self.search.seconds_left() == 0:
             return
-        if self.search.gap >= COARSE:
+        if self.search.gap >= SETTINGS.coarse_gap:
             self.improve_parts(tree)
         if tree.bound >= self.goal():
             return
         assert self.search.objective is not None
         kept = self.options.only(near(tree, self.search.objective, points))
-        penalty = PENALTY * self.search.objective
+        penalty = SETTINGS.penalty * self.search.objective
         seconds, seed = self.search.seconds_left(), self.search.seed
-        gap = MIP_SHARE * self.search.gap
+        gap = SETTINGS.mip_gap_share * self.search.gap
         point = whole_below_root(tree, kept, penalty, gap, seconds, seed)
         if point is not None:
             self.offer(point, kept)

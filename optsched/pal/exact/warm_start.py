@@ -15,6 +15,7 @@ from optsched.pal.exact.cuts_and_branching import Rule, capacity
 from optsched.pal.exact.node_relaxation import Duals
 from optsched.pal.exact.rounding import Packing
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan, Within
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-SAME_SCALE = 0.05  # objectives so near each other are taken to be in one unit
 
 
 class WarmStart(NamedTuple):
@@ -131,7 +130,7 @@ def _scales(before: float | None, now: float) -> Iterator[float]:
     yield 1.0
     if before is not None and before > 0:
         ratio = now / before
-        if 0 < ratio < np.inf and abs(ratio - 1) > SAME_SCALE:
+        if 0 < ratio < np.inf and abs(ratio - 1) > SETTINGS.same_scale:
             yield ratio
 
 

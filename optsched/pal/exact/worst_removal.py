@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.reoptimisation import MANY_JOBS, reoptimised
+from optsched.pal.exact.reoptimisation import reoptimised
 from optsched.pal.exact.rounding import Packing
 from optsched.pal.plan import PalPlan
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from optsched.search import Search
 
     Floats = NDArray[np.float64]
-
-EXCESSIVE = 4.0  # times the average share of a job in the gap, from which on it is removed
-NEAR = 0.1  # of a job's excess: options that are so much costlier than the cheapest will do
-MOST_JOBS, MOST_IN_THE_WAY = 45, 8
 
 
 class DualCosts(NamedTuple):
@@ -60,14 +57,14 @@ def remove_worst(
     Nothing for few jobs.
     """
     had: set[int] = set()
-    if len(instance.jobs) < MANY_JOBS:
+    if len(instance.jobs) < SETTINGS.many_jobs:
         return
     while not is_done() and search.seconds_left() != 0:
         assert isinstance(search.plan, PalPlan)
         assert search.objective is not None
         packing = packed(instance, costs.problem, search.plan)
         excess = costs.excess(packing)
-        limit = EXCESSIVE * (search.objective - costs.bound.priced.value) / len(excess)
+        limit = SETTINGS.worst_excess * (search.objective - costs.bound.priced.value) / len(excess)
         worst = [n for n in np.argsort(-excess).tolist() if excess[n] > limit and n not in had]
         if not worst:
             return
@@ -100,7 +97,7 @@ def _with_obstacles(
     taken: set[int] = set()
     type_of = {n: t for t, jobs in enumerate(costs.problem.types) for n in jobs.jobs}
     for n in worst:
-        if len(chosen) >= MOST_JOBS - MOST_IN_THE_WAY:
+        if len(chosen) >= SETTINGS.worst_jobs - SETTINGS.worst_in_the_way:
             break
         had.add(n)
         chosen[n] = None
@@ -109,7 +106,7 @@ def _with_obstacles(
             taken.add(domain)
             inside = slice(costs.problem.domains.start[domain], costs.problem.domains.stop[domain])
             others = np.unique(owner[inside][owner[inside] >= 0])
-            if len(others) <= MOST_IN_THE_WAY:
+            if len(others) <= SETTINGS.worst_in_the_way:
                 chosen |= dict.fromkeys(others.tolist())
     return list(chosen)
 
@@ -120,7 +117,7 @@ def _emptiest(
     """Return the domain with most idle GPUs of those where jobs of a type pay nearly least."""
     options, priced, domains = costs.options, costs.bound.priced, costs.problem.domains
     mine = np.flatnonzero(options.type[: options.first_keep] == t)
-    near = mine[priced.costs[mine] <= priced.least[t] + NEAR * excess]
+    near = mine[priced.costs[mine] <= priced.least[t] + SETTINGS.worst_near * excess]
     where = np.setdiff1d(options.domain[near], np.array(list(taken), dtype=np.intp))
     if not len(where):
         return None

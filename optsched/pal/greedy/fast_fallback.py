@@ -16,6 +16,7 @@ from optsched.pal.greedy.list_scheduling import keep_running, plan
 from optsched.pal.greedy.packing_rules import consolidate, sticky
 from optsched.pal.greedy.pal_rules import pal_multilevel, pal_multilevel_sticky, raw_scores
 from optsched.pal.plan import Leaf, PalCertificate
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,16 +30,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LARGE = 2048  # GPUs, beyond which no prices are sought for plans of greedy methods
-CLASSES_S, BLOCKS_S, MOST_S = 1e-5, 1e-4, 2.0  # too short for a method: per GPU, and at most
-JOB_BY_JOB = 5000  # jobs that are placed one after the other in less than a second
-ROUNDING = 1e-13  # more than what rounding takes from a cost, relative
-
 
 def is_short(instance: PalInstance, search: Search, seconds_per_gpu: float) -> bool:
     """Tell whether a cluster is large, and the time that is left too short for prices."""
     left, gpus = search.seconds_left(), len(instance.free_gpus)
-    return left is not None and gpus > LARGE and left < min(MOST_S, seconds_per_gpu * gpus)
+    if left is None or gpus <= SETTINGS.large_gpus:
+        return False
+    return left < min(SETTINGS.short_s, seconds_per_gpu * gpus)
 
 
 def fall_back(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -62,7 +60,7 @@ def offer_greedy(instance: PalInstance, search: Search) -> None:
     The rules are those of `quick_start`, and where jobs run, one that moves none of them.
     """
     rules = [type_by_type]
-    if len(instance.jobs) <= JOB_BY_JOB:
+    if len(instance.jobs) <= SETTINGS.job_by_job:
         rules.append(pal_multilevel)
         if any(job.current for job in instance.jobs):
             rules += [pal_multilevel_sticky, keep_and_consolidate]
@@ -144,7 +142,7 @@ def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
 
 def at_zero_prices(instance: PalInstance) -> PalCertificate:
     """Return the bound that every job costs what it would cost alone on the free cluster."""
-    bound = fsum(_least_costs(instance)) * (1 - ROUNDING)
+    bound = fsum(_least_costs(instance)) * (1 - SETTINGS.rounding)
     leaf = Leaf.model_construct(gpu_prices=(0.0,) * len(instance.free_gpus))
     return PalCertificate(bound=bound, nodes=(leaf,))
 

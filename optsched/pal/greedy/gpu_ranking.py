@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.pal.settings import SETTINGS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.greedy.free_gpus import FreeGpus, Indices
 
     Floats = NDArray[np.float64]
-
-SWEPT = 256  # GPUs of a domain that are taken before they are swept out of its order
 
 
 class Ranking:
@@ -54,7 +54,7 @@ class Ranking:
         if order is None:
             order = self._orders[level][column.span(domain)]
         taken = len(order) - int(self.state.counts(level)[domain])
-        if taken > SWEPT:
+        if taken > SETTINGS.swept:
             order = self._swept[level, domain] = order[free[order]]
             return order[:size]
         head = order[: size + taken]

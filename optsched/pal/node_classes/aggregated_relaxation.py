@@ -21,9 +21,10 @@ from scipy.sparse import csr_array
 
 from optsched.mip.highs import Program
 from optsched.mip.incremental_lp import LinearProgram
-from optsched.pal.exact.lagrangian_bound import ROUNDING, Lagrangian
+from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.node_classes.aggregated_arrays import units
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
@@ -119,7 +120,7 @@ class AggregatedRelaxation:
         if not np.isfinite(total):
             return AggregatedBound(duals, np.inf)
         size = float(np.abs(terms).sum() + np.abs(kept).sum()) + capacity
-        return AggregatedBound(duals, total - ROUNDING * size)
+        return AggregatedBound(duals, total - SETTINGS.rounding * size)
 
     def gpu_prices(self, bound: AggregatedBound) -> Floats:
         """Return the dual of each free GPU."""

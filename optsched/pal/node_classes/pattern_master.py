@@ -17,6 +17,7 @@ from scipy.sparse import csc_array, csr_array, hstack
 from optsched.mip import highs
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.node_classes.pattern_pricing import PatternPricing
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-CLOSE = 2e-5  # of the optimum of the master: nearer is not worth a round
-SLIGHT = 1e-9  # of the cost: a column that improves less does not improve
-WHOLE = 1e-6
-ROUNDS = 400
-NODES = 200  # of branch and bound
-REST_GAP = 2e-3
 
 
 class Master:
@@ -76,15 +70,16 @@ class Master:
         """Return how many nodes run each of `patterns`, nearly at least cost; None without time."""
         best, types = -np.inf, len(self._jobs)
         solved = self._lp.solve(seconds_left())
-        for _ in range(ROUNDS):
+        for _ in range(SETTINGS.master_rounds):
             if solved is None:
                 return None
             duals = np.maximum(solved.row_duals[:types], 0.0)
             node_duals = np.minimum(solved.row_duals[types:], 0.0)
-            filled = self._pricing.fill(duals, node_duals - SLIGHT * self._missing.max())
+            least = node_duals - SETTINGS.master_improvement * self._missing.max()
+            filled = self._pricing.fill(duals, least)
             value = float(duals @ self._jobs + np.minimum(filled.values, 0.0) @ self._counts)
             best = max(best, value)
-            if solved.objective - best <= CLOSE * abs(solved.objective):
+            if solved.objective - best <= SETTINGS.master_gap * abs(solved.objective):
                 break
             if not self.add(filled.patterns):
                 break
@@ -96,14 +91,18 @@ class Master:
 
     def whole(self, uses: Floats, time_limit_s: float | None) -> Indices:
         """Return whole numbers of nodes near fractional ones, so that most jobs have a place."""
-        kept = np.floor(uses + WHOLE).astype(np.intp)
+        kept = np.floor(uses + SETTINGS.integral).astype(np.intp)
         jobs, counts = self._left(kept)
         used = np.flatnonzero([counts[p.node_class] > 0 for p in self.patterns])
         if not len(used) or not jobs.any():
             return kept
         program = self._program([self.patterns[n] for n in used.tolist()], jobs, counts)
         outcome = highs.solve(
-            program, gap=REST_GAP, most_nodes=NODES, seed=self._seed, time_limit_s=time_limit_s
+            program,
+            gap=SETTINGS.rest_gap,
+            most_nodes=SETTINGS.rest_nodes,
+            seed=self._seed,
+            time_limit_s=time_limit_s,
         )
         if outcome.status == "interrupted":
             raise KeyboardInterrupt

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-MOST_GPUS = 10  # of a node: there are 1,024 sets of them
-
 
 class PlacedGang(NamedTuple):
     """A job of a type in a node, by the positions of its GPUs; and whether it keeps them."""

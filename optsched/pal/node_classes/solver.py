@@ -15,15 +15,15 @@ import numpy as np
 
 from optsched.pal.exact.large_neighbourhood_search import joined, part
 from optsched.pal.exact.reoptimisation import run_lns
-from optsched.pal.exact.solver import PENALTY, Solver, exact, start
+from optsched.pal.exact.solver import Solver, exact, start
 from optsched.pal.greedy.fast_fallback import fall_back
 from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
 from optsched.pal.node_classes.aggregation import aggregated, sizes
 from optsched.pal.node_classes.disaggregation import Places
 from optsched.pal.node_classes.pattern_master import Master
-from optsched.pal.node_classes.pattern_pricing import MOST_GPUS
 from optsched.pal.node_classes.warm_start import WarmPatterns, keeping, previous_gpu_duals
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan
+from optsched.pal.settings import SETTINGS
 from optsched.search import Search
 
 if TYPE_CHECKING:
@@ -36,29 +36,20 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-MOST_CLASSES = 400
-MOST_SHARE = 0.25  # of the nodes: with more classes there is little to merge
-MOST_TYPES = 200
-MOST_WIDE = 0.05  # of the GPUs: what gangs that are larger than a node may ask for
-SMALL = 256  # GPUs, up to which what is left over is solved by the exact method
-ROOT_GAP = 1e-3
-FEW_PARTS = 4  # reoptimised in vain, after which no more of them are tried
-SECONDS, SECONDS_PER_GPU, CLASS_SECONDS = 0.3, 2e-5, 0.02  # that this method takes at most
-MISSING = 30.0  # what it costs to place a job nowhere, relative to its costliest place
-
 
 def few_node_classes(instance: PalInstance, search: Search) -> Nodes | None:
     """Return the nodes of an instance by classes if this method suits it and its time limit."""
     gpus, left = len(instance.free_gpus), search.seconds_left()
-    time = np.inf if left is None else left - SECONDS - SECONDS_PER_GPU * gpus
+    time = np.inf if left is None else left - SETTINGS.classes_s - SETTINGS.classes_s_per_gpu * gpus
     largest = int(sizes(instance).max())
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
-    if time < 0 or largest > MOST_GPUS or wide > MOST_WIDE * gpus:
+    if time < 0 or largest > SETTINGS.most_node_gpus or wide > SETTINGS.most_wide_share * gpus:
         return None
     nodes = aggregated(instance)
     share = len(nodes.classes) / sum(each.count for each in nodes.classes)
-    is_few = share <= MOST_SHARE and len(nodes.classes) <= min(MOST_CLASSES, time / CLASS_SECONDS)
-    return nodes if is_few and len(nodes.types) <= MOST_TYPES else None
+    most = min(SETTINGS.most_classes, time / SETTINGS.class_s)
+    is_few = share <= SETTINGS.most_class_share and len(nodes.classes) <= most
+    return nodes if is_few and len(nodes.types) <= SETTINGS.most_class_types else None
 
 
 def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -71,7 +62,7 @@ def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | Non
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    if sizes(instance).max() > MOST_GPUS:
+    if sizes(instance).max() > SETTINGS.most_node_gpus:
         return exact(instance, search)
     return by_patterns(instance, search, aggregated(instance))
 
@@ -93,7 +84,7 @@ def by_patterns(instance: PalInstance, search: Search, nodes: Nodes) -> PalCerti
     relaxation, bound = _bound(nodes, search, previous)
     search.state = WarmPatterns.kept(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
-    run_lns(instance, search, lambda: search.is_closed(bound.value), FEW_PARTS)
+    run_lns(instance, search, lambda: search.is_closed(bound.value), SETTINGS.least_patience)
     if not search.is_closed(bound.value):
         search.out_of_time()
         search.gave_up = (
@@ -109,7 +100,7 @@ def _bound(
     assert search.objective is not None
     relaxation = None if previous.relaxation is None else previous.relaxation.renewed(nodes)
     if relaxation is None:
-        relaxation = AggregatedRelaxation(nodes, PENALTY * search.objective, search.seed)
+        relaxation = AggregatedRelaxation(nodes, SETTINGS.penalty * search.objective, search.seed)
         duals = previous_gpu_duals(search, nodes)
         bound = None if duals is None else relaxation.bound_of_gpus(duals)
         if bound is not None and search.is_closed(bound.value):
@@ -152,7 +143,7 @@ def _missing(nodes: Nodes) -> Floats:
     slowest = nodes.slowdown.max(axis=1)
     costliest = [jobs.factor[0] * slowest[jobs.row] + jobs.moving for jobs in nodes.types]
     reward = np.array([jobs.reward for jobs in nodes.types])
-    return np.asarray(np.minimum(reward, MISSING * np.array(costliest)))
+    return np.asarray(np.minimum(reward, SETTINGS.missing * np.array(costliest)))
 
 
 def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) -> None:
@@ -170,12 +161,12 @@ def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) 
         search.offer(plan)  # refused if a job has to be placed
         return
     rest = part(instance, plan, left)
-    inner = Search(rest, search.seconds_left(), ROOT_GAP, search.seed)
+    inner = Search(rest, search.seconds_left(), SETTINGS.root_gap, search.seed)
     start(rest, inner)
     if inner.plan is None:
         return
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
-    if len(rest.free_gpus) <= SMALL and not search.out_of_time():
+    if len(rest.free_gpus) <= SETTINGS.small_rest and not search.out_of_time():
         Solver(rest, inner).root()
         search.offer(joined(plan, inner.plan))

@@ -8,6 +8,7 @@ import numpy as np
 
 from optsched.pal.node_classes.pattern_pricing import Pattern, PlacedGang, gang_cost
 from optsched.pal.plan import Leaf, PalCertificate
+from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MOST_PATTERNS = 2000
 
 PatternKey = tuple[tuple[object, tuple[int, ...]], ...]
 
@@ -51,7 +51,7 @@ class WarmPatterns(NamedTuple):
     ) -> WarmPatterns:
         """Return what an epoch leaves; of very many patterns the last ones."""
         known: dict[bytes, dict[PatternKey, None]] = {}
-        for pattern in patterns[-MOST_PATTERNS:]:
+        for pattern in patterns[-SETTINGS.most_patterns :]:
             gangs = tuple((_demand(nodes.types[g.type]), g.positions) for g in pattern.gangs)
             slowdown = nodes.classes[pattern.node_class].slowdown.tobytes()
             known.setdefault(slowdown, {})[gangs] = None

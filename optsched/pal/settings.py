@@ -1,0 +1,177 @@
+"""What can be tuned in PAL's methods: each threshold, tolerance and limit of work once.
+
+Code reads `SETTINGS.name` when it needs the value. Verifiers read none of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PalSettings:
+    """Thresholds, tolerances and limits of work; times were measured on one core of 2 to 3 GHz.
+
+    Attributes
+    ----------
+    large_gpus
+        GPUs, beyond which "exact" goes by node classes or blocks, whose programs take less time
+        than one for the whole; greedy plans get no prices then.
+    job_by_job
+        Jobs that greedy rules place one after the other in less than a second.
+    short_s, classes_short_s, blocks_short_s
+        A time limit is too short for large clusters below this many s, or s per GPU if that is
+        less: of node classes, and of blocks.
+    swept
+        GPUs of a domain that are taken before they are swept out of its ranking.
+    rounding
+        More than what rounding takes from a sum of some thousand terms, relative.
+    integral
+        How far from a whole number HiGHS calls whole.
+    penalty
+        What missing a job or a rule costs in a relaxation, relative to a whole plan.
+    priced_at_once
+        GPUs of chains that are short enough to be priced many at once.
+    gap_share
+        Of the gap that is asked for; the rest is kept, so that rounding cannot miss it.
+    work, least_nodes
+        Options times nodes after which a tree is given up, but not before so many nodes.
+    rounded_nodes
+        The first nodes are all rounded, of later ones every tenth.
+    worth_fixing, fixing_rounds
+        Share of the options that fixing must remove (with less the next tree would be much like the
+        last one), and how often it is tried.
+    cut_rounds, violated
+        Rounds of cuts at a root; and by how much a cut must be violated to be worth a row.
+    penalty_rise, most_rises
+        Factor on what missing the lower bound of a rule costs, and how often it rises.
+    feasibility_nodes, left_out
+        Nodes of the tree that looks for any plan; a proof that so much of a job is left out is
+        enough, as jobs are whole.
+    reinsertions, better
+        Rounds of reinsertion, far more than it takes to find no better place; by how much a place
+        must be better, relative.
+    dive_steps, dive_share, dive_costlier
+        Steps of a dive; the share of fractional counts that one rounds up; and the relative cost
+        from which on it leads nowhere.
+    mip_near, mip_gap, mip_nodes, mip_gap_share
+        Restricted MIP: options so much costlier than the cheapest are kept, relative to the gap;
+        the least relative gap and the nodes of HiGHS; and its share of the gap that is asked for,
+        since rounding takes the rest.
+    coarse_gap
+        Gaps from which on reoptimised parts are likely to be enough, and quicker.
+    many_jobs
+        From so many on, parts of them are reoptimised.
+    neighbourhood_sizes, neighbourhood_spread
+        Jobs of a neighbourhood; and the slowdown by which jobs are mixed that are not quite
+        neighbours.
+    part_gap, patience, least_patience
+        Relative gap of a part; parts in a row that bring nothing, after which no more are tried;
+        and the same where the bound must be what keeps a gap open.
+    worst_excess, worst_near, worst_jobs, worst_in_the_way
+        Worst removal: times the average excess from which on a job is removed; share of its excess
+        by which an option may be costlier than the cheapest; jobs at once; and jobs that may stand
+        where one would pay least.
+    same_scale
+        Objectives so near each other, relative, are taken to be in one unit.
+    most_classes, most_class_share, most_class_types, most_wide_share
+        Node classes are few up to this number and this share of the nodes, with so many types of
+        jobs; gangs larger than a node ask for at most this share of the GPUs.
+    most_node_gpus
+        GPUs of a node up to which all sets of them are looked at (1,024).
+    classes_s, classes_s_per_gpu, class_s
+        Seconds that node classes take at most: in all, per GPU and per class.
+    most_patterns
+        Patterns that are kept for the next epoch.
+    master_gap, master_improvement, master_rounds
+        Column generation ends so near the optimum, relative, since nearer is not worth a round;
+        improvements below this share of the costliest job are none; and rounds at most.
+    rest_gap, rest_nodes
+        Relative gap and nodes of the program for what rounding patterns down leaves over.
+    missing
+        What it costs to place a job nowhere, relative to its costliest place.
+    small_rest, root_gap
+        GPUs up to which what patterns leave over is solved by the exact method, and its gap.
+    block_gpus, block_gangs
+        GPUs of a block, which holds at least so many of the largest gang.
+    block_gap
+        Relative gap of a block's plan.
+    few_options
+        Options that better plans may use: with fewer the whole relaxation is quick.
+    most_shared_types
+        With more types of jobs a block gets whole jobs, not shares of every type.
+    """
+
+    large_gpus: int = 2048
+    job_by_job: int = 5000
+    short_s: float = 2.0
+    classes_short_s: float = 1e-5
+    blocks_short_s: float = 1e-4
+    swept: int = 256
+
+    rounding: float = 1e-13
+    integral: float = 1e-6
+    penalty: float = 4.0
+    priced_at_once: int = 32
+
+    gap_share: float = 0.999
+    work: int = 2_000_000
+    least_nodes: int = 15
+    rounded_nodes: int = 40
+    worth_fixing: float = 0.1
+    fixing_rounds: int = 4
+    cut_rounds: int = 12
+    violated: float = 1e-4
+    penalty_rise: float = 16.0
+    most_rises: int = 6
+    feasibility_nodes: int = 20_000
+    left_out: float = 1e-3
+
+    reinsertions: int = 20
+    better: float = 1e-9
+    dive_steps: int = 200
+    dive_share: float = 0.6
+    dive_costlier: float = 1.2
+    mip_near: float = 0.02
+    mip_gap: float = 2e-4
+    mip_nodes: int = 20
+    mip_gap_share: float = 0.5
+    coarse_gap: float = 5e-4
+    many_jobs: int = 24
+    neighbourhood_sizes: tuple[int, ...] = (20, 45)
+    neighbourhood_spread: float = 0.02
+    part_gap: float = 2e-4
+    patience: int = 16
+    least_patience: int = 4
+    worst_excess: float = 4.0
+    worst_near: float = 0.1
+    worst_jobs: int = 45
+    worst_in_the_way: int = 8
+    same_scale: float = 0.05
+
+    most_classes: int = 400
+    most_class_share: float = 0.25
+    most_class_types: int = 200
+    most_wide_share: float = 0.05
+    most_node_gpus: int = 10
+    classes_s: float = 0.3
+    classes_s_per_gpu: float = 2e-5
+    class_s: float = 0.02
+    most_patterns: int = 2000
+    master_gap: float = 2e-5
+    master_improvement: float = 1e-9
+    master_rounds: int = 400
+    rest_gap: float = 2e-3
+    rest_nodes: int = 200
+    missing: float = 30.0
+    small_rest: int = 256
+    root_gap: float = 1e-3
+
+    block_gpus: int = 1024
+    block_gangs: int = 4
+    block_gap: float = 5e-3
+    few_options: int = 20_000
+    most_shared_types: int = 200
+
+
+SETTINGS = PalSettings()
