@@ -11,17 +11,22 @@ it is done in integers and fractions, and shares no code with the methods.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from optsched.certificates.bound_tree import tree_faults
-from optsched.documents.faults import shown
-from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Split, Together, Unpackable
+from optsched.certificates.bound_tree import (
+    Paths,
+    Statement,
+    at_leaves,
+    cut_faults,
+    split_price_faults,
+    tree_faults,
+)
+from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Together, Unpackable
 from optsched.eaco.verify.directed_rounding import bits_for
 from optsched.eaco.verify.equal_rate_groups import has_equal_rates
 from optsched.eaco.verify.group_enumeration import BITS, equal_jobs, group_counts
 from optsched.eaco.verify.lagrangian import LagrangianValue
-from optsched.eaco.verify.node_packing import PathStep, packing_faults
+from optsched.eaco.verify.node_packing import packing_faults
 from optsched.eaco.verify.work_limit import (
     MOST_KEPT,
     MOST_TERMS,
@@ -34,6 +39,7 @@ from optsched.verification import BrokenRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.certificates.bound_tree import PathStep
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate, Prices
 
@@ -58,7 +64,7 @@ def prove(
         return [BrokenRule("form", f"the certificate is not of its form: {error}")]
     if certificate.kind == "below_idle_power":
         return list(_below_idle_power(instance, certificate))
-    broken = [*_statement(certificate), *_rules(instance, certificate)]
+    broken = [*_stated(certificate).faults(), *_rules(instance, certificate)]
     tree = list(tree_faults(certificate.nodes, len(certificate.rules)))
     broken += tree or _forms(instance, certificate)
     if broken:
@@ -104,23 +110,6 @@ def _below_idle_power(instance: EacoInstance, certificate: EacoCertificate) -> I
         yield BrokenRule("floor", "prices, nodes and bounds prove nothing about the idle floor")
 
 
-def _statement(certificate: EacoCertificate) -> Iterator[BrokenRule]:
-    """Yield what is wrong with the figures that are stated."""
-    bound, left_out = certificate.bound, certificate.left_out
-    if certificate.kind == "prices":
-        if left_out is not None:
-            yield BrokenRule("left-out", "is stated, but prices of costs prove nothing about it")
-        if bound is None or not isfinite(bound):
-            text = "the certificate states none" if bound is None else f"{bound!r} is stated"
-            yield BrokenRule("bound", text)
-        return
-    if bound is not None:
-        yield BrokenRule("bound", "a proof that no plan exists has no bound")
-    if left_out is None or not 0 < left_out < inf:
-        text = f"a proof that no plan exists needs more than none, {left_out!r} is stated"
-        yield BrokenRule("left-out", text)
-
-
 def _rules(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the rules that count."""
     jobs = {job.id for job in instance.jobs}
@@ -143,16 +132,13 @@ def _rules(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[Bro
 
 def _forms(instance: EacoInstance, certificate: EacoCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the prices of a tree."""
-    paths, known = Paths(certificate), {nodes.id for nodes in instance.nodes}
+    depths, known = Paths(certificate.nodes).depths, {nodes.id for nodes in instance.nodes}
     if certificate.everywhere is not None:
         yield from _lengths(instance, certificate, certificate.everywhere, "everywhere")
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Leaf):
             yield from _lengths(instance, certificate, node.prices, f"nodes[{n}]")
-            if len(node.split_prices) != paths.depths[n]:
-                given, needed = len(node.split_prices), paths.depths[n]
-                text = f"nodes[{n}] has {given} prices for {needed} splits"
-                yield BrokenRule("one-price-per-split", text)
+            yield from split_price_faults(f"nodes[{n}]", node.split_prices, depths[n])
         elif isinstance(node, Unpackable) and node.nodes not in known:
             yield BrokenRule("known-nodes", f"nodes[{n}]: there are no nodes '{node.nodes}'")
 
@@ -171,79 +157,42 @@ def _lengths(
             yield BrokenRule("one-price-each", text)
     if prices.watt and instance.power_cap_w is None:
         yield BrokenRule("watt", f"{where} prices watts, but there is no power cap")
-    for cut in prices.cuts:
-        if cut.rule >= len(certificate.rules):
-            text = f"{where} cuts by rules[{shown(cut.rule)}], but there are "
-            yield BrokenRule("known-rule", text + str(len(certificate.rules)))
-        elif not isinstance(certificate.rules[cut.rule], Rounded):
-            text = f"{where} cuts by rules[{cut.rule}], whose count nothing limits"
-            yield BrokenRule("cut", text)
-
-
-class Paths:
-    """The paths to nodes from the root, kept by their last branches: all at once may be very long.
-
-    Attributes
-    ----------
-    depths
-        Splits on the path to each node.
-    """
-
-    def __init__(self, certificate: EacoCertificate) -> None:
-        self.depths = [0] * len(certificate.nodes)
-        self._last: dict[int, tuple[int, PathStep]] = {}
-        for n, node in enumerate(certificate.nodes):
-            if isinstance(node, Split):
-                for side, child in enumerate(node.cases):
-                    self.depths[child] = self.depths[n] + 1
-                    self._last[child] = n, PathStep(certificate.rules, node, side)
-
-    def to(self, n: int) -> list[PathStep]:
-        """Return the path to a node."""
-        path = []
-        while n in self._last:
-            n, step = self._last[n]
-            path.append(step)
-        return path[::-1]
+    otherwise = "whose count nothing limits"
+    yield from cut_faults(where, prices.cuts, certificate.rules, Rounded, otherwise)
 
 
 # --- values -----------------------------------------------------------------------------------
+
+
+def _stated(certificate: EacoCertificate) -> Statement:
+    return Statement(certificate.kind == "prices", certificate.bound, certificate.left_out)
 
 
 def _values(
     instance: EacoInstance, certificate: EacoCertificate, effort: Effort
 ) -> Iterator[BrokenRule]:
     """Yield the leaves that prove less than is stated."""
-    is_infeasibility = certificate.kind == "infeasible"
-    stated = certificate.left_out if is_infeasibility else certificate.bound
-    assert stated is not None
+    statement, nodes, rules = _stated(certificate), certificate.nodes, certificate.rules
+    bits = bits_for(_size(certificate, statement.figure), BITS)
     lagrangian = LagrangianValue(
-        instance,
-        certificate.rules,
-        is_infeasibility=is_infeasibility,
-        bits=bits_for(_size(certificate, stated), BITS),
-        effort=effort,
+        instance, rules, is_infeasibility=not statement.is_of_costs, bits=bits, effort=effort
     )
-    paths = Paths(certificate)
-    root = certificate.nodes[0]
     everywhere = certificate.everywhere
-    if everywhere is None and isinstance(root, Leaf):
-        everywhere = root.prices
-    lagrangian.gather(everywhere, stated)
-    low: dict[int, int] = {}
-    for n, node in enumerate(certificate.nodes):
-        effort.spend(1 + paths.depths[n])
-        if isinstance(node, Unpackable):
-            yield from packing_faults(instance, node.nodes, paths.to(n), n)
-        elif isinstance(node, Leaf):
-            value = lagrangian.value(node, paths.to(n))
-            if value < lagrangian.limit:
-                low[n] = value
-    if low:
-        n = min(low, key=low.__getitem__)
-        more = f"; {len(low)} leaves prove less" if len(low) > 1 else ""
-        text = f"nodes[{n}] proves only {lagrangian.shown(low[n])!r}, {stated!r} is stated{more}"
-        yield BrokenRule("left-out" if is_infeasibility else "bound", text)
+    if everywhere is None and isinstance(nodes[0], Leaf):
+        everywhere = nodes[0].prices
+    lagrangian.gather(everywhere, statement.figure)
+    effort.spend(len(nodes) + sum(Paths(nodes).depths))
+    broken: list[BrokenRule] = []
+
+    def value(n: int, leaf: Leaf | Unpackable, path: list[PathStep]) -> int | None:
+        if isinstance(leaf, Unpackable):
+            broken.extend(packing_faults(instance, leaf.nodes, rules, path, n))
+            return None
+        return lagrangian.value(leaf, path)
+
+    values = at_leaves(nodes, value)
+    yield from broken
+    yield from statement.value_faults(values, lagrangian.limit, 1 << bits)
 
 
 def _size(certificate: EacoCertificate, stated: float) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from math import inf
 from typing import TYPE_CHECKING
 
 from optsched.eaco.plan import NodesUsed, Rounded
@@ -21,10 +20,10 @@ from optsched.eaco.verify.group_enumeration import GroupOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from optsched.certificates.bound_tree import PathStep
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Leaf, Prices, Together
     from optsched.eaco.verify.group_enumeration import Option
-    from optsched.eaco.verify.node_packing import PathStep
     from optsched.eaco.verify.work_limit import Effort
 
     Rule = Together | Rounded | NodesUsed
@@ -161,13 +160,6 @@ class LagrangianValue:
                 reduced += watt * option.watts >> self.groups.watt_bits  # down
             least = min(least, reduced)
         return total + len(self.instance.jobs) * least
-
-    def shown(self, value: int) -> float:
-        """Return a value in the unit of the objective."""
-        try:
-            return float(Fraction(value, 1 << self._bits))
-        except OverflowError:
-            return inf if value > 0 else -inf
 
     def _fixed(self, price: float) -> int:
         """Return a price as what it counts as; of the same sign, or 0."""

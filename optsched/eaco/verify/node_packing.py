@@ -11,27 +11,15 @@ from optsched.verification import BrokenRule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from optsched.certificates.bound_tree import PathStep
     from optsched.eaco.instance import EacoInstance, Nodes
-    from optsched.eaco.plan import Rounded, Split
+    from optsched.eaco.plan import Rounded
 
     Rule = Together | Rounded | NodesUsed
     Free = tuple[int, ...]
 
 MOST_LOOKS = 30_000_000  # at single nodes
 MOST_GANGS = 10_000
-
-
-class PathStep(NamedTuple):
-    """A split on the path to a node of the tree, and which of its two branches the path takes."""
-
-    rules: Sequence[Rule]
-    split: Split
-    side: int
-
-    @property
-    def rule(self) -> Rule:
-        """The rule that the split counts by."""
-        return self.rules[self.split.rule]
 
 
 class Asked(NamedTuple):
@@ -54,11 +42,11 @@ class Asked(NamedTuple):
 
 
 def packing_faults(
-    instance: EacoInstance, name: str, path: list[PathStep], number: int
+    instance: EacoInstance, name: str, rules: Sequence[Rule], path: list[PathStep], number: int
 ) -> Iterator[BrokenRule]:
     """Yield why a leaf is not proven to be empty by what it asks for on some nodes."""
     nodes = next(entry for entry in instance.nodes if entry.id == name)
-    asked = _asked(nodes, path)
+    asked = _asked(nodes, rules, path)
     if sum(gang * count for gang, count in asked.gangs.items()) > nodes.gpus * nodes.count:
         return
     text = f"nodes[{number}]: too many packings of '{name}' to go through"
@@ -73,12 +61,12 @@ def packing_faults(
         yield BrokenRule("unpackable", text)
 
 
-def _asked(nodes: Nodes, path: list[PathStep]) -> Asked:
+def _asked(nodes: Nodes, rules: Sequence[Rule], path: list[PathStep]) -> Asked:
     """Read off the path what the plans of a leaf have at least and at most."""
     kept, gangs = set(), Counter[int]()
     used, woken = nodes.count, nodes.count - nodes.awake
     for step in path:
-        rule, count = step.rule, step.split.at_most
+        rule, count = rules[step.split.rule], step.split.at_most
         if isinstance(rule, NodesUsed) and rule.nodes == nodes.id and not step.side:
             used, woken = (used, min(woken, count)) if rule.asleep else (min(used, count), woken)
         if not isinstance(rule, Together) or not step.side or rule.nodes != nodes.id:

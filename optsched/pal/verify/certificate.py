@@ -11,33 +11,29 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil, inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from optsched.pal.plan import Leaf, Split, Within
+from optsched.certificates.bound_tree import at_leaves
+from optsched.pal.plan import Leaf, Within
 from optsched.pal.verify import gpu_price_bound
-from optsched.pal.verify.certificate_form import formed
+from optsched.pal.verify.certificate_form import formed, stated
 from optsched.pal.verify.costs import SCALE, InfeasibilityCosts, ObjectiveCosts, scaled
 from optsched.pal.verify.placement_pricing import Counted, JobOptions, jobs_by_type
-from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from optsched.certificates.bound_tree import PathStep
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import Keeps, PalCertificate
-
-
-class PathStep(NamedTuple):
-    """A split on the path to a node, and which of its two sides the path takes."""
-
-    split: Split
-    side: int
+    from optsched.verification import BrokenRule
 
 
 def prove(instance: PalInstance, certificate: PalCertificate) -> list[BrokenRule]:
     """Return every reason why the certificate does not prove what it states."""
     formed_one, broken = formed(instance, certificate)
-    return broken if formed_one is None else list(_values(instance, formed_one))
+    if formed_one is None:
+        return broken
+    statement, values = stated(formed_one), leaf_values(instance, formed_one)
+    return list(statement.value_faults(values, Fraction(statement.figure) * SCALE, SCALE))
 
 
 def terms(instance: PalInstance, certificate: PalCertificate) -> int:
@@ -70,22 +66,6 @@ def _is_flat(certificate: PalCertificate) -> bool:
 # --- values -----------------------------------------------------------------------------------
 
 
-def _values(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
-    """Yield the leaf that proves least, if it is less than is stated."""
-    if certificate.kind == "prices":
-        name, stated = "bound", certificate.bound
-    else:
-        name, stated = "left-out", certificate.left_out
-    limit = Fraction(stated or 0) * SCALE
-    values = leaf_values(instance, certificate)
-    low = {n: value for n, value in values.items() if value is not None and value < limit}
-    if low:
-        n = min(low, key=low.__getitem__)
-        more = f"; {len(low)} of {len(values)} leaves prove less" if len(low) > 1 else ""
-        text = f"nodes[{n}] proves only {_shown(low[n])}, {stated!r} is stated{more}"
-        yield BrokenRule(name, text)
-
-
 def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int, int | None]:
     """Return the Lagrangian value of each leaf of a certificate that is well-formed.
 
@@ -111,26 +91,13 @@ def leaf_values(instance: PalInstance, certificate: PalCertificate) -> dict[int,
     for leaf in certificate.exclusions:
         scaled_prices = _scaled_prices(leaf, [], counted, capacity)
         options.exclude(*scaled_prices, limit=ceil(Fraction(certificate.bound or 0.0) * SCALE))
-    values = {}
-    for n, leaf, path in _paths(certificate):
+
+    def value(_: int, leaf: Leaf, path: list[PathStep]) -> int | None:
         prices, charges, constant = _scaled_prices(leaf, path, counted, capacity)
         least = options.least(prices, charges)
-        values[n] = None if least is None else least - constant
-    return values
+        return None if least is None else least - constant
 
-
-def _paths(certificate: PalCertificate) -> Iterator[tuple[int, Leaf, list[PathStep]]]:
-    """Yield each leaf with the path to it from the root."""
-    above: dict[int, tuple[int, PathStep]] = {}
-    for n, node in enumerate(certificate.nodes):
-        if isinstance(node, Split):
-            above |= {child: (n, PathStep(node, side)) for side, child in enumerate(node.cases)}
-            continue
-        path, here = [], n
-        while here in above:
-            here, step = above[here]
-            path.append(step)
-        yield n, node, path[::-1]
+    return at_leaves(certificate.nodes, value)
 
 
 def _counted(options: JobOptions, rule: Within | Keeps) -> Counted:
@@ -167,10 +134,3 @@ def _scaled_prices(
         charges[cut.rule] = charges.get(cut.rule, 0) + price
         constant += price * capacity[cut.rule]
     return prices, [(counted[n], charge) for n, charge in charges.items()], constant
-
-
-def _shown(value: int) -> str:
-    try:
-        return repr(float(Fraction(value, SCALE)))
-    except OverflowError:  # prices near the greatest float
-        return "less than every float"

@@ -7,15 +7,21 @@ though, so nothing is taken for granted here.
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import isfinite
 from sys import float_info
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from optsched.certificates.bound_tree import tree_faults
+from optsched.certificates.bound_tree import (
+    Paths,
+    Statement,
+    cut_faults,
+    split_price_faults,
+    tree_faults,
+)
 from optsched.documents.faults import lines, shown, validation_faults
-from optsched.pal.plan import Leaf, PalCertificate, Split, Within
+from optsched.pal.plan import Leaf, PalCertificate, Within
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
@@ -140,22 +146,16 @@ def _is_figure(value: object) -> bool:
 # --- form ---------------------------------------------------------------------------------------
 
 
+def stated(certificate: PalCertificate) -> Statement:
+    """Return what a certificate states."""
+    return Statement(certificate.kind == "prices", certificate.bound, certificate.left_out)
+
+
 def _statement(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the figures that are stated."""
-    bound, left_out = certificate.bound, certificate.left_out
+    yield from stated(certificate).faults()
     if certificate.kind == "prices":
-        if left_out is not None:
-            text = "is stated, but prices of costs prove nothing about it"
-            yield BrokenRule("left-out", text)
-        if bound is None or not isfinite(bound):
-            text = "the certificate states none" if bound is None else f"{bound!r} is stated"
-            yield BrokenRule("bound", text)
         return
-    if bound is not None:
-        yield BrokenRule("bound", "a proof that no plan exists has no bound")
-    if left_out is None or not 0 < left_out < inf:
-        text = f"a proof that no plan exists needs more than none, {left_out!r} is stated"
-        yield BrokenRule("left-out", text)
     if certificate.exclusions:
         yield BrokenRule("exclusions", "only a bound can leave out what costs too much")
     if instance.admission != "all":
@@ -191,8 +191,8 @@ def _rules(instance: PalInstance, certificate: PalCertificate) -> Iterator[Broke
 
 def _leaves(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the prices of exclusions and of the leaves of a tree."""
-    gpus, rules = len(instance.free_gpus), certificate.rules
-    depths = _depths(certificate)
+    gpus = len(instance.free_gpus)
+    depths = Paths(certificate.nodes).depths
     named = [(f"exclusions[{n}]", leaf, 0) for n, leaf in enumerate(certificate.exclusions)]
     for n, node in enumerate(certificate.nodes):
         if isinstance(node, Leaf):
@@ -201,23 +201,6 @@ def _leaves(instance: PalInstance, certificate: PalCertificate) -> Iterator[Brok
         if len(leaf.gpu_prices) != gpus:
             text = f"{name} has {len(leaf.gpu_prices)} prices for {gpus} free GPUs"
             yield BrokenRule("one-price-per-gpu", text)
-        if len(leaf.split_prices) != splits:
-            text = f"{name} has {len(leaf.split_prices)} prices for {splits} splits"
-            yield BrokenRule("one-price-per-split", text)
-        for cut in leaf.cuts:
-            if cut.rule >= len(rules):
-                text = f"{name} cuts by rules[{shown(cut.rule)}], but there are {len(rules)}"
-                yield BrokenRule("known-rule", text)
-            elif not isinstance(rules[cut.rule], Within):
-                text = f"{name} cuts by rules[{cut.rule}], which counts no jobs in a domain"
-                yield BrokenRule("cut", text)
-
-
-def _depths(certificate: PalCertificate) -> list[int]:
-    """Return how many splits are above each node."""
-    depths = [0] * len(certificate.nodes)
-    for n, node in enumerate(certificate.nodes):
-        if isinstance(node, Split):
-            for child in node.cases:
-                depths[child] = depths[n] + 1
-    return depths
+        yield from split_price_faults(name, leaf.split_prices, splits)
+        otherwise = "which counts no jobs in a domain"
+        yield from cut_faults(name, leaf.cuts, certificate.rules, Within, otherwise)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import chain
 from math import fsum, isfinite
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from optsched.certificates.bound_tree import Price, Split, tree_faults
+from optsched.certificates.bound_tree import Price, Split, at_leaves, tree_faults, written
 from optsched.instance import Document
 from optsched.sia.verify.enumeration import Row, unproven
 from optsched.sia.verify.reduced_cost_filter import ReducedCostFilter
@@ -25,6 +26,7 @@ from optsched.verification import BrokenRule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from optsched.certificates.bound_tree import PathStep
     from optsched.sia.instance import Round
 
 
@@ -78,7 +80,7 @@ def violations(instance: Round, plan: Sequence[int]) -> list[BrokenRule]:
     ):
         taken = use[chosen].tolist() if chosen else []
         if _is_above(taken, capacity):
-            total = _shown(sum(map(Fraction, taken)))
+            total = written(sum(map(Fraction, taken)))
             text = f"{total} is taken of capacity {number}, which is {capacity}"
             broken.append(BrokenRule("capacity", text))
     return broken
@@ -95,21 +97,10 @@ def _is_above(terms: list[float], limit: float) -> bool:
 def prove(instance: Round, certificate: ChoiceCertificate) -> list[BrokenRule]:
     """Return every reason why a certificate does not prove what it states."""
     broken = list(_faults(instance, certificate))
-    if broken:
-        return broken
-    verifier = _Verifier(instance, certificate.bound)
-    for n, taken, barred in _leaves(certificate):
-        node = certificate.nodes[n]
-        assert not isinstance(node, Split)
-        broken += verifier.faults(n, node, taken, barred)
+    if not broken:
+        faults = at_leaves(certificate.nodes, _Verifier(instance, certificate.bound).faults)
+        broken = [*chain(*faults.values())]
     return broken
-
-
-def _shown(value: Fraction | int) -> str:
-    try:
-        return repr(float(value))
-    except OverflowError:  # beyond the greatest float
-        return "less than every float" if value < 0 else "more than every float"
 
 
 def _faults(instance: Round, certificate: ChoiceCertificate) -> Iterator[BrokenRule]:
@@ -128,32 +119,6 @@ def _faults(instance: Round, certificate: ChoiceCertificate) -> Iterator[BrokenR
                 yield BrokenRule("prices", f"nodes[{n}] has {count}")
 
 
-def _leaves(certificate: ChoiceCertificate) -> Iterator[tuple[int, frozenset[int], frozenset[int]]]:
-    """Yield the leaves, with which options are taken there, and which are barred."""
-    stack: list[tuple[int, _Path | None]] = [(0, None)]
-    while stack:
-        n, path = stack.pop()
-        node = certificate.nodes[n]
-        if isinstance(node, Split):
-            stack.append((node.cases[0], _Path(node.rule, False, path)))
-            stack.append((node.cases[1], _Path(node.rule, True, path)))
-            continue
-        taken: set[int] = set()
-        barred: set[int] = set()
-        while path is not None:
-            (taken if path.is_taken else barred).add(path.option)
-            path = path.above
-        yield n, frozenset(taken), frozenset(barred)
-
-
-class _Path(NamedTuple):
-    """The branches above a node."""
-
-    option: int
-    is_taken: bool
-    above: _Path | None
-
-
 class _Verifier:
     """Tells what the leaves of a certificate prove."""
 
@@ -166,10 +131,11 @@ class _Verifier:
         self._stated = bound
         self._bound = None if bound is None else Fraction(bound)
 
-    def faults(
-        self, n: int, node: Leaf, taken: frozenset[int], barred: frozenset[int]
-    ) -> Iterator[BrokenRule]:
+    def faults(self, n: int, node: Leaf, path: Sequence[PathStep]) -> Iterator[BrokenRule]:
         """Yield why a leaf does not prove the bound of its plans."""
+        taken, barred = (
+            frozenset(step.split.rule for step in path if step.side == side) for side in (1, 0)
+        )
         only = dict(zip(self._problem.job([*taken]), taken, strict=True))
         out = Counter(self._problem.job([*barred]))
         if len(only) < len(taken) or taken & barred:
@@ -185,7 +151,7 @@ class _Verifier:
         if node.kind == "infeasible" or self._bound is None:
             yield BrokenRule("infeasible", f"nodes[{n}] does not prove that there is no plan")
         elif value < self._bound:
-            text = f"nodes[{n}] proves {_shown(value)} only, {self._stated!r} is stated"
+            text = f"nodes[{n}] proves {written(value)} only, {self._stated!r} is stated"
             yield BrokenRule("bound", text)
 
     def _enumeration_faults(
