@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.subinstance import restricted
+from optsched.pal.job_types import JobDemand, slowdown_rows
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -58,7 +59,7 @@ class Block:
     @cached_property
     def demand(self) -> tuple[object, ...]:
         """What the jobs ask for; of alike blocks with equal demand one plan fits all."""
-        return tuple(_demand(job) for job in self.jobs)
+        return tuple(JobDemand.of(job) for job in self.jobs)
 
     @cached_property
     def rank(self) -> Indices:
@@ -116,7 +117,7 @@ def _alike(
     instance: PalInstance, units: list[Indices], most: int, groups: int
 ) -> list[list[Indices]]:
     """Return groups with equally many units of each class, and of those left over; or none."""
-    slowdown = _slowdowns(instance)
+    slowdown = slowdown_rows(instance, instance.profile.classes)[0]
     units_alike: dict[bytes, list[Indices]] = {}
     for unit in units:
         units_alike.setdefault(slowdown[:, unit].tobytes(), []).append(unit)
@@ -157,12 +158,6 @@ def _units(instance: PalInstance, most: int) -> list[Indices]:
     return sorted(units, key=lambda unit: int(unit[0]))
 
 
-def _slowdowns(instance: PalInstance) -> NDArray[np.float64]:
-    number = {gpu: n for n, gpu in enumerate(instance.profile.gpus)}
-    chosen = np.array([number[gpu] for gpu in instance.free_gpus], dtype=np.intp)
-    return np.array([instance.profile.array(name)[chosen] for name in instance.profile.classes])
-
-
 def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
     """Return blocks with the jobs dealt out: running ones keep theirs, others are shared out."""
     number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
@@ -174,7 +169,7 @@ def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
     waiting: dict[object, list[Job]] = {}
     for job in instance.jobs:
         if not _can_keep(instance, job, number):
-            waiting.setdefault(_demand(job), []).append(job)
+            waiting.setdefault(JobDemand.of(job), []).append(job)
             continue
         homes = block_of[[number[gpu] for gpu in job.current]]
         np.subtract.at(free, homes, 1.0)
@@ -183,7 +178,7 @@ def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
             continue
         jobs[int(homes[0])].append(job)
         running.add(job.id)
-    slowdown, shape = _slowdowns(instance), _shape(instance)
+    slowdown, shape = slowdown_rows(instance, instance.profile.classes)[0], _shape(instance)
     for alike in sorted(waiting.values(), key=lambda alike: -alike[0].gpus):
         for job, home in zip(alike, _homes(alike[0].gpus, len(alike), free), strict=True):
             jobs[home].append(job)
@@ -235,16 +230,3 @@ def _shape(instance: PalInstance) -> Indices:
     kept = ancestors[[gpu in free for gpu in instance.topology.gpus]]
     before = np.r_[kept[:1], kept[:-1]]
     return np.asarray((kept != before).sum(axis=1), dtype=np.intp)
-
-
-def _demand(job: Job) -> tuple[object, ...]:
-    return (
-        -job.gpus,
-        job.application_class,
-        job.model,
-        job.weight,
-        job.remaining_s,
-        job.reward,
-        job.highest_level,
-        job.restart_s if job.current else None,
-    )

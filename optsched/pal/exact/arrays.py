@@ -8,24 +8,64 @@ is d and whose slowest GPU has the slowdown v for the job's class: all of them c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.domain_arrays import Domains, domain_arrays
+from optsched.pal.job_types import GangType, job_types, slowdown_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from optsched.pal.instance import Job, PalInstance
+    from optsched.pal.instance import PalInstance
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
 
-class Chain(NamedTuple):
+@dataclass(frozen=True)
+class Domains:
+    """Domains that hold free GPUs, children before parents, without those that equal a child.
+
+    Attributes
+    ----------
+    start, stop
+        Shape (domains,): GPUs from `start` to `stop` stand in the domain.
+    level
+        Shape (domains,): number of the level, 0 for the lowest.
+    parent
+        Shape (domains,): the next domain around; -1 for the root.
+    names
+        Ids.
+    """
+
+    start: Indices
+    stop: Indices
+    level: Indices
+    parent: Indices
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def has_children(self) -> NDArray[np.bool_]:
+        """Shape (domains,): whether there are domains inside."""
+        mask = np.zeros(len(self), dtype=np.bool_)
+        mask[self.parent[self.parent >= 0]] = True
+        return mask
+
+    def around(self, domain: int) -> Iterator[int]:
+        """Yield a domain and those around it, up to the root."""
+        while domain >= 0:
+            yield domain
+            domain = int(self.parent[domain])
+
+
+class SlowdownChain(NamedTuple):
     """The GPUs of one domain from the fastest for a class on, and where thresholds end.
 
     Attributes
@@ -44,35 +84,6 @@ class Chain(NamedTuple):
     slowdown: Floats
 
 
-@dataclass(frozen=True)
-class JobType:
-    """Jobs that are equal but for their ids and current GPUs.
-
-    Attributes
-    ----------
-    jobs
-        Their numbers in the instance.
-    gpus
-        Size of the gang.
-    row
-        Row of `Arrays.slowdown` that holds the slowdowns of their class.
-    factor
-        Shape (levels,): cost of one unit of slowdown at each level of the topology, infinite above
-        the hard cap.
-    moving
-        Cost of a move, zero for waiting jobs.
-    reward
-        Cost of leaving one out; infinite if that is not allowed.
-    """
-
-    jobs: tuple[int, ...]
-    gpus: int
-    row: int
-    factor: Floats
-    moving: float
-    reward: float
-
-
 class KeepOption(NamedTuple):
     """A running job that may keep its GPUs: its number, type, GPUs, option and cost."""
 
@@ -85,7 +96,7 @@ class KeepOption(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Arrays:
+class PalArrays:
     """What the methods need of an instance; see the parts.
 
     Attributes
@@ -99,17 +110,18 @@ class Arrays:
     gpus: tuple[str, ...]
     slowdown: Floats
     domains: Domains
-    types: tuple[JobType, ...]
+    types: tuple[GangType, ...]
     keeps: tuple[KeepOption, ...]
-    chains: tuple[tuple[Chain, ...], ...]
+    chains: tuple[tuple[SlowdownChain, ...], ...]
 
 
-def arrays(instance: PalInstance) -> Arrays:
+def arrays(instance: PalInstance) -> PalArrays:
     """Return the arrays of an instance."""
     domains = domain_arrays(instance)
-    slowdown, rows = _slowdown(instance)
+    names = dict.fromkeys(job.application_class for job in instance.jobs)
+    slowdown, rows = slowdown_rows(instance, names)
     types = job_types(instance, rows)
-    return Arrays(
+    return PalArrays(
         gpus=instance.free_gpus,
         slowdown=slowdown,
         domains=domains,
@@ -119,58 +131,46 @@ def arrays(instance: PalInstance) -> Arrays:
     )
 
 
-def _slowdown(instance: PalInstance) -> tuple[Floats, dict[str, int]]:
-    number = {gpu: n for n, gpu in enumerate(instance.profile.gpus)}
-    chosen = np.array([number[gpu] for gpu in instance.free_gpus], dtype=np.intp)
-    rows: dict[str, int] = {}
-    values: dict[bytes, tuple[int, Floats]] = {}
-    for name in dict.fromkeys(job.application_class for job in instance.jobs):
-        row = instance.profile.array(name)[chosen]
-        rows[name] = values.setdefault(row.tobytes(), (len(values), row))[0]
-    return np.array([row for _, row in values.values()]), rows
+def domain_arrays(instance: PalInstance) -> Domains:
+    """Return the domains that hold free GPUs, as arrays."""
+    topology = instance.topology
+    free = set(instance.free_gpus)
+    count = np.cumsum([0] + [gpu in free for gpu in topology.gpus])
+    height = {level: n for n, level in enumerate(topology.levels)}
+    by_span: dict[tuple[int, int], tuple[int, str]] = {}
+    for n in sorted(range(len(topology.domains)), key=lambda n: height[topology.domains[n].level]):
+        inside = topology.gpus_in(n)
+        if len(inside):
+            span = int(count[inside[0]]), int(count[inside[-1] + 1])
+            if span[0] < span[1]:
+                domain = topology.domains[n]
+                by_span.setdefault(span, (height[domain.level], domain.id))
+    spans = np.array(list(by_span), dtype=np.intp).reshape(-1, 2)
+    return Domains(
+        start=spans[:, 0],
+        stop=spans[:, 1],
+        level=np.array([level for level, _ in by_span.values()], dtype=np.intp),
+        parent=_parents(spans),
+        names=tuple(name for _, name in by_span.values()),
+    )
 
 
-def job_types(instance: PalInstance, rows: dict[str, int]) -> tuple[JobType, ...]:
-    """Return the types of jobs; `rows` is the row of slowdowns of each class."""
-    levels = instance.topology.levels
-    members: dict[tuple[object, ...], list[int]] = {}
-    for n, job in enumerate(instance.jobs):
-        penalty = instance.penalties[job.model]
-        running = (job.restart_s,) if job.current else ()
-        work = (job.weight, job.remaining_s, job.reward, job.highest_level)
-        key = (job.gpus, rows[job.application_class], penalty, *work, *running)
-        members.setdefault(key, []).append(n)
-    types = []
-    for numbers in members.values():
-        job = instance.jobs[numbers[0]]
-        types.append(
-            JobType(
-                jobs=tuple(numbers),
-                gpus=job.gpus,
-                row=rows[job.application_class],
-                factor=_factor(job, instance.penalties[job.model], levels),
-                moving=job.weight * (job.restart_s or 0.0) if job.current else 0.0,
-                reward=_reward(instance, job),
-            )
-        )
-    return tuple(types)
-
-
-def _factor(job: Job, penalty: tuple[float, ...], levels: tuple[str, ...]) -> Floats:
-    factor = job.weight * (job.remaining_s or 1.0) * np.array(penalty)
-    if job.highest_level is not None:
-        factor[levels.index(job.highest_level) + 1 :] = np.inf
-    return factor
-
-
-def _reward(instance: PalInstance, job: Job) -> float:
-    if instance.admission == "all" or job.reward is None:
-        return np.inf
-    return job.reward
+def _parents(spans: Indices) -> Indices:
+    """Return the narrowest span around each; spans are nested or disjoint, children first."""
+    parent = np.full(len(spans), -1, dtype=np.intp)
+    latest: dict[int, int] = {}  # by first GPU of a topmost span so far
+    ends: dict[int, int] = {}
+    for n, (start, stop) in enumerate(spans.tolist()):
+        here = start
+        while here < stop and here in latest:
+            parent[latest.pop(here)] = n
+            here = ends.pop(here)
+        latest[start], ends[start] = n, stop
+    return parent
 
 
 def _keeps(
-    instance: PalInstance, domains: Domains, slowdown: Floats, types: tuple[JobType, ...]
+    instance: PalInstance, domains: Domains, slowdown: Floats, types: tuple[GangType, ...]
 ) -> Iterator[KeepOption]:
     number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
     for t, jobs in enumerate(types):
@@ -182,19 +182,19 @@ def _keeps(
             covers = (domains.start <= gpus[0]) & (domains.stop > gpus[-1])
             domain = int(np.flatnonzero(covers)[0])
             slowest = float(slowdown[jobs.row, gpus].max())
-            cost = float(jobs.factor[domains.level[domain]]) * slowest
+            cost = float(jobs.cost(domains.level[domain], slowest, is_kept=True))
             if cost < np.inf:
                 yield KeepOption(n, t, gpus, domain, slowest, cost)
 
 
-def _chains(domains: Domains, values: Floats) -> tuple[Chain, ...]:
+def _chains(domains: Domains, values: Floats) -> tuple[SlowdownChain, ...]:
     chains = dict(_lowest_chains(domains, values))
     for d in np.flatnonzero(domains.has_children).tolist():
         chains[d] = _chain(domains, values, d)
     return tuple(chains[d] for d in range(len(domains)))
 
 
-def _lowest_chains(domains: Domains, values: Floats) -> Iterator[tuple[int, Chain]]:
+def _lowest_chains(domains: Domains, values: Floats) -> Iterator[tuple[int, SlowdownChain]]:
     """Yield the chains of domains without others inside, all of one size at once."""
     lowest = np.flatnonzero(~domains.has_children)
     sizes = domains.stop[lowest] - domains.start[lowest]
@@ -210,11 +210,11 @@ def _lowest_chains(domains: Domains, values: Floats) -> Iterator[tuple[int, Chai
         stops = np.cumsum(is_end.sum(axis=1)).tolist()
         start = 0
         for d, gpus_of, stop in zip(members.tolist(), order, stops, strict=True):
-            yield d, Chain(gpus_of, ends[start:stop], slowdown[start:stop])
+            yield d, SlowdownChain(gpus_of, ends[start:stop], slowdown[start:stop])
             start = stop
 
 
-def _chain(domains: Domains, values: Floats, d: int) -> Chain:
+def _chain(domains: Domains, values: Floats, d: int) -> SlowdownChain:
     """Return the chain of a domain with others inside."""
     start, stop = int(domains.start[d]), int(domains.stop[d])
     order = start + np.argsort(values[start:stop], kind="stable")
@@ -224,4 +224,4 @@ def _chain(domains: Domains, values: Floats, d: int) -> Chain:
     child = np.searchsorted(np.sort(domains.start[children]), order, side="right")
     others = np.flatnonzero(child != child[0])
     ends = ends[ends > others[0]]
-    return Chain(order, ends, ascending[ends - 1])
+    return SlowdownChain(order, ends, ascending[ends - 1])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
 
@@ -40,7 +40,7 @@ class Rule(NamedTuple):
     slowdown: float
     job: int = -1
 
-    def columns(self, problem: Arrays, options: Options) -> Indices:
+    def columns(self, problem: PalArrays, options: Options) -> Indices:
         """Return the options that are counted."""
         if self.job >= 0:
             return np.flatnonzero(options.job == self.job)
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
         fast = options.slowdown <= self.slowdown
         return np.flatnonzero(counted[options.type] & inside[options.domain] & fast)
 
-    def document(self, instance: PalInstance, problem: Arrays) -> Within | Keeps:
+    def document(self, instance: PalInstance, problem: PalArrays) -> Within | Keeps:
         """Return the rule as it stands in certificates."""
         if self.job >= 0:
             return Keeps(job=instance.jobs[self.job].id)
@@ -86,7 +86,7 @@ class Point(NamedTuple):
         return bool((np.abs(self.share - np.rint(self.share)) <= SETTINGS.integral).all())
 
 
-def capacity(problem: Arrays, rule: Rule) -> int:
+def capacity(problem: PalArrays, rule: Rule) -> int:
     """Return how many jobs of a rule the GPUs can hold: floor(GPUs / smallest gang)."""
     start, stop = problem.domains.start[rule.domain], problem.domains.stop[rule.domain]
     values = problem.slowdown[problem.types[rule.types[0]].row, start:stop]
@@ -94,7 +94,7 @@ def capacity(problem: Arrays, rule: Rule) -> int:
     return int((values <= rule.slowdown).sum()) // smallest
 
 
-def violated_cuts(problem: Arrays, options: Options, point: Point) -> Iterator[Rule]:
+def violated_cuts(problem: PalArrays, options: Options, point: Point) -> Iterator[Rule]:
     """Yield cuts that a point violates: gangs of q GPUs or more, q GPUs for each of them.
 
     Chvatal-Gomory cuts of the capacity of the GPUs in a domain that are fast enough for a class,
@@ -115,7 +115,7 @@ def violated_cuts(problem: Arrays, options: Options, point: Point) -> Iterator[R
             yield from _cuts_of(problem, d, options, columns[mine], share[mine], group)
 
 
-def _by_domain(problem: Arrays, options: Options, point: Point) -> dict[int, list[int]]:
+def _by_domain(problem: PalArrays, options: Options, point: Point) -> dict[int, list[int]]:
     """Return the used options inside each domain."""
     members: dict[int, list[int]] = {}
     for n, d in enumerate(options.domain[point.columns].tolist()):
@@ -125,7 +125,12 @@ def _by_domain(problem: Arrays, options: Options, point: Point) -> dict[int, lis
 
 
 def _cuts_of(
-    problem: Arrays, d: int, options: Options, columns: Indices, share: Floats, group: Indices
+    problem: PalArrays,
+    d: int,
+    options: Options,
+    columns: Indices,
+    share: Floats,
+    group: Indices,
 ) -> Iterator[Rule]:
     """Yield the most violated cut for each size; `group` are the types of the class."""
     start, stop = int(problem.domains.start[d]), int(problem.domains.stop[d])
@@ -144,7 +149,7 @@ def _cuts_of(
             yield Rule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
 
 
-def splits(problem: Arrays, options: Options, point: Point) -> list[tuple[Rule, float]]:
+def splits(problem: PalArrays, options: Options, point: Point) -> list[tuple[Rule, float]]:
     """Return the rules whose counts are not whole, with these, the farthest from whole first.
 
     How many jobs of a type are placed at all comes before how many are in a domain, and that before
@@ -162,7 +167,7 @@ def splits(problem: Arrays, options: Options, point: Point) -> list[tuple[Rule, 
     return [(rule, count) for _, rule, count in fractional]
 
 
-def counts(problem: Arrays, options: Options, point: Point) -> Iterator[tuple[Rule, float]]:
+def counts(problem: PalArrays, options: Options, point: Point) -> Iterator[tuple[Rule, float]]:
     """Yield what a point counts by rules: kept placements; types by domain and threshold."""
     for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
         if options.job[column] >= 0:
@@ -181,7 +186,7 @@ def counts(problem: Arrays, options: Options, point: Point) -> Iterator[tuple[Ru
             yield Rule((t,), d, np.inf), float(sums[-1])
 
 
-def domain_totals(problem: Arrays, options: Options, point: Point) -> dict[Rule, float]:
+def domain_totals(problem: PalArrays, options: Options, point: Point) -> dict[Rule, float]:
     """Return how many jobs of each type a point has in each domain below the root."""
     totals: dict[Rule, float] = {}
     for d, members in _by_domain(problem, options, point).items():

@@ -20,14 +20,14 @@ from optsched.pal.settings import SETTINGS
 from optsched.search import Infeasible
 
 if TYPE_CHECKING:
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.branch_and_bound import Node
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
 
-def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
+def find_any(instance: PalInstance, search: Search, problem: PalArrays) -> None:
     """Offer a plan that places all jobs, if one can be found within time and nodes.
 
     Raises
@@ -57,14 +57,9 @@ def find_any(instance: PalInstance, search: Search, problem: Arrays) -> None:
         search.out_of_time()
 
 
-def without_costs(problem: Arrays) -> Arrays:
+def without_costs(problem: PalArrays) -> PalArrays:
     """Return the arrays with no costs but one for each job that is left out."""
-    types = tuple(
-        replace(
-            jobs, factor=np.where(np.isfinite(jobs.factor), 0.0, np.inf), moving=0.0, reward=1.0
-        )
-        for jobs in problem.types
-    )
+    types = tuple(jobs.without_costs() for jobs in problem.types)
     return replace(problem, types=types, keeps=tuple(s._replace(cost=0.0) for s in problem.keeps))
 
 

@@ -17,7 +17,7 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import Options
 
     Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ class PricedOptions(NamedTuple):
 class Lagrangian:
     """Values of duals for one instance; `reward` is the cost of leaving a job of a type out."""
 
-    def __init__(self, problem: Arrays, options: Options, reward: Floats) -> None:
+    def __init__(self, problem: PalArrays, options: Options, reward: Floats) -> None:
         self._options, self._reward = options, reward
         self._keep_types = options.type[options.first_keep :]
         counts = np.array([len(jobs.jobs) for jobs in problem.types])
@@ -137,7 +137,7 @@ class ChainGroup(NamedTuple):
         return sums
 
 
-def _groups(problem: Arrays, options: Options) -> list[ChainGroup]:
+def _groups(problem: PalArrays, options: Options) -> list[ChainGroup]:
     chains: dict[tuple[int, int, int], list[slice]] = {}
     for t, d, columns in options.blocks:
         jobs = problem.types[t]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.pal.job_types import JobDemand
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 BINNING = ("pal-greedy", "pal-silhouette")
 MIB = 2**20
-
-TYPE = attrgetter(
-    "gpus", "application_class", "highest_level", "model", "weight", "remaining_s", "reward"
-)
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ def _has_few_node_classes(instance: PalInstance) -> bool:
     rows = dict(zip(profile.gpus, zip(*profile.slowdown.values(), strict=True), strict=True))
     nodes = [domain.gpus for domain in instance.topology.domains if domain.gpus]
     node_classes = {tuple(sorted(rows[gpu] for gpu in node)) for node in nodes}
-    types = len({TYPE(job) for job in instance.jobs})
+    types = len({JobDemand.of(job) for job in instance.jobs})
     most = min(SETTINGS.most_classes, SETTINGS.most_class_share * len(nodes))
     return len(node_classes) <= most and types <= SETTINGS.most_class_types
 
@@ -133,7 +129,7 @@ def _bins(instance: PalInstance) -> dict[str, int]:
 
 def _types(instance: PalInstance) -> Counter[tuple[int, str, str | None]]:
     """Return gang, class and cap of each type of jobs, and how many types are alike in these."""
-    return Counter(key[:3] for key in {TYPE(job) for job in instance.jobs})
+    return Counter(key[:3] for key in {JobDemand.of(job) for job in instance.jobs})
 
 
 def _options(levels: list[TopologyLevel], gang: int, bins: int) -> Iterator[tuple[float, float]]:
@@ -165,7 +161,7 @@ def _entries(instance: PalInstance) -> int:
 def _formulation(instance: PalInstance) -> int:
     """Return the bytes of the formulation: a column for each job and option, and its GPUs."""
     levels, bins, variables, terms = _levels(instance), _bins(instance), 0.0, 0.0
-    for (gang, name, cap), jobs in Counter(TYPE(job)[:3] for job in instance.jobs).items():
+    for (gang, name, cap), jobs in Counter(JobDemand.of(job)[:3] for job in instance.jobs).items():
         sizes = list(_options(_allowed(instance, levels, cap), gang, bins[name]))
         variables += jobs * (len(instance.free_gpus) + sum(options for options, _ in sizes))
         terms += jobs * sum(options * gpus for options, gpus in sizes)

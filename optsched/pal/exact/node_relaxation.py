@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.mip.incremental_lp import Solved
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import Options
 
     Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Relaxation:
     """
 
     def __init__(
-        self, problem: Arrays, options: Options, reward: Floats, penalty: float, seed: int
+        self, problem: PalArrays, options: Options, reward: Floats, penalty: float, seed: int
     ) -> None:
         self.problem, self.options = problem, options
         self.rules: list[Rule] = []

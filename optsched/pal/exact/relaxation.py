@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -87,17 +87,17 @@ class Options:
         )
 
 
-def all_options(problem: Arrays) -> Options:
+def all_options(problem: PalArrays) -> Options:
     """Return every option that a job of each type may get, and the kept placements."""
     blocks = [block for t in range(len(problem.types)) for block in _blocks_of_type(problem, t)]
     return _joined([*blocks, _keeps(problem)])
 
 
-def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Options]:
+def _blocks_of_type(problem: PalArrays, t: int) -> Iterator[Options]:
     jobs = problem.types[t]
     for d, chain in enumerate(problem.chains[jobs.row]):
-        factor = jobs.factor[problem.domains.level[d]]
-        if len(chain.order) < jobs.gpus or factor == np.inf:
+        level = problem.domains.level[d]
+        if len(chain.order) < jobs.gpus or jobs.factor[level] == np.inf:
             continue
         if jobs.gpus == 1 and problem.domains.has_children[d]:
             continue  # a single GPU stands in a domain of the lowest level
@@ -108,12 +108,12 @@ def _blocks_of_type(problem: Arrays, t: int) -> Iterator[Options]:
             domain=np.full(len(ends), d, dtype=np.intp),
             end=ends,
             slowdown=slowdown,
-            cost=factor * slowdown + jobs.moving,
+            cost=jobs.cost(level, slowdown),
             job=np.full(len(ends), -1, dtype=np.intp),
         )
 
 
-def _keeps(problem: Arrays) -> Options:
+def _keeps(problem: PalArrays) -> Options:
     keeps = problem.keeps
     return Options(
         type=np.array([keep.type for keep in keeps], dtype=np.intp),
@@ -136,7 +136,7 @@ def _joined(blocks: list[Options]) -> Options:
     )
 
 
-def relaxation(problem: Arrays, options: Options, reward: Floats) -> Program:
+def relaxation(problem: PalArrays, options: Options, reward: Floats) -> Program:
     """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array.
 
     Its columns are options, jobs left out by type, and then g and S; its rows are types, GPUs
@@ -152,7 +152,7 @@ def relaxation(problem: Arrays, options: Options, reward: Floats) -> Program:
 class _MatrixBuilder:
     """Collects the entries of the matrix, block by block."""
 
-    def __init__(self, problem: Arrays, options: Options) -> None:
+    def __init__(self, problem: PalArrays, options: Options) -> None:
         self.problem, self.options = problem, options
         self.columns = len(options.type) + len(problem.types)
         self.rows = len(problem.types) + len(problem.gpus)

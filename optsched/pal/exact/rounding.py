@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.cuts_and_branching import Point
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
@@ -47,7 +47,7 @@ class Packing:
         GPUs of each job that is placed.
     """
 
-    def __init__(self, problem: Arrays) -> None:
+    def __init__(self, problem: PalArrays) -> None:
         self.problem = problem
         self.free = np.ones(len(problem.gpus), dtype=np.bool_)
         self.placed: Placed = {}
@@ -82,7 +82,7 @@ class Packing:
         if len(domains):
             levels = self.problem.domains.level[domains]
             slowest = self.problem.slowdown[jobs.row, row.order[last[domains]]]
-            costs = jobs.factor[levels] * slowest + jobs.moving
+            costs = jobs.cost(levels, slowest)
             n = int(np.argmin(costs))
             if costs[n] < np.inf and (best is None or costs[n] < best[0] * (1 - SETTINGS.better)):
                 span = row.order[row.start[domains[n]] : last[domains[n]] + 1]
@@ -107,10 +107,10 @@ class Packing:
         domains = problem.domains
         first, last = gpus.min(), gpus.max()
         level = domains.level[np.flatnonzero((domains.start <= first) & (domains.stop > last))[0]]
-        cost = float(jobs.factor[level] * problem.slowdown[jobs.row, gpus].max())
         keep = self._keeps.get(job)
         is_kept = keep is not None and np.array_equal(np.sort(gpus), keep.gpus)
-        return cost if is_kept else cost + jobs.moving
+        slowest = problem.slowdown[jobs.row, gpus].max()
+        return float(jobs.cost(level, slowest, is_kept=is_kept))
 
     def reinsert(self) -> None:
         """Take each job away and put it where it is cheapest, until no job finds better."""
@@ -146,7 +146,7 @@ class Packing:
         return PalPlan(jobs=tuple(placements))
 
 
-def rounded(problem: Arrays, options: Options, point: Point) -> Packing:
+def rounded(problem: PalArrays, options: Options, point: Point) -> Packing:
     """Place jobs as a fractional solution suggests, and those that do not fit where it is cheapest.
 
     A job gets the option at which the running sum of its type's shares, from the cheapest on,
@@ -171,7 +171,7 @@ def rounded(problem: Arrays, options: Options, point: Point) -> Packing:
 
 
 def _whole_counts(
-    problem: Arrays, options: Options, point: Point, packing: Packing
+    problem: PalArrays, options: Options, point: Point, packing: Packing
 ) -> tuple[list[int], list[int]]:
     """Return options and how many jobs get each of them."""
     chosen: dict[int, int] = {}

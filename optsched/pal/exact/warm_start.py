@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedOptions
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
@@ -48,7 +48,7 @@ class RepairedPlan(NamedTuple):
     new: list[int]
 
 
-def repaired(instance: PalInstance, problem: Arrays, start: Result) -> RepairedPlan:
+def repaired(instance: PalInstance, problem: PalArrays, start: Result) -> RepairedPlan:
     """Return the jobs of now where they were, or else run, and new ones where it is cheapest.
 
     Of the plan only that is taken which still keeps the rules; the rest is as good as new.
@@ -87,7 +87,7 @@ class DualSolution(NamedTuple):
     rules: list[Rule]
     duals: Duals
 
-    def priced(self, problem: Arrays, options: Options, lagrangian: Lagrangian) -> PricedOptions:
+    def priced(self, problem: PalArrays, options: Options, lagrangian: Lagrangian) -> PricedOptions:
         """Return the options priced at these duals, and what the duals prove."""
         extra, constant = np.zeros(len(options.type)), 0.0
         for number, dual in self.duals.cuts.items():
@@ -96,7 +96,9 @@ class DualSolution(NamedTuple):
             constant -= dual * capacity(problem, rule)
         return lagrangian.priced(self.duals.gpus, extra, constant)
 
-    def certificate(self, instance: PalInstance, problem: Arrays, bound: float) -> PalCertificate:
+    def certificate(
+        self, instance: PalInstance, problem: PalArrays, bound: float
+    ) -> PalCertificate:
         """Return the duals as a certificate of a bound."""
         numbers = {number: n for n, number in enumerate(self.duals.cuts)}
         rules = tuple(self.rules[number].document(instance, problem) for number in numbers)
@@ -109,7 +111,7 @@ def without_cuts(duals: Floats) -> DualSolution:
 
 
 def previous_duals(
-    instance: PalInstance, problem: Arrays, start: Result, objective: float
+    instance: PalInstance, problem: PalArrays, start: Result, objective: float
 ) -> Iterator[DualSolution]:
     """Yield duals of the previous epoch, in its unit and in that of an objective of now."""
     certificate = start.certificate
@@ -142,7 +144,7 @@ class DualBound(NamedTuple):
 
 
 def best_duals(
-    instance: PalInstance, problem: Arrays, options: Options, lagrangian: Lagrangian,
+    instance: PalInstance, problem: PalArrays, options: Options, lagrangian: Lagrangian,
     start: Result, objective: float,
 ) -> DualBound | None:  # fmt: skip
     """Return the duals of the previous epoch that prove most now; None if there are none."""
@@ -168,7 +170,7 @@ def _gpu_duals(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -
 
 
 def _rules(
-    instance: PalInstance, problem: Arrays, certificate: PalCertificate, leaf: Leaf
+    instance: PalInstance, problem: PalArrays, certificate: PalCertificate, leaf: Leaf
 ) -> list[tuple[Rule, float]]:
     """Return the cuts of now that are like those of a leaf, with their duals."""
     type_of = {instance.jobs[n].id: t for t, jobs in enumerate(problem.types) for n in jobs.jobs}
@@ -186,7 +188,7 @@ def _rules(
     return cuts
 
 
-def _types_like(problem: Arrays, types: list[int], of_any_class: bool) -> Iterator[int]:
+def _types_like(problem: PalArrays, types: list[int], of_any_class: bool) -> Iterator[int]:
     """Yield the types that a cut counts: those of the class, if of one, with gangs as large."""
     row, size = problem.types[types[0]].row, min(problem.types[t].gpus for t in types)
     for t, jobs in enumerate(problem.types):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import Arrays
+    from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.exact.warm_start import DualBound
     from optsched.pal.instance import PalInstance
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class DualCosts(NamedTuple):
     """What jobs cost at some duals of an instance."""
 
-    problem: Arrays
+    problem: PalArrays
     options: Options
     bound: DualBound
 
@@ -72,7 +72,7 @@ def remove_worst(
         reoptimised(instance, search, [instance.jobs[n] for n in jobs])
 
 
-def packed(instance: PalInstance, problem: Arrays, plan: PalPlan) -> Packing:
+def packed(instance: PalInstance, problem: PalArrays, plan: PalPlan) -> Packing:
     """Return a plan as jobs on GPUs."""
     number = {gpu: n for n, gpu in enumerate(problem.gpus)}
     gpus = {placement.id: placement.gpus for placement in plan.jobs}

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.arrays import Arrays, Chain, KeepOption
-from optsched.pal.exact.domain_arrays import Domains
+from optsched.pal.exact.arrays import Domains, KeepOption, PalArrays, SlowdownChain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +58,7 @@ class Units:
         Shape (keeps,): in how many nodes each of `arrays.keeps` is.
     """
 
-    arrays: Arrays
+    arrays: PalArrays
     spans: list[tuple[int, int]]
     copies: Floats
     keep_nodes: Floats
@@ -81,7 +80,7 @@ def units(nodes: Nodes) -> Units:
         for values in slowdown
     )
     return Units(
-        arrays=Arrays(
+        arrays=PalArrays(
             gpus=tuple(f"unit {n}" for n in range(slowdown.shape[1])),
             slowdown=slowdown,
             domains=_domains(nodes, above),
@@ -147,7 +146,7 @@ def _copied(nodes: Nodes, spans: list[tuple[int, int]], domain: Above) -> tuple[
     return np.concatenate(repeated), np.concatenate(inside)
 
 
-def _chain(values: Floats, mine: Indices, inside: Indices | None) -> Chain:
+def _chain(values: Floats, mine: Indices, inside: Indices | None) -> SlowdownChain:
     """Return the chain of some units; thresholds whose units are inside one domain are left out."""
     order = np.argsort(values[mine], kind="stable")
     ascending = values[mine[order]]
@@ -155,7 +154,7 @@ def _chain(values: Floats, mine: Indices, inside: Indices | None) -> Chain:
     if inside is not None:
         others = np.flatnonzero(inside[order] != inside[order[0]])
         ends = ends[ends > others[0]]
-    return Chain(mine[order], ends, ascending[ends - 1])
+    return SlowdownChain(mine[order], ends, ascending[ends - 1])
 
 
 def _keeps(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[KeepOption], list[int]]:
@@ -165,7 +164,7 @@ def _keeps(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[KeepOption]
         for n, held in enumerate(node_class.keeps):
             jobs, positions = nodes.types[held.type], list(held.positions)
             slowest = float(node_class.slowdown[jobs.row, positions].max())
-            mine, cost = start + np.array(positions), float(jobs.factor[0]) * slowest
+            mine, cost = start + np.array(positions), float(jobs.cost(0, slowest, is_kept=True))
             keeps.append(KeepOption(node_class.jobs[0][n], held.type, mine, k, slowest, cost))
             times.append(node_class.count)
     unit_of = np.zeros(nodes.slowdown.shape[1], dtype=np.intp)
@@ -173,7 +172,7 @@ def _keeps(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[KeepOption]
         unit_of[node_class.gpus] = np.arange(*span)
     for job, t, gpus, level in nodes.wide_keeps:
         slowest = float(nodes.slowdown[nodes.types[t].row, gpus].max())
-        cost = float(nodes.types[t].factor[level]) * slowest
+        cost = float(nodes.types[t].cost(level, slowest, is_kept=True))
         keeps.append(KeepOption(job, t, unit_of[gpus], int(unit_of[gpus[0]]), slowest, cost))
         times.append(1)
     return keeps, times

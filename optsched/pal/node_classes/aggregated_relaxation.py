@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.mip.incremental_lp import Solved
-    from optsched.pal.exact.arrays import Chain
+    from optsched.pal.exact.arrays import SlowdownChain
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.node_classes.aggregated_arrays import Units
     from optsched.pal.node_classes.aggregation import Nodes
@@ -187,9 +187,9 @@ class _AggregatedBuilder:
         for column, keep in enumerate(self.problem.keeps, start=self.options.first_keep):
             self.add(len(types) + keep.gpus, np.full(len(keep.gpus), column), 1.0)
 
-    def _users(self) -> dict[tuple[int, int, int], tuple[Chain, list[slice]]]:
+    def _users(self) -> dict[tuple[int, int, int], tuple[SlowdownChain, list[slice]]]:
         """Return the options of each class, domain and size; above the nodes, of any size."""
-        users: dict[tuple[int, int, int], tuple[Chain, list[slice]]] = {}
+        users: dict[tuple[int, int, int], tuple[SlowdownChain, list[slice]]] = {}
         for t, d, columns in self.options.blocks:
             jobs = self.problem.types[t]
             size = 0 if self.problem.domains.level[d] else jobs.gpus
@@ -197,7 +197,7 @@ class _AggregatedBuilder:
             users.setdefault((jobs.row, d, size), (chain, []))[1].append(columns)
         return users
 
-    def _add_node(self, chain: Chain, size: int, blocks: list[slice]) -> None:
+    def _add_node(self, chain: SlowdownChain, size: int, blocks: list[slice]) -> None:
         """Add what the options of gangs of a size need in nodes of a class, threshold by threshold.
 
         All blocks have the same thresholds: those at which there are GPUs for the gang.
@@ -223,7 +223,7 @@ class _AggregatedBuilder:
             self.add(once, given, 1.0)
             self.add(np.repeat(once, len(mine)), np.tile(mine, end), -1.0)
 
-    def _add_chain(self, chain: Chain, blocks: list[slice]) -> None:
+    def _add_chain(self, chain: SlowdownChain, blocks: list[slice]) -> None:
         """Add the rows of a chain, with the GPUs given to it and what it carries on."""
         options = self.options
         ends = np.unique(np.concatenate([options.end[columns] for columns in blocks]))

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.arrays import job_types
+from optsched.pal.job_types import job_types, slowdown_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import JobType
     from optsched.pal.instance import PalInstance
+    from optsched.pal.job_types import GangType
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -84,7 +84,7 @@ class Nodes:
         Nodes in which such a job stands are each of a class of their own.
     """
 
-    types: tuple[JobType, ...]
+    types: tuple[GangType, ...]
     slowdown: Floats
     classes: tuple[NodeClass, ...]
     wide_keeps: tuple[WideKeep, ...]
@@ -92,7 +92,7 @@ class Nodes:
     @property
     def type_keys(self) -> list[object]:
         """What types of jobs have in common with those of other epochs."""
-        return [type_key(jobs) for jobs in self.types]
+        return [jobs.key for jobs in self.types]
 
     @property
     def class_keys(self) -> list[object]:
@@ -131,8 +131,9 @@ class Nodes:
 
 def aggregated(instance: PalInstance) -> Nodes:
     """Return the nodes of an instance by classes."""
-    slowdown, rows = _slowdown(instance)
-    types = tuple(sorted(job_types(instance, rows), key=type_key))
+    names = sorted({job.application_class for job in instance.jobs})  # whatever the order of jobs
+    slowdown, rows = slowdown_rows(instance, names)
+    types = tuple(sorted(job_types(instance, rows), key=lambda jobs: jobs.key))
     homes = _homes(instance)
     gpus, codes = _positions(homes[:, 0], _codes(slowdown))
     narrow, wide = _keeps(instance, types, homes, gpus)
@@ -144,11 +145,6 @@ def aggregated(instance: PalInstance) -> Nodes:
     members = np.split(np.argsort(class_of, kind="stable"), np.cumsum(np.bincount(class_of))[:-1])
     classes = tuple(_node_class(slowdown, gpus[same], around, same, narrow) for same in members)
     return Nodes(types, slowdown, classes, tuple(wide))
-
-
-def type_key(jobs: JobType) -> tuple[object, ...]:
-    """Return what makes jobs a type, but for the models and classes that equal each other."""
-    return jobs.gpus, jobs.row, tuple(jobs.factor.tolist()), jobs.moving, jobs.reward
 
 
 def _node_class(
@@ -169,21 +165,9 @@ def _node_class(
     )
 
 
-def _reach(jobs: JobType) -> int:
+def _reach(jobs: GangType) -> int:
     """Return the highest level at which a gang's GPUs may meet."""
     return int(np.isfinite(jobs.factor).sum()) - 1 if jobs.gpus > 1 else 0
-
-
-def _slowdown(instance: PalInstance) -> tuple[Floats, dict[str, int]]:
-    """Return slowdowns as in `Arrays`, but in an order that does not depend on that of the jobs."""
-    number = {gpu: n for n, gpu in enumerate(instance.profile.gpus)}
-    chosen = np.array([number[gpu] for gpu in instance.free_gpus], dtype=np.intp)
-    rows: dict[str, int] = {}
-    values: dict[bytes, tuple[int, Floats]] = {}
-    for name in sorted({job.application_class for job in instance.jobs}):
-        row = instance.profile.array(name)[chosen]
-        rows[name] = values.setdefault(row.tobytes(), (len(values), row))[0]
-    return np.array([row for _, row in values.values()]), rows
 
 
 def _homes(instance: PalInstance) -> Indices:
@@ -219,7 +203,7 @@ def _positions(homes: Indices, codes: Indices) -> tuple[Indices, Indices]:
 
 
 def _keeps(
-    instance: PalInstance, types: tuple[JobType, ...], homes: Indices, gpus: Indices
+    instance: PalInstance, types: tuple[GangType, ...], homes: Indices, gpus: Indices
 ) -> tuple[dict[int, list[tuple[Held, int]]], list[WideKeep]]:
     """Return what may be kept by node, in an order in which alike nodes are alike; and wide."""
     narrow: dict[int, list[tuple[Held, int]]] = {}
@@ -242,7 +226,7 @@ def _keeps(
 
 
 def _holdings(
-    instance: PalInstance, types: tuple[JobType, ...]
+    instance: PalInstance, types: tuple[GangType, ...]
 ) -> Iterator[tuple[int, int, Indices]]:
     """Yield the number, type and GPUs of each running job for which staying is worth something."""
     number: dict[str, int] = {}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import JobType
+    from optsched.pal.job_types import GangType
     from optsched.pal.node_classes.aggregation import NodeClass, Nodes
 
     Floats = NDArray[np.float64]
@@ -89,7 +89,11 @@ class _SizeGroup:
     """Kinds of nodes with equally many GPUs."""
 
     def __init__(
-        self, size: int, numbers: list[int], classes: list[NodeClass], types: tuple[JobType, ...]
+        self,
+        size: int,
+        numbers: list[int],
+        classes: list[NodeClass],
+        types: tuple[GangType, ...],
     ) -> None:
         self.numbers, self._classes, self._types = numbers, classes, types
         self._sets = 1 << size
@@ -157,7 +161,7 @@ class _SizeGroup:
             if jobs.gpus not in self._of_size or not np.isfinite(jobs.factor[0]):
                 continue
             sets = self._of_size[jobs.gpus]
-            values = jobs.factor[0] * self._slowest[:, jobs.row][:, sets] + jobs.moving - duals[t]
+            values = jobs.cost(0, self._slowest[:, jobs.row][:, sets]) - duals[t]
             before = best[:, sets]
             best[:, sets] = np.minimum(values, before)
             option[:, sets] = np.where(values < before, t, option[:, sets])
@@ -165,7 +169,8 @@ class _SizeGroup:
             for s, keep in enumerate(node_class.keeps):
                 taken = sum(1 << position for position in keep.positions)
                 jobs = self._types[keep.type]
-                value = jobs.factor[0] * self._slowest[n, jobs.row, taken] - duals[keep.type]
+                slowest = self._slowest[n, jobs.row, taken]
+                value = jobs.cost(0, slowest, is_kept=True) - duals[keep.type]
                 if value < best[n, taken]:
                     best[n, taken], option[n, taken] = value, len(self._types) + s
         return best, option
@@ -205,8 +210,8 @@ def _beginnings(number: int, sizes: list[int]) -> Iterator[int]:
             yield first + sum(chosen)
 
 
-def gang_cost(types: tuple[JobType, ...], node_class: NodeClass, gang: PlacedGang) -> float:
+def gang_cost(types: tuple[GangType, ...], node_class: NodeClass, gang: PlacedGang) -> float:
     """Return what a job costs in a node of a class."""
     jobs = types[gang.type]
     slowest = float(node_class.slowdown[jobs.row, list(gang.positions)].max())
-    return float(jobs.factor[0]) * slowest + (0.0 if gang.is_kept else jobs.moving)
+    return float(jobs.cost(0, slowest, is_kept=gang.is_kept))

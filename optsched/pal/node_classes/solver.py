@@ -141,7 +141,7 @@ def _place(instance: PalInstance, search: Search, nodes: Nodes, previous: WarmPa
 def _missing(nodes: Nodes) -> Floats:
     """Return what it costs to place a job of each type nowhere."""
     slowest = nodes.slowdown.max(axis=1)
-    costliest = [jobs.factor[0] * slowest[jobs.row] + jobs.moving for jobs in nodes.types]
+    costliest = [jobs.cost(0, slowest[jobs.row]) for jobs in nodes.types]
     reward = np.array([jobs.reward for jobs in nodes.types])
     return np.asarray(np.minimum(reward, SETTINGS.missing * np.array(costliest)))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.arrays import JobType
+    from optsched.pal.job_types import GangType
     from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
     from optsched.pal.node_classes.aggregation import Nodes
     from optsched.search import Search
@@ -99,6 +99,7 @@ def keeping(nodes: Nodes) -> Iterator[Pattern]:
             yield Pattern(k, gangs, sum(gang_cost(nodes.types, node_class, gang) for gang in gangs))
 
 
-def _demand(jobs: JobType) -> object:
+def _demand(jobs: GangType) -> object:
     """Return what makes jobs a type, whether they run or not."""
-    return jobs.gpus, jobs.row, tuple(jobs.factor.tolist()), jobs.reward
+    *placed, _, reward = jobs.key
+    return (*placed, reward)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.pal.verify.costs import PlacementTerms, cost_of_leaving_out
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _cap(instance: PalInstance, job: Job, gpus: Sequence[str]) -> Iterator[Broke
 # --- exact figures of a plan ------------------------------------------------------------------
 
 
-class Performance(NamedTuple):
+class JobPerformance(NamedTuple):
     """How a job runs on its GPUs.
 
     Attributes
@@ -137,7 +137,7 @@ class Performance(NamedTuple):
     cost: Fraction
 
 
-def performance(instance: PalInstance, job: Job, gpus: Sequence[str]) -> Performance:
+def performance(instance: PalInstance, job: Job, gpus: Sequence[str]) -> JobPerformance:
     """Return how a job of the instance runs on some of its GPUs, at least one.
 
     Source: Jain et al., SC 2024, arXiv 2408.11919: iteration time is L x max V.
@@ -146,34 +146,17 @@ def performance(instance: PalInstance, job: Job, gpus: Sequence[str]) -> Perform
     level = instance.topology.lowest_common_level(gpus)
     terms = _terms(instance, job, gpus)
     slowdown = Fraction(terms.penalty) * Fraction(terms.slowest)
-    return Performance(level, slowest, slowdown, _is_moved(job, gpus), _cost(terms))
+    return JobPerformance(level, slowest, slowdown, _is_moved(job, gpus), terms.cost())
 
 
-class _Terms(NamedTuple):
-    """What the cost of a job is made of; the restart is zero for jobs that are not moved."""
-
-    weight: float
-    remaining_s: float
-    penalty: float
-    slowest: float
-    restart_s: float
-
-
-def _terms(instance: PalInstance, job: Job, gpus: Sequence[str]) -> _Terms:
+def _terms(instance: PalInstance, job: Job, gpus: Sequence[str]) -> PlacementTerms:
     slowest = max(map(instance.slowdowns[job.application_class].__getitem__, gpus))
-    penalty = instance.penalties[job.model][instance.topology.lowest_common_level(gpus)]
-    remaining_s = 1.0 if job.remaining_s is None else job.remaining_s
-    restart_s = job.restart_s or 0.0 if _is_moved(job, gpus) else 0.0
-    return _Terms(job.weight, remaining_s, penalty, slowest, restart_s)
+    level = instance.topology.lowest_common_level(gpus)
+    return PlacementTerms.of(instance, job, level, slowest, is_moved=_is_moved(job, gpus))
 
 
 def _is_moved(job: Job, gpus: Sequence[str]) -> bool:
     return bool(job.current) and set(gpus) != set(job.current)
-
-
-def _cost(terms: _Terms) -> Fraction:
-    weight, *product, restart = map(Fraction, terms)
-    return weight * (prod(product) + restart)
 
 
 def objective(instance: PalInstance, plan: PalPlan) -> float:
@@ -189,5 +172,5 @@ def objective(instance: PalInstance, plan: PalPlan) -> float:
         if placement.gpus
     )
     left_out = (jobs[placement.id] for placement in plan.jobs if not placement.gpus)
-    costs = sum(count * _cost(terms) for terms, count in placed.items())
-    return float(costs + sum(Fraction(job.reward or 0) for job in left_out))
+    costs = sum(count * terms.cost() for terms, count in placed.items())
+    return float(costs + sum(cost_of_leaving_out(job) for job in left_out))
