@@ -16,9 +16,10 @@ from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.plan import Group
 from optsched.eaco.primal import diving, large_neighbourhood_search
 from optsched.eaco.primal.batch_greedy import filled
-from optsched.eaco.verify import plan_energy
-from optsched.eaco.verify.group_energy import ExactFigures
+from optsched.eaco.verify.feasibility import total_j
+from optsched.eaco.verify.group_energy import ExactFigures, wakes_j
 from optsched.eaco.verify.group_enumeration import GroupOptions
+from optsched.eaco.verify.rates import equal_rates_hold
 from tests.support.oracles.eaco import brute_force
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances, small_instance
@@ -209,13 +210,12 @@ def test_a_repaired_plan_is_much_better():
 def test_joules_at_one_rate_are_those_of_the_phases(instance):
     figures = ExactFigures(instance)
     for nodes in instance.nodes:
-        if not plan_energy.has_closed_form(figures, nodes):
+        if not equal_rates_hold(instance, figures.gpus[nodes.gpu]):
             continue
-        even = plan_energy.ClosedForm(figures, nodes)
         for count in range(1, len(instance.jobs) + 1):
             group = Group(jobs=tuple(job.id for job in instance.jobs[:count]), nodes=nodes.id)
             expected = figures.energy_j(group, figures.phases(group))
-            assert even.energy_j(group) == expected
+            assert total_j(figures, [group]) - wakes_j(figures, [group]) == expected
 
 
 # --- the next epoch -----------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.eaco import Group, fluid
+from optsched.eaco.verify.feasibility import total_j
 from optsched.eaco.verify.group_energy import ExactFigures
-from optsched.eaco.verify.plan_energy import total_j
 from tests.support.strategies.common import among, law
 from tests.support.strategies.eaco import eaco_instances, small_instance
 

@@ -13,8 +13,7 @@ from optsched.eaco.cuts.rank1 import PATTERNS, VIOLATED, weighted_sets
 from optsched.eaco.groups.column_index import ColumnIndex
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.verify.equal_rate_groups import has_equal_rates
-from optsched.eaco.verify.group_enumeration import GroupOptions
+from optsched.eaco.verify.group_enumeration import GroupOptions, has_equal_rates
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import small_instance
 

@@ -22,18 +22,11 @@ from optsched.certificates.bound_tree import (
     tree_faults,
 )
 from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Together, Unpackable
-from optsched.eaco.verify.directed_rounding import bits_for
-from optsched.eaco.verify.equal_rate_groups import has_equal_rates
-from optsched.eaco.verify.group_enumeration import BITS, equal_jobs, group_counts
-from optsched.eaco.verify.lagrangian import LagrangianValue
+from optsched.eaco.verify.group_energy import equal_jobs
+from optsched.eaco.verify.group_enumeration import group_counts, has_equal_rates
+from optsched.eaco.verify.lagrangian import LagrangianBound
+from optsched.eaco.verify.limits import LIMITS, TooManyTermsError, WorkBudget, bits_for
 from optsched.eaco.verify.node_packing import packing_faults
-from optsched.eaco.verify.work_limit import (
-    MOST_KEPT,
-    MOST_TERMS,
-    PER_GROUP,
-    Effort,
-    TooManyTermsError,
-)
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
@@ -43,13 +36,9 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate, Prices
 
-USUALLY_KEPT = (
-    100  # groups for each set of equal jobs, after the reduced-cost filter for several leaves
-)
-
 
 def prove(
-    instance: EacoInstance, certificate: EacoCertificate, most_terms: int = MOST_TERMS
+    instance: EacoInstance, certificate: EacoCertificate, most_terms: int = LIMITS.terms
 ) -> list[BrokenRule]:
     """Return every reason why the certificate does not prove what it states.
 
@@ -70,14 +59,16 @@ def prove(
     if broken:
         return broken
     try:
-        return list(_values(instance, certificate, Effort(most_terms)))
+        return list(_values(instance, certificate, WorkBudget(most_terms)))
     except TooManyTermsError:
-        text = f"it takes more than {most_terms:,} terms, or {MOST_KEPT:,} groups in memory"
+        text = (
+            f"it takes more than {most_terms:,} terms, or {LIMITS.groups_kept:,} groups in memory"
+        )
         return [BrokenRule("terms", text)]
 
 
 def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
-    """Return about how many terms `prove` adds up, `PER_GROUP` for each group that it looks at.
+    """Return about how many terms `prove` adds up, `terms_per_group` for each group looked at.
 
     It is worked out from counts alone. Where groups are filtered, it takes as many to be left as
     usual certificates leave; elsewhere tolerances and memory may leave fewer than are counted.
@@ -90,11 +81,11 @@ def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
     is_filtered = all(has_equal_rates(instance, gpu) for gpu in instance.gpu_types)
     has_prices = certificate.everywhere is not None or leaves == len(certificate.nodes)
     if certificate.kind == "prices" and is_filtered and has_prices:
-        kept = USUALLY_KEPT * classes if leaves > 1 else 2 * classes
-        return PER_GROUP * (each + (1 + leaves) * kept)
+        kept = LIMITS.usually_kept * classes if leaves > 1 else 2 * classes
+        return LIMITS.terms_per_group * (each + (1 + leaves) * kept)
     groups, options = group_counts(instance)
     kept = options // 10 if has_prices else options
-    return PER_GROUP * (each + groups + options + leaves * kept)
+    return LIMITS.terms_per_group * (each + groups + options + leaves * kept)
 
 
 # --- form -------------------------------------------------------------------------------------
@@ -169,19 +160,19 @@ def _stated(certificate: EacoCertificate) -> Statement:
 
 
 def _values(
-    instance: EacoInstance, certificate: EacoCertificate, effort: Effort
+    instance: EacoInstance, certificate: EacoCertificate, budget: WorkBudget
 ) -> Iterator[BrokenRule]:
     """Yield the leaves that prove less than is stated."""
     statement, nodes, rules = _stated(certificate), certificate.nodes, certificate.rules
-    bits = bits_for(_size(certificate, statement.figure), BITS)
-    lagrangian = LagrangianValue(
-        instance, rules, is_infeasibility=not statement.is_of_costs, bits=bits, effort=effort
+    bits = bits_for(_size(certificate, statement.figure))
+    lagrangian = LagrangianBound(
+        instance, rules, is_infeasibility=not statement.is_of_costs, bits=bits, budget=budget
     )
     everywhere = certificate.everywhere
     if everywhere is None and isinstance(nodes[0], Leaf):
         everywhere = nodes[0].prices
     lagrangian.gather(everywhere, statement.figure)
-    effort.spend(len(nodes) + sum(Paths(nodes).depths))
+    budget.spend(len(nodes) + sum(Paths(nodes).depths))
     broken: list[BrokenRule] = []
 
     def value(n: int, leaf: Leaf | Unpackable, path: list[PathStep]) -> int | None:

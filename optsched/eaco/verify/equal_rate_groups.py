@@ -15,17 +15,16 @@ from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.cluster.power import Affine
-from optsched.eaco.verify.directed_rounding import bits_for, floor_at
 from optsched.eaco.verify.group_costs import per_j
+from optsched.eaco.verify.limits import LIMITS, bits_for, floor_at
+from optsched.eaco.verify.rates import EqualRateEnergy
+from optsched.eaco.verify.reduced_cost_filter import FilterData, GroupFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optsched.eaco.instance import EacoInstance, GpuType, Nodes
+    from optsched.eaco.instance import Nodes
     from optsched.eaco.verify.group_enumeration import GroupOptions
-
-SIGNIFICANT = 80  # bits of the least work
 
 
 class CheapGroup(NamedTuple):
@@ -33,25 +32,6 @@ class CheapGroup(NamedTuple):
 
     members: tuple[int, ...]
     cost: int
-
-
-def has_equal_rates(instance: EacoInstance, gpu: GpuType) -> bool:
-    """Tell whether groups on a GPU type, at their costs, are found here."""
-    table, power = instance.interference, gpu.power
-    return (
-        instance.objective == "run-to-completion"
-        and table.fallback == "utilisation"
-        and not instance.rates[gpu.id].measured
-        and isinstance(power.curve, Affine)
-        and not gpu.levels
-        and not instance.running
-        and instance.power_cap_w is None
-        and 1 <= instance.max_jobs_per_gpu <= 8
-        and min(table.saturation_slope, table.partner_slowdown) >= 0
-        and 0 <= power.context_w <= power.peak_w
-        and all(n.power.sleep_w <= n.power.base_w for n in instance.nodes if n.gpu == gpu.id)
-        and all(0 <= kind.utilisation <= 1 for kind in instance.types)
-    )
 
 
 class EqualRateGroups:
@@ -64,24 +44,18 @@ class EqualRateGroups:
     """
 
     def __init__(self, groups: GroupOptions, gang: int, nodes: Nodes, among: Sequence[int]) -> None:
-        from optsched.eaco.verify.reduced_cost_filter import FilterData, ReducedCostFilter
-
-        instance, figures, paces = groups.instance, groups.figures, groups.paces
-        power, share = figures.gpus[nodes.gpu].power, figures.node_share_w(nodes)
-        context = Fraction(power.context_w) + share
-        span = Fraction(power.peak_w) - Fraction(power.context_w)
-        grain = lcm(context.denominator, span.denominator)
-        self._paces, self._unit = paces, paces.unit
-        self._context, self._span = int(context * grain), int(span * grain)
+        instance, figures = groups.instance, groups.figures
+        rates = groups.paces.formula
+        energy = EqualRateEnergy(rates, figures, nodes)
+        self._rates, self._unit, self._joules = rates, rates.unit, energy.joules
         work = {n: Fraction(*groups.costs.work(n, nodes.gpu, moved=False)) for n in among}
         self._order = sorted(among, key=lambda n: -work[n])
         types = [figures.types[groups.equal[n].job.type] for n in self._order]
-        self._work_bits = bits_for(min(work.values(), default=0), SIGNIFICANT)
+        self._work_bits = bits_for(min(work.values(), default=0), LIMITS.work_bits)
         self._work = [floor_at(work[n], self._work_bits) for n in self._order]  # down
-        self._busy = [paces.busy[kind.id] for kind in types]
-        each = gang * per_j(instance) / (self._unit**2 * grain)
-        rate = each * Fraction(2) ** (groups.bits - self._work_bits)
-        self._rate = rate.as_integer_ratio()
+        self._busy = [rates.busy[kind.id] for kind in types]
+        unit_cost = gang * per_j(instance) * Fraction(2) ** (groups.bits - self._work_bits)
+        self._cost_of = (unit_cost / energy.per_j).as_integer_ratio()
         least = [Fraction(*groups.least_rate(n, nodes.gpu, moved=False)) for n in self._order]
         self._bears = self._slowest(least, instance.max_jobs_per_gpu)
         limit = instance.utilisation_limit
@@ -98,19 +72,19 @@ class EqualRateGroups:
             least=least,
             memory=sizes,
             copies=[len(groups.equal[n].jobs) for n in self._order],
-            context=context,
-            span=span,
+            context=energy.context,
+            span=energy.span,
             slope=Fraction(instance.interference.saturation_slope),
             partner=Fraction(instance.interference.partner_slowdown),
             memory_limit=memory_limit,
-            unit_cost=gang * per_j(instance) * Fraction(2) ** (groups.bits - self._work_bits),
+            unit_cost=unit_cost,
             most=instance.max_jobs_per_gpu,
         )
-        self._filter = ReducedCostFilter(data, groups.effort) if among else None
+        self._filter = GroupFilter(data, groups.budget) if among else None
 
     def _slowest(self, least: Sequence[Fraction], most: int) -> list[int]:
         """Return the greatest slowdown that each job bears, in multiples of 1 / unit**2."""
-        any_group = self._paces.slowdown(most * max(self._busy, default=0), most)
+        any_group = self._rates.slowdown(most * max(self._busy, default=0), most)
         return [
             self._unit**2 * rate.denominator // rate.numerator if rate else any_group
             for rate in least
@@ -132,7 +106,7 @@ class EqualRateGroups:
     def _keeps(self, at: list[int]) -> bool:
         """Tell whether jobs keep their tolerances and the limits of groups, by positions."""
         alone = sum([self._busy[n] for n in at])
-        slowdown = self._paces.slowdown(alone, len(at))
+        slowdown = self._rates.slowdown(alone, len(at))
         if slowdown > min([self._bears[n] for n in at]):
             return False
         if len(at) == 1:
@@ -144,13 +118,6 @@ class EqualRateGroups:
 
     def _cost(self, at: list[int]) -> int:
         """Return what a group costs at least, by positions in the order of work."""
-        unit, work, busy = self._unit, self._work, self._busy
-        context, span = self._context, self._span
-        alone = total = before = 0
-        for size, n in enumerate(at, start=1):
-            alone += busy[n]
-            slowdown = self._paces.slowdown(alone, size)
-            watts = context * slowdown + span * min(alone * unit, slowdown)
-            total += work[n] * (watts - before)
-            before = watts
-        return total * self._rate[0] // self._rate[1]  # down
+        work, busy = self._work, self._busy
+        joules: int = self._joules([(work[n], busy[n]) for n in at])
+        return joules * self._cost_of[0] // self._cost_of[1]  # down

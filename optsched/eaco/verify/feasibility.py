@@ -19,7 +19,7 @@ from optsched.eaco.verify.group_energy import (
     used_nodes,
     wakes_j,
 )
-from optsched.eaco.verify.plan_energy import total_j
+from optsched.eaco.verify.rates import EqualRateEnergy, EqualRates, equal_rates_hold
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
@@ -225,6 +225,27 @@ def exact_objective(instance: EacoInstance, plan: EacoPlan) -> Fraction:
     else:
         joules = sum((figures.later_j(job) for job in waiting), total_j(figures, plan.groups))
     return (joules / JOULES_PER_KWH + penalties) * instance.per_kwh
+
+
+def total_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
+    """Return the joules of groups until their last jobs end, and of waking nodes."""
+    instance, rates = figures.instance, EqualRates(figures.instance)
+    even = {
+        nodes.id: EqualRateEnergy(rates, figures, nodes)
+        for nodes in instance.nodes
+        if equal_rates_hold(instance, figures.gpus[nodes.gpu])
+    }
+    joules = wakes_j(figures, groups)
+    for alike in figures.alike(groups):
+        first = alike[0]
+        if first.level is None and first.nodes in even:
+            jobs, energy = [figures.jobs[name] for name in first.jobs], even[first.nodes]
+            works = [(figures.work_s(job, first), rates.busy[job.type]) for job in jobs]
+            each = energy.joules(sorted(works, reverse=True)) / energy.per_j
+            joules += len(alike) * figures.gang(first) * each
+        else:
+            joules += len(alike) * figures.energy_j(first, figures.phases(first))
+    return joules
 
 
 def _epoch_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:

@@ -11,15 +11,15 @@ from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING
 
-from optsched.eaco.verify.directed_rounding import ceil_at, floor_at
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH
+from optsched.eaco.verify.limits import ceil_at, floor_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
     from optsched.eaco.verify.group_energy import ExactFigures
-    from optsched.eaco.verify.rates import Pace, Paces, Quotient
+    from optsched.eaco.verify.rates import ExactPace, ExactPaces, Quotient
 
 
 def per_j(instance: EacoInstance) -> Fraction:
@@ -30,7 +30,7 @@ def per_j(instance: EacoInstance) -> Fraction:
     return weight * instance.per_kwh / JOULES_PER_KWH
 
 
-class Costs:
+class LeastCosts:
     """Least costs of groups.
 
     Parameters
@@ -48,7 +48,7 @@ class Costs:
         figures: ExactFigures,
         jobs: Sequence[Job],
         places: Sequence[str | None],
-        paces: Paces,
+        paces: ExactPaces,
         bits: int,
         watt_bits: int,
     ) -> None:
@@ -98,7 +98,7 @@ class Costs:
         nodes: Nodes,
         level: PowerLevel | None,
         place: str | None,
-        pace: Pace,
+        pace: ExactPace,
     ) -> tuple[int, int]:
         """Return the cost of one GPU of a group until its last job ends, and the greatest watts.
 
@@ -137,7 +137,9 @@ class Costs:
         under = lcm(*[of for (_, of), _ in works])
         return [(work * (under // of), kind) for (work, of), kind in works], under
 
-    def _worth(self, members: Sequence[int], nodes: Nodes, place: str | None, pace: Pace) -> int:
+    def _worth(
+        self, members: Sequence[int], nodes: Nodes, place: str | None, pace: ExactPace
+    ) -> int:
         """Return what the work of an epoch is worth at most, less that of moving."""
         worth, (seconds, of) = 0, pace.second
         for n in members:
@@ -157,7 +159,7 @@ class Costs:
             self._worths[key] = whole, floor_at(each * Fraction(job.migration_s), self._bits)
         return self._worths[key]
 
-    def _weighted_hours(self, members: Sequence[int], nodes: Nodes, pace: Pace) -> int:
+    def _weighted_hours(self, members: Sequence[int], nodes: Nodes, pace: ExactPace) -> int:
         """Return the weighted hours per training epoch, rounded down."""
         total, (seconds, of) = 0, pace.second
         for n in members:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 JOULES_PER_KWH = 3_600_000
 
 
-class Phase(NamedTuple):
+class GroupPhase(NamedTuple):
     """A stretch of a group's run in which the same jobs are active.
 
     Attributes
@@ -40,6 +40,28 @@ class Phase(NamedTuple):
     seconds: Fraction
     gpu_w: Fraction
     rates: dict[str, Fraction]
+
+
+class Equal(NamedTuple):
+    """Jobs that are equal but for their ids."""
+
+    jobs: tuple[str, ...]
+    job: Job
+    place: str | None
+
+
+def equal_jobs(instance: EacoInstance) -> list[Equal]:
+    """Merge equal jobs, in the order of the first ones; no move concerns those that do not run."""
+    fields = attrgetter(*sorted(type(instance.jobs[0]).model_fields.keys() - {"id", "migration_s"}))
+    place = {name: location.id for name, location in instance.location_of.items()}
+    sets: dict[tuple[object, ...], list[Job]] = {}
+    for job in instance.jobs:
+        now = (place[job.id], job.migration_s) if job.id in place else None
+        sets.setdefault((now, fields(job)), []).append(job)
+    return [
+        Equal(tuple([job.id for job in jobs]), jobs[0], place.get(jobs[0].id))
+        for jobs in sets.values()
+    ]
 
 
 class ExactFigures:
@@ -122,21 +144,21 @@ class ExactFigures:
         """Return when a job ends if the whole group ran on throughout."""
         return self.work_s(job, group) * self.slowdown(job, group)
 
-    def phases(self, group: Group) -> list[Phase]:
+    def phases(self, group: Group) -> list[GroupPhase]:
         """Return the phases of a group's run to completion, in order."""
         left = {name: self.work_s(self.jobs[name], group) for name in group.jobs}
-        phases: list[Phase] = []
+        phases: list[GroupPhase] = []
         while left:
             active = tuple(left)
             rates, watts = self._pace(active, group, phases)
             seconds = min(left[name] / rates[name] for name in active)
-            phases.append(Phase(active, seconds, watts, rates))
+            phases.append(GroupPhase(active, seconds, watts, rates))
             left = {name: left[name] - seconds * rates[name] for name in active}
             left = {name: work for name, work in left.items() if work > 0}
         return phases
 
     def _pace(
-        self, active: tuple[str, ...], group: Group, before: list[Phase]
+        self, active: tuple[str, ...], group: Group, before: list[GroupPhase]
     ) -> tuple[dict[str, Fraction], Fraction]:
         """Return the rates and watts of active jobs; unknown ones stay as they were."""
         rates = self.rates(active, self.nodes[group.nodes])
@@ -150,28 +172,21 @@ class ExactFigures:
         """Return groups in sets of the same figures: of equal jobs in order, on equal nodes."""
         sets: dict[tuple[object, ...], list[Group]] = {}
         for group in groups:
-            sorts = tuple([self._sorts[name] for name in group.jobs])
-            key = (sorts, group.nodes, group.level, group.location)
+            equal = tuple([self._set_of[name] for name in group.jobs])
+            key = (equal, group.nodes, group.level, group.location)
             sets.setdefault(key, []).append(group)
         return list(sets.values())
 
     @cached_property
-    def _sorts(self) -> dict[str, int]:
-        """Return a number for each job; those are equal whose jobs differ in their ids alone."""
-        jobs, place = self.instance.jobs, self.instance.location_of
-        fields = attrgetter(*(name for name in type(jobs[0]).model_fields if name != "id"))
-        numbers: dict[tuple[object, ...], int] = {}
-        sorts = {}
-        for job in jobs:
-            key = (place[job.id].id if job.id in place else None, fields(job))
-            sorts[job.id] = numbers.setdefault(key, len(numbers))
-        return sorts
+    def _set_of(self) -> dict[str, int]:
+        """Return the number of the set of equal jobs that each job is in."""
+        return {name: n for n, e in enumerate(equal_jobs(self.instance)) for name in e.jobs}
 
     def gang(self, group: Group) -> int:
         """Return how many GPUs a group has."""
         return self.jobs[group.jobs[0]].gpus
 
-    def energy_j(self, group: Group, phases: Sequence[Phase]) -> Fraction:
+    def energy_j(self, group: Group, phases: Sequence[GroupPhase]) -> Fraction:
         """Return the joules of a group's GPUs and of its share of the node, until it ends."""
         share = self.node_share_w(self.nodes[group.nodes])
         joules = sum((phase.seconds * (phase.gpu_w + share) for phase in phases), Fraction(0))

@@ -12,28 +12,16 @@ from itertools import accumulate, islice
 from math import comb, lcm
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.eaco.verify.directed_rounding import bits_for
-from optsched.eaco.verify.equal_rate_groups import EqualRateGroups, has_equal_rates
-from optsched.eaco.verify.group_costs import Costs, per_j
-from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
-from optsched.eaco.verify.rates import Paces
-from optsched.eaco.verify.work_limit import Effort
+from optsched.eaco.verify.group_costs import LeastCosts, per_j
+from optsched.eaco.verify.group_energy import ExactFigures, equal_jobs, gang_fits
+from optsched.eaco.verify.limits import LIMITS, WorkBudget, bits_for
+from optsched.eaco.verify.rates import ExactPaces, equal_rates_hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from optsched.eaco.instance import EacoInstance, GpuType, Job, PowerLevel
-    from optsched.eaco.verify.rates import Pace, Quotient
-
-BITS = 96  # behind the point, and significant ones of numbers below 1
-
-
-class Equal(NamedTuple):
-    """Jobs that are equal but for their ids."""
-
-    jobs: tuple[str, ...]
-    job: Job
-    place: str | None
+    from optsched.eaco.instance import EacoInstance, GpuType, PowerLevel
+    from optsched.eaco.verify.rates import ExactPace, Quotient
 
 
 class Option(NamedTuple):
@@ -59,17 +47,21 @@ class Option(NamedTuple):
     watts: int
 
 
-def equal_jobs(instance: EacoInstance) -> list[Equal]:
-    """Merge equal jobs, in the order of the first ones."""
-    sets: dict[tuple[object, ...], list[Job]] = {}
-    for job in instance.jobs:
-        place = instance.location_of.get(job.id)
-        fields = job.model_dump(exclude={"id"} if place else {"id", "migration_s"})
-        sets.setdefault((place.id if place else None, *fields.values()), []).append(job)
-    return [
-        Equal(tuple(job.id for job in jobs), jobs[0], key[0] if isinstance(key[0], str) else None)
-        for key, jobs in sets.items()
-    ]
+def has_equal_rates(instance: EacoInstance, gpu: GpuType) -> bool:
+    """Tell whether groups on a GPU type are filtered before they are priced exactly."""
+    table, power = instance.interference, gpu.power
+    return (
+        instance.objective == "run-to-completion"
+        and equal_rates_hold(instance, gpu)
+        and not gpu.levels
+        and not instance.running
+        and instance.power_cap_w is None
+        and 1 <= instance.max_jobs_per_gpu <= 8
+        and min(table.saturation_slope, table.partner_slowdown) >= 0
+        and 0 <= power.context_w <= power.peak_w
+        and all(n.power.sleep_w <= n.power.base_w for n in instance.nodes if n.gpu == gpu.id)
+        and all(0 <= kind.utilisation <= 1 for kind in instance.types)
+    )
 
 
 def group_counts(instance: EacoInstance) -> tuple[int, int]:
@@ -108,14 +100,14 @@ class GroupOptions:
         Whether groups cost nothing, for proofs that no plan exists.
     bits
         Costs are multiples of 2**-bits.
-    effort
+    budget
         What groups that are looked at are counted on.
 
     Attributes
     ----------
     watt_bits
-        Watts are multiples of 2**-watt_bits: so many that the power cap has `BITS` significant
-        ones.
+        Watts are multiples of 2**-watt_bits: so many that the power cap has `LIMITS.bits`
+        significant ones.
     """
 
     def __init__(
@@ -123,17 +115,17 @@ class GroupOptions:
         instance: EacoInstance,
         *,
         is_free: bool,
-        bits: int = BITS,
-        effort: Effort | None = None,
+        bits: int = LIMITS.bits,
+        budget: WorkBudget | None = None,
     ) -> None:
         self.instance, self.figures, self.is_free = instance, ExactFigures(instance), is_free
         self.equal, self.bits = equal_jobs(instance), bits
-        self.effort = effort or Effort()
-        self.watt_bits = bits_for(instance.power_cap_w or 0, BITS)
+        self.budget = budget or WorkBudget()
+        self.watt_bits = bits_for(instance.power_cap_w or 0)
         scales = bits, self.watt_bits
-        self.paces = Paces(instance, self.figures, per_j(instance), *scales)
+        self.paces = ExactPaces(instance, self.figures, per_j(instance), *scales)
         jobs, places = [e.job for e in self.equal], [e.place for e in self.equal]
-        self.costs = Costs(self.figures, jobs, places, self.paces, *scales)
+        self.costs = LeastCosts(self.figures, jobs, places, self.paces, *scales)
         self._memory_limits = {g.id: _memory_limits(instance, g) for g in instance.gpu_types}
         sizes = [Fraction(self.figures.types[e.job.type].memory_gb) for e in self.equal]
         limits = [limit for both in self._memory_limits.values() for limit in both]
@@ -174,6 +166,8 @@ class GroupOptions:
         if self.is_free or not all(has_equal_rates(instance, g) for g in instance.gpu_types):
             yield from self.options()
             return
+        from optsched.eaco.verify.equal_rate_groups import EqualRateGroups  # it brings numpy
+
         for nodes in self.instance.nodes:
             gpu = self.figures.gpus[nodes.gpu]
             for gang in sorted({e.job.gpus for e in self.equal}):
@@ -213,7 +207,7 @@ class GroupOptions:
         stack = [((n,), memory[n], at) for at, n in enumerate(fitting)]
         while stack:
             members, used, at = stack.pop()
-            self.effort.spend(1)
+            self.budget.spend(1)
             pace = self.paces.of([self._types[n] for n in members], on, None)
             if pace is not None and not self._bear(members, pace, least):
                 continue
@@ -229,7 +223,9 @@ class GroupOptions:
                     continue
                 stack.append(((*members, n), used + memory[n], further))
 
-    def _bear(self, members: tuple[int, ...], pace: Pace, least: Mapping[int, Quotient]) -> bool:
+    def _bear(
+        self, members: tuple[int, ...], pace: ExactPace, least: Mapping[int, Quotient]
+    ) -> bool:
         """Tell whether jobs fit together and none of them is slower than its least rate."""
         if not pace.rates:
             return False

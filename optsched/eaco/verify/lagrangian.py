@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from optsched.eaco.plan import NodesUsed, Rounded
-from optsched.eaco.verify.directed_rounding import ceil_at, floor_at
 from optsched.eaco.verify.group_costs import per_j
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH
 from optsched.eaco.verify.group_enumeration import GroupOptions
+from optsched.eaco.verify.limits import LIMITS, ceil_at, floor_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Leaf, Prices, Together
     from optsched.eaco.verify.group_enumeration import Option
-    from optsched.eaco.verify.work_limit import Effort
+    from optsched.eaco.verify.limits import WorkBudget
 
     Rule = Together | Rounded | NodesUsed
 
-COUNTS_PER_TERM = 10  # of groups by a rule
 
-
-class LagrangianValue:
+class LagrangianBound:
     """Values of prices on one instance.
 
     Parameters
@@ -40,7 +38,7 @@ class LagrangianValue:
         Whether only jobs that find no place cost something, one each.
     bits
         Values are multiples of 2**-bits.
-    effort
+    budget
         What groups are counted on, when they are looked at and at the prices of each leaf.
 
     Attributes
@@ -56,11 +54,11 @@ class LagrangianValue:
         *,
         is_infeasibility: bool,
         bits: int,
-        effort: Effort,
+        budget: WorkBudget,
     ) -> None:
         self.instance, self.rules, self.is_infeasibility = instance, rules, is_infeasibility
-        self._bits, self._effort = bits, effort
-        self.groups = GroupOptions(instance, is_free=is_infeasibility, bits=bits, effort=effort)
+        self._bits, self._budget = bits, budget
+        self.groups = GroupOptions(instance, is_free=is_infeasibility, bits=bits, budget=budget)
         self.limit = 0
         self._set_of = {name: n for n, e in enumerate(self.groups.equal) for name in e.jobs}
         self._has_copies = [len(e.jobs) > 1 for e in self.groups.equal]
@@ -91,8 +89,8 @@ class LagrangianValue:
     def _kept(self, options: Iterable[Option]) -> Iterator[Option]:
         """Count options that are kept in memory."""
         for option in options:
-            self._effort.spend(1)
-            self._effort.keep()
+            self._budget.spend(1)
+            self._budget.keep()
             yield option
 
     def _near(self, prices: Prices) -> list[Option]:
@@ -113,7 +111,7 @@ class LagrangianValue:
         while True:
             least, near = 0, []
             for option in self.groups.below(jobs, gpu_prices, threshold):
-                self._effort.spend(1)
+                self._budget.spend(1)
                 reduced = option.cost - sum([jobs[n] for n in option.members])
                 reduced += gpus[self._nodes[option.nodes]] * option.gpus
                 if option.place is not None:
@@ -126,7 +124,7 @@ class LagrangianValue:
                     need, rule, price = cuts[n]
                     reduced += price * self._count(rule, need, option)
                 if reduced < threshold:
-                    self._effort.keep()
+                    self._budget.keep()
                     near.append(option)
                     least = min(least, reduced)
             wider = self.limit - base - most * least
@@ -138,7 +136,7 @@ class LagrangianValue:
         """Return what prices prove at the leaf at the end of a path."""
         jobs, gpus, places, watt = self._scaled(leaf.prices)
         charges: Counter[int] = Counter()
-        self._effort.spend(len(self._options) + len(jobs) + len(path))
+        self._budget.spend(len(self._options) + len(jobs) + len(path))
         total = self._base(leaf.prices, path, [self._fixed(price) for price in leaf.split_prices])
         for cut in leaf.prices.cuts:
             charges[cut.rule] += self._fixed(cut.price)
@@ -267,7 +265,9 @@ class LagrangianValue:
     def _counted(self, number: int, by_set: list[list[int]]) -> list[tuple[int, int]]:
         """Return the options that a rule counts, and how often."""
         rule, need = self.rules[number], self._needs[number]
-        self._effort.spend(1 + sum(len(by_set[member]) for member in need) // COUNTS_PER_TERM)
+        self._budget.spend(
+            1 + sum(len(by_set[member]) for member in need) // LIMITS.counts_per_term
+        )
         if isinstance(rule, NodesUsed):
             return []
         if isinstance(rule, Rounded):

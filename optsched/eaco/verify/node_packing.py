@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.plan import NodesUsed, Together
+from optsched.eaco.verify.limits import LIMITS
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
     Rule = Together | Rounded | NodesUsed
     Free = tuple[int, ...]
-
-MOST_LOOKS = 30_000_000  # at single nodes
-MOST_GANGS = 10_000
 
 
 class Asked(NamedTuple):
@@ -50,14 +48,14 @@ def packing_faults(
     if sum(gang * count for gang, count in asked.gangs.items()) > nodes.gpus * nodes.count:
         return
     text = f"nodes[{number}]: too many packings of '{name}' to go through"
-    if sum(asked.gangs.values()) > MOST_GANGS:
+    if sum(asked.gangs.values()) > LIMITS.gangs:
         yield BrokenRule("unpackable", text)
         return
     packing = _Packing(instance, nodes, asked)
     if packing.is_possible():
         text = f"nodes[{number}]: what it asks for on '{name}' can be packed"
         yield BrokenRule("unpackable", text)
-    elif packing.looks >= MOST_LOOKS:
+    elif packing.looks >= LIMITS.looks:
         yield BrokenRule("unpackable", text)
 
 
@@ -105,7 +103,7 @@ class _Packing:
         if not self._gangs:
             return True
         stack = [(self._free, self._placements(0, self._free))]
-        while stack and self.looks < MOST_LOOKS:
+        while stack and self.looks < LIMITS.looks:
             free, placements = stack[-1]
             after = next(placements, None)
             n = len(stack)  # of the gangs, so many have their nodes now
@@ -133,7 +131,7 @@ class _Packing:
         tried = set()
         for first in range(len(free) - width + 1):
             self.looks += width
-            if self.looks >= MOST_LOOKS:
+            if self.looks >= LIMITS.looks:
                 return
             if any(gpus < part for gpus in free[first : first + width]):
                 continue

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import lcm
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.cluster.power import Affine
-from optsched.eaco.verify.directed_rounding import floor_at
+from optsched.eaco.verify.limits import floor_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from optsched.eaco.instance import EacoInstance, GpuType, Nodes, PowerLevel
     from optsched.eaco.verify.group_energy import ExactFigures
@@ -42,7 +42,7 @@ class Beside(NamedTuple):
     watts: Quotient
 
 
-class Pace(NamedTuple):
+class ExactPace(NamedTuple):
     """Job types side by side on some nodes at some power level.
 
     Attributes
@@ -67,7 +67,88 @@ class Pace(NamedTuple):
     is_calm: bool
 
 
-class Paces:
+class EqualRates:
+    """The formula for utilisations: all jobs of a group at full power run at one rate.
+
+    Attributes
+    ----------
+    unit
+        Utilisations and the coefficients of slowdowns are whole multiples of 1 / unit.
+    busy
+        These multiples by job type.
+    """
+
+    def __init__(self, instance: EacoInstance) -> None:
+        table = instance.interference
+        slope, partner = Fraction(table.saturation_slope), Fraction(table.partner_slowdown)
+        busy = {kind.id: Fraction(kind.utilisation) for kind in instance.types}
+        below = (share.denominator for share in busy.values())
+        self.unit = lcm(slope.denominator, partner.denominator, *below)
+        self.busy = {name: int(share * self.unit) for name, share in busy.items()}
+        self._slope, self._partner = int(slope * self.unit), int(partner * self.unit)
+
+    def slowdown(self, alone: int, jobs: int) -> int:
+        """Return the slowdown of some jobs of a utilisation, in multiples of 1 / unit**2."""
+        unit = self.unit
+        if jobs == 1:
+            return unit * unit
+        beyond = max(0, alone - unit)
+        return unit * (unit + self._partner * (jobs - 1)) + self._slope * beyond
+
+
+class EqualRateEnergy:
+    """Joules of groups at full power on some nodes of which `equal_rates_hold`.
+
+    Attributes
+    ----------
+    rates
+        Slowdowns.
+    context, span
+        Watts of a GPU and its share of the node, without any work and by utilisation.
+    per_j
+        Joules of a GPU are whole multiples of 1 / per_j for each second of work.
+    """
+
+    def __init__(self, rates: EqualRates, figures: ExactFigures, nodes: Nodes) -> None:
+        power = figures.gpus[nodes.gpu].power
+        self.rates, self.context = rates, Fraction(power.context_w) + figures.node_share_w(nodes)
+        self.span = Fraction(power.peak_w) - Fraction(power.context_w)
+        grain = lcm(self.context.denominator, self.span.denominator)
+        self._context, self._span = int(self.context * grain), int(self.span * grain)
+        self.per_j = rates.unit**2 * grain
+
+    def joules(self, works: Iterable[tuple[Any, int]]) -> Any:
+        """Return the joules of each GPU until all works are done, in multiples of 1 / `per_j`.
+
+        A job with less work than all others changes the watts of a second of work only while it
+        runs.
+
+        Parameters
+        ----------
+        works
+            Seconds, the longest first, whole or fractions; and utilisations in `rates.unit`.
+        """
+        rates, context, span = self.rates, self._context, self._span
+        alone = total = before = 0
+        for size, (work, busy) in enumerate(works, start=1):
+            alone += busy
+            slowdown = rates.slowdown(alone, size)
+            watts = context * slowdown + span * min(alone * rates.unit, slowdown)
+            total += work * (watts - before)
+            before = watts
+        return total
+
+
+def equal_rates_hold(instance: EacoInstance, gpu: GpuType) -> bool:
+    """Tell whether all jobs of a group at full power run at one rate, by the formula."""
+    return (
+        instance.interference.fallback == "utilisation"
+        and not instance.rates[gpu.id].measured
+        and isinstance(gpu.power.curve, Affine)
+    )
+
+
+class ExactPaces:
     """Paces of multisets of job types; each is worked out once.
 
     Parameters
@@ -79,10 +160,8 @@ class Paces:
 
     Attributes
     ----------
-    unit
-        Utilisations and the coefficients of slowdowns are whole multiples of 1 / unit.
-    slope, partner, busy
-        These multiples; the last by job type.
+    formula
+        Rates of groups of which nothing was measured.
     """
 
     def __init__(
@@ -95,23 +174,12 @@ class Paces:
     ) -> None:
         self.instance, self.figures = instance, exact
         self._per_j, self._bits, self._watt_bits = per_j, bits, watt_bits
-        slope, partner = (
-            Fraction(figure)
-            for figure in (
-                instance.interference.saturation_slope,
-                instance.interference.partner_slowdown,
-            )
-        )
-        busy = {kind.id: Fraction(kind.utilisation) for kind in instance.types}
-        below = (share.denominator for share in busy.values())
-        self.unit = lcm(slope.denominator, partner.denominator, *below)
-        self.slope, self.partner = int(slope * self.unit), int(partner * self.unit)
-        self.busy = {name: int(share * self.unit) for name, share in busy.items()}
+        self.formula = EqualRates(instance)
         self._limit = instance.utilisation_limit
         self._beside: dict[str, dict[tuple[str, ...], Beside | None]] = {}
-        self._paces: dict[tuple[str, str | None], dict[tuple[str, ...], Pace | None]] = {}
+        self._paces: dict[tuple[str, str | None], dict[tuple[str, ...], ExactPace | None]] = {}
 
-    def of(self, types: Sequence[str], nodes: Nodes, level: PowerLevel | None) -> Pace | None:
+    def of(self, types: Sequence[str], nodes: Nodes, level: PowerLevel | None) -> ExactPace | None:
         """Return how types run side by side; None if that is not known."""
         key = tuple(sorted(types))
         known = self._paces.setdefault((nodes.id, None if level is None else level.id), {})
@@ -119,7 +187,9 @@ class Paces:
             known[key] = self._pace(key, nodes, level)
         return known[key]
 
-    def _pace(self, key: tuple[str, ...], nodes: Nodes, level: PowerLevel | None) -> Pace | None:
+    def _pace(
+        self, key: tuple[str, ...], nodes: Nodes, level: PowerLevel | None
+    ) -> ExactPace | None:
         gpu = self.figures.gpus[nodes.gpu]
         known = self._beside.setdefault(gpu.id, {})
         if key not in known:
@@ -146,7 +216,7 @@ class Paces:
             epoch_cost = floor_at(above * epoch_s * self._per_j, self._bits)
         calm = self._limit is None or Fraction(*beside.busy) <= Fraction(self._limit)
         floor_w = (watts << self._watt_bits) // under
-        return Pace(beside.rates, (seconds, of), cost, epoch_cost, floor_w, calm)
+        return ExactPace(beside.rates, (seconds, of), cost, epoch_cost, floor_w, calm)
 
     def _side_by_side(self, key: tuple[str, ...], gpu: GpuType) -> Beside | None:
         table = self.instance.rates[gpu.id]
@@ -159,7 +229,8 @@ class Paces:
             return Beside({}, (1, 1), (0, 1), (0, 1))
         whole = lcm(*(rate.denominator for rate in shared.by_type.values()))
         rates = {t: r.numerator * (whole // r.denominator) for t, r in shared.by_type.items()}
-        busy = sum([self.busy[name] * rates[name] for name in key]), self.unit * whole
+        alone = self.formula.busy
+        busy = sum([alone[name] * rates[name] for name in key]), self.formula.unit * whole
         second = whole, 1
         if len(set(rates.values())) == 1:
             second, rates = (whole, rates[key[0]]), dict.fromkeys(key, 1)
@@ -173,16 +244,10 @@ class Paces:
 
     def _by_formula(self, key: tuple[str, ...], gpu: GpuType) -> Beside:
         """Return what the formula for utilisations gives: nothing of `key` was measured."""
-        alone = sum([self.busy[name] for name in key])
-        whole = self.unit * self.unit
-        slowdown = whole if len(key) == 1 else self.slowdown(alone, len(key))
-        busy = alone * self.unit, slowdown
-        return Beside(dict.fromkeys(key, 1), (slowdown, whole), busy, self._watts(busy, gpu))
-
-    def slowdown(self, alone: int, jobs: int) -> int:
-        """Return the slowdown of some jobs of a utilisation, in multiples of 1 / unit**2."""
-        beyond = max(0, alone - self.unit)
-        return self.unit * (self.unit + self.partner * (jobs - 1)) + self.slope * beyond
+        unit, alone = self.formula.unit, sum([self.formula.busy[name] for name in key])
+        slowdown = self.formula.slowdown(alone, len(key))
+        busy = alone * unit, slowdown
+        return Beside(dict.fromkeys(key, 1), (slowdown, unit**2), busy, self._watts(busy, gpu))
 
     def _watts(self, busy: Quotient, gpu: GpuType) -> Quotient:
         """Return the watts of a GPU at some utilisation, which above 1 counts as 1."""

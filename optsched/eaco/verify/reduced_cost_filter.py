@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.eaco.verify.completion_bounds import CompletionBounds
+from optsched.eaco.verify.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from optsched.eaco.verify.work_limit import Effort
+    from optsched.eaco.verify.limits import WorkBudget
 
     Wholes = NDArray[np.int64]
 
@@ -30,8 +31,6 @@ ONE = 1 << BITS
 WORK, WATTS, PRICE, MEMORY = 28, 31, 56, 40  # bits at most
 STEEP = 4 * ONE  # slopes and slowdowns by partners count up to there
 MOST_JOBS = 8  # of a group; with it and STEEP no slowdown exceeds 57 * ONE, below 2**34
-ROWS = 500_000  # groups that are looked at in one go
-ROWS_PER_TERM = 100  # as many take about as long as one group that is priced exactly
 
 
 class FilterData(NamedTuple):
@@ -69,7 +68,7 @@ class FilterData(NamedTuple):
     most: int
 
 
-class Part(NamedTuple):
+class PartialGroups(NamedTuple):
     """Groups of one size: positions, sums of utilisation and memory, greatest least rate, watts.
 
     `above` is what each costs above what its jobs pay, at least.
@@ -82,18 +81,18 @@ class Part(NamedTuple):
     watts: Wholes
     above: Wholes
 
-    def take(self, which: Any) -> Part:
+    def take(self, which: Any) -> PartialGroups:
         """Return some of the groups."""
         taken: list[Any] = [array[which] for array in self]
-        return Part(*taken)
+        return PartialGroups(*taken)
 
 
-class ReducedCostFilter:
+class GroupFilter:
     """Groups of one gang size on nodes of one pool."""
 
-    def __init__(self, data: FilterData, effort: Effort) -> None:
+    def __init__(self, data: FilterData, budget: WorkBudget) -> None:
         assert 1 <= data.most <= MOST_JOBS
-        self._data, self._most, self._effort = data, data.most, effort
+        self._data, self._most, self._budget = data, data.most, budget
         self._busy = _wholes([int(min(busy, Fraction(1)) * ONE) for busy in data.busy])  # down
         self._least = _wholes([min(max(int(rate * ONE), 0), ONE) for rate in data.least])
         grain = data.memory_limit / (1 << MEMORY) or Fraction(1)
@@ -163,12 +162,12 @@ class ReducedCostFilter:
         assert max(int(abs(self._pays).max()), abs(limit)) <= 1 << PRICE
         return limit
 
-    def _singles(self) -> Part:
+    def _singles(self) -> PartialGroups:
         at = np.arange(len(self._busy), dtype=np.int32)[:, None]
         slow = np.full(len(at), ONE)
         watts = self._watts(self._busy, slow)
         above = self._work * watts - self._pays
-        return Part(at, self._busy, self._memory, self._least, watts, above)
+        return PartialGroups(at, self._busy, self._memory, self._least, watts, above)
 
     def _watts(self, busy: Wholes, slowdown: Wholes) -> Wholes:
         whole = self._context * slowdown + self._span * np.minimum(busy, slowdown)
@@ -183,7 +182,7 @@ class ReducedCostFilter:
             beyond = np.minimum(beyond, (np.maximum(spare, 0) + 1 << BITS) // self._slope)
         return np.where(spare < 0, -1, np.maximum(ONE + beyond - busy, 0))
 
-    def _rest(self, part: Part, left: Wholes, bounds: CompletionBounds) -> Wholes:
+    def _rest(self, part: PartialGroups, left: Wholes, bounds: CompletionBounds) -> Wholes:
         """Return what groups cost above what is paid, but for what further jobs add on their own.
 
         While jobs run side by side, watts may be lower than what each adds on its own: where they
@@ -200,7 +199,9 @@ class ReducedCostFilter:
         lower = np.maximum(part.watts - (calm >> self._shift) + (sag >> self._shift) + 2, 0)
         return np.asarray(part.above - self._work[last] * lower)
 
-    def _larger(self, part: Part, bounds: CompletionBounds, limit: int) -> Iterator[Part]:
+    def _larger(
+        self, part: PartialGroups, bounds: CompletionBounds, limit: int
+    ) -> Iterator[PartialGroups]:
         """Return the groups with one more job, of no more work than the others."""
         further = self._most - part.at.shape[1]
         left = self._left(part.busy, part.least, part.at.shape[1])
@@ -213,10 +214,11 @@ class ReducedCostFilter:
         need -= bounds.of(further - 1, part.at[:, -1], free, left)
         counts, order, starts = bounds.candidates(part.at[:, -1], free, need)
         ends = np.cumsum(counts)
-        edges = np.searchsorted(ends, np.arange(ROWS, ends[-1] if len(ends) else 0, ROWS))
+        most = LIMITS.rows
+        edges = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
         for rows in np.split(np.arange(len(ends)), edges):
             inside = np.repeat(rows, counts[rows])
-            self._effort.spend(len(inside) // ROWS_PER_TERM)
+            self._budget.spend(len(inside) // LIMITS.rows_per_term)
             offset = np.arange(len(inside)) - np.repeat(
                 np.cumsum(counts[rows]) - counts[rows], counts[rows]
             )
@@ -224,7 +226,7 @@ class ReducedCostFilter:
             if len(larger.at):
                 yield larger
 
-    def _joined(self, part: Part, rows: Wholes, more: NDArray[np.int32]) -> Part:
+    def _joined(self, part: PartialGroups, rows: Wholes, more: NDArray[np.int32]) -> PartialGroups:
         """Return groups with one more job each, if all bear it."""
         last = part.at[rows, -1]
         memory = part.memory[rows] + self._memory[more]
@@ -242,7 +244,7 @@ class ReducedCostFilter:
         above += self._work[more] * (watts - part.watts[rows])
         at = np.hstack([part.at[rows], more[:, None]])
         bear = slowdown * least <= ONE * ONE  # below 2**34.1 x 2**28
-        return Part(at, busy, memory, least, watts, above).take(bear)
+        return PartialGroups(at, busy, memory, least, watts, above).take(bear)
 
 
 def _wholes(values: list[int]) -> Wholes:

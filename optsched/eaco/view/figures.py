@@ -8,8 +8,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.eaco.verify.feasibility import total_j
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, cluster_w, loads
-from optsched.eaco.verify.plan_energy import total_j
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Job
