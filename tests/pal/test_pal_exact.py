@@ -16,10 +16,11 @@ from optsched.pal.exact.branch_and_bound import Tree
 from optsched.pal.exact.cuts_and_branching import Point
 from optsched.pal.exact.feasibility import find_any
 from optsched.pal.exact.lagrangian_bound import Lagrangian
-from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods, joined, only, part
+from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods
 from optsched.pal.exact.node_relaxation import Relaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
+from optsched.pal.exact.subinstance import joined, only, part
 from optsched.pal.greedy import packing_rules
 from optsched.pal.plan import Leaf
 from optsched.pal.verify import feasibility

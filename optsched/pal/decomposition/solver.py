@@ -21,10 +21,11 @@ from optsched.pal.decomposition.partition import Block, partitioned
 from optsched.pal.decomposition.subproblems import PlacementTask, PricingTask, results
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian
+from optsched.pal.exact.large_neighbourhood_search import run_lns
 from optsched.pal.exact.relaxation import all_options
-from optsched.pal.exact.reoptimisation import run_lns
+from optsched.pal.exact.rounding import repaired
 from optsched.pal.exact.solver import FullSolver, exact
-from optsched.pal.exact.warm_start import DualBound, WarmStart, best_duals, repaired, without_cuts
+from optsched.pal.exact.warm_start import DualBound, WarmStart, best_duals, without_cuts
 from optsched.pal.exact.worst_removal import DualCosts, remove_worst
 from optsched.pal.greedy.fast_fallback import fall_back, is_short, offer_greedy
 from optsched.pal.node_classes.solver import by_patterns, few_node_classes

@@ -8,16 +8,14 @@ import numpy as np
 
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.branch_and_bound import Exclusion, Tree
-from optsched.pal.exact.diving import dive
+from optsched.pal.exact.heuristics import HEURISTICS
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.node_relaxation import Duals, Relaxation
 from optsched.pal.exact.relaxation import all_options
-from optsched.pal.exact.rounding import rounded
 from optsched.pal.exact.warm_start import (
     DualBound,
     DualSolution,
     best_duals,
-    repaired,
     without_cuts,
 )
 from optsched.pal.plan import PalCertificate
@@ -78,7 +76,7 @@ class Solver:
         """
         if self.search.start is None:
             return None
-        packing = repaired(self.instance, self.problem, self.search.start).packing
+        packing = HEURISTICS["repair"](self.instance, self.problem, self.search.start).packing
         self.search.offer(packing.plan(self.instance))
         certificate = self._proven_by_previous_duals()
         if certificate is None and self.search.plan is not None:
@@ -129,7 +127,7 @@ class Solver:
 
     def offer(self, point: Point, options: Options) -> None:
         """Round a solution of the relaxation to a plan, and offer that."""
-        packing = rounded(self.problem, options, point)
+        packing = HEURISTICS["rounding"](self.problem, options, point)
         packing.reinsert()
         self.search.offer(packing.plan(self.instance))
 
@@ -170,7 +168,7 @@ class Solver:
         point = tree.nodes[0].point
         self.offer(point, self.options)
         if tree.bound < self.goal():
-            dived = dive(tree.relaxation, point, self.search.seconds_left)
+            dived = HEURISTICS["diving"](tree.relaxation, point, self.search.seconds_left)
             self.offer(dived, self.options)
             self.improve(tree, [point, dived])
 

@@ -1,4 +1,4 @@
-"""Large neighbourhood search (Shaw, CP 1998): neighbourhoods and their sub-instances.
+"""Large neighbourhood search (Shaw, CP 1998): some jobs at a time are placed again.
 
 The jobs of a neighbourhood, their GPUs and the idle ones make an instance of their own, which is
 small enough for the exact method.
@@ -9,11 +9,15 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from optsched.pal.exact.subinstance import restricted
-from optsched.pal.plan import PalPlan, Placement
+from optsched.pal.exact.bounding import Solver
+from optsched.pal.exact.subinstance import joined, only, part
+from optsched.pal.plan import PalPlan
 from optsched.pal.settings import SETTINGS
+from optsched.search import Search
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from optsched.pal.instance import Job, PalInstance
 
 
@@ -49,20 +53,47 @@ class Neighbourhoods:
         return self._number[self._random.choice(gpus)] if gpus else anywhere
 
 
-def part(instance: PalInstance, plan: PalPlan, jobs: list[Job]) -> PalInstance:
-    """Return the instance of some jobs on the GPUs that they have and that no job has."""
-    names = {job.id for job in jobs}
-    others = {gpu for placement in plan.jobs if placement.id not in names for gpu in placement.gpus}
-    return restricted(instance, jobs, {gpu for gpu in instance.free_gpus if gpu not in others})
+def run_lns(
+    instance: PalInstance,
+    search: Search,
+    is_done: Callable[[], bool],
+    patience: int | None = None,
+    around: Sequence[str] = (),
+) -> None:
+    """Reoptimise some jobs at a time, until it is done, or no longer pays, or time runs out.
+
+    Nothing for few jobs.
+
+    Parameters
+    ----------
+    patience
+        Parts in a row that bring nothing; by default `SETTINGS.patience`.
+    around
+        Ids of jobs whose neighbours come first.
+    """
+    if len(instance.jobs) < SETTINGS.many_jobs:
+        return
+    drawn = Neighbourhoods(instance, search.seed)
+    failures, centres = 0, iter(around)
+    patience = SETTINGS.patience if patience is None else patience
+    while failures < patience and not is_done():
+        plan = search.plan
+        if search.seconds_left() == 0:
+            return
+        assert isinstance(plan, PalPlan)
+        is_better = reoptimised(instance, search, drawn.draw(plan, next(centres, None)))
+        failures = 0 if is_better else failures + 1
 
 
-def joined(plan: PalPlan, new: PalPlan) -> PalPlan:
-    """Return a plan with the placements of some jobs replaced."""
-    placements = {placement.id: placement for placement in new.jobs}
-    return PalPlan(jobs=tuple(placements.get(old.id, old) for old in plan.jobs))
-
-
-def only(plan: PalPlan, jobs: list[Job]) -> PalPlan:
-    """Return the part of a plan that concerns some jobs."""
-    placements: dict[str, Placement] = {placement.id: placement for placement in plan.jobs}
-    return PalPlan(jobs=tuple(placements[job.id] for job in jobs))
+def reoptimised(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
+    """Reoptimise some jobs of the plan; return whether that brings anything."""
+    plan = search.plan
+    assert isinstance(plan, PalPlan)
+    smaller = part(instance, plan, jobs)
+    inner = Search(smaller, search.seconds_left(), SETTINGS.part_gap, search.seed)
+    inner.offer(only(plan, jobs))
+    before = inner.objective
+    Solver(smaller, inner).solve(work=0)
+    assert isinstance(inner.plan, PalPlan)
+    search.offer(joined(plan, inner.plan))
+    return inner.objective != before

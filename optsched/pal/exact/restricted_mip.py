@@ -21,9 +21,21 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optsched.pal.exact.bounding import Solver
     from optsched.pal.exact.branch_and_bound import Tree
     from optsched.pal.exact.lagrangian_bound import PricedOptions
     from optsched.pal.exact.relaxation import Options
+
+
+def offer_near(solver: Solver, tree: Tree, points: list[Point]) -> None:
+    """Offer a plan of options that are nearly cheapest at a root, or in use at some points."""
+    search = solver.search
+    assert search.objective is not None
+    options = solver.options.only(near(tree, search.objective, points))
+    penalty, gap = SETTINGS.penalty * search.objective, SETTINGS.mip_gap_share * search.gap
+    point = whole_below_root(tree, options, penalty, gap, search.seconds_left(), search.seed)
+    if point is not None:
+        solver.offer(point, options)
 
 
 def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]:

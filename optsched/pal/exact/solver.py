@@ -9,12 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.pal.exact.bounding import Solver as Solver
-from optsched.pal.exact.feasibility import find_any
-from optsched.pal.exact.reoptimisation import run_lns
-from optsched.pal.exact.restricted_mip import near, whole_below_root
+from optsched.pal.exact.heuristics import HEURISTICS
 from optsched.pal.exact.warm_start import DualBound, DualSolution, WarmStart
-from optsched.pal.exact.worst_removal import DualCosts, remove_worst
-from optsched.pal.greedy import methods
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -33,10 +29,7 @@ class FullSolver(Solver):
         certificate, previous = super().resume(), self._previous
         if certificate is not None or previous is None or self.search.gap < SETTINGS.coarse_gap:
             return certificate
-        dual_costs = DualCosts(self.problem, self.options, previous)
-        remove_worst(
-            self.instance, self.search, dual_costs, lambda: previous.priced.value >= self.goal()
-        )
+        HEURISTICS["worst removal"](self, self.options, previous)
         self.search.out_of_time()  # parts may have been cut short
         return self._proven_by_previous_duals()
 
@@ -50,23 +43,16 @@ class FullSolver(Solver):
             self.improve_parts(tree)
         if tree.bound >= self.goal():
             return
-        assert self.search.objective is not None
-        kept = self.options.only(near(tree, self.search.objective, points))
-        penalty = SETTINGS.penalty * self.search.objective
-        seconds, seed = self.search.seconds_left(), self.search.seed
-        gap = SETTINGS.mip_gap_share * self.search.gap
-        point = whole_below_root(tree, kept, penalty, gap, seconds, seed)
-        if point is not None:
-            self.offer(point, kept)
+        HEURISTICS["restricted MIP"](self, tree, points)
 
     def improve_parts(self, tree: Tree) -> None:
         """Reoptimise parts of the jobs for as long as it pays; nothing for few jobs."""
         relaxation, root = tree.relaxation, tree.nodes[0]
         solution = DualSolution(relaxation.rules, root.duals)
         bound = DualBound(solution, relaxation.priced(root.path, root.duals))
-        dual_costs = DualCosts(self.problem, relaxation.options, bound)
-        remove_worst(self.instance, self.search, dual_costs, lambda: tree.bound >= self.goal())
-        run_lns(self.instance, self.search, lambda: tree.bound >= self.goal())
+        HEURISTICS["worst removal"](self, relaxation.options, bound)
+        lns = HEURISTICS["large neighbourhood search"]
+        lns(self.instance, self.search, lambda: tree.bound >= self.goal())
 
 
 def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -98,7 +84,7 @@ def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
         start(instance, search)
     solver = Solver(instance, search)
     if search.plan is None:
-        find_any(instance, search, solver.problem)
+        HEURISTICS["any plan"](instance, search, solver.problem)
     if search.plan is None:
         return None
     tree = solver.tree(solver.options)
@@ -121,12 +107,12 @@ def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalC
 def _certified(solver: Solver) -> PalCertificate | None:
     instance, search = solver.instance, solver.search
     if search.plan is None:
-        find_any(instance, search, solver.problem)
+        HEURISTICS["any plan"](instance, search, solver.problem)
     return None if search.plan is None else solver.solve()
 
 
 def start(instance: PalInstance, search: Search) -> None:
     """Offer the best of some quick greedy plans."""
-    plan = methods.quick_start(instance)
+    plan = HEURISTICS["greedy"](instance)
     if plan is not None:
         search.offer(plan)

@@ -1,4 +1,4 @@
-"""Parts of an instance: some jobs on some of its GPUs, with no word of the rest."""
+"""Parts of an instance and of its plan: some jobs on some of the GPUs, with no word of the rest."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Domain, Topology
 from optsched.pal.instance import PalInstance
+from optsched.pal.plan import PalPlan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -31,6 +32,25 @@ def restricted(instance: PalInstance, jobs: Sequence[Job], gpus: Collection[str]
             "profile": _profile(instance.profile, gpus),
         }
     return PalInstance.model_construct(**fields)
+
+
+def part(instance: PalInstance, plan: PalPlan, jobs: list[Job]) -> PalInstance:
+    """Return the instance of some jobs on the GPUs that they have and that no job has."""
+    names = {job.id for job in jobs}
+    others = {gpu for placement in plan.jobs if placement.id not in names for gpu in placement.gpus}
+    return restricted(instance, jobs, {gpu for gpu in instance.free_gpus if gpu not in others})
+
+
+def joined(plan: PalPlan, new: PalPlan) -> PalPlan:
+    """Return a plan with the placements of some jobs replaced."""
+    placements = {placement.id: placement for placement in new.jobs}
+    return PalPlan(jobs=tuple(placements.get(old.id, old) for old in plan.jobs))
+
+
+def only(plan: PalPlan, jobs: list[Job]) -> PalPlan:
+    """Return the part of a plan that concerns some jobs."""
+    placements = {placement.id: placement for placement in plan.jobs}
+    return PalPlan(jobs=tuple(placements[job.id] for job in jobs))
 
 
 def _topology(topology: Topology, gpus: Collection[str]) -> Topology:

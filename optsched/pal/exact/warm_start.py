@@ -13,8 +13,7 @@ import numpy as np
 
 from optsched.pal.exact.cuts_and_branching import Rule, capacity
 from optsched.pal.exact.node_relaxation import Duals
-from optsched.pal.exact.rounding import Packing
-from optsched.pal.plan import Leaf, PalCertificate, PalPlan, Within
+from optsched.pal.plan import Leaf, PalCertificate, Within
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -36,46 +35,6 @@ class WarmStart(NamedTuple):
     """What stays in memory for the next epoch: whose duals the certificate has, in its order."""
 
     gpus: tuple[str, ...]
-
-
-# --- plans ------------------------------------------------------------------------------------
-
-
-class RepairedPlan(NamedTuple):
-    """A plan that was carried over, and the jobs that were not in it."""
-
-    packing: Packing
-    new: list[int]
-
-
-def repaired(instance: PalInstance, problem: PalArrays, start: Result) -> RepairedPlan:
-    """Return the jobs of now where they were, or else run, and new ones where it is cheapest.
-
-    Of the plan only that is taken which still keeps the rules; the rest is as good as new.
-    """
-    packing, number = Packing(problem), {gpu: n for n, gpu in enumerate(problem.gpus)}
-    reward = {n: jobs.reward for jobs in problem.types for n in jobs.jobs}
-    before: dict[str, tuple[str, ...]] = {}
-    if isinstance(start.plan, PalPlan):
-        before = {placement.id: placement.gpus for placement in start.plan.jobs}
-    for wanted in (before, {job.id: job.current for job in instance.jobs}):
-        for n, job in enumerate(instance.jobs):
-            names = wanted.get(job.id, ())
-            if n not in packing.placed and len(set(names)) == len(names) == job.gpus:
-                gpus = np.array([number.get(gpu, -1) for gpu in names], dtype=np.intp)
-                _keep(packing, n, gpus, reward[n])
-    new = [n for n in range(len(instance.jobs)) if n not in packing.placed]
-    packing.fill()
-    return RepairedPlan(packing, new)
-
-
-def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
-    """Place a job, if its GPUs are still there and free and it may stand there and should."""
-    if gpus.min() < 0 or not packing.free[gpus].all():
-        return
-    packing.put(job, gpus)
-    if not packing.cost(job) < np.inf or packing.cost(job) > reward:
-        packing.take(job)
 
 
 # --- duals ------------------------------------------------------------------------------------

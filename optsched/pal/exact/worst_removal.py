@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.reoptimisation import reoptimised
+from optsched.pal.exact.large_neighbourhood_search import reoptimised
 from optsched.pal.exact.rounding import Packing
 from optsched.pal.plan import PalPlan
 from optsched.pal.settings import SETTINGS
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import PalArrays
+    from optsched.pal.exact.bounding import Solver
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.exact.warm_start import DualBound
     from optsched.pal.instance import PalInstance
@@ -47,6 +48,13 @@ class DualCosts(NamedTuple):
                 charged = float(duals[packing.placed[n]].sum()) if n in packing.placed else 0.0
                 excess[n] = packing.cost(n) + charged - least
         return np.array([excess[n] for n in range(len(excess))])
+
+
+def remove_worst_at(solver: Solver, options: Options, bound: DualBound) -> None:
+    """Reoptimise jobs of much excess at some duals of a solver, until these prove its goal."""
+    costs = DualCosts(solver.problem, options, bound)
+    instance, search, proven = solver.instance, solver.search, bound.priced.value
+    remove_worst(instance, search, costs, lambda: proven >= solver.goal())
 
 
 def remove_worst(

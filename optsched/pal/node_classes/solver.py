@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.pal.exact.large_neighbourhood_search import joined, part
-from optsched.pal.exact.reoptimisation import run_lns
+from optsched.pal.exact.large_neighbourhood_search import run_lns
 from optsched.pal.exact.solver import Solver, exact, start
+from optsched.pal.exact.subinstance import joined, part
 from optsched.pal.greedy.fast_fallback import fall_back
 from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
 from optsched.pal.node_classes.aggregation import aggregated, sizes
