@@ -77,7 +77,7 @@ from optsched.models.eaco_nodes import beginnings, parts_of, take
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.models.eaco_columns import GroupColumn
-    from optsched.models.eaco_nodes import Key, Part
+    from optsched.models.eaco_nodes import Key, NodePart
 
 
 class Data(NamedTuple):
@@ -99,7 +99,7 @@ class Data(NamedTuple):
 
     columns: list[GroupColumn]
     pools: dict[str, Nodes]
-    parts: dict[Key, Part]
+    parts: dict[Key, NodePart]
     starts: dict[tuple[int, str, int], dict[Key, int]]
     stays: dict[int, dict[Key, int]]
     waiting: dict[str, float | None]

@@ -21,7 +21,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.models.eaco_figures import JOULES_PER_KWH, ZERO, Figures, Place, fits, types_of
+from optsched.models.eaco_figures import (
+    JOULES_PER_KWH,
+    ZERO,
+    ColumnFigures,
+    ColumnPlace,
+    fits,
+    types_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,14 +63,14 @@ class GroupColumn(NamedTuple):
 
 def columns(instance: EacoInstance) -> list[GroupColumn]:
     """Return C: every group that is allowed, on all nodes, at all levels and locations."""
-    figures = Figures(instance)
+    figures = ColumnFigures(instance)
     return [
-        _column(figures, group, Place(nodes, level, location))
+        _column(figures, group, ColumnPlace(nodes, level, location))
         for nodes in instance.nodes
         for group in _groups(figures, nodes)
         for level in (None, *figures.gpus[nodes.gpu].levels)
         for location in (None, *figures.locations(group, nodes))
-        if _is_tolerable(figures, group, Place(nodes, level, location))
+        if _is_tolerable(figures, group, ColumnPlace(nodes, level, location))
     ]
 
 
@@ -71,7 +78,7 @@ def waiting_cost(instance: EacoInstance, job: Job) -> float | None:
     """Return what it costs that a job waits, in the objective's unit; None if it must not."""
     if job.waiting_penalty_kwh is None:
         return None
-    figures = Figures(instance)
+    figures = ColumnFigures(instance)
     move_s = job.migration_s if job.id in instance.location_of else 0.0
     later = figures.least_alone_j(job, move_s)
     joules = ZERO if instance.objective == "epoch" else later
@@ -99,7 +106,7 @@ def empty_w(instance: EacoInstance, nodes: Nodes) -> Fraction:
     return nodes.power.idle_w(nodes.gpus, bare) - Fraction(nodes.power.sleep_w)
 
 
-def _groups(figures: Figures, nodes: Nodes) -> Iterator[Group]:
+def _groups(figures: ColumnFigures, nodes: Nodes) -> Iterator[Group]:
     """Yield the groups that may share GPUs of these nodes, as far as tolerances allow."""
     known = dict[tuple[str, ...], bool]()
     for gpus in sorted({job.gpus for job in figures.instance.jobs if fits(job.gpus, nodes)}):
@@ -112,7 +119,9 @@ def _groups(figures: Figures, nodes: Nodes) -> Iterator[Group]:
                 yield group
 
 
-def _extended(figures: Figures, nodes: Nodes, group: Group, jobs: Sequence[Job]) -> Iterator[Group]:
+def _extended(
+    figures: ColumnFigures, nodes: Nodes, group: Group, jobs: Sequence[Job]
+) -> Iterator[Group]:
     """Yield groups that contain one and further jobs, except where none of them is allowed.
 
     Rates never rise as a group grows: what is too slow or does not fit stays so.
@@ -127,7 +136,7 @@ def _extended(figures: Figures, nodes: Nodes, group: Group, jobs: Sequence[Job])
         yield from _extended(figures, nodes, larger, jobs[n + 1 :])
 
 
-def _is_hopeless(figures: Figures, group: Group, nodes: Nodes) -> bool:
+def _is_hopeless(figures: ColumnFigures, group: Group, nodes: Nodes) -> bool:
     """Tell whether a group is too large or too slow for anyone to join it."""
     if not _memory_suffices(figures, group, nodes):
         return True
@@ -138,7 +147,7 @@ def _is_hopeless(figures: Figures, group: Group, nodes: Nodes) -> bool:
     return any(not rate or (most is not None and rate * Fraction(most) < 1) for rate, most in rates)
 
 
-def _may_share(figures: Figures, group: Group, nodes: Nodes) -> bool:
+def _may_share(figures: ColumnFigures, group: Group, nodes: Nodes) -> bool:
     """Tell whether jobs of these types may share GPUs of these nodes."""
     if not _memory_suffices(figures, group, nodes):
         return False
@@ -150,14 +159,14 @@ def _may_share(figures: Figures, group: Group, nodes: Nodes) -> bool:
     return limit is None or pace.utilisation <= Fraction(limit)
 
 
-def _memory_suffices(figures: Figures, group: Group, nodes: Nodes) -> bool:
+def _memory_suffices(figures: ColumnFigures, group: Group, nodes: Nodes) -> bool:
     limit = Fraction(figures.gpus[nodes.gpu].memory_gb)
     if len(group) > 1:
         limit *= 1 - Fraction(figures.instance.memory_headroom)
     return sum(Fraction(figures.types[job.type].memory_gb) for job in group) <= limit
 
 
-def _is_tolerable(figures: Figures, group: Group, place: Place) -> bool:
+def _is_tolerable(figures: ColumnFigures, group: Group, place: ColumnPlace) -> bool:
     """Tell whether every job bears its slowdown and meets its deadline."""
     for job in group:
         slowdown = figures.slowdown(job, group, place)
@@ -169,7 +178,7 @@ def _is_tolerable(figures: Figures, group: Group, place: Place) -> bool:
     return True
 
 
-def _column(figures: Figures, group: Group, place: Place) -> GroupColumn:
+def _column(figures: ColumnFigures, group: Group, place: ColumnPlace) -> GroupColumn:
     phases, level, location = list(figures.phases(group, place)), place.level, place.location
     return GroupColumn(
         jobs=tuple(job.id for job in group),

@@ -21,7 +21,7 @@ JOULES_PER_KWH = 3_600_000
 ZERO = Fraction(0)
 
 
-class Pace(NamedTuple):
+class MultisetRates(NamedTuple):
     """Rates by job type and watts of each GPU while some types run side by side, full power."""
 
     rates: dict[str, Fraction]
@@ -29,7 +29,7 @@ class Pace(NamedTuple):
     gpu_w: Fraction
 
 
-class Place(NamedTuple):
+class ColumnPlace(NamedTuple):
     """Where and how a group runs."""
 
     nodes: Nodes
@@ -43,14 +43,14 @@ def fits(gpus: int, nodes: Nodes) -> bool:
     return within and gpus <= nodes.gpus * nodes.count
 
 
-class Figures:
+class ColumnFigures:
     """Rates, times and energies of groups, in exact numbers."""
 
     def __init__(self, instance: EacoInstance) -> None:
         self.instance = instance
         self.types = {kind.id: kind for kind in instance.types}
         self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
-        self._paces: dict[tuple[str, tuple[str, ...]], Pace | None] = {}
+        self._paces: dict[tuple[str, tuple[str, ...]], MultisetRates | None] = {}
         self._due = {
             job.id: self._due_s(job) for job in instance.jobs if job.deadline_s is not None
         }
@@ -61,7 +61,7 @@ class Figures:
 
     def _due_s(self, job: Job) -> Fraction:
         places = [
-            Place(nodes, None, location)
+            ColumnPlace(nodes, None, location)
             for nodes in self.hosts(job)
             for location in (None, *self.locations((job,), nodes))
         ]
@@ -85,14 +85,14 @@ class Figures:
 
     # --- rates, times, watts ------------------------------------------------------------------
 
-    def pace(self, jobs: Sequence[Job], nodes: Nodes) -> Pace | None:
+    def pace(self, jobs: Sequence[Job], nodes: Nodes) -> MultisetRates | None:
         """Return rates and watts of jobs side by side; None if they are not known."""
         key = (nodes.gpu, types_of(jobs))
         if key not in self._paces:
             self._paces[key] = self._pace(*key)
         return self._paces[key]
 
-    def _pace(self, gpu: str, types: tuple[str, ...]) -> Pace | None:
+    def _pace(self, gpu: str, types: tuple[str, ...]) -> MultisetRates | None:
         rates = self.instance.rates[gpu].of(types)
         if not rates.is_known:
             return None
@@ -103,9 +103,9 @@ class Figures:
             busy = Fraction(measured.utilisation)
         if measured is not None and measured.gpu_power_w is not None:
             watts = Fraction(measured.gpu_power_w)
-        return Pace(rates.by_type, busy, watts or self.gpus[gpu].power.watts(busy))
+        return MultisetRates(rates.by_type, busy, watts or self.gpus[gpu].power.watts(busy))
 
-    def slowdown(self, job: Job, group: Group, place: Place) -> Fraction:
+    def slowdown(self, job: Job, group: Group, place: ColumnPlace) -> Fraction:
         """Return sigma: 1 / the rate of a job while all of its group run."""
         pace = self.pace(group, place.nodes)
         assert pace is not None
@@ -115,17 +115,17 @@ class Figures:
         """Return the speed of a job alone."""
         return Fraction(self.types[job.type].speeds.get(nodes.gpu, 1.0))
 
-    def work_s(self, job: Job, place: Place) -> Fraction:
+    def work_s(self, job: Job, place: ColumnPlace) -> Fraction:
         """Return w: seconds alone at full power, those of a move included."""
         seconds = Fraction(job.work_s) / self.speed(job, place.nodes)
         return seconds + Fraction(job.migration_s) if self.is_moved(job, place) else seconds
 
-    def is_moved(self, job: Job, place: Place) -> bool:
+    def is_moved(self, job: Job, place: ColumnPlace) -> bool:
         """Tell whether a job runs now, and elsewhere."""
         now = self.instance.location_of.get(job.id)
         return now is not None and (place.location is None or place.location.id != now.id)
 
-    def phases(self, group: Group, place: Place) -> Iterator[Phase]:
+    def phases(self, group: Group, place: ColumnPlace) -> Iterator[Phase]:
         """Yield seconds and watts of each GPU of each phase."""
         left = {job: self.work_s(job, place) for job in group}
         pace, now = None, group
@@ -141,7 +141,7 @@ class Figures:
 
     # --- costs --------------------------------------------------------------------------------
 
-    def cost(self, group: Group, place: Place, phases: Sequence[Phase]) -> Fraction:
+    def cost(self, group: Group, place: ColumnPlace, phases: Sequence[Phase]) -> Fraction:
         """Return the cost of a column in the objective's unit, without nodes on and waking."""
         instance, gang = self.instance, group[0].gpus
         if instance.objective == "epoch":
@@ -156,7 +156,7 @@ class Figures:
         hours = self._training_h(group, place) / len(instance.jobs)
         return weight * joules / JOULES_PER_KWH + (1 - weight) * hours
 
-    def _credit(self, group: Group, place: Place) -> Fraction:
+    def _credit(self, group: Group, place: ColumnPlace) -> Fraction:
         """Return the joules that the work is worth that a group gets done in the epoch."""
         joules = ZERO
         for job in group:
@@ -166,7 +166,7 @@ class Figures:
             joules += Fraction(worth) * self.speed(job, place.nodes) * (seconds - lost)
         return joules
 
-    def _training_h(self, group: Group, place: Place) -> Fraction:
+    def _training_h(self, group: Group, place: ColumnPlace) -> Fraction:
         """Return the hours per training epoch, summed over the jobs of a group."""
         terms = (
             Fraction(job.training_epoch_s or 0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Key = tuple[str, int]  # of a part: id of the nodes, and the least number in it
 
 
-class Part(NamedTuple):
+class NodePart(NamedTuple):
     """Nodes among which it makes no difference where groups begin.
 
     Attributes
@@ -42,7 +42,7 @@ class Part(NamedTuple):
     awake: int
 
 
-def parts_of(instance: EacoInstance, nodes: Nodes) -> dict[int, Part]:
+def parts_of(instance: EacoInstance, nodes: Nodes) -> dict[int, NodePart]:
     """Return Q: the parts of nodes of one kind, by their least numbers."""
     sizes = [job.gpus for job in instance.jobs if fits(job.gpus, nodes)]
     held = _held(instance, nodes)
@@ -56,7 +56,7 @@ def parts_of(instance: EacoInstance, nodes: Nodes) -> dict[int, Part]:
         wanted = sum(max(1, g // nodes.gpus) for g in sizes)
         first = range(min(nodes.count, (wanted + len(held) + 1) * longest))
         groups = [[n] for n in sorted({*first, *held})]
-    return {g[0]: Part(tuple(g), sum(n < nodes.awake for n in g)) for g in groups}
+    return {g[0]: NodePart(tuple(g), sum(n < nodes.awake for n in g)) for g in groups}
 
 
 def _held(instance: EacoInstance, nodes: Nodes) -> set[int]:
@@ -70,7 +70,7 @@ def _held(instance: EacoInstance, nodes: Nodes) -> set[int]:
     }
 
 
-def take(g: int, nodes: Nodes, first: int, parts: Mapping[Key, Part]) -> dict[Key, int]:
+def take(g: int, nodes: Nodes, first: int, parts: Mapping[Key, NodePart]) -> dict[Key, int]:
     """Return k: how many GPUs a gang takes in which parts, if it begins in one of them.
 
     Nothing if it would end beyond the last node.
@@ -81,7 +81,7 @@ def take(g: int, nodes: Nodes, first: int, parts: Mapping[Key, Part]) -> dict[Ke
     return dict.fromkeys(keys, nodes.gpus) if all(key in parts for key in keys) else {}
 
 
-def beginnings(nodes: Nodes, part: Part, gangs: Iterable[int]) -> Iterator[tuple[int, int]]:
+def beginnings(nodes: Nodes, part: NodePart, gangs: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the size of each gang that begins in a part, and the number of its first node."""
     free = dict.fromkeys(part.numbers, nodes.gpus)
     for g in sorted(gangs, reverse=True):

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched.cli.main import app
-from optsched.eaco.greedy.group_costs import Estimates
+from optsched.eaco.greedy.group_costs import GroupCosts
 from optsched.eaco.greedy.rules import BY_NAME
 from optsched.registry import PROBLEMS, RENAMED, UnknownNameError, problem
 from optsched.rollout import registry
@@ -32,7 +32,7 @@ def test_a_method_and_a_policy_of_eaco_of_one_name_are_one_algorithm(name):
     assert shared == {*BY_NAME}
     assert not {entry.name for entry in registry.ENTRIES} & {"exact", "gandiva", "lucid"}
     for rule in sorted(shared):
-        plan = BY_NAME[rule].grouping(Estimates(instance), 0).plan()
+        plan = BY_NAME[rule].grouping(GroupCosts(instance), 0).plan()
         assert optsched.solve(instance, method=rule).plan == plan
 
 

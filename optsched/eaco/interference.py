@@ -6,12 +6,15 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, Literal, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
 
 from optsched.documents.faults import shown
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
+
+if TYPE_CHECKING:
+    from optsched.cluster.power import GpuPower
 
 SMALLEST_RATE = 0.001
 Name = Annotated[str, Field(min_length=1)]
@@ -160,6 +163,21 @@ class GroupRates:
         if key not in self._known:
             self._known[key] = self._fallen_back(key)
         return self._known[key]
+
+    def busy(self, types: Sequence[str]) -> Fraction:
+        """Return the utilisation of GPUs that types of known rates share; it may exceed 1."""
+        measured = self.measured.get(tuple(sorted(types)))
+        if measured is not None and measured.utilisation is not None:
+            return Fraction(measured.utilisation)
+        rates = self.of(types).by_type
+        return sum((self._utilisation[name] * rates[name] for name in types), Fraction(0))
+
+    def gpu_w(self, types: Sequence[str], power: GpuPower) -> Fraction:
+        """Return the watts of each GPU that types of known rates share, as measured if it was."""
+        measured = self.measured.get(tuple(sorted(types)))
+        if measured is not None and measured.gpu_power_w is not None:
+            return Fraction(measured.gpu_power_w)
+        return power.watts(self.busy(types))
 
     @property
     def repairs(self) -> list[Repair]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optsched.eaco import EacoPlan, Group, performance
 from optsched.eaco.greedy import methods, node_packing, published_rules, simple_rules
-from optsched.eaco.greedy.group_costs import Draft, Estimates
+from optsched.eaco.greedy.group_costs import Draft, GroupCosts
 from optsched.eaco.greedy.grouping import Grouping
 from optsched.eaco.greedy.local_search import improved, total
 from optsched.eaco.greedy.power_cap import capped, power_w, with_best_levels
@@ -67,7 +67,7 @@ def of(*types, **fields):
 
 def test_fifo_stops_at_the_first_job_that_does_not_fit():
     jobs = waiting({"gpus": 2}, {"gpus": 4}, {"gpus": 1})
-    grouping = published_rules.fifo(Estimates(small_instance(jobs, nodes=FOUR)))
+    grouping = published_rules.fifo(GroupCosts(small_instance(jobs, nodes=FOUR)))
     assert groups_of(grouping) == ([{0}], [1, 2])
 
 
@@ -108,25 +108,25 @@ PAIRS = {"a c": [0.7, 0.85], "b c": [0.9, 0.8], "a b": [0.9, 0.9]}
 
 def test_fifo_packed_takes_the_partner_of_the_greatest_sum_of_rates():
     instance = small_instance("abc", nodes=TWO, measured=PAIRS)
-    assert groups_of(published_rules.fifo_packed(Estimates(instance))) == ([{0}, {1, 2}], [])
+    assert groups_of(published_rules.fifo_packed(GroupCosts(instance))) == ([{0}, {1, 2}], [])
 
 
 def test_fifo_packed_needs_more_than_one_and_a_half():
     measured = {"a b": [0.75, 0.75]}
     instance = small_instance(waiting(*of("a", "b")), nodes=ONE, measured=measured)
-    assert groups_of(published_rules.fifo_packed(Estimates(instance))) == ([{0}], [1])
+    assert groups_of(published_rules.fifo_packed(GroupCosts(instance))) == ([{0}], [1])
     better = instance.changed({"interference.groups.0.rates": [0.75, 0.76]})
-    assert groups_of(published_rules.fifo_packed(Estimates(better))) == ([{0, 1}], [])
+    assert groups_of(published_rules.fifo_packed(GroupCosts(better))) == ([{0, 1}], [])
 
 
 def test_fifo_packed_ends_at_the_first_job_without_partner_and_never_makes_threes():
     measured = {"a b": [0.5, 0.5], "a c": [0.9, 0.9]}
     jobs = waiting(*of("a", "b", "c"))
     instance = small_instance(jobs, nodes=ONE, measured=measured)
-    assert groups_of(published_rules.fifo_packed(Estimates(instance))) == ([{0}], [1, 2])
+    assert groups_of(published_rules.fifo_packed(GroupCosts(instance))) == ([{0}], [1, 2])
     jobs = waiting(*of("a", "a", "a"))
     full = small_instance(jobs, nodes=ONE, types={"a": 0.1})
-    assert groups_of(published_rules.fifo_packed(Estimates(full))) == ([{0, 1}], [2])
+    assert groups_of(published_rules.fifo_packed(GroupCosts(full))) == ([{0, 1}], [2])
 
 
 def test_fifo_packed_is_fifo_if_there_are_gpus_for_all():
@@ -137,9 +137,12 @@ def test_fifo_packed_is_fifo_if_there_are_gpus_for_all():
 def test_fifo_packed_keeps_gang_sizes_and_tolerances():
     jobs = [{"gpus": 2}, {"gpus": 1}, {"gpus": 1}, {"gpus": 1, "max_slowdown": 1.0}]
     instance = small_instance(waiting(*jobs), nodes=FOUR, types={"a": 0.1})
-    assert groups_of(published_rules.fifo_packed(Estimates(instance))) == ([{0}, {1}, {2}], [3])
+    assert groups_of(published_rules.fifo_packed(GroupCosts(instance))) == (
+        [{0}, {1}, {2}],
+        [3],
+    )
     loose = instance.changed({"jobs.j3.max_slowdown": None})
-    assert groups_of(published_rules.fifo_packed(Estimates(loose))) == ([{0}, {1, 3}, {2}], [])
+    assert groups_of(published_rules.fifo_packed(GroupCosts(loose))) == ([{0}, {1, 3}, {2}], [])
 
 
 # --- Gandiva ----------------------------------------------------------------------------------
@@ -161,9 +164,9 @@ def test_gandiva_as_in_gavel_pairs_at_random_only_if_gpus_run_out():
 def test_gandiva_as_in_gavel_undoes_pairs_that_lose():
     jobs = waiting(*of("a", "b"))
     instance = small_instance(jobs, nodes=ONE, measured={"a b": [0.45, 0.5]})
-    assert groups_of(published_rules.gandiva_gavel(Estimates(instance), 0)) == ([{0}], [1])
+    assert groups_of(published_rules.gandiva_gavel(GroupCosts(instance), 0)) == ([{0}], [1])
     even = instance.changed({"interference.groups.0.rates": [0.5, 0.5]})
-    assert groups_of(published_rules.gandiva_gavel(Estimates(even), 0)) == ([{0, 1}], [])
+    assert groups_of(published_rules.gandiva_gavel(GroupCosts(even), 0)) == ([{0, 1}], [])
 
 
 @pytest.mark.parametrize(("rate", "kept"), [(0.6, True), (0.4, False)])
@@ -173,14 +176,14 @@ def test_gandiva_as_in_gavel_keeps_running_pairs_that_do_not_lose(rate, kept):
     jobs = waiting(*of(*"aabb"))
     instance = small_instance(jobs, nodes=TWO, measured=measured, running=running)
     for seed in range(5):
-        groups, _ = groups_of(published_rules.gandiva_gavel(Estimates(instance), seed))
+        groups, _ = groups_of(published_rules.gandiva_gavel(GroupCosts(instance), seed))
         assert ({0, 1} in groups) == kept
 
 
 def test_gandiva_packs_the_least_busy_job_onto_the_least_busy_gpus():
     jobs = of("busy", "calm", "half", "idle")
     types = {"busy": 0.9, "calm": 0.2, "half": 0.5, "idle": 0.1}
-    grouping = published_rules.gandiva(Estimates(small_instance(jobs, types=types, nodes=TWO)))
+    grouping = published_rules.gandiva(GroupCosts(small_instance(jobs, types=types, nodes=TWO)))
     # idle joins calm (20 %); half joins both of them: 80 % is still less than busy's 90.
     assert groups_of(grouping) == ([{0}, {1, 2, 3}], [])
 
@@ -189,7 +192,7 @@ def test_gandiva_undoes_what_is_no_better_than_taking_turns():
     measured = {"a c": [0.5, 0.5], "b c": [0.6, 0.6]}
     types = {"a": 0.1, "b": 0.9, "c": 0.5}
     instance = small_instance("abc", types=types, nodes=TWO, measured=measured)
-    assert groups_of(published_rules.gandiva(Estimates(instance))) == ([{0}, {1, 2}], [])
+    assert groups_of(published_rules.gandiva(GroupCosts(instance))) == ([{0}, {1, 2}], [])
 
 
 def test_gandiva_does_not_share_if_there_are_gpus_for_all():
@@ -206,7 +209,7 @@ def test_eaco_takes_the_busiest_gpus_though_others_are_free():
     types = {"calm": 0.2, "busy": 0.7}
     instance = small_instance(jobs, types=types)
     # busy joins calm: 1.02; the third finds both at 110 %: 1 + 0.56 x 0.1 + 0.04 is too slow.
-    assert groups_of(published_rules.eaco(Estimates(instance))) == ([{0, 1}, {2, 3}], [])
+    assert groups_of(published_rules.eaco(GroupCosts(instance))) == ([{0, 1}, {2, 3}], [])
 
 
 def test_eaco_prefers_the_group_of_the_highest_utilisation():
@@ -216,12 +219,12 @@ def test_eaco_prefers_the_group_of_the_highest_utilisation():
     for shares, groups in (((0.2, 0.6), [{0}, {1, 2}]), ((0.6, 0.2), [{0, 2}, {1}])):
         types = {"a": shares[0], "b": shares[1], "c": 0.1}
         instance = small_instance(jobs, types=types, **description)
-        assert groups_of(published_rules.eaco(Estimates(instance)))[0] == groups
+        assert groups_of(published_rules.eaco(GroupCosts(instance)))[0] == groups
 
 
 def test_eaco_thresholds_rule_out_gpus():
     types = {"a": {"utilisation": 0.5, "memory_gb": 6}}
-    estimates = Estimates(small_instance("aa", types=types))
+    estimates = GroupCosts(small_instance("aa", types=types))
     assert groups_of(published_rules.eaco(estimates))[0] == [{0, 1}]
     assert groups_of(published_rules.eaco(estimates, utilisation_threshold=0.4))[0] == [{0}, {1}]
     assert groups_of(published_rules.eaco(estimates, memory_threshold=0.3))[0] == [{0}, {1}]
@@ -231,7 +234,7 @@ def test_eaco_thresholds_rule_out_gpus():
 def test_eaco_keeps_deadlines_and_lets_the_queue_go_on():
     jobs = waiting({}, {"deadline_s": 3600.0}, {"gpus": 8}, {})
     instance = small_instance(jobs, types={"a": 0.1}, nodes={"x": {"gpus": 8, "count": 1}})
-    assert groups_of(published_rules.eaco(Estimates(instance))) == ([{0, 3}, {1}], [2])
+    assert groups_of(published_rules.eaco(GroupCosts(instance))) == ([{0, 3}, {1}], [2])
 
 
 # --- best fit, best delta of energy -----------------------------------------------------------
@@ -245,26 +248,26 @@ def test_best_fit_leaves_least_memory():
     jobs = of("a", "b", "c")
     measured = {"a c": [0.9, 0.9], "b c": [0.9, 0.9]}
     instance = small_instance(jobs, types=types, measured=measured, fallback="none")
-    assert groups_of(simple_rules.best_fit(Estimates(instance)))[0] == [{0}, {1, 2}]
+    assert groups_of(simple_rules.best_fit(GroupCosts(instance)))[0] == [{0}, {1, 2}]
     tight = instance.changed({"memory_headroom": 0.1})
-    assert groups_of(simple_rules.best_fit(Estimates(tight)))[0] == [{0, 2}, {1}]
+    assert groups_of(simple_rules.best_fit(GroupCosts(tight)))[0] == [{0, 2}, {1}]
 
 
 def test_best_delta_energy_shares_where_it_saves_most():
     """Alone 3600 s of 20 + 50 + 25 W; beside a longer job only what rises counts."""
     jobs = [{"work_s": 900.0}, {"work_s": 3600.0}, {"work_s": 3600.0}]
     instance = small_instance(jobs, partner_slowdown=0, nodes=THREE, max_jobs_per_gpu=2)
-    assert groups_of(simple_rules.best_delta_energy(Estimates(instance)))[0] == [{0, 1}, {2}]
+    assert groups_of(simple_rules.best_delta_energy(GroupCosts(instance)))[0] == [{0, 1}, {2}]
     first = small_instance(jobs[1:] + jobs[:1], partner_slowdown=0, nodes=THREE)
-    assert groups_of(simple_rules.best_delta_energy(Estimates(first)))[0] == [{0, 1, 2}]
+    assert groups_of(simple_rules.best_delta_energy(GroupCosts(first)))[0] == [{0, 1, 2}]
 
 
 def test_best_delta_energy_does_not_share_at_a_loss():
     measured = {"a a": [0.3, 0.3]}
     instance = small_instance("aa", measured=measured)
-    assert groups_of(simple_rules.best_delta_energy(Estimates(instance)))[0] == [{0}, {1}]
+    assert groups_of(simple_rules.best_delta_energy(GroupCosts(instance)))[0] == [{0}, {1}]
     scarce = small_instance("aa", measured=measured, nodes=ONE)
-    assert groups_of(simple_rules.best_delta_energy(Estimates(scarce)))[0] == [{0, 1}]
+    assert groups_of(simple_rules.best_delta_energy(GroupCosts(scarce)))[0] == [{0, 1}]
 
 
 # --- Lucid ------------------------------------------------------------------------------------
@@ -279,23 +282,28 @@ def test_lucid_labels_by_mean_rates():
         "b c": [0.9, 0.8],
         "c c": [0.8, 0.8],
     }
-    labels = published_rules.labels(Estimates(small_instance("abc", measured=measured)))
+    labels = published_rules.labels(GroupCosts(small_instance("abc", measured=measured)))
     assert labels == {"a": 0, "b": 1, "c": 2}
     instance = small_instance("cbcaba", measured=measured)
     # c (2) beside b (1) is too much, and c beside c; a (0) goes beside b, the smallest label
-    assert groups_of(published_rules.lucid(Estimates(instance)))[0] == [{0}, {1, 3}, {2}, {4, 5}]
+    assert groups_of(published_rules.lucid(GroupCosts(instance)))[0] == [
+        {0},
+        {1, 3},
+        {2},
+        {4, 5},
+    ]
 
 
 def test_lucid_shares_in_pairs_of_equal_gangs_only():
     jobs = of("a", "a", "a") + of("a", "a", gpus=2)
     instance = small_instance(jobs, types={"a": 0.1})
-    assert groups_of(published_rules.lucid(Estimates(instance)))[0] == [{0, 1}, {2}, {3, 4}]
+    assert groups_of(published_rules.lucid(GroupCosts(instance)))[0] == [{0, 1}, {2}, {3, 4}]
 
 
 def test_lucid_leaves_types_alone_that_fit_with_none():
     instance = small_instance("aa", measured={"a a": [0, 0]})
-    assert published_rules.labels(Estimates(instance)) == {"a": 2}
-    assert groups_of(published_rules.lucid(Estimates(instance)))[0] == [{0}, {1}]
+    assert published_rules.labels(GroupCosts(instance)) == {"a": 2}
+    assert groups_of(published_rules.lucid(GroupCosts(instance)))[0] == [{0}, {1}]
 
 
 # --- longest first ----------------------------------------------------------------------------
@@ -304,19 +312,19 @@ def test_lucid_leaves_types_alone_that_fit_with_none():
 def test_longest_first_groups_jobs_that_end_together():
     jobs = [{"work_s": s} for s in (100.0, 3000.0, 2900.0, 110.0)]
     instance = small_instance(jobs, types={"a": 0.2}, max_jobs_per_gpu=2)
-    assert groups_of(simple_rules.longest_first(Estimates(instance)))[0] == [{1, 2}, {0, 3}]
+    assert groups_of(simple_rules.longest_first(GroupCosts(instance)))[0] == [{1, 2}, {0, 3}]
 
 
 def test_longest_first_skips_jobs_that_may_not_join():
     jobs = [{"work_s": 400.0}, {"work_s": 300.0, "max_slowdown": 1.0}, {"work_s": 200.0}]
     instance = small_instance(jobs, types={"a": 0.2})
-    assert groups_of(simple_rules.longest_first(Estimates(instance)))[0] == [{0, 2}, {1}]
+    assert groups_of(simple_rules.longest_first(GroupCosts(instance)))[0] == [{0, 2}, {1}]
 
 
 def test_longest_first_asks_whether_it_pays_unless_told_not_to():
     instance = small_instance("aa", measured={"a a": [0.3, 0.3]})
-    assert groups_of(simple_rules.longest_first(Estimates(instance)))[0] == [{0}, {1}]
-    assert groups_of(simple_rules.longest_first_full(Estimates(instance)))[0] == [{0, 1}]
+    assert groups_of(simple_rules.longest_first(GroupCosts(instance)))[0] == [{0}, {1}]
+    assert groups_of(simple_rules.longest_first_full(GroupCosts(instance)))[0] == [{0, 1}]
     (plan,) = {plan.to_json(): plan for plan in plans_by("fifo_exclusive", instance)}.values()
     best = min(plans_by("longest_first", instance), key=lambda p: objective(instance, p))
     assert objective(instance, best) == objective(instance, plan)
@@ -342,7 +350,7 @@ def test_without_interference_longest_first_is_optimal(works, most):
 def test_local_search_finds_pairs_that_a_bad_start_missed():
     jobs = [{"work_s": s} for s in (100.0, 3000.0, 100.0, 3000.0)]
     instance = small_instance(jobs, types={"a": 0.2}, max_jobs_per_gpu=2)
-    estimates = Estimates(instance)
+    estimates = GroupCosts(instance)
     start = Grouping(estimates, [Draft((0, 1), 0), Draft((2, 3), 0)])
     better = improved(start)
     assert sorted(map(sorted, groups_of(better)[0])) == [[0, 2], [1, 3]]
@@ -354,10 +362,10 @@ def test_local_search_finds_pairs_that_a_bad_start_missed():
 def test_local_search_leaves_gpus_that_wake_a_node():
     nodes = {"x": {"gpus": 1, "count": 2, "on": 1, "power": {"base_w": 100.0, "wake_s": 1e4}}}
     instance = small_instance("aa", measured={"a a": [0.45, 0.45]}, nodes=nodes)
-    estimates = Estimates(instance)
+    estimates = GroupCosts(instance)
     start = Grouping(estimates, [Draft((0,), 0), Draft((1,), 0)])
     assert groups_of(improved(start))[0] == [{0, 1}]
-    awake = Estimates(instance.changed({"nodes.x.on": None}))
+    awake = GroupCosts(instance.changed({"nodes.x.on": None}))
     assert len(improved(Grouping(awake, start.drafts)).drafts) == 2
 
 
@@ -365,7 +373,7 @@ def test_local_search_chooses_levels_and_locations():
     running = [{"nodes": "x", "node": 2, "jobs": ["j0"]}]
     gpus = {"X": {"levels": [(60, 0.9, 0.6)]}}
     instance = small_instance("a", gpus=gpus, nodes=THREE, running=running)
-    start = Grouping(Estimates(instance), [Draft((0,), 0)])
+    start = Grouping(GroupCosts(instance), [Draft((0,), 0)])
     (draft,) = improved(start).drafts
     assert draft == Draft((0,), 0, "r0", 0)
 
@@ -377,7 +385,7 @@ LEVELS = {"X": {"levels": [(40, 0.5, 0.5), (60, 0.9, 0.6)]}}
 
 def test_levels_are_the_cheapest_within_tolerance():
     jobs = [{}, {"max_slowdown": 1.0}]
-    estimates = Estimates(small_instance(jobs, gpus=LEVELS, nodes=TWO))
+    estimates = GroupCosts(small_instance(jobs, gpus=LEVELS, nodes=TWO))
     best = with_best_levels(published_rules.fifo(estimates))
     # Full: 70 + 100 W; "l1": min(60, 42) + 100 W for 1 / 0.9 of the time; "l0" for twice the time.
     assert [draft.level for draft in best.drafts] == [1, None]
@@ -386,11 +394,11 @@ def test_levels_are_the_cheapest_within_tolerance():
 def test_a_cap_lowers_levels_and_then_lets_jobs_wait():
     jobs = waiting({}, {"max_slowdown": 1.0})
     instance = small_instance(jobs, gpus=LEVELS, nodes=TWO)
-    exclusive = published_rules.fifo(Estimates(instance))
+    exclusive = published_rules.fifo(GroupCosts(instance))
     assert power_w(exclusive) == pytest.approx(340)
     assert power_w(capped(exclusive)) == pytest.approx(340)
     for cap, levels, waits in ((340, [None, None], []), (312, [None, 1], []), (300, [0], [1])):
-        grouping = published_rules.fifo(Estimates(instance.changed({"power_cap_w": cap})))
+        grouping = published_rules.fifo(GroupCosts(instance.changed({"power_cap_w": cap})))
         lowered = capped(grouping)
         assert sorted((d.level is not None, d.level) for d in lowered.drafts) == sorted(
             (level is not None, level) for level in levels
@@ -411,7 +419,9 @@ def test_a_cap_that_cannot_be_kept_gives_no_better_plan_than_the_verifier_refuse
 
 def packed(gangs, gpus, count, **fields):
     nodes = {"x": {"gpus": gpus, "count": count}}
-    estimates = Estimates(small_instance([{"gpus": gang} for gang in gangs], nodes=nodes, **fields))
+    estimates = GroupCosts(
+        small_instance([{"gpus": gang} for gang in gangs], nodes=nodes, **fields)
+    )
     drafts = [Draft((n,), 0) for n in range(len(gangs))]
     return node_packing.fits(estimates, drafts, 0), node_packing.pack(estimates, drafts)
 
@@ -432,7 +442,7 @@ def test_running_groups_keep_their_nodes():
     running = [{"nodes": "x", "node": 1, "jobs": ["j0"]}]
     nodes = {"x": {"gpus": 4, "count": 2}}
     jobs = [{"gpus": 1}, {"gpus": 4}, {"gpus": 4}]
-    estimates = Estimates(small_instance(waiting(*jobs), nodes=nodes, running=running))
+    estimates = GroupCosts(small_instance(waiting(*jobs), nodes=nodes, running=running))
     grouping = published_rules.fifo(estimates)
     assert groups_of(grouping) == ([{0}, {1}], [2])
     assert [group.node for group in grouping.plan().groups] == [1, 0]
@@ -479,7 +489,7 @@ def test_local_search_is_never_worse_than_where_it_starts(instance):
 def test_rules_of_groups_are_those_of_the_verifier(instance):
     """Every group of up to three jobs, on every pool, at every location and level."""
     instance = instance.changed({"jobs.*.waiting_penalty_kwh": 1.0})
-    estimates = Estimates(instance)
+    estimates = GroupCosts(instance)
     names = [job.id for job in instance.jobs]
     for size in (1, 2, 3):
         for jobs in itertools.combinations(range(len(names)), size):
@@ -519,7 +529,7 @@ def _same_figures(instance, estimates, draft, plan):
 @law(500)
 def test_totals_are_those_of_the_verifier(instance):
     """Where every node is filled that is used, or there is nothing to pay for the others."""
-    estimates = Estimates(instance)
+    estimates = GroupCosts(instance)
     for rule in (simple_rules.longest_first_full, simple_rules.best_delta_energy):
         grouping = rule(estimates)
         plan = grouping.plan()

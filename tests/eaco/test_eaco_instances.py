@@ -10,7 +10,7 @@ import pytest
 
 from optsched.documents.json_files import load
 from optsched.eaco import EacoInstance, performance
-from optsched.eaco.greedy.group_costs import Draft, Estimates
+from optsched.eaco.greedy.group_costs import Draft, GroupCosts
 from optsched.eaco.verify.feasibility import objective, violations
 from optsched.instances import build_eaco, eaco_parts
 from optsched.registry import problem
@@ -180,7 +180,7 @@ def test_a_cap_of_40_kw_can_be_kept_by_levels_and_waiting():
 def test_quads_may_share_in_as_many_groups_as_they_say():
     """Pairs are counted here; 17,065 groups of three and 94,797 of four take half a minute."""
     instance = read("quads-60")
-    estimates = Estimates(instance)
+    estimates = GroupCosts(instance)
     pairs = sum(estimates.allowed(Draft(pair, 0)) for pair in combinations(range(60), 2))
     assert pairs == 1532
     assert f"{60 + pairs + 17065 + 94797:,} groups" in instance.description

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 
-class Weights(NamedTuple):
+class JobWeights(NamedTuple):
     """Weights of the jobs of a set, the greatest first, and what they are divided by."""
 
     weights: tuple[int, ...]
@@ -26,15 +26,15 @@ class Weights(NamedTuple):
 
 
 PATTERNS = (
-    Weights((1, 1, 1), 2),
-    Weights((2, 1, 1, 1), 3),
-    Weights((1, 1, 1, 1, 1), 2),
-    Weights((2, 2, 1, 1, 1), 4),
-    Weights((3, 1, 1, 1, 1), 4),
-    Weights((1, 1, 1, 1, 1), 3),
-    Weights((2, 2, 1, 1, 1), 3),
-    Weights((3, 2, 2, 1, 1), 5),
-    Weights((3, 3, 2, 2, 1), 4),
+    JobWeights((1, 1, 1), 2),
+    JobWeights((2, 1, 1, 1), 3),
+    JobWeights((1, 1, 1, 1, 1), 2),
+    JobWeights((2, 2, 1, 1, 1), 4),
+    JobWeights((3, 1, 1, 1, 1), 4),
+    JobWeights((1, 1, 1, 1, 1), 3),
+    JobWeights((2, 2, 1, 1, 1), 3),
+    JobWeights((3, 2, 2, 1, 1), 5),
+    JobWeights((3, 3, 2, 2, 1), 4),
 )
 SEEDS = 100
 ROUNDS = 3  # of exchanges of every job
@@ -73,7 +73,7 @@ def weighted_sets(
 
 
 class _Exchange:
-    def __init__(self, held: Floats, x: Floats, copies: Floats, pattern: Weights) -> None:
+    def __init__(self, held: Floats, x: Floats, copies: Floats, pattern: JobWeights) -> None:
         self.held = np.ascontiguousarray(held.T)  # classes x columns
         self.x, self.copies, self.pattern = x, copies, pattern
         self.weights = np.array(pattern.weights, dtype=float)

@@ -41,7 +41,7 @@ class Draft(NamedTuple):
     level: int | None = None
 
 
-class Mix(NamedTuple):
+class TypeMix(NamedTuple):
     """Job types side by side on GPUs of one type, at full power.
 
     Attributes
@@ -62,7 +62,7 @@ class Mix(NamedTuple):
     gpu_w: float
 
 
-class Estimates:
+class GroupCosts:
     """Rules and costs of groups of an instance's jobs, which are meant by their numbers."""
 
     def __init__(self, instance: EacoInstance) -> None:
@@ -72,7 +72,7 @@ class Estimates:
         self.types = {kind.id: kind for kind in instance.types}
         self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
         self.places = {place.id: place for place in instance.running}
-        self._mixes: dict[tuple[str, ...], Mix] = {}
+        self._mixes: dict[tuple[str, ...], TypeMix] = {}
         self._allowed: dict[Draft, bool] = {}
         self._costs: dict[Draft, float] = {}
         self._works: dict[tuple[int, int, bool], Fraction] = {}
@@ -109,7 +109,7 @@ class Estimates:
         place = self.instance.location_of.get(self.jobs[job].id)
         return place is not None and place.id != draft.location
 
-    def mix(self, draft: Draft) -> Mix:
+    def mix(self, draft: Draft) -> TypeMix:
         """Return how the jobs of a group get on."""
         return self.side_by_side(self.pool(draft).gpu, [self.jobs[n].type for n in draft.jobs])
 
@@ -117,29 +117,22 @@ class Estimates:
         """Return the memory that a group takes on each of its GPUs."""
         return sum(self.types[self.jobs[n].type].memory_gb for n in draft.jobs)
 
-    def side_by_side(self, gpu: str, types: Sequence[str]) -> Mix:
+    def side_by_side(self, gpu: str, types: Sequence[str]) -> TypeMix:
         """Return how jobs of some types get on, on GPUs of one type."""
         key = (gpu, *sorted(types))
         if key not in self._mixes:
             self._mixes[key] = self._mix(gpu, key[1:])
         return self._mixes[key]
 
-    def _mix(self, gpu: str, types: tuple[str, ...]) -> Mix:
+    def _mix(self, gpu: str, types: tuple[str, ...]) -> TypeMix:
         table = self.instance.rates[gpu]
         rates = table.of(types)
         if not rates.fits:
-            return Mix(False, rates.is_known, {}, {}, 0.0, 0.0)
-        measured = table.measured.get(types)
-        busy = sum((Fraction(self.types[t].utilisation) * rates.by_type[t] for t in types), start=0)
-        if measured is not None and measured.utilisation is not None:
-            busy = Fraction(measured.utilisation)
-        if measured is not None and measured.gpu_power_w is not None:
-            watts = measured.gpu_power_w
-        else:
-            watts = float(self.gpus[gpu].power.watts(Fraction(busy)))
+            return TypeMix(False, rates.is_known, {}, {}, 0.0, 0.0)
+        busy, watts = table.busy(types), table.gpu_w(types, self.gpus[gpu].power)
         speeds = {name: float(rate) for name, rate in rates.by_type.items()}
-        may_share = len(types) == 1 or self._may_share(gpu, types, Fraction(busy))
-        return Mix(may_share, True, rates.by_type, speeds, float(busy), watts)
+        may_share = len(types) == 1 or self._may_share(gpu, types, busy)
+        return TypeMix(may_share, True, rates.by_type, speeds, float(busy), float(watts))
 
     def _may_share(self, gpu: str, types: tuple[str, ...], busy: Fraction) -> bool:
         limit = self.instance.utilisation_limit
@@ -166,7 +159,7 @@ class Estimates:
         mix = self.mix(draft)
         return mix.may_share and all(self._bears(n, draft, mix) for n in draft.jobs)
 
-    def _bears(self, n: int, draft: Draft, mix: Mix) -> bool:
+    def _bears(self, n: int, draft: Draft, mix: TypeMix) -> bool:
         job, level = self.jobs[n], self.level(draft)
         rate = mix.rates[job.type] * (Fraction(level.rate) if level else 1)
         if job.max_slowdown is not None and rate * Fraction(job.max_slowdown) < 1:
@@ -212,7 +205,7 @@ class Estimates:
         """Return the seconds that a job would take alone at full power where the group is."""
         return float(self._work(n, draft.nodes, self.is_moved(n, draft)))
 
-    def gpu_w(self, draft: Draft, mix: Mix) -> float:
+    def gpu_w(self, draft: Draft, mix: TypeMix) -> float:
         """Return the watts of each GPU of a group while some of its jobs run."""
         level = self.level(draft)
         return mix.gpu_w if level is None else min(mix.gpu_w * level.power, level.limit_w)

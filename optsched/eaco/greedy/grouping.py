@@ -11,7 +11,7 @@ from optsched.eaco.plan import EacoPlan, Group
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from optsched.eaco.greedy.group_costs import Estimates
+    from optsched.eaco.greedy.group_costs import GroupCosts
 
 
 class Grouping:
@@ -23,13 +23,13 @@ class Grouping:
         Groups to start from.
     """
 
-    def __init__(self, estimates: Estimates, drafts: Iterable[Draft] = ()) -> None:
+    def __init__(self, estimates: GroupCosts, drafts: Iterable[Draft] = ()) -> None:
         self.estimates = estimates
         self.drafts = list(drafts)
         self.waiting: list[int] = []
 
     @classmethod
-    def from_scratch(cls, estimates: Estimates, drafts: Iterable[Draft] = ()) -> Grouping:
+    def from_scratch(cls, estimates: GroupCosts, drafts: Iterable[Draft] = ()) -> Grouping:
         """Return groups to start from, and alone those jobs that must stay where they run.
 
         Those would end too late wherever they were moved.
@@ -44,7 +44,7 @@ class Grouping:
         return grouping
 
     @classmethod
-    def running(cls, estimates: Estimates) -> Grouping:
+    def running(cls, estimates: GroupCosts) -> Grouping:
         """Return the groups that run now; of one that breaks a rule, the first jobs that do not.
 
         Jobs that must stay where they run come first.

@@ -12,7 +12,7 @@ from optsched.eaco.greedy.grouping import Grouping
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from optsched.eaco.greedy.group_costs import Estimates
+    from optsched.eaco.greedy.group_costs import GroupCosts
 
     Groups = tuple[Draft, ...]
     Step = tuple[Groups, Groups]  # before and after
@@ -59,13 +59,13 @@ def improved(grouping: Grouping, is_over: Callable[[], bool] = lambda: False) ->
     return best
 
 
-def total(estimates: Estimates, drafts: Collection[Draft]) -> float:
+def total(estimates: GroupCosts, drafts: Collection[Draft]) -> float:
     """Return what groups cost, with as few nodes as their GPUs need."""
     groups = sum(map(estimates.cost, drafts))
     return groups + nodes_cost(estimates, _gpus(estimates, drafts))
 
 
-def nodes_cost(estimates: Estimates, used: dict[int, int]) -> float:
+def nodes_cost(estimates: GroupCosts, used: dict[int, int]) -> float:
     """Return what the nodes around groups cost, by pool and GPUs, if they are filled."""
     instance = estimates.instance
     weight = (instance.energy_weight or 0.0) if instance.objective == "eaco" else 1.0
@@ -83,7 +83,7 @@ def nodes_cost(estimates: Estimates, used: dict[int, int]) -> float:
     return weight * joules / JOULES_PER_KWH
 
 
-def _gain(estimates: Estimates, drafts: Collection[Draft], before: Groups, after: Groups) -> float:
+def _gain(estimates: GroupCosts, drafts: Collection[Draft], before: Groups, after: Groups) -> float:
     """Return by how much the objective falls."""
     gain = sum(map(estimates.cost, before)) - sum(map(estimates.cost, after))
     old, new = _gpus(estimates, before), _gpus(estimates, after)
@@ -95,7 +95,7 @@ def _gain(estimates: Estimates, drafts: Collection[Draft], before: Groups, after
 
 
 def _has_nodes(
-    estimates: Estimates, drafts: Collection[Draft], before: Groups, after: Groups
+    estimates: GroupCosts, drafts: Collection[Draft], before: Groups, after: Groups
 ) -> bool:
     """Tell whether there are nodes for what a step leads to, and no location is taken twice."""
     later = [draft for draft in drafts if draft not in before] + list(after)
@@ -105,7 +105,7 @@ def _has_nodes(
     return all(node_packing.fits(estimates, later, pool) for pool in {d.nodes for d in after})
 
 
-def _gpus(estimates: Estimates, drafts: Iterable[Draft]) -> dict[int, int]:
+def _gpus(estimates: GroupCosts, drafts: Iterable[Draft]) -> dict[int, int]:
     """Return how many GPUs groups have on each pool."""
     used: dict[int, int] = {}
     for draft in drafts:
@@ -116,7 +116,7 @@ def _gpus(estimates: Estimates, drafts: Iterable[Draft]) -> dict[int, int]:
 # --- steps ------------------------------------------------------------------------------------
 
 
-def _steps(estimates: Estimates, drafts: list[Draft]) -> Iterator[Step]:
+def _steps(estimates: GroupCosts, drafts: list[Draft]) -> Iterator[Step]:
     """Yield steps from groups as they are now; some may have changed when their turn comes."""
     for draft in drafts:
         yield from (((draft,), (other,)) for other in _elsewhere(estimates, draft))
@@ -129,7 +129,7 @@ def _steps(estimates: Estimates, drafts: list[Draft]) -> Iterator[Step]:
             yield from _swaps(estimates, one, two)
 
 
-def _elsewhere(estimates: Estimates, draft: Draft) -> Iterator[Draft]:
+def _elsewhere(estimates: GroupCosts, draft: Draft) -> Iterator[Draft]:
     """Yield a group at other levels, on other nodes, and at the locations of its jobs."""
     levels = [None, *range(len(estimates.levels(draft)))]
     others = [draft._replace(level=level) for level in levels if level != draft.level]
@@ -142,7 +142,7 @@ def _elsewhere(estimates: Estimates, draft: Draft) -> Iterator[Draft]:
     yield from (other for other in others if other != draft and estimates.allowed(other))
 
 
-def _splits(estimates: Estimates, draft: Draft) -> Iterator[Step]:
+def _splits(estimates: GroupCosts, draft: Draft) -> Iterator[Step]:
     """Yield one job of a group on GPUs of its own."""
     for n in draft.jobs if len(draft.jobs) > 1 else ():
         rest = _without(draft, n)
@@ -152,7 +152,7 @@ def _splits(estimates: Estimates, draft: Draft) -> Iterator[Step]:
                 yield (draft,), (rest, alone)
 
 
-def _merges(estimates: Estimates, one: Draft, two: Draft) -> Iterator[Step]:
+def _merges(estimates: GroupCosts, one: Draft, two: Draft) -> Iterator[Step]:
     """Yield two groups as one, on the GPUs of either."""
     for kept in (one, two):
         whole = kept._replace(jobs=tuple(sorted((*one.jobs, *two.jobs))))
@@ -160,7 +160,7 @@ def _merges(estimates: Estimates, one: Draft, two: Draft) -> Iterator[Step]:
             yield (one, two), (whole,)
 
 
-def _moves(estimates: Estimates, source: Draft, target: Draft) -> Iterator[Step]:
+def _moves(estimates: GroupCosts, source: Draft, target: Draft) -> Iterator[Step]:
     """Yield one job of a group of several in another one."""
     for n in source.jobs if len(source.jobs) > 1 else ():
         wider = target._replace(jobs=tuple(sorted((*target.jobs, n))))
@@ -169,7 +169,7 @@ def _moves(estimates: Estimates, source: Draft, target: Draft) -> Iterator[Step]
             yield (source, target), (rest, wider)
 
 
-def _swaps(estimates: Estimates, one: Draft, two: Draft) -> Iterator[Step]:
+def _swaps(estimates: GroupCosts, one: Draft, two: Draft) -> Iterator[Step]:
     """Yield two groups after each has given one job to the other."""
     for a, b in itertools.product(one.jobs, two.jobs):
         first = one._replace(jobs=tuple(sorted((*(n for n in one.jobs if n != a), b))))

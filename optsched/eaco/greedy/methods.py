@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.eaco.greedy import simple_rules
-from optsched.eaco.greedy.group_costs import Estimates
+from optsched.eaco.greedy.group_costs import GroupCosts
 from optsched.eaco.greedy.local_search import improved, total
 from optsched.eaco.greedy.power_cap import capped, with_best_levels
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def local_search(instance: EacoInstance, search: Search) -> None:
     """Improve the best of the simple rules by `local_search.improved`."""
-    estimates = Estimates(instance)
+    estimates = GroupCosts(instance)
     start = _best([*_longest_first(estimates), simple_rules.best_delta_energy(estimates)])
     if start is not None:
         offer(search, start)
@@ -36,12 +36,12 @@ def quick_start(instance: EacoInstance) -> EacoPlan | None:
     The best of longest-first with and without asking whether it pays, each with the power levels
     that cost least; if neither places all jobs, what best-delta-energy gives.
     """
-    estimates = Estimates(instance)
+    estimates = GroupCosts(instance)
     start = _best(_longest_first(estimates)) or _best([simple_rules.best_delta_energy(estimates)])
     return None if start is None else capped(start).plan()
 
 
-def _longest_first(estimates: Estimates) -> list[Grouping]:
+def _longest_first(estimates: GroupCosts) -> list[Grouping]:
     return [simple_rules.longest_first(estimates), simple_rules.longest_first_full(estimates)]
 
 

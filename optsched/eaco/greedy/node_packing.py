@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.eaco.greedy.group_costs import Draft, Estimates
+    from optsched.eaco.greedy.group_costs import Draft, GroupCosts
 
 
-def fits(estimates: Estimates, drafts: Sequence[Draft], pool: int) -> bool:
+def fits(estimates: GroupCosts, drafts: Sequence[Draft], pool: int) -> bool:
     """Tell whether the groups on a pool of nodes can be packed, by best fit if need be."""
     nodes = estimates.nodes[pool]
     inside = [draft for draft in drafts if draft.nodes == pool]
@@ -25,7 +25,7 @@ def fits(estimates: Estimates, drafts: Sequence[Draft], pool: int) -> bool:
     return pack(estimates, inside) is not None
 
 
-def pack(estimates: Estimates, drafts: Sequence[Draft]) -> list[int] | None:
+def pack(estimates: GroupCosts, drafts: Sequence[Draft]) -> list[int] | None:
     """Return the first node of each group, or None if some group finds no room.
 
     Groups at running locations keep these. The others come in order of size, the largest first,
@@ -41,7 +41,7 @@ def pack(estimates: Estimates, drafts: Sequence[Draft]) -> list[int] | None:
 
 
 def _pack_pool(
-    estimates: Estimates, drafts: Sequence[Draft], inside: list[int], numbers: list[int]
+    estimates: GroupCosts, drafts: Sequence[Draft], inside: list[int], numbers: list[int]
 ) -> bool:
     """Write the nodes of the groups on one pool; return whether all of them found room."""
     nodes = estimates.pool(drafts[inside[0]])

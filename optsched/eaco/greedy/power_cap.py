@@ -10,7 +10,7 @@ from optsched.eaco.greedy.grouping import Grouping
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.eaco.greedy.group_costs import Draft, Estimates
+    from optsched.eaco.greedy.group_costs import Draft, GroupCosts
 
 
 def with_best_levels(grouping: Grouping) -> Grouping:
@@ -63,7 +63,7 @@ def power_w(grouping: Grouping) -> float | None:
     return watts
 
 
-def _levels(estimates: Estimates, draft: Draft) -> Iterator[Draft]:
+def _levels(estimates: GroupCosts, draft: Draft) -> Iterator[Draft]:
     """Yield a group at each power level that it may have."""
     for level in range(len(estimates.levels(draft))):
         other = draft._replace(level=level)

@@ -16,7 +16,7 @@ from optsched.eaco.greedy.grouping import Grouping
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from optsched.eaco.greedy.group_costs import Draft, Estimates
+    from optsched.eaco.greedy.group_costs import Draft, GroupCosts
 
 PACKED_FROM = 1.5  # FIFO_packed: the sum of rates that a pair must exceed
 KEPT_FROM = 1.0  # Gandiva: as much as the jobs get by taking turns
@@ -24,7 +24,7 @@ JUMBO, TINY = 0.85, 0.95  # Lucid: mean speeds beside others, below which the la
 LABELS = 2  # Lucid: greatest sum of labels of a pair
 
 
-def fifo(estimates: Estimates) -> Grouping:
+def fifo(estimates: GroupCosts) -> Grouping:
     """Give each job GPUs of its own, in the order of the queue, up to the first that finds none.
 
     Source: Gavel's `fifo`, called the default by EaCO. There a worker type is drawn among the free
@@ -46,7 +46,7 @@ def _exclusively(grouping: Grouping) -> list[int]:
     return []
 
 
-def fifo_packed(estimates: Estimates) -> Grouping:
+def fifo_packed(estimates: GroupCosts) -> Grouping:
     """Place jobs alone until GPUs run out, then beside the single job of the greatest sum of rates.
 
     Only pairs whose rates sum to more than 1.5; a job without such a partner ends the round. All
@@ -66,7 +66,7 @@ def fifo_packed(estimates: Estimates) -> Grouping:
     return grouping
 
 
-def throughput(estimates: Estimates, draft: Draft) -> float:
+def throughput(estimates: GroupCosts, draft: Draft) -> float:
     """Return the sum of the rates of a group's jobs, while all run."""
     speeds = estimates.mix(draft).speeds
     return sum(speeds[estimates.jobs[n].type] for n in draft.jobs)
@@ -81,7 +81,7 @@ def _pairs(grouping: Grouping, job: int) -> Iterator[tuple[Draft, Draft]]:
                 yield draft, wider
 
 
-def gandiva_gavel(estimates: Estimates, seed: int) -> Grouping:
+def gandiva_gavel(estimates: GroupCosts, seed: int) -> Grouping:
     """Pair jobs at random if not all of them get GPUs of their own, and undo pairs that lose.
 
     A pair whose rates sum to less than 1 is undone, and its jobs drawn again, as often as there are
@@ -122,7 +122,7 @@ def _random_pairs(grouping: Grouping, generator: random.Random) -> Iterator[tupl
     yield from ((n,) for n in free)
 
 
-def gandiva(estimates: Estimates) -> Grouping:
+def gandiva(estimates: GroupCosts) -> Grouping:
     """If not all jobs get GPUs of their own, pack the least busy one onto the least busy GPUs.
 
     First jobs get GPUs of their own as in `fifo`, where they are profiled. The others follow, the
@@ -139,7 +139,7 @@ def gandiva(estimates: Estimates) -> Grouping:
     return grouping
 
 
-def utilisation(estimates: Estimates, job: int) -> float:
+def utilisation(estimates: GroupCosts, job: int) -> float:
     """Return the utilisation of a job alone."""
     return estimates.types[estimates.jobs[job].type].utilisation
 
@@ -162,7 +162,7 @@ def _join_first(
 
 
 def eaco(
-    estimates: Estimates, utilisation_threshold: float = 1.0, memory_threshold: float = 1.0
+    estimates: GroupCosts, utilisation_threshold: float = 1.0, memory_threshold: float = 1.0
 ) -> Grouping:
     """Put each job on the busiest GPUs where all deadlines and tolerances hold, else on new ones.
 
@@ -210,12 +210,12 @@ def _first_wider(
     return None, None
 
 
-def _memory_share(estimates: Estimates, draft: Draft) -> float:
+def _memory_share(estimates: GroupCosts, draft: Draft) -> float:
     gpu = estimates.gpus[estimates.pool(draft).gpu]
     return estimates.memory_gb(draft) / gpu.memory_gb
 
 
-def lucid(estimates: Estimates) -> Grouping:
+def lucid(estimates: GroupCosts) -> Grouping:
     """Put each job beside one whose label is small enough, else on GPUs of its own.
 
     A type's label says how it bears others, by its mean rate in pairs with the types of the
@@ -243,7 +243,7 @@ def lucid(estimates: Estimates) -> Grouping:
     return grouping
 
 
-def labels(estimates: Estimates) -> dict[str, int]:
+def labels(estimates: GroupCosts) -> dict[str, int]:
     """Return Lucid's label of each type of the jobs, on GPUs of the first pool's type.
 
     A type without any pair that fits has label 2.

@@ -10,7 +10,7 @@ from optsched.registry import Method, loaded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.eaco.greedy.group_costs import Estimates
+    from optsched.eaco.greedy.group_costs import GroupCosts
     from optsched.eaco.greedy.grouping import Grouping
     from optsched.eaco.instance import EacoInstance
     from optsched.search import Search
@@ -34,7 +34,7 @@ class GroupingRule(Method):
     besides: tuple[str, ...] = ()
     has_levels: bool = False
 
-    def grouping(self, estimates: Estimates, seed: int) -> Grouping:
+    def grouping(self, estimates: GroupCosts, seed: int) -> Grouping:
         """Part the jobs of an instance into groups."""
         group: Callable[..., Grouping] = loaded(self.entry)
         return group(estimates, seed) if self.draws else group(estimates)
@@ -42,9 +42,9 @@ class GroupingRule(Method):
     def __call__(self, instance: EacoInstance, search: Search) -> None:
         """Offer the plans of the rule."""
         from optsched.eaco.greedy import methods  # the table itself is to be light
-        from optsched.eaco.greedy.group_costs import Estimates
+        from optsched.eaco.greedy.group_costs import GroupCosts
 
-        estimates = Estimates(instance)
+        estimates = GroupCosts(instance)
         groupings = [self.grouping(estimates, search.seed)]
         groupings += [loaded(entry)(estimates) for entry in self.besides]
         for grouping in groupings:

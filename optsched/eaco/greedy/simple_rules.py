@@ -10,12 +10,12 @@ from optsched.eaco.greedy.grouping import Grouping
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from optsched.eaco.greedy.group_costs import Estimates
+    from optsched.eaco.greedy.group_costs import GroupCosts
 
     Change = tuple[Draft | None, Draft]  # a group before, if it was there, and after
 
 
-def best_fit(estimates: Estimates) -> Grouping:
+def best_fit(estimates: GroupCosts) -> Grouping:
     """Put each job, in the order of the queue, where least memory is left; if nowhere, alone.
 
     Running jobs stay; a job without room waits, and the queue goes on.
@@ -35,7 +35,7 @@ def best_fit(estimates: Estimates) -> Grouping:
     return grouping
 
 
-def best_delta_energy(estimates: Estimates) -> Grouping:
+def best_delta_energy(estimates: GroupCosts) -> Grouping:
     """Put each job, in the order of the queue, where the objective rises least, alone or not.
 
     Running jobs stay; a job without room waits, and the queue goes on. Waking nodes is not counted.
@@ -74,7 +74,7 @@ def _make_best(
         grouping.replace(before, after)
 
 
-def longest_first(estimates: Estimates) -> Grouping:
+def longest_first(estimates: GroupCosts) -> Grouping:
     """Open a group with the job that has most left, and add the next longest that it pays to add.
 
     Jobs of a group then end at nearly the same time, which is worth more than how well they get on.
@@ -84,13 +84,13 @@ def longest_first(estimates: Estimates) -> Grouping:
     return _longest_first(estimates, pays=_is_cheaper)
 
 
-def longest_first_full(estimates: Estimates) -> Grouping:
+def longest_first_full(estimates: GroupCosts) -> Grouping:
     """Do as `longest_first`, but add jobs whether it pays or not: this takes fewest GPUs."""
     return _longest_first(estimates, pays=lambda *_: True)
 
 
 def _longest_first(
-    estimates: Estimates, pays: Callable[[Grouping, Draft, Draft, int], bool]
+    estimates: GroupCosts, pays: Callable[[Grouping, Draft, Draft, int], bool]
 ) -> Grouping:
     grouping = Grouping.from_scratch(estimates)
     left = sorted(grouping.queue(), key=lambda n: -_time_left(estimates, n))
@@ -126,6 +126,6 @@ def _is_cheaper(grouping: Grouping, before: Draft, after: Draft, job: int) -> bo
     return alone is None or cost(after) < cost(before) + cost(alone)
 
 
-def _time_left(estimates: Estimates, job: int) -> float:
+def _time_left(estimates: GroupCosts, job: int) -> float:
     """Return how long a job takes alone on the fastest GPUs that it fits, moved if it runs."""
     return estimates.work_s(job, Draft((job,), estimates.hosts[job][0]))

@@ -31,7 +31,7 @@ NAMED = 21  # types in the legend
 EDGE = "0.3"
 
 
-class _Style(NamedTuple):
+class _TypeStyle(NamedTuple):
     colour: str
     hatch: str
 
@@ -87,9 +87,9 @@ def _axes(groups: int) -> Axes:
     return plt.subplots(figsize=(8, height), layout="constrained")[1]
 
 
-def _styles(instance: EacoInstance) -> dict[str, _Style]:
+def _styles(instance: EacoInstance) -> dict[str, _TypeStyle]:
     """Return a style for each type, plain ones for the first."""
-    styles = [_Style(colour, hatch) for hatch, colour in product(HATCHES, COLOURS)]
+    styles = [_TypeStyle(colour, hatch) for hatch, colour in product(HATCHES, COLOURS)]
     used = {job.type for job in instance.jobs}
     names = [kind.id for kind in instance.types if kind.id in used]
     return {name: styles[n % len(styles)] for n, name in enumerate(names)}
@@ -100,7 +100,7 @@ def _draw(
     instance: EacoInstance,
     runs: GroupFigures,
     row: int,
-    styles: dict[str, _Style],
+    styles: dict[str, _TypeStyle],
     labelled: bool,
 ) -> None:
     """Draw a group's jobs in its row, one above the other."""
@@ -136,7 +136,7 @@ def _title(instance: EacoInstance, plan: EacoPlan, shown: int) -> str:
 
 
 def _entries(
-    instance: EacoInstance, styles: dict[str, _Style], used: set[str]
+    instance: EacoInstance, styles: dict[str, _TypeStyle], used: set[str]
 ) -> list[Patch | Line2D]:
     """Return the entries of the legend: the types that are placed, and deadlines."""
     from matplotlib.lines import Line2D

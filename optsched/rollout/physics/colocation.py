@@ -10,16 +10,12 @@ import numpy as np
 from optsched.eaco.interference import GroupRates
 
 if TYPE_CHECKING:
-    from optsched.eaco.interference import Rates
     from optsched.rollout.physics.occupancy import Occupancy
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
 ALONE = "\0"
 """Begins the types of jobs whose model the scenario does not know: no model's name does."""
-
-DECIMALS = 3
-"""Of the utilisation that such a type stands for."""
 
 
 class Mix(NamedTuple):
@@ -98,26 +94,16 @@ class Colocation:
 
     def _mix(self, key: tuple[str, ...]) -> Mix:
         rates = self._table.of(key)
-        used = rates if rates.is_known else self._never_unknown.of(key)
+        table = self._table if rates.is_known else self._never_unknown
         memory = sum((self._memory_gb.get(name, Fraction(0)) for name in key), Fraction(0))
-        speeds = {name: float(rate) for name, rate in used.by_type.items()}
-        return Mix(rates.is_known, rates.fits, speeds, memory, self._gpu_w(key, used))
-
-    def _gpu_w(self, key: tuple[str, ...], rates: Rates) -> float:
-        if self._power is None:
-            return 0.0
-        measured = self._table.measured.get(key)
-        if measured is not None and measured.gpu_power_w is not None:
-            return measured.gpu_power_w
-        if measured is not None and measured.utilisation is not None:
-            return float(self._power.watts(measured.utilisation))
-        terms = (Fraction(self.utilisation[name]) * rates.by_type[name] for name in key)
-        return float(self._power.watts(sum(terms, Fraction(0))))
+        speeds = {name: float(rate) for name, rate in table.of(key).by_type.items()}
+        watts = 0.0 if self._power is None else float(table.gpu_w(key, self._power))
+        return Mix(rates.is_known, rates.fits, speeds, memory, watts)
 
     def _name_the_others(self, trace: Trace) -> None:
         """Give jobs of unknown models types by utilisation; few, as each is worked out once."""
         known = set(self.utilisation)
-        shares = np.nan_to_num(trace.utilization, nan=1.0).clip(0, 1).round(DECIMALS).tolist()
+        shares = np.nan_to_num(trace.utilization, nan=1.0).clip(0, 1).round(3).tolist()
         for job, (model, share) in enumerate(zip(trace.model, shares, strict=True)):
             if model not in known:
                 name = f"{ALONE}{share}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from optsched.eaco.greedy.group_costs import Estimates
+from optsched.eaco.greedy.group_costs import GroupCosts
 from optsched.eaco.greedy.rules import BY_NAME, GroupingRule
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
@@ -76,11 +76,11 @@ class GroupingPolicy:
 
     def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
         """Return a plan for the jobs that are there."""
-        estimates = Estimates(present.instance)
+        estimates = GroupCosts(present.instance)
         plan = self.rule.grouping(estimates, self.seed + self.calls).plan()
         if plan is None:
             fallback = BY_NAME["fifo-exclusive"]
-            plan = fallback.grouping(Estimates(present.instance), self.seed).plan()
+            plan = fallback.grouping(GroupCosts(present.instance), self.seed).plan()
         assert plan is not None
         return plan, []
 
@@ -162,7 +162,7 @@ class ExactGrouping(GroupingPolicy):
         )
         search.past = self._left
         for rule in FLOOR:
-            plan = BY_NAME[rule].grouping(Estimates(present.instance), self.seed).plan()
+            plan = BY_NAME[rule].grouping(GroupCosts(present.instance), self.seed).plan()
             if plan is not None:
                 search.offer(plan)
         floor = search.objective
@@ -196,7 +196,7 @@ class ExactGrouping(GroupingPolicy):
 
     def _admitted(self, present: Present) -> Present:
         """Leave out the jobs that EaCO's rule lets wait: equation (1) has no term for them."""
-        plan = self.rule.grouping(Estimates(present.instance), self.seed).plan()
+        plan = self.rule.grouping(GroupCosts(present.instance), self.seed).plan()
         waiting = set() if plan is None else set(plan.waiting)
         jobs = tuple(
             job.model_copy(update={"waiting_penalty_kwh": None})
