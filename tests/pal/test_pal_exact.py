@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import optsched
 from optsched.pal import PalCertificate
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.branch_and_bound import Tree
+from optsched.pal.exact.branch_and_bound import PlacementTree
 from optsched.pal.exact.cuts_and_branching import Point
 from optsched.pal.exact.feasibility import find_any
 from optsched.pal.exact.lagrangian_bound import Lagrangian
@@ -482,7 +482,7 @@ def test_bounds_of_nodes_are_those_of_the_verifier_but_for_rounding(instance, mo
     assume(instance.admission == "optional" or bitmask_optimum(instance) is not None)
     problem_arrays = arrays(instance)
     penalty = 4 * sum(job.weight * (job.remaining_s or 1) * 100 for job in instance.jobs)
-    tree = Tree(
+    tree = PlacementTree(
         Relaxation(
             problem_arrays, all_options(problem_arrays), rewards(problem_arrays), penalty, 0
         ),
@@ -492,7 +492,7 @@ def test_bounds_of_nodes_are_those_of_the_verifier_but_for_rounding(instance, mo
     tree.explore(lambda: np.inf, lambda node: None, most_nodes)
     certificate = tree.certificate(instance, "prices", [], np.inf)
     values = leaf_values(instance, certificate)
-    assert list(values) == [n for n, node in enumerate(tree.nodes) if node.split is None]
+    assert list(values) == [n for n, node in enumerate(tree.nodes) if node.disjunction is None]
     for n, value in values.items():
         assert value is not None
         exact, size = value / SCALE, priced(certificate.nodes[n]) + penalty

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.branch_and_bound import Exclusion, Tree
+from optsched.pal.exact.branch_and_bound import Exclusion, PlacementTree
 from optsched.pal.exact.heuristics import HEURISTICS
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.node_relaxation import Duals, Relaxation
@@ -24,7 +24,7 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from highspy import HighsBasis
 
-    from optsched.pal.exact.branch_and_bound import Node
+    from optsched.pal.exact.branch_and_bound import PlacementNode
     from optsched.pal.exact.cuts_and_branching import Point
     from optsched.pal.exact.lagrangian_bound import PricedOptions
     from optsched.pal.exact.relaxation import Options
@@ -131,7 +131,7 @@ class Solver:
         packing.reinsert()
         self.search.offer(packing.plan(self.instance))
 
-    def tree(self, options: Options) -> Tree | None:
+    def tree(self, options: Options) -> PlacementTree | None:
         """Return a tree with its root; None if there is no time for that."""
         assert self.search.objective is not None
         penalty = SETTINGS.penalty * self.search.objective
@@ -139,10 +139,10 @@ class Solver:
         if self._basis is not None:
             relaxation.begin_from(self._basis)
             self._basis = None
-        tree = Tree(relaxation, self.search.seconds_left)
+        tree = PlacementTree(relaxation, self.search.seconds_left)
         return tree if tree.solve_root() else None
 
-    def root(self) -> Tree | None:
+    def root(self) -> PlacementTree | None:
         """Return a tree for as few options as need be, with the plans that its root suggests."""
         tree = self.tree(self.options)
         has_parts = False
@@ -163,7 +163,7 @@ class Solver:
             self.options, self.limit, tree = smaller, min(self.goal(), self.limit), next_tree
         return tree
 
-    def _offer_near(self, tree: Tree) -> None:
+    def _offer_near(self, tree: PlacementTree) -> None:
         """Offer the plans that the root of a tree suggests."""
         point = tree.nodes[0].point
         self.offer(point, self.options)
@@ -172,7 +172,7 @@ class Solver:
             self.offer(dived, self.options)
             self.improve(tree, [point, dived])
 
-    def _not_fixed(self, tree: Tree) -> Options | None:
+    def _not_fixed(self, tree: PlacementTree) -> Options | None:
         """Return the options that plans below the goal may need; None if that is nearly all."""
         kept = ~tree.fixed_by_reduced_cost(min(self.goal(), self.limit))
         is_last = self.fixing_rounds() == SETTINGS.fixing_rounds
@@ -184,10 +184,10 @@ class Solver:
         """Return how often the roots of this solver were used to fix options."""
         return len(self.exclusions) - self._inherited
 
-    def improve(self, tree: Tree, points: list[Point]) -> None:
+    def improve(self, tree: PlacementTree, points: list[Point]) -> None:
         """Look for better plans near some points; nothing here."""
 
-    def improve_parts(self, tree: Tree) -> None:
+    def improve_parts(self, tree: PlacementTree) -> None:
         """Look for better plans in parts; nothing here."""
 
     def solve(self, work: int | None = None) -> PalCertificate | None:
@@ -241,12 +241,12 @@ class Solver:
         bound = min(self._previous.priced.value, objective)
         return self._previous.solution.certificate(self.instance, self.problem, bound)
 
-    def _stated(self, tree: Tree) -> float:
+    def _stated(self, tree: PlacementTree) -> float:
         """Return the greatest bound to state: an empty tree proves no more than was asked."""
         assert self.search.objective is not None
         return min(self.limit, self.search.objective)
 
-    def _visit(self, tree: Tree, node: Node) -> None:
+    def _visit(self, tree: PlacementTree, node: PlacementNode) -> None:
         number = len(tree.nodes)
         if number <= SETTINGS.rounded_nodes or number % 10 == 0 or node.point.is_whole:
             self.offer(node.point, self.options)

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.mip.branch_and_bound import Branch
 from optsched.pal.exact.cuts_and_branching import Point, Rule, domain_totals
-from optsched.pal.exact.node_relaxation import Branch, Relaxation
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+    from optsched.pal.exact.node_relaxation import Relaxation
 
 
 class Dive:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.pal.exact.branch_and_bound import Tree
+from optsched.pal.exact.branch_and_bound import PlacementTree
 from optsched.pal.exact.node_relaxation import Relaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
@@ -21,7 +21,7 @@ from optsched.search import Infeasible
 
 if TYPE_CHECKING:
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.pal.exact.branch_and_bound import Node
+    from optsched.pal.exact.branch_and_bound import PlacementNode
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
@@ -40,12 +40,12 @@ def find_any(instance: PalInstance, search: Search, problem: PalArrays) -> None:
     reward = np.ones(len(free.types))
     penalty = SETTINGS.penalty * len(instance.jobs)
     relaxation = Relaxation(free, options, reward, penalty, search.seed)
-    tree = Tree(relaxation, search.seconds_left)
+    tree = PlacementTree(relaxation, search.seconds_left)
     if not tree.solve_root():
         search.out_of_time()
         return
 
-    def visit(node: Node) -> None:
+    def visit(node: PlacementNode) -> None:
         search.offer(rounded(free, options, node.point).plan(instance))
 
     visit(tree.nodes[0])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.mip.branch_and_bound import Branch, tightest
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.cuts_and_branching import (
     Point,
@@ -35,15 +36,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 
-class Branch(NamedTuple):
-    """A rule by number, and how it is bounded: at most a count, or at least one more."""
-
-    rule: int
-    at_most: int
-    is_above: bool
-
-
-Path = tuple[Branch, ...]
+Path = tuple[Branch[int], ...]  # rules by number
 
 
 class Duals(NamedTuple):
@@ -114,18 +107,18 @@ class Relaxation:
 
     def relax(self, path: Path, time_limit_s: float | None) -> Solved | None:
         """Solve the relaxation under the branches of a path; None if there is no time for it."""
-        tightest = _tightest(path)
-        for rule in self._bounded | {rule for rule, _ in tightest}:
+        bounds = tightest(path)
+        for rule in self._bounded | {rule for rule, _ in bounds}:
             low, high = -np.inf, float(self._capacity.get(rule, np.inf))
-            if (rule, True) in tightest:
-                low = path[tightest[rule, True]].at_most + 1
-            if (rule, False) in tightest:
-                high = min(high, path[tightest[rule, False]].at_most)
+            if (rule, True) in bounds:
+                low = path[bounds[rule, True]].at_most + 1
+            if (rule, False) in bounds:
+                high = min(high, path[bounds[rule, False]].at_most)
             self._lp.bound_row(self._rows[rule], low, high)
-        self._bounded = {rule for rule, _ in tightest}
+        self._bounded = {rule for rule, _ in bounds}
         begun = time.perf_counter()
         solved = self._lp.solve(time_limit_s)
-        lower = [rule for rule, is_above in tightest if is_above]
+        lower = [rule for rule, is_above in bounds if is_above]
         for _ in range(SETTINGS.most_rises):
             if solved is None or not self._raised(lower, solved):
                 break
@@ -156,16 +149,16 @@ class Relaxation:
         """Return the duals of a solution; what a branch bounds is charged to it, not to a cut."""
         row_duals = solved.row_duals
         types, gpus = len(self.problem.types), len(self.problem.gpus)
-        tightest = _tightest(path)
+        bounds = tightest(path)
         branch_duals = []
         for n, branch in enumerate(path):
-            is_tightest = tightest[branch.rule, branch.is_above] == n
+            is_tightest = bounds[branch.rule, branch.is_above] == n
             dual = float(row_duals[self._rows[branch.rule]]) if is_tightest else 0.0
             branch_duals.append(max(0.0, dual if branch.is_above else -dual))
         cuts = {
             rule: -float(row_duals[self._rows[rule]])
             for rule in self._capacity
-            if (rule, False) not in tightest and row_duals[self._rows[rule]] < 0
+            if (rule, False) not in bounds and row_duals[self._rows[rule]] < 0
         }
         return Duals(np.maximum(-row_duals[types : types + gpus], 0.0), tuple(branch_duals), cuts)
 
@@ -185,16 +178,3 @@ class Relaxation:
     def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
         """Tell which options are only in plans that cost at least a limit."""
         return self._lagrangian.fixed_by_reduced_cost(priced, limit)
-
-
-def _tightest(path: Path) -> dict[tuple[int, bool], int]:
-    """Return for each rule and side the last branch of a path that is tightest."""
-    tightest: dict[tuple[int, bool], int] = {}
-    for n, branch in enumerate(path):
-        key = branch.rule, branch.is_above
-        if key in tightest:
-            other = path[tightest[key]].at_most
-            if (branch.at_most < other) if branch.is_above else (branch.at_most > other):
-                continue
-        tightest[key] = n
-    return tightest

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.bounding import Solver
-    from optsched.pal.exact.branch_and_bound import Tree
+    from optsched.pal.exact.branch_and_bound import PlacementTree
     from optsched.pal.exact.lagrangian_bound import PricedOptions
     from optsched.pal.exact.relaxation import Options
 
 
-def offer_near(solver: Solver, tree: Tree, points: list[Point]) -> None:
+def offer_near(solver: Solver, tree: PlacementTree, points: list[Point]) -> None:
     """Offer a plan of options that are nearly cheapest at a root, or in use at some points."""
     search = solver.search
     assert search.objective is not None
@@ -38,7 +38,7 @@ def offer_near(solver: Solver, tree: Tree, points: list[Point]) -> None:
         solver.offer(point, options)
 
 
-def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]:
+def near(tree: PlacementTree, objective: float, points: list[Point]) -> NDArray[np.bool_]:
     """Return the options that are nearly cheapest, or in use at one of some points."""
     root = tree.nodes[0]
     priced: PricedOptions = tree.relaxation.priced(root.path, root.duals)
@@ -50,7 +50,7 @@ def near(tree: Tree, objective: float, points: list[Point]) -> NDArray[np.bool_]
 
 
 def whole_below_root(
-    tree: Tree, options: Options, penalty: float, gap: float, time_limit_s: float | None, seed: int
+    tree: PlacementTree, options: Options, penalty: float, gap: float, time_limit_s: float | None, seed: int
 ) -> Point | None:
     """Return a solution for some options in which counts below the root are whole, if there is one.
 

@@ -14,7 +14,7 @@ from optsched.pal.exact.warm_start import DualBound, DualSolution, WarmStart
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from optsched.pal.exact.branch_and_bound import Tree
+    from optsched.pal.exact.branch_and_bound import PlacementTree
     from optsched.pal.exact.cuts_and_branching import Point
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
@@ -33,7 +33,7 @@ class FullSolver(Solver):
         self.search.out_of_time()  # parts may have been cut short
         return self._proven_by_previous_duals()
 
-    def improve(self, tree: Tree, points: list[Point]) -> None:
+    def improve(self, tree: PlacementTree, points: list[Point]) -> None:
         """Look for better plans near some points of the first root; nothing for few jobs."""
         if len(self.instance.jobs) < SETTINGS.many_jobs or self.fixing_rounds():
             return
@@ -45,7 +45,7 @@ class FullSolver(Solver):
             return
         HEURISTICS["restricted MIP"](self, tree, points)
 
-    def improve_parts(self, tree: Tree) -> None:
+    def improve_parts(self, tree: PlacementTree) -> None:
         """Reoptimise parts of the jobs for as long as it pays; nothing for few jobs."""
         relaxation, root = tree.relaxation, tree.nodes[0]
         solution = DualSolution(relaxation.rules, root.duals)

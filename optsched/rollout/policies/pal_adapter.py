@@ -23,7 +23,7 @@ from optsched.rollout.policies.verified_claims import Solved, recorded
 from optsched.search import Search
 
 if TYPE_CHECKING:
-    from optsched.pal.exact.branch_and_bound import Tree
+    from optsched.pal.exact.branch_and_bound import PlacementTree
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.greedy.free_gpus import Indices
     from optsched.pal.plan import PalCertificate
@@ -124,7 +124,7 @@ class Planted(Solver):
     least_nodes = 7
     trees = 0
 
-    def tree(self, options: Options) -> Tree | None:
+    def tree(self, options: Options) -> PlacementTree | None:
         """Return a tree with its root."""
         self.trees += 1
         return super().tree(options)
