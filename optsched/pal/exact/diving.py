@@ -13,7 +13,6 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
     from optsched.pal.exact.node_relaxation import Relaxation
 
 
