@@ -46,16 +46,21 @@ class Knapsack(NamedTuple):
     def worth(self, items):
         return sum(self.values[n] for n in items)
 
-    @cache
     def optimum(self, path=()):
-        free, packed, left = self.free(path)
-        fitting = [
-            self.worth(chosen)
-            for count in range(len(free) + 1)
-            for chosen in itertools.combinations(free, count)
-            if sum(self.weights[n] for n in chosen) <= left
-        ]
-        return -self.worth(packed) - max(fitting) if left >= 0 else INFINITE
+        return optimum(self, path)
+
+
+@cache
+def optimum(knapsack, path):
+    """The least value of all that may be packed at a node, tried one by one."""
+    free, packed, left = knapsack.free(path)
+    fitting = [
+        knapsack.worth(chosen)
+        for count in range(len(free) + 1)
+        for chosen in itertools.combinations(free, count)
+        if sum(knapsack.weights[n] for n in chosen) <= left
+    ]
+    return -knapsack.worth(packed) - max(fitting) if left >= 0 else INFINITE
 
 
 class Price(Document):

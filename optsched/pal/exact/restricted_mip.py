@@ -50,7 +50,12 @@ def near(tree: PlacementTree, objective: float, points: list[Point]) -> NDArray[
 
 
 def whole_below_root(
-    tree: PlacementTree, options: Options, penalty: float, gap: float, time_limit_s: float | None, seed: int
+    tree: PlacementTree,
+    options: Options,
+    penalty: float,
+    gap: float,
+    time_limit_s: float | None,
+    seed: int,
 ) -> Point | None:
     """Return a solution for some options in which counts below the root are whole, if there is one.
 
