@@ -72,7 +72,7 @@ def test_no_problem_knows_another():
 
 def test_methods_ask_the_verifier_only_whether_a_plan_is_feasible_and_what_it_costs():
     """Figures that are still borrowed, each to be replaced by the method's own."""
-    borrowed = {"optsched.boa.verify.certificate", "optsched.eaco.verify.group_energy"}
+    borrowed = {"optsched.eaco.verify.group_energy"}
     asked = [(a, b) for a, b in ways(*EXACT, "greedy") if {*b.folders} & VERIFIERS]
     assert {b.name for _, b in asked if b.path.stem != "feasibility"} == borrowed
 

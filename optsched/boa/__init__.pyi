@@ -1,4 +1,4 @@
-from .exact.budget_frontier import Frontier as Frontier
+from .exact.budget_frontier import BudgetFrontier as BudgetFrontier
 from .exact.budget_frontier import frontier as frontier
 from .instance import Amdahl as Amdahl
 from .instance import BoaInstance as BoaInstance
@@ -10,6 +10,6 @@ from .plan import BoaCertificate as BoaCertificate
 from .plan import BoaPlan as BoaPlan
 from .plan import ClassPlan as ClassPlan
 from .plan import WidthSequence as WidthSequence
-from .verify.feasibility import Performance as Performance
+from .verify.feasibility import BoaPerformance as BoaPerformance
 from .verify.feasibility import performance as performance
 from .view.plot import plot_speedups as plot_speedups

@@ -14,25 +14,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.exact.phase_graphs import Chain, Path, Stack, priced, stacks, value_and_use
+from optsched.boa.exact.phase_graphs import (
+    ChainStack,
+    Path,
+    PhaseChain,
+    priced,
+    stacks,
+    value_and_use,
+)
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
+from optsched.boa.settings import SETTINGS
 from optsched.boa.speedup_curves import curves
-from optsched.boa.verify.feasibility import SCALE_BITS, limit
-from optsched.boa.verify.speedup_bounds import speedup_ratios
+from optsched.boa.verify.feasibility import limit
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance
 
-ROUNDINGS = 1e-13  # more than what the use of a choice, summed exactly, is off by, relatively
-NEAR = 1e-9  # priced values that differ by less, relatively, are compared exactly
-
 
 @dataclass(frozen=True)
-class Groups:
+class FreePhases:
     """Phases whose widths can be chosen freely of each other: no rescaling, or the only phase.
 
     Attributes
@@ -54,21 +56,21 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Arrays:
+class BoaArrays:
     """A BOA instance as arrays; see the module's docstring."""
 
-    groups: Groups
-    stacks: list[Stack]
+    groups: FreePhases
+    stacks: list[ChainStack]
     limit: float
 
     @cached_property
-    def chains(self) -> list[Chain]:
+    def chains(self) -> list[PhaseChain]:
         """The chains of all stacks, in the order of the classes."""
         chains = [chain for stack in self.stacks for chain in stack.chains()]
         return sorted(chains, key=lambda chain: chain.owner)
 
 
-class Choice(NamedTuple):
+class WidthChoice(NamedTuple):
     """A column for every group and a path for every chain, and what they add up to."""
 
     columns: NDArray[np.intp]
@@ -77,16 +79,16 @@ class Choice(NamedTuple):
     use: float
 
 
-def choice(arrays: Arrays, columns: NDArray[np.intp], paths: tuple[Path, ...]) -> Choice:
+def choice(arrays: BoaArrays, columns: NDArray[np.intp], paths: tuple[Path, ...]) -> WidthChoice:
     """Add up a column for every group and a path for every chain."""
     rows = np.arange(len(columns))
     groups = arrays.groups
     value = float(groups.value[rows, columns].sum()) + sum(path.value for path in paths)
     use = float(groups.use[rows, columns].sum()) + sum(path.use for path in paths)
-    return Choice(columns, paths, value, use)
+    return WidthChoice(columns, paths, value, use)
 
 
-def arrays(instance: BoaInstance, rates_per_s: list[float] | None = None) -> Arrays:
+def arrays(instance: BoaInstance, rates_per_s: list[float] | None = None) -> BoaArrays:
     """Build the arrays of an instance.
 
     Parameters
@@ -105,7 +107,7 @@ def arrays(instance: BoaInstance, rates_per_s: list[float] | None = None) -> Arr
             members += [(i, e) for e in range(len(job_class.phases))]
     groups = _groups(instance, members, rates_per_s, flipped)
     stacked = stacks(instance, owners, rates_per_s, flipped)
-    return Arrays(groups, stacked, float(limit(instance)))
+    return BoaArrays(groups, stacked, float(limit(instance)))
 
 
 def arrival_rates(instance: BoaInstance) -> list[float]:
@@ -115,7 +117,7 @@ def arrival_rates(instance: BoaInstance) -> list[float]:
 
 def _groups(
     instance: BoaInstance, members: list[tuple[int, int]], rates_per_s: list[float], flipped: bool
-) -> Groups:
+) -> FreePhases:
     owners = np.array(members, np.intp).reshape(-1, 2)
     phases = [instance.classes[i].phases[e] for i, e in members]
     parts = curves(phase.speedup for phase in phases)
@@ -127,7 +129,7 @@ def _groups(
     for rows, widths, speedup in parts:
         gpus[rows, : len(widths)] = widths
         jobs[rows, : len(widths)] = rates[rows] * (work[rows] / speedup + rescaling[rows])
-    return Groups(owners, gpus, *value_and_use(jobs, gpus, flipped))
+    return FreePhases(owners, gpus, *value_and_use(jobs, gpus, flipped))
 
 
 def to_plan(instance: BoaInstance, parts: list[tuple[float, list[list[float]]]]) -> BoaPlan:
@@ -173,7 +175,7 @@ def class_plan(
     return ClassPlan(id=instance.classes[owner].id, sequences=tuple(sequences))
 
 
-def widths_of(instance: BoaInstance, problem: Arrays, chosen: Choice) -> list[list[float]]:
+def widths_of(instance: BoaInstance, problem: BoaArrays, chosen: WidthChoice) -> list[list[float]]:
     """Return the chosen width of every (class, phase); classes that are left out get no widths."""
     widths: list[list[float]] = [[0.0] * len(c.phases) for c in instance.classes]
     groups = problem.groups
@@ -192,37 +194,8 @@ def complementary(share: float) -> tuple[float, float]:
     return (large, small) if share >= 0.5 else (small, large)
 
 
-# --- exact figures, where floats tell what need not be looked at ------------------------------
-
-
-def surely_within(problem: Arrays, chosen: Choice) -> bool:
+def surely_within(problem: BoaArrays, chosen: WidthChoice) -> bool:
     """Tell whether a choice keeps within the limit whatever its floats were rounded by."""
     uses = problem.groups.use[np.arange(len(chosen.columns)), chosen.columns].tolist()
     total = math.fsum([*uses, *(path.use for path in chosen.paths)])
-    return total * (1 + ROUNDINGS) <= problem.limit
-
-
-def priced_total(instance: BoaInstance, problem: Arrays, price: Fraction) -> int:
-    """Return the verifier's least priced total of the classes without rescaling.
-
-    A multiple of 2**-192 / price.denominator; only widths that floats cannot rule out are looked
-    at, so it is what `certificate.priced_total` finds.
-    """
-    weights = price.denominator, price.numerator
-    of_jobs, of_gpus = weights if instance.budget is not None else weights[::-1]
-    groups, floats = problem.groups, problem.groups.priced(float(price))
-    rows, columns = np.nonzero(floats <= floats.min(axis=1, keepdims=True) * (1 + NEAR))
-    least: dict[int, int] = {}
-    near = rows.tolist(), groups.members[rows].tolist(), groups.gpus[rows, columns].tolist()
-    for row, (i, e), gpus in zip(*near, strict=True):
-        job_class, k = instance.classes[i], int(gpus)
-        if job_class.rescale_s:
-            continue
-        phase = job_class.phases[e]
-        rate, hour = job_class.arrival_rate_per_h.as_integer_ratio()
-        work, unit = phase.work_gpu_s.as_integer_ratio()
-        top, bottom = speedup_ratios(phase.speedup, k)[1]
-        scaled, per = rate * work * bottom << SCALE_BITS, 3600 * hour * unit * top
-        weight = of_jobs * (scaled // per) + of_gpus * (k * scaled // per)
-        least[row] = min(least.get(row, weight), weight)
-    return sum(least.values())
+    return total * (1 + SETTINGS.rounding) <= problem.limit

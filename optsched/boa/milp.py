@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.boa.exact import solver as exact
+from optsched.boa.exact.certificate_writer import least_use
 from optsched.boa.greedy.methods import class_width, same_k
 from optsched.boa.plan import BoaPlan
-from optsched.boa.verify import certificate as proof
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 from optsched.mip import highs
 from optsched.models import boa
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaCertificate
     from optsched.search import Search
-
-# HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
-GAP_SHARE = 0.9
-# HiGHS' plan may exceed the limit by its tolerance, which is more than nothing. Then the limit is
-# drawn in by what excludes that plan, and by ever more until the plan keeps within the true limit.
-TOLERANCE, ATTEMPTS, GROWTH = 1e-6, 6, 8.0
 
 
 def milp(instance: BoaInstance, search: Search) -> BoaCertificate | None:
@@ -56,7 +51,9 @@ def milp(instance: BoaInstance, search: Search) -> BoaCertificate | None:
     if search.plan is None:
         return None  # `solver.certify` brings a plan, or proves that there is none
     certificate = exact.prove_integer(instance, search, bound)
-    if certificate.bound is not None and certificate.bound > objective * (1 + exact.DISAGREEMENT):
+    if certificate.bound is not None and certificate.bound > objective * (
+        1 + SETTINGS.disagreement
+    ):
         raise SolverDisagreement(
             f"{instance.name}: HiGHS states the objective {objective!r}, "
             f"but every plan has at least {certificate.bound!r}"
@@ -70,11 +67,11 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
     limit = model.target if instance.budget is None else model.budget
     row = next(n for n, constraint in enumerate(compiled.constraints) if constraint is limit)
     program, bound, step = compiled.program, 0.0, 0.0
-    for attempt in range(ATTEMPTS):
+    for attempt in range(SETTINGS.highs_attempts):
         outcome = highs.solve(
             program,
             time_limit_s=search.seconds_left(),
-            gap=GAP_SHARE * search.gap,
+            gap=SETTINGS.highs_gap_share * search.gap,
             seed=search.seed,
             threads=search.threads,
             start=_start(model, compiled.variables, search),
@@ -90,7 +87,7 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
             return bound, outcome.objective
         if search.stopped:
             break
-        step += _excess(instance, plan) * GROWTH**attempt
+        step += _excess(instance, plan) * SETTINGS.highs_growth**attempt
         program = _drawn_in(compiled.program, row, step)
     return bound, np.inf
 
@@ -127,8 +124,8 @@ def _claimed(instance: BoaInstance, search: Search, outcome: highs.Outcome) -> f
 
 
 def _confirm_infeasible(instance: BoaInstance) -> None:
-    least, limit = proof.least_use(instance), feasibility.limit(instance)
-    if least * (1 + Fraction(exact.DISAGREEMENT)) < limit:
+    least, limit = least_use(instance), feasibility.limit(instance)
+    if least * (1 + Fraction(SETTINGS.disagreement)) < limit:
         unit = feasibility.limit_divisor(instance)
         raise SolverDisagreement(
             f"{instance.name}: HiGHS finds no plan, but one needs only {float(least / unit)!r} "
@@ -142,7 +139,7 @@ def _excess(instance: BoaInstance, plan: BoaPlan) -> float:
     used = figures.mean_gpus if instance.target_mean_jct_s is None else figures.mean_jct_s
     limit = float(feasibility.limit(instance) / feasibility.limit_divisor(instance))
     if instance.widths == "integer":  # the plan cannot move, so all of the tolerance is needed
-        return max(used - limit, TOLERANCE * limit)
+        return max(used - limit, SETTINGS.highs_tolerance * limit)
     return 1.001 * max(used - limit, float(np.spacing(limit)))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from optsched.boa.exact.memory import memory
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility
 from optsched.boa.view.tables import (
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-AT_ONCE = 200_000  # phases times budgets, a few seconds
 EPEW = "EPEW'24, arXiv 2406.15560"
 
 
@@ -45,9 +45,9 @@ def at_once(
     """Return the optimal plan and its certificate at every budget, for mixed widths.
 
     Only where rescaling is free, so that arrays of phases and widths can stand for all budgets, and
-    up to `AT_ONCE` phases times budgets; None otherwise, for these are solved faster in several
-    processes. None stands also for a single budget that the price does not settle: at or below the
-    least possible.
+    up to `SETTINGS.at_once` phases times budgets; None otherwise, for these are solved faster in
+    several processes. None stands also for a single budget that the price does not settle: at or
+    below the least possible.
     """
     from optsched.boa.arrays import arrays
     from optsched.boa.exact import solver as exact
@@ -55,7 +55,7 @@ def at_once(
     rescaled = any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes)
     if path != "budget_gpus" or instance.widths != "mixed" or rescaled:
         return None
-    if sum(len(c.phases) for c in instance.classes) * len(values) > AT_ONCE:
+    if sum(len(c.phases) for c in instance.classes) * len(values) > SETTINGS.at_once:
         return None
     try:
         for budget in (values[0], values[-1]):  # what lies in between is valid too

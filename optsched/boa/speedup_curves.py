@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-class Curves(NamedTuple):
+class SpeedupCurves(NamedTuple):
     """Speedup curves with the same whole widths.
 
     Attributes
@@ -37,7 +37,7 @@ class Curves(NamedTuple):
     speedup: NDArray[np.float64]
 
 
-def curves(speedups: Iterable[Speedup]) -> list[Curves]:
+def curves(speedups: Iterable[Speedup]) -> list[SpeedupCurves]:
     """Return the whole widths of speedup curves and the speedups there, equal widths together."""
     rows: dict[tuple[str, Any], list[int]] = {}
     alike: dict[tuple[str, Any], list[Any]] = {}
@@ -45,7 +45,7 @@ def curves(speedups: Iterable[Speedup]) -> list[Curves]:
         key, shape = _parts(speedup)
         rows.setdefault(key, []).append(row)
         alike.setdefault(key, []).append(shape)
-    return [Curves(rows[key], *_curves(*key, alike[key])) for key in rows]
+    return [SpeedupCurves(rows[key], *_curves(*key, alike[key])) for key in rows]
 
 
 def curve(speedup: Speedup) -> tuple[Floats, Floats]:
@@ -53,6 +53,15 @@ def curve(speedup: Speedup) -> tuple[Floats, Floats]:
     key, shape = _parts(speedup)
     gpus, values = _curves(*key, [shape])
     return gpus, values[0]
+
+
+def speedup_at(speedup: Speedup, gpus: float) -> float:
+    """Return the speedup at a real width."""
+    if isinstance(speedup, Table):
+        return float(np.interp(gpus, *curve(speedup)))
+    if isinstance(speedup, Amdahl):
+        return 1 / (1 - speedup.parallel_fraction + speedup.parallel_fraction / gpus)
+    return float(gpus**speedup.exponent)
 
 
 def _parts(speedup: Speedup) -> tuple[tuple[str, Any], Any]:

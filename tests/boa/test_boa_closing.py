@@ -6,9 +6,9 @@ import pytest
 import optsched
 from optsched.boa import BoaInstance, JobClass, Phase, Table
 from optsched.boa.arrays import arrays
-from optsched.boa.exact import label_setting as labels
 from optsched.boa.exact.gap_closing import fill
 from optsched.boa.exact.lagrangian_dual import maximise, respond
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import label_setting as counterexample
 
@@ -36,8 +36,8 @@ def many_classes(count, rng):
 @pytest.mark.parametrize(("changes", "optimum"), HARD)
 @pytest.mark.parametrize("effort", [1, 30, 300, 3000])
 def test_too_little_effort_leaves_an_honest_bound(monkeypatch, changes, optimum, effort):
-    monkeypatch.setattr(labels, "MAX_EFFORT", effort)
-    monkeypatch.setattr(labels, "BEAM", 5)
+    monkeypatch.setitem(vars(SETTINGS), "most_labels", effort)
+    monkeypatch.setitem(vars(SETTINGS), "beam_labels", 5)
     instance = optsched.read("boa/cbd-85").changed(changes)
     result = optsched.solve(instance)
     optsched.verify(instance, result)

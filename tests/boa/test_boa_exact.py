@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 import optsched
 from optsched.boa import Table
 from optsched.boa.arrays import arrays
-from optsched.boa.exact import continuous
+from optsched.boa.exact import certificate_writer
 from optsched.boa.exact import solver as exact
-from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, respond
-from optsched.boa.speedup_curves import curve
+from optsched.boa.exact.lagrangian_dual import respond
+from optsched.boa.settings import SETTINGS
+from optsched.boa.speedup_curves import curve, speedup_at
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility
 from optsched.registry import Method
@@ -59,7 +60,7 @@ def closed_gap(instance, result):
     """1e-9, and what a hair of the limit is worth where its price is steep."""
     value = result.objective * float(feasibility.objective_divisor(instance))
     worth = result.certificate.price * float(feasibility.limit(instance)) / value
-    return 1e-9 + 4 * LIMIT_TOLERANCE * worth
+    return 1e-9 + 4 * SETTINGS.limit_tolerance * worth
 
 
 # --- golden values ----------------------------------------------------------------------------
@@ -394,7 +395,7 @@ def test_continuous_kkt(instance):
             if not 1 < k < phase.speedup.max_gpus:
                 continue
             near = [
-                (1 + price * w) / continuous.speedup_at(phase.speedup, w)
+                (1 + price * w) / speedup_at(phase.speedup, w)
                 for w in (k, k * (1 - 1e-4), k * (1 + 1e-4))
             ]
             assert near[0] <= min(near[1:]) * (1 + 1e-9)
@@ -475,10 +476,32 @@ def test_out_of_time_greedy_rules_are_left_out(monkeypatch):
 
 
 @law(500)
-@given(boa_instances(widths=("integer", "mixed")), st.floats(0, 1e6))
-def test_the_certificate_is_the_same_without_the_widths_that_floats_rule_out(instance, price):
-    fast = exact.certificate(instance, price, arrays(instance))
-    assert fast == exact.certificate(instance, price)
+@given(boa_instances(), st.one_of(st.just(0.0), st.floats(0, 1e6), st.floats(0, 1e-9)))
+def test_the_methods_write_what_the_verifier_adds_up(instance, price):
+    """Two sums: the methods' own leaves out widths that floats rule out, and walks forwards."""
+    written = exact.certificate(instance, price)
+    if instance.widths != "continuous":
+        assert written == exact.certificate(instance, price, arrays(instance))
+    assert certificate_writer.priced_total(instance, Fraction(price)) == proof.priced_total(
+        instance, Fraction(price)
+    )
+    assert certificate_writer.least_use(instance) == proof.least_use(instance)
+    assert proof.prove(instance, written) == []
+
+
+@law(500)
+@given(boa_instances())
+def test_the_verifier_accepts_that_no_plan_exists(instance):
+    least = certificate_writer.least_use(instance)
+    if least > feasibility.limit(instance):
+        assert proof.prove(instance, certificate_writer.infeasible(instance).certificate) == []
+    tight = least * feasibility.limit_divisor(instance) ** -1 * Fraction(1, 2)
+    key = "budget_gpus" if instance.budget is not None else "target_mean_jct_s"
+    assume(1e-9 < tight < 1e12)
+    hopeless = instance.model_copy(
+        update={"budget_usd_per_h": None, "price_usd_per_gpu_h": None, key: float(tight)}
+    )
+    assert proof.prove(hopeless, certificate_writer.infeasible(hopeless).certificate) == []
 
 
 @pytest.mark.parametrize("widths", ["mixed", "integer"])

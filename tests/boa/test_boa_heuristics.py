@@ -14,6 +14,7 @@ import optsched
 from optsched.boa import BoaInstance, performance
 from optsched.boa.arrays import to_plan
 from optsched.boa.greedy import parametric
+from optsched.boa.settings import SETTINGS
 from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import feasibility
 from optsched.registry import problem
@@ -431,7 +432,7 @@ def test_rounding_goes_to_the_nearest_width():
 def test_glue_saves_rescalings(monkeypatch):
     instance = within("boa/cbd-85", 22)
     glued = run(instance, "boa-published").objective
-    monkeypatch.setattr("optsched.boa.greedy.published.DRAWS", 0)
+    monkeypatch.setitem(vars(SETTINGS), "drawn_groupings", 0)
     assert glued < 0.9 * run(instance, "boa-published").objective
 
 

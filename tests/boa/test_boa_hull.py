@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import optsched
 from optsched.boa import BoaInstance, Table, problem
 from optsched.boa.exact.budget_frontier import frontier, frontier_of_arrays, hull_vertices
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import certificate as proof
 from tests.support.strategies.common import boa_instances, law
 
@@ -201,7 +202,7 @@ def test_a_budget_below_the_least_by_a_rounding_is_infeasible():
 def test_many_phases_times_budgets_are_left_to_be_solved_one_by_one(monkeypatch):
     instance = free("boa/hand")
     assert problem.at_once(instance, "budget_gpus", [3.0, 4.0])
-    monkeypatch.setattr(problem, "AT_ONCE", 3)
+    monkeypatch.setitem(vars(SETTINGS), "at_once", 3)
     assert problem.at_once(instance, "budget_gpus", [3.0, 4.0]) is None
 
 

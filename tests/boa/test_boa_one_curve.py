@@ -1,7 +1,7 @@
 """Many classes or phases of one speedup curve: equal exchange rates, of which no price tells."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import optsched
@@ -17,8 +17,9 @@ from benchmarks.proving.boa import (
     teams,
 )
 from optsched.boa import BoaInstance, JobClass, Phase, Table
-from optsched.boa.exact import label_setting as labels
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import certificate as proof
+from optsched.boa.verify import feasibility
 from optsched.boa.verify import label_setting as counterexample
 from tests.support.oracles.boa import brute_force
 from tests.support.strategies.common import law
@@ -82,8 +83,8 @@ def test_no_more_labels_are_followed_than_the_certificate_says():
 
 
 def test_an_open_gap_has_a_reason(monkeypatch):
-    monkeypatch.setattr(labels, "MAX_EFFORT", 100)
-    monkeypatch.setattr(labels, "BEAM", 3)
+    monkeypatch.setitem(vars(SETTINGS), "most_labels", 100)
+    monkeypatch.setitem(vars(SETTINGS), "beam_labels", 3)
     result = optsched.solve(optsched.read("boa/cbd-85").changed({"budget_gpus": 22}), gap=1e-9)
     assert result.status == "feasible"
     assert "label limit" in result.message
@@ -114,3 +115,26 @@ def test_one_curve_equals_brute_force(works, speedup, is_target, where):
     result = optsched.solve(instance, gap=0.0)
     optsched.verify(instance, result)
     assert result.objective == pytest.approx(float(brute_force(instance)), rel=1e-12)
+
+
+@law(150)
+@given(
+    st.lists(st.sampled_from([1800.0, 2700.0, 900.0, 4321.0]), min_size=1, max_size=5),
+    st.integers(4, 13),
+    st.floats(0, 1),
+)
+def test_a_steep_price_is_proven_without_the_verifier_s_help(works, digits, where):
+    """Speedups that are nearly linear: a GPU is worth 10**4 jobs and more of floats' rounding."""
+    gpus = (1, 2, 3, 4)
+    curve = Table(gpus=gpus, speedup=tuple(k * (1 - k * 10.0**-digits) for k in gpus))
+    classes = tuple(
+        JobClass(id=f"c{n}", arrival_rate_per_h=2.0, phases=(Phase(work_gpu_s=w, speedup=curve),))
+        for n, w in enumerate(works)
+    )
+    least = float(proof.least_use(BoaInstance(classes=classes, budget_gpus=1e9)))
+    instance = BoaInstance(classes=classes, budget_gpus=least * (1 + 3 * where * 10.0**-digits))
+    assume(proof.least_use(instance) <= feasibility.limit(instance))
+    result = optsched.solve(instance)
+    optsched.verify(instance, result)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(float(brute_force(instance)), rel=1e-6)

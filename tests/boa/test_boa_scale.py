@@ -11,8 +11,9 @@ import optsched
 from optsched.boa import BoaInstance, JobClass, Phase, Table
 from optsched.boa.arrays import arrays
 from optsched.boa.exact import continuous
-from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, least_priced, maximise, respond
-from optsched.boa.speedup_curves import curve, curves
+from optsched.boa.exact.lagrangian_dual import least_priced, maximise, respond
+from optsched.boa.settings import SETTINGS
+from optsched.boa.speedup_curves import curve, curves, speedup_at
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility, phase_graphs
 from optsched.boa.verify.speedup_bounds import speedup_enclosure, speedup_ratios
@@ -57,7 +58,7 @@ def test_the_best_price_so_far_has_a_true_bound(looks):
     problem = arrays(optsched.read("boa/cbd-85").changed({"widths": "mixed"}))
     whole, left = maximise(problem), iter([False] * looks)
     dual = maximise(problem, lambda: next(left, True))
-    assert dual.within.use <= problem.limit * (1 + LIMIT_TOLERANCE)
+    assert dual.within.use <= problem.limit * (1 + SETTINGS.limit_tolerance)
     assert dual.bound <= whole.bound * (1 + 1e-12)
     assert dual.bound < whole.bound * (1 - 1e-6)
     at_price = respond(problem, dual.price)
@@ -156,13 +157,13 @@ def scanned(phase, rate, weights):
 )
 def test_no_width_is_passed_over_by_the_verifier(instance, price, least_use):
     weights = (
-        phase_graphs.Weights(0, 1)
+        phase_graphs.PriceWeights(0, 1)
         if least_use
-        else phase_graphs.Weights(*price.as_integer_ratio()[::-1])
+        else phase_graphs.PriceWeights(*price.as_integer_ratio()[::-1])
     )
     expected = weights
     if instance.budget is None:
-        expected = phase_graphs.Weights(weights.use, weights.value)
+        expected = phase_graphs.PriceWeights(weights.use, weights.value)
     rates = [Fraction(c.arrival_rate_per_h) / 3600 for c in instance.classes]
     pairs = zip(instance.classes, rates, strict=True)
     total = sum(scanned(phase, rate, expected) for c, rate in pairs for phase in c.phases)
@@ -237,14 +238,14 @@ def test_real_widths_of_all_phases_are_the_best_of_each(instance, price):
     jobs, gpus = (1.0, price) if instance.budget is not None else (price, 1.0)
     listed = [phase for c in instance.classes for phase in c.phases]
     for phase, k in zip(listed, widths.tolist(), strict=True):
-        priced = (jobs + gpus * k) / continuous.speedup_at(phase.speedup, k)
+        priced = (jobs + gpus * k) / speedup_at(phase.speedup, k)
         most = phase.speedup.widths[-1]
         for other in {*map(float, phase.speedup.widths), min(k * 1.001, most), max(k * 0.999, 1)}:
             if other >= phase.speedup.widths[0]:
-                rest = (jobs + gpus * other) / continuous.speedup_at(phase.speedup, other)
+                rest = (jobs + gpus * other) / speedup_at(phase.speedup, other)
                 assert priced <= rest * (1 + 1e-12)
     mean = phases.load / [
-        continuous.speedup_at(p.speedup, k) for p, k in zip(listed, widths.tolist(), strict=True)
+        speedup_at(p.speedup, k) for p, k in zip(listed, widths.tolist(), strict=True)
     ]
     expected = mean * widths if instance.budget is not None else mean
     assert phases.terms(widths)[1] == pytest.approx(expected, rel=1e-12)

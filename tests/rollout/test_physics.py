@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.boa.exact.continuous import speedup_at
+from optsched.boa.speedup_curves import speedup_at
 from optsched.eaco.plan import Group
 from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.rollout.engine.random_streams import stream

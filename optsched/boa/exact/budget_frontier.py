@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import arrival_rates
+from optsched.boa.settings import SETTINGS
 from optsched.boa.speedup_curves import curves
 
 if TYPE_CHECKING:
@@ -26,13 +27,9 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance
 
-BLOCK = 8192  # phases whose columns stay in the cache together
-PIECE = 65_536  # steps that are sorted together
-THREADS = 2
-
 
 @dataclass(frozen=True)
-class Frontier:
+class BudgetFrontier:
     """Least mean jobs in the system for every budget.
 
     Attributes
@@ -89,7 +86,7 @@ class Steps(NamedTuple):
     first_gpus: float
 
 
-def frontier(instance: BoaInstance) -> Frontier:
+def frontier(instance: BoaInstance) -> BudgetFrontier:
     """Return the whole frontier of an instance for mixed widths, in floats: it proves nothing.
 
     Of integer widths it is the mixed frontier, which lies below theirs.
@@ -121,7 +118,7 @@ def frontier(instance: BoaInstance) -> Frontier:
     return _merged(parts, float(instance.arrival_rate_per_s))
 
 
-def frontier_of_arrays(load: ArrayLike, widths: ArrayLike, speedup: ArrayLike) -> Frontier:
+def frontier_of_arrays(load: ArrayLike, widths: ArrayLike, speedup: ArrayLike) -> BudgetFrontier:
     """Return the whole frontier of phases that share their widths.
 
     Parameters
@@ -141,11 +138,10 @@ def hull_steps(
     load: NDArray[np.float64], widths: NDArray[np.float64], speedup: NDArray[np.float64]
 ) -> list[Steps]:
     """Return the steps along the hulls, block by block; `frontier_of_arrays` tells the shapes."""
-    starts = range(0, len(load), BLOCK)
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(
-            pool.map(lambda a: _block(load[a : a + BLOCK], widths, speedup[a : a + BLOCK]), starts)
-        )
+    size = SETTINGS.block_phases
+    parts = [slice(start, start + size) for start in range(0, len(load), size)]
+    with ThreadPoolExecutor(SETTINGS.threads) as pool:
+        return list(pool.map(lambda part: _block(load[part], widths, speedup[part]), parts))
 
 
 def hull_vertices(widths: NDArray[np.float64], speedup: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -209,13 +205,13 @@ def _free(row: NDArray[np.uint32], cost: NDArray[np.float64]) -> NDArray[np.bool
     return np.arange(len(cost)) <= last[row]
 
 
-def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
+def _merged(parts: list[Steps], arrival_rate_per_s: float) -> BudgetFrontier:
     """Take all steps by falling rate: first into pieces that fit the cache, then piece by piece."""
     count = sum(len(part.rate) for part in parts)
     gpus, jobs, rate = np.empty(count + 1), np.empty(count + 1), np.empty(count)
     gpus[0] = sum(part.first_gpus for part in parts)
     jobs[0] = sum(part.first_jobs for part in parts)
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(SETTINGS.threads) as pool:
         pieces = _pieces(parts, count, pool)
         ends = np.cumsum([sum(map(len, piece)) for piece in pieces]).tolist()
 
@@ -235,7 +231,7 @@ def _merged(parts: list[Steps], arrival_rate_per_s: float) -> Frontier:
     np.cumsum(gpus, out=gpus)
     np.negative(jobs[1:], out=jobs[1:])
     np.cumsum(jobs, out=jobs)
-    return Frontier(gpus, jobs, rate, arrival_rate_per_s)
+    return BudgetFrontier(gpus, jobs, rate, arrival_rate_per_s)
 
 
 # The bits of positive floats order as the floats do, and numpy sorts 16-bit integers by radix, many
@@ -260,7 +256,9 @@ def _pieces(
 
     coarse = list(pool.map(sort, parts))
     sample = np.sort(np.concatenate([keys[::97] for keys, _ in coarse]))
-    inner = np.linspace(0, len(sample), count // PIECE + 1, endpoint=False, dtype=int)[1:]
+    inner = np.linspace(
+        0, len(sample), count // SETTINGS.piece_steps + 1, endpoint=False, dtype=int
+    )[1:]
     limits = np.unique(sample[inner])
     cuts = [[0, *np.searchsorted(keys, limits).tolist(), len(keys)] for keys, _ in coarse]
     return [

@@ -16,29 +16,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.boa.arrays import complementary, to_plan
-from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE
-from optsched.boa.instance import Amdahl, Power, Table
-from optsched.boa.plan import BoaCertificate
-from optsched.boa.speedup_curves import curve, curves
-from optsched.boa.verify import certificate as proof
+from optsched.boa.exact.certificate_writer import infeasible, least_use
+from optsched.boa.instance import Power, Table
+from optsched.boa.settings import SETTINGS
+from optsched.boa.speedup_curves import curves, speedup_at
 from optsched.boa.verify import feasibility
-from optsched.search import Infeasible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.boa.instance import BoaInstance, Speedup
-    from optsched.boa.speedup_curves import Curves
+    from optsched.boa.instance import Amdahl, BoaInstance, Speedup
+    from optsched.boa.speedup_curves import SpeedupCurves
     from optsched.search import Search
 
     Floats = NDArray[np.float64]
 
 Widths = list[list[float]]
 
-LARGEST_PRICE = 1e30
-SMALLEST_PRICE = 1e-30
 STEPS_BACK = (0.0, *(2.0**n for n in range(-52, 1)))
-FAR = 1e-9  # more than what floats may be off by, relatively
 DOUBLINGS = tuple(2.0**n for n in range(1, 200))
 
 
@@ -64,7 +59,7 @@ class Smooth:
     parallel: Floats
     most: Floats
     powers: NDArray[np.bool_]
-    tables: list[Curves]
+    tables: list[SpeedupCurves]
     limit: float
     gpus_limited: bool
 
@@ -144,7 +139,7 @@ def solve(instance: BoaInstance, search: Search) -> float:
     Infeasible
         If not even the least use keeps within the limit.
     """
-    if proof.least_use(instance) > feasibility.limit(instance):
+    if least_use(instance) > feasibility.limit(instance):
         raise infeasible(instance)
     phases = smooth(instance)
     if _offer(instance, search, phases, phases.respond(0.0)):
@@ -159,52 +154,14 @@ def solve(instance: BoaInstance, search: Search) -> float:
     return max((low, high), key=phases.lagrangian)
 
 
-def infeasible(instance: BoaInstance) -> Infeasible:
-    """Return the proof that not even the least use keeps within the limit, with that use."""
-    least = proof.least_use(instance)
-    figure = nearest_below(least / feasibility.limit_divisor(instance))
-    evidence = BoaCertificate(
-        kind="least",
-        priced_total=str(math.floor(least * feasibility.SCALE)),
-        least=figure,
-        labels=0,
-    )
-    shown = -nearest_below(-least / feasibility.limit_divisor(instance))  # enough, as a new limit
-    if instance.target_mean_jct_s is not None:
-        target = f"{instance.target_mean_jct_s!r} s"
-        text = f"no plan reaches a mean JCT of {target}; the least is {shown!r} s"
-        return Infeasible(text, evidence)
-    text = f"the budget of {float(feasibility.limit(instance))!r} GPUs is below the least possible"
-    text += f" cost of {shown!r} GPUs"
-    if instance.price_usd_per_gpu_h is not None:
-        cost = -nearest_below(-least * Fraction(instance.price_usd_per_gpu_h))
-        text += f" ({cost!r} USD/h)"
-    return Infeasible(text, evidence)
-
-
-def nearest_below(value: Fraction) -> float:
-    """Return the greatest float at or below a value."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def speedup_at(speedup: Speedup, gpus: float) -> float:
-    """Return the speedup at a real width."""
-    if isinstance(speedup, Table):
-        return float(np.interp(gpus, *curve(speedup)))
-    if isinstance(speedup, Amdahl):
-        return 1 / (1 - speedup.parallel_fraction + speedup.parallel_fraction / gpus)
-    return float(gpus**speedup.exponent)
-
-
 def _bracket(phases: Smooth, search: Search) -> tuple[float, float]:
     """Return neighbouring prices, the use above the limit at the lower and within at the higher.
 
     A rounding above the limit counts as within: else a limit that is the least use has no price.
     When time is up, they may lie far from each other.
     """
-    limit = phases.limit * (1 + LIMIT_TOLERANCE)
-    low, high = SMALLEST_PRICE, LARGEST_PRICE
+    limit = phases.limit * (1 + SETTINGS.limit_tolerance)
+    low, high = SETTINGS.least_price, SETTINGS.most_price
     for _ in range(200):
         middle = math.sqrt(low * high)
         if not low < middle < high or search.out_of_time():
@@ -223,8 +180,8 @@ def _offer_between(
     before, after = phases.terms(low)[1], phases.terms(high)[1]
     changed = np.flatnonzero(low != high)
     uses = before.sum() + np.r_[0.0, np.cumsum((after - before)[changed])]
-    beyond = np.flatnonzero(uses[1:] > phases.limit * (1 - LIMIT_TOLERANCE))
-    if not len(beyond) or uses[-1] - uses[0] <= phases.limit * LIMIT_TOLERANCE:
+    beyond = np.flatnonzero(uses[1:] > phases.limit * (1 - SETTINGS.limit_tolerance))
+    if not len(beyond) or uses[-1] - uses[0] <= phases.limit * SETTINGS.limit_tolerance:
         return
     last = int(beyond[0])
     below = low.copy()
@@ -285,6 +242,6 @@ def _mean_width(speedup: Speedup, a: float, b: float, share: float) -> float:
 
 def _offer(instance: BoaInstance, search: Search, phases: Smooth, widths: Floats) -> bool:
     """Offer a plan, unless floats see it far beyond the limit."""
-    if phases.use(widths) > phases.limit * (1 + FAR):
+    if phases.use(widths) > phases.limit * (1 + SETTINGS.float_tolerance):
         return False
     return search.offer(to_plan(instance, [(1.0, _rows(instance, widths))]))

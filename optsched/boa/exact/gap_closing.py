@@ -17,27 +17,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.arrays import Arrays, Choice, choice
-from optsched.boa.exact.label_setting import Effort, Unit, paths_through, undominated
-from optsched.boa.exact.lagrangian_dual import ROUNDING, Dual, least_priced
+from optsched.boa.arrays import BoaArrays, WidthChoice, choice
+from optsched.boa.exact.label_setting import LabelEffort, Unit, paths_through, undominated
+from optsched.boa.exact.lagrangian_dual import Dual, least_priced, priced_rounding
 from optsched.boa.exact.meet_in_the_middle import Ends, Open, Side, merged, pairs, traced
 from optsched.boa.exact.phase_graphs import Path
+from optsched.boa.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-FIRST_WINDOW = 1 / 64  # of the gap between the price's bound and its plan
-GROWTH = 4.0
-MAX_MOVES = 200
-MAX_REFUSED = 1_000  # pairs that the limit refuses exactly, though not in floats
-PLAN_SHARE = 1 / 20  # of the labels, for searches until the plan gets no better
-
 LABEL_LIMIT = "label limit"
 
 
-class Closed(NamedTuple):
+class ClosedGap(NamedTuple):
     """The best choice found (None if none was accepted) and a proven lower bound on the value.
 
     Attributes
@@ -48,19 +43,19 @@ class Closed(NamedTuple):
         Why the gap was left open, though there was time.
     """
 
-    best: Choice | None
+    best: WidthChoice | None
     bound: float
     labels: int = 0
     gave_up: str = ""
 
 
 def close(
-    arrays: Arrays,
+    arrays: BoaArrays,
     dual: Dual,
     gap: float,
-    accept: Callable[[Choice], bool],
+    accept: Callable[[WidthChoice], bool],
     stop: Callable[[], bool],
-) -> Closed:
+) -> ClosedGap:
     """Find the best integer choice and prove it, or get as far as `stop` allows.
 
     Parameters
@@ -76,36 +71,39 @@ def close(
     filled = fill(arrays, dual.within, stop)
     if filled.value < dual.within.value and accept(filled):
         best = filled
-    bound, labels, share = dual.bound, 0, PLAN_SHARE
+    bound, labels, share = dual.bound, 0, SETTINGS.plan_share
     worst = best.value if best else max(dual.within.value, dual.beyond.value) * 2
-    window = max((worst - dual.bound) * FIRST_WINDOW, gap * abs(worst), ROUNDING * abs(worst))
+    window = max((worst - dual.bound) * SETTINGS.first_window, gap * abs(worst))
+    window = max(window, SETTINGS.rounding * abs(worst))
     while (best is None or bound < best.value * (1 - gap)) and not stop():
         # A little above what the gap asks for, so that rounding cannot miss it again.
         ceiling = np.inf if best is None else best.value * (1 - 0.9 * gap)
         target = min(dual.bound + window, ceiling)
-        effort = Effort(stop, share)
+        effort = LabelEffort(stop, share)
         better = _search(arrays, dual.price, target, accept, effort)
         if better is not None and (best is None or better.value < best.value):
             best = better
         if effort.complete:
             bound, labels = min(target, best.value) if best else target, effort.made
             if best is None and window > 1e3 * (worst + arrays.limit * dual.price + 1):
-                return Closed(best, bound, labels, "no plan within the limit is found")
-            window *= GROWTH
+                return ClosedGap(best, bound, labels, "no plan within the limit is found")
+            window *= SETTINGS.window_growth
         elif best is None or best.value - dual.bound > (target - dual.bound) / 2:
             if share == 1:
-                return Closed(best, bound, labels, LABEL_LIMIT)
+                return ClosedGap(best, bound, labels, LABEL_LIMIT)
             share = 1.0
-    return Closed(best, bound, labels)
+    return ClosedGap(best, bound, labels)
 
 
-def fill(arrays: Arrays, chosen: Choice, stop: Callable[[], bool] = lambda: False) -> Choice:
+def fill(
+    arrays: BoaArrays, chosen: WidthChoice, stop: Callable[[], bool] = lambda: False
+) -> WidthChoice:
     """Spend what a choice leaves of the limit on the free phases, the largest saving first."""
     groups, columns = arrays.groups, chosen.columns.copy()
     rows, slack = np.arange(len(columns)), arrays.limit - chosen.use
     if not len(rows):
         return chosen
-    for _ in range(MAX_MOVES):
+    for _ in range(SETTINGS.most_moves):
         saved = groups.value[rows, columns][:, None] - groups.value
         needed = groups.use - groups.use[rows, columns][:, None]
         saved[needed > slack] = 0.0
@@ -118,14 +116,18 @@ def fill(arrays: Arrays, chosen: Choice, stop: Callable[[], bool] = lambda: Fals
 
 
 def _search(
-    arrays: Arrays,
+    arrays: BoaArrays,
     price: float,
     target: float,
-    accept: Callable[[Choice], bool],
-    effort: Effort,
-) -> Choice | None:
+    accept: Callable[[WidthChoice], bool],
+    effort: LabelEffort,
+) -> WidthChoice | None:
     """Enumerate what may be below `target`; return the best choice."""
     cutoff = target + price * arrays.limit
+    phases = len(arrays.groups.members) + sum(len(chain.value) for chain in arrays.chains)
+    rounding = priced_rounding(phases, cutoff)
+    if rounding > SETTINGS.value_tolerance * target:  # the price is so steep that it would matter
+        cutoff += rounding
     left = _left_open(arrays, price, cutoff, effort)
     if left is None or effort.out_of_time():
         return None
@@ -135,7 +137,7 @@ def _search(
     return _best(arrays, sides, left, target, accept, effort)
 
 
-def _left_open(arrays: Arrays, price: float, cutoff: float, effort: Effort) -> Open | None:
+def _left_open(arrays: BoaArrays, price: float, cutoff: float, effort: LabelEffort) -> Open | None:
     """Return the options below a target, which is a priced value of `cutoff`; None without any."""
     priced = arrays.groups.priced(price)
     columns = priced.argmin(axis=1)
@@ -162,7 +164,7 @@ def _left_open(arrays: Arrays, price: float, cutoff: float, effort: Effort) -> O
     return Open(columns, groups, units, least + least_groups[groups].tolist(), base)
 
 
-def _options(arrays: Arrays, group: int, columns: NDArray[np.intp]) -> Unit:
+def _options(arrays: BoaArrays, group: int, columns: NDArray[np.intp]) -> Unit:
     value, use = arrays.groups.value[group, columns], arrays.groups.use[group, columns]
     kept = undominated(value, use)
     columns = columns[kept]
@@ -170,25 +172,25 @@ def _options(arrays: Arrays, group: int, columns: NDArray[np.intp]) -> Unit:
 
 
 def _best(
-    arrays: Arrays,
+    arrays: BoaArrays,
     sides: tuple[Side, Side],
     left: Open,
     target: float,
-    accept: Callable[[Choice], bool],
-    effort: Effort,
-) -> Choice | None:
+    accept: Callable[[WidthChoice], bool],
+    effort: LabelEffort,
+) -> WidthChoice | None:
     """Return the complete choice of least value below `target` that is accepted."""
     for refused, labels in enumerate(pairs(sides, arrays.limit, target)):
         selected = _chosen(arrays, left, traced(sides, labels))
         if accept(selected):
             return selected
-        if refused == MAX_REFUSED:
+        if refused == SETTINGS.most_refused:
             effort.complete = False
             break
     return None
 
 
-def _chosen(arrays: Arrays, left: Open, options: dict[int, int]) -> Choice:
+def _chosen(arrays: BoaArrays, left: Open, options: dict[int, int]) -> WidthChoice:
     picks = {u: left.units[u].make(option) for u, option in options.items()}
     columns = left.columns.copy()
     paths = tuple(p for u in range(len(arrays.chains)) if isinstance(p := picks[u], Path))

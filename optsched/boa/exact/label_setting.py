@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.exact.lagrangian_dual import completions
+from optsched.boa.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from optsched.boa.exact.phase_graphs import Chain, Path
-
-# Fewer than the verifier follows and keeps (`MAX_LABELS` and `MAX_KEPT` of `verify.label_setting`),
-# so that it can confirm what is found.
-MAX_EFFORT = 6_000_000
-MAX_KEPT = 300_000
-BEAM = 1_000
+    from optsched.boa.exact.phase_graphs import Path, PhaseChain
 
 
 class Labels(NamedTuple):
@@ -43,7 +38,7 @@ class Labels(NamedTuple):
         return Labels(self.value[index], self.use[index], self.parent[index], self.pick[index])
 
 
-class Effort:
+class LabelEffort:
     """Counts the labels made in one enumeration; past the limit only a beam of them is kept.
 
     Parameters
@@ -64,7 +59,7 @@ class Effort:
     def __init__(self, stop: Callable[[], bool], share: float = 1.0) -> None:
         self.made = 0
         self.complete = True
-        self._most = int(MAX_EFFORT * share)
+        self._most = int(SETTINGS.most_labels * share)
         self._stop = stop
 
     def spend(self, count: int) -> None:
@@ -79,7 +74,8 @@ class Effort:
 
     def kept(self, labels: Labels, price: float) -> Labels:
         """Return all labels, or those of least priced value if too many have been made."""
-        most = BEAM if self.made > self._most else MAX_KEPT
+        is_beam = self.made > self._most
+        most = SETTINGS.beam_labels if is_beam else SETTINGS.most_kept_labels
         if len(labels.value) <= most:
             return labels
         self.complete = False
@@ -111,7 +107,7 @@ def undominated(value: NDArray[np.float64], use: NDArray[np.float64]) -> NDArray
     return order[kept]
 
 
-def paths_through(chain: Chain, price: float, cutoff: float, effort: Effort) -> Unit:
+def paths_through(chain: PhaseChain, price: float, cutoff: float, effort: LabelEffort) -> Unit:
     """Enumerate the undominated paths through a chain whose priced value is below `cutoff`."""
     nodes, rescaling = chain.priced(price)
     after = completions(nodes, rescaling)
@@ -138,14 +134,14 @@ def _priced_before(
     return before
 
 
-def _first_layer(chain: Chain, columns: NDArray[np.intp]) -> Labels:
+def _first_layer(chain: PhaseChain, columns: NDArray[np.intp]) -> Labels:
     value = chain.value[0, columns] + chain.rescale_value[columns]
     use = chain.use[0, columns] + chain.rescale_use[columns]
     return Labels(value, use, np.full(len(columns), -1), columns)
 
 
 def _next_layer(
-    chain: Chain, e: int, layer: Labels, columns: NDArray[np.intp], effort: Effort
+    chain: PhaseChain, e: int, layer: Labels, columns: NDArray[np.intp], effort: LabelEffort
 ) -> Labels:
     """Extend labels by a phase: each stays at its width, or any undominated one changes."""
     if len(columns) == 1 and (layer.pick == columns[0]).all():
@@ -170,7 +166,7 @@ def _next_layer(
     return Labels(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
 
-def _traced(chain: Chain, layers: list[Labels], index: int) -> Path:
+def _traced(chain: PhaseChain, layers: list[Labels], index: int) -> Path:
     columns = np.empty(len(layers), np.intp)
     for e in range(len(layers) - 1, -1, -1):
         columns[e] = layers[e].pick[index]

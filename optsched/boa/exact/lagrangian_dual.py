@@ -12,21 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.arrays import Arrays, Choice, choice
+from optsched.boa.arrays import BoaArrays, WidthChoice, choice
+from optsched.boa.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from optsched.boa.exact.phase_graphs import Path, Stack
-
-# Two floats that differ by less than this, relatively, are taken for equal in the search; whether
-# a plan keeps within its limit is decided exactly, elsewhere.
-ROUNDING = 1e-13
-LIMIT_TOLERANCE = (
-    1e-12  # plans closer than this to the limit, relatively, are taken for beyond it when mixed
-)
+    from optsched.boa.exact.phase_graphs import ChainStack, Path
 
 
 class Dual(NamedTuple):
@@ -46,11 +40,11 @@ class Dual(NamedTuple):
 
     price: float
     bound: float
-    within: Choice
-    beyond: Choice
+    within: WidthChoice
+    beyond: WidthChoice
 
 
-def respond(arrays: Arrays, price: float) -> Choice:
+def respond(arrays: BoaArrays, price: float) -> WidthChoice:
     """Return what every class decides at a price; an infinite one asks for the least use."""
     columns = np.argmin(arrays.groups.priced(price), axis=1)
     paths: dict[int, Path] = {}
@@ -59,13 +53,13 @@ def respond(arrays: Arrays, price: float) -> Choice:
     return choice(arrays, columns, tuple([paths[chain.owner] for chain in arrays.chains]))
 
 
-def maximise(arrays: Arrays, stop: Callable[[], bool] = lambda: False) -> Dual | None:
+def maximise(arrays: BoaArrays, stop: Callable[[], bool] = lambda: False) -> Dual | None:
     """Find the best price; None if not even the least use keeps within the limit.
 
     When `stop` tells that time is up, the best price so far, with a true bound and a plan within
     the limit; the plan beyond it then has another priced value.
     """
-    limit = arrays.limit * (1 + ROUNDING)
+    limit = arrays.limit * (1 + SETTINGS.rounding)
     beyond = respond(arrays, 0.0)
     if beyond.use <= limit:
         return Dual(0.0, beyond.value, beyond, beyond)
@@ -80,7 +74,7 @@ def maximise(arrays: Arrays, stop: Callable[[], bool] = lambda: False) -> Dual |
         if value > bound:
             price, bound = trial, value
         least = within.value + trial * within.use
-        if answer.value + trial * answer.use >= least - ROUNDING * abs(least):
+        if answer.value + trial * answer.use >= least - SETTINGS.rounding * abs(least):
             return Dual(price, bound, within, beyond)
         if answer.use <= limit:
             within = answer
@@ -105,7 +99,7 @@ def completions(nodes: NDArray[np.float64], rescaling: NDArray[np.float64]) -> N
     return after
 
 
-def shortest_paths(stack: Stack, price: float) -> list[Path]:
+def shortest_paths(stack: ChainStack, price: float) -> list[Path]:
     """Return the path of least priced value through each chain (docs/math/boa.md, Rescaling)."""
     nodes, rescaling = stack.priced(price)
     totals = nodes + completions(nodes, rescaling)
@@ -118,7 +112,7 @@ def shortest_paths(stack: Stack, price: float) -> list[Path]:
     return stack.paths(columns)
 
 
-def least_priced(arrays: Arrays, price: float) -> list[float]:
+def least_priced(arrays: BoaArrays, price: float) -> list[float]:
     """Return the least priced value of the paths through each chain."""
     least: dict[int, float] = {}
     for stack in arrays.stacks:
@@ -126,3 +120,8 @@ def least_priced(arrays: Arrays, price: float) -> list[float]:
         first = nodes[:, 0] + rescaling + completions(nodes, rescaling)[:, 0]
         least |= zip(stack.owners, first.min(axis=1).tolist(), strict=True)
     return [least[chain.owner] for chain in arrays.chains]
+
+
+def priced_rounding(phases: int, priced: float) -> float:
+    """Return by what sums of floats over phases, of about a priced value, are off at most."""
+    return SETTINGS.label_rounding * (phases + 10) * priced

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.exact.label_setting import Effort, Labels, Unit, undominated
-from optsched.boa.exact.lagrangian_dual import ROUNDING
+from optsched.boa.exact.label_setting import LabelEffort, Labels, Unit, undominated
+from optsched.boa.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-MAX_PAIRS = 2_000_000
 
 
 class Open(NamedTuple):
@@ -88,7 +86,7 @@ class Ends(NamedTuple):
     value: float
 
 
-def merged(left: Open, price: float, ends: Ends, effort: Effort) -> tuple[Side, Side] | None:
+def merged(left: Open, price: float, ends: Ends, effort: LabelEffort) -> tuple[Side, Side] | None:
     """Combine the options of all units on two sides; None if there are none, or time was up.
 
     Each unit, the short ones first, comes to the side that has fewer labels. A label is dropped
@@ -99,8 +97,8 @@ def merged(left: Open, price: float, ends: Ends, effort: Effort) -> tuple[Side, 
     least_values = [float(unit.value.min()) for unit in left.units]
     spare = Ends(
         ends.priced - one.least.priced - sum(left.least),
-        ends.use * (1 + ROUNDING) - one.least.use - sum(least_uses),
-        ends.value * (1 + ROUNDING) - one.least.value - sum(least_values),
+        ends.use * (1 + SETTINGS.rounding) - one.least.use - sum(least_uses),
+        ends.value * (1 + SETTINGS.rounding) - one.least.value - sum(least_values),
     )
     for u in sorted(range(len(left.units)), key=lambda u: len(left.units[u].value)):
         side = min(one, other, key=lambda side: len(side.last.value))
@@ -115,15 +113,15 @@ def merged(left: Open, price: float, ends: Ends, effort: Effort) -> tuple[Side, 
     return one, other
 
 
-def _product(labels: Labels, unit: Unit, price: float, ends: Ends, effort: Effort) -> Labels:
+def _product(labels: Labels, unit: Unit, price: float, ends: Ends, effort: LabelEffort) -> Labels:
     """Extend every label by every option that keeps to the ends."""
     option_priced = unit.value + price * unit.use
     by_price = np.argsort(option_priced, kind="stable")
     label_priced = labels.value + price * labels.use
     counts = np.searchsorted(option_priced[by_price], ends.priced - label_priced)
     effort.spend(int(counts.sum()))
-    if counts.sum() > MAX_PAIRS:
-        counts = np.minimum(counts, max(1, MAX_PAIRS // len(counts)))
+    if counts.sum() > SETTINGS.most_pairs:
+        counts = np.minimum(counts, max(1, SETTINGS.most_pairs // len(counts)))
         effort.complete = False
     parent = np.repeat(np.arange(len(counts)), counts)
     starts = np.repeat(np.cumsum(counts) - counts, counts)
@@ -140,7 +138,7 @@ def pairs(sides: tuple[Side, Side], limit: float, target: float) -> Iterator[tup
     Labels are by growing use and falling value: the best partner of one is the last that fits.
     """
     one, other = (side.last for side in sides)
-    slack = limit * (1 + ROUNDING) - one.use
+    slack = limit * (1 + SETTINGS.rounding) - one.use
     partner = np.searchsorted(other.use, slack, side="right") - 1
     value = one.value + other.value[partner]
     possible = np.flatnonzero((partner >= 0) & (value < target))

@@ -8,16 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.boa.instance import Table
+from optsched.boa.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance, Phase
-
-MIB = 2**20
-LOADED = 5 * MIB  # numpy's parts
-PYOMO = 92 * MIB  # Pyomo and HiGHS as they are loaded
-PRICED = 125  # of a node: times, GPUs and what the verifier adds up
-LABELLED = 290  # of a node, on average; how many labels stay open cannot be told beforehand
-BUILT, SWITCHED = 1650, 3500  # of a node: its width, and the rescaling to it, in Pyomo and HiGHS
 
 
 def memory(instance: BoaInstance, method: str) -> int | None:
@@ -29,11 +23,12 @@ def memory(instance: BoaInstance, method: str) -> int | None:
         switches = sum(
             _widths(phase) for c in instance.classes if c.rescale_s for phase in c.phases
         )
-        return PYOMO + BUILT * nodes + SWITCHED * switches
-    each = PRICED
+        built = SETTINGS.width_bytes * nodes + SETTINGS.rescaling_bytes * switches
+        return SETTINGS.pyomo_bytes + built
+    each = SETTINGS.priced_bytes
     if method == "exact" and instance.widths == "integer":
-        each += LABELLED
-    return LOADED + each * nodes
+        each += SETTINGS.labelled_bytes
+    return SETTINGS.loaded_bytes + each * nodes
 
 
 def _widths(phase: Phase) -> int:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.boa.arrays import Arrays, Choice, choice, class_plan, complementary, to_plan
+from optsched.boa.arrays import BoaArrays, WidthChoice, choice, class_plan, complementary, to_plan
 from optsched.boa.exact.continuous import STEPS_BACK
-from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, Dual
 from optsched.boa.plan import BoaPlan
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from optsched.boa.exact.lagrangian_dual import Dual
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import ClassPlan
     from optsched.search import Search
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 def offer_mixture(
     instance: BoaInstance,
     search: Search,
-    problem: Arrays,
+    problem: BoaArrays,
     dual: Dual,
-    widths: Callable[[Choice], list[list[float]]],
+    widths: Callable[[WidthChoice], list[list[float]]],
 ) -> None:
     """Offer the mixture that uses up the limit: one class or free phase splits its jobs.
 
@@ -78,7 +79,7 @@ def _slack(
     return slack, more.below - less.above
 
 
-def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
+def _neighbours(problem: BoaArrays, dual: Dual) -> tuple[WidthChoice, WidthChoice]:
     """Return two choices beside the limit that differ in one class or free phase only.
 
     Parts, groups before chains, are moved in their order as long as they keep within the limit.
@@ -91,13 +92,15 @@ def _neighbours(problem: Arrays, dual: Dual) -> tuple[Choice, Choice]:
     saved = np.r_[saved, [a.value - b.value for a, b in paths]]
     added = np.r_[added, [b.use - a.use for a, b in paths]]
     moves = np.flatnonzero(saved > 0)
-    beyond = source.use + np.cumsum(added[moves]) > problem.limit * (1 - LIMIT_TOLERANCE)
+    beyond = source.use + np.cumsum(added[moves]) > problem.limit * (1 - SETTINGS.limit_tolerance)
     count = int(beyond.argmax()) if beyond.any() else len(moves)
     below = _moved(problem, source, target, moves[:count])
     return below, _moved(problem, source, target, moves[: count + 1])
 
 
-def _moved(problem: Arrays, source: Choice, target: Choice, parts: NDArray[np.intp]) -> Choice:
+def _moved(
+    problem: BoaArrays, source: WidthChoice, target: WidthChoice, parts: NDArray[np.intp]
+) -> WidthChoice:
     """Replace the columns of groups and the paths of chains by those of another choice."""
     count = len(source.columns)
     columns, paths = source.columns.copy(), list(source.paths)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance
-    from optsched.boa.speedup_curves import Curves
+    from optsched.boa.speedup_curves import SpeedupCurves
 
     Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class _Rescaled:
 
 
 @dataclass(frozen=True)
-class Chain(_Rescaled):
+class PhaseChain(_Rescaled):
     """A class with several phases and rescaling between them.
 
     Attributes
@@ -74,7 +74,7 @@ class Chain(_Rescaled):
 
 
 @dataclass(frozen=True)
-class Stack(_Rescaled):
+class ChainStack(_Rescaled):
     """Chains with the same widths in each phase, one above the other.
 
     Attributes
@@ -94,11 +94,11 @@ class Stack(_Rescaled):
     rescale_value: Floats
     rescale_use: Floats
 
-    def chains(self) -> list[Chain]:
+    def chains(self) -> list[PhaseChain]:
         """Return the chains, as views."""
         arrays = self.value, self.use, self.rescale_value, self.rescale_use
         rows = zip(self.owners, *arrays, strict=True)
-        return [Chain(owner, self.gpus, *of_chain) for owner, *of_chain in rows]
+        return [PhaseChain(owner, self.gpus, *of_chain) for owner, *of_chain in rows]
 
     def paths(self, columns: NDArray[np.intp]) -> list[Path]:
         """Add up a path through each chain; `columns` has the shape (chains, phases)."""
@@ -125,7 +125,7 @@ def priced(value: Floats, use: Floats, price: float) -> Floats:
 
 def stacks(
     instance: BoaInstance, owners: list[int], rates_per_s: list[float], flipped: bool
-) -> list[Stack]:
+) -> list[ChainStack]:
     """Stack the classes of the given numbers; a rate is given for every class."""
     phases = [phase for i in owners for phase in instance.classes[i].phases]
     parts = curves(phase.speedup for phase in phases)
@@ -147,11 +147,13 @@ def stacks(
         gpus, jobs = _nodes([parts[p] for p in key], row[at], rates[:, None] * work[at])
         rescaling = np.repeat(lost[:, None], len(gpus), axis=1)
         both = *value_and_use(jobs, gpus, flipped), *value_and_use(rescaling, gpus, flipped)
-        stacked.append(Stack(numbers, gpus, *both))
+        stacked.append(ChainStack(numbers, gpus, *both))
     return stacked
 
 
-def _nodes(parts: list[Curves], rows: NDArray[np.intp], load: Floats) -> tuple[Floats, Floats]:
+def _nodes(
+    parts: list[SpeedupCurves], rows: NDArray[np.intp], load: Floats
+) -> tuple[Floats, Floats]:
     """Return all widths, and the mean jobs of each chain, phase and width, infinite for some."""
     gpus = np.unique(np.concatenate([part.gpus for part in parts]))
     jobs = np.full((*load.shape, len(gpus)), np.inf)

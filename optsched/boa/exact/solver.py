@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
 from optsched.boa.arrays import (
-    Arrays,
-    Choice,
+    BoaArrays,
+    WidthChoice,
     arrays,
-    priced_total,
     surely_within,
     to_plan,
     widths_of,
 )
 from optsched.boa.exact import continuous
-from optsched.boa.exact.continuous import infeasible, nearest_below
-from optsched.boa.exact.gap_closing import Closed, close
-from optsched.boa.exact.lagrangian_dual import LIMIT_TOLERANCE, Dual, maximise, respond
+from optsched.boa.exact.certificate_writer import (
+    certificate,
+    enumerated,
+    infeasible,
+    least_use,
+)
+from optsched.boa.exact.gap_closing import close
+from optsched.boa.exact.lagrangian_dual import Dual, maximise, respond
 from optsched.boa.exact.mixed_widths import offer_mixture
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
-from optsched.boa.verify import certificate as proof
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 from optsched.search import Infeasible
 from optsched.solving import SolverDisagreement
@@ -33,17 +36,8 @@ from optsched.verification import ROUNDING, relative_gap
 if TYPE_CHECKING:
     from optsched.search import Search
 
-# What is subtracted for each phase, relative to the sum, from a bound that rests on sums of floats,
-# so that exact arithmetic confirms it: a few roundings.
-SAFETY = 1e-15
-VALUE_TOLERANCE = 1e-10  # rounding that matters, relative to the value
-# The verifier compares exactly, and so keeps some more labels than floats did; it follows so many
-# times theirs, and these.
-LABELS_MORE, LABELS_LEAST = 2, 10_000
 # Why a gap stays open where the method is through with all else.
 ROUNDED = "what is left of it is the rounding of floats"
-# Figures of two solvers that differ by more than this, relatively, contradict each other.
-DISAGREEMENT = 1e-6
 
 
 def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
@@ -56,9 +50,9 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
         return certify(instance, search)
     problem, dual = _dual(instance, search)
     idle = _idle_widths(instance, dual.price)
-    best: list[Choice] = []  # is offered at the end: a whole check takes as long as the search
+    best: list[WidthChoice] = []  # is offered at the end: a whole check takes as long as the search
 
-    def accept(chosen: Choice) -> bool:
+    def accept(chosen: WidthChoice) -> bool:
         if not surely_within(problem, chosen):
             return search.offer(_plan(instance, problem, chosen, idle))
         best[:] = [min([chosen, *best], key=lambda candidate: candidate.value)]
@@ -71,12 +65,14 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
         for chosen in best:
             search.offer(_plan(instance, problem, chosen, idle))
     search.gave_up = closed.gave_up or ROUNDED
-    if closed.best is None:
+    if closed.best is None or closed.bound <= dual.bound:
         return search.certificate
-    return enumerated(instance, search.certificate, closed)
+    return enumerated(instance, search.certificate, closed.bound, closed.labels)
 
 
-def certify(instance: BoaInstance, search: Search, problem: Arrays | None = None) -> BoaCertificate:
+def certify(
+    instance: BoaInstance, search: Search, problem: BoaArrays | None = None
+) -> BoaCertificate:
     """Certify the price's bound, for any plan; offer the plan that comes with the price.
 
     Parameters
@@ -101,7 +97,7 @@ def certify(instance: BoaInstance, search: Search, problem: Arrays | None = None
     return certificate(instance, dual.price, problem)
 
 
-def proven_mixture(search: Search, problem: Arrays) -> tuple[BoaPlan, BoaCertificate] | None:
+def proven_mixture(search: Search, problem: BoaArrays) -> tuple[BoaPlan, BoaCertificate] | None:
     """Return the optimal plan of mixed widths and its certificate, if rounding leaves no gap."""
     instance = search.instance
     assert isinstance(instance, BoaInstance)
@@ -138,68 +134,26 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
     claim = dual.within._replace(value=max(value * divisor, dual.bound))
     idle = _idle_widths(instance, dual.price)
 
-    def accept(chosen: Choice) -> bool:
+    def accept(chosen: WidthChoice) -> bool:
         if chosen is claim:
             return True
         return not feasibility.violations(instance, _plan(instance, problem, chosen, idle))
 
     closed = close(problem, dual._replace(within=claim), 0.0, accept, search.out_of_time)
-    if closed.best is not None and closed.best.value < claim.value * (1 - DISAGREEMENT):
+    if closed.best is not None and closed.best.value < claim.value * (1 - SETTINGS.disagreement):
         raise SolverDisagreement(
             f"{instance.name}: the lower bound {value!r} is claimed, "
             f"but a plan has {closed.best.value / divisor!r}"
         )
-    return enumerated(instance, certificate(instance, dual.price, problem), closed)
-
-
-def certificate(
-    instance: BoaInstance, price: float, problem: Arrays | None = None
-) -> BoaCertificate:
-    """Write the certificate of a price, its exact priced total, and the bound that follows."""
-    exact_price, total, rescaled = Fraction(price), 0, instance
-    if problem is not None:
-        total = priced_total(instance, problem, exact_price)
-        rescaled = instance.model_copy(
-            update={"classes": tuple(c for c in instance.classes if c.rescale_s)}
-        )
-    total += proof.priced_total(rescaled, exact_price)
-    value = Fraction(total, feasibility.SCALE * exact_price.denominator)
-    value -= exact_price * feasibility.limit(instance)
-    bound = max(nearest_below(value / feasibility.objective_divisor(instance)), 0.0)
-    priced = str(total // exact_price.denominator)
-    return BoaCertificate(kind="price", price=price, priced_total=priced, bound=bound, labels=0)
-
-
-def enumerated(instance: BoaInstance, of_price: BoaCertificate, closed: Closed) -> BoaCertificate:
-    """Raise the bound of a price's certificate to one on the value, that labels in floats gave.
-
-    Where the price is so steep that rounding could spoil the bound, the verifier decides on it.
-    """
-    value = closed.bound
-    rounding = SAFETY * (_phases(instance) + 10)
-    rounding *= value + of_price.price * float(feasibility.limit(instance))
-    divisor = float(feasibility.objective_divisor(instance))
-    safe = _raised(of_price, (value - rounding) / divisor, closed.labels)
-    if rounding <= VALUE_TOLERANCE * value:
-        return safe
-    sharp = _raised(of_price, value * (1 - VALUE_TOLERANCE) / divisor, closed.labels)
-    return safe if proof.prove(instance, sharp) else sharp
-
-
-def _phases(instance: BoaInstance) -> int:
-    return sum(len(job_class.phases) for job_class in instance.classes)
-
-
-def _raised(of_price: BoaCertificate, bound: float, labels: int) -> BoaCertificate:
-    if bound <= (of_price.bound or 0.0):
+    of_price = certificate(instance, dual.price, problem)
+    if closed.bound <= dual.bound:
         return of_price
-    most = LABELS_MORE * labels + LABELS_LEAST
-    return of_price.model_copy(update={"bound": bound, "labels": most})
+    return enumerated(instance, of_price, closed.bound, closed.labels)
 
 
 def _dual(
-    instance: BoaInstance, search: Search, problem: Arrays | None = None
-) -> tuple[Arrays, Dual]:
+    instance: BoaInstance, search: Search, problem: BoaArrays | None = None
+) -> tuple[BoaArrays, Dual]:
     """Return the arrays and the best price, with a plan `within` that is exactly within the limit.
 
     The search adds up floats, so its plan may lie a rounding beyond the limit; then the limit is
@@ -208,7 +162,7 @@ def _dual(
     problem = problem or arrays(instance)
     idle = _idle_widths(instance, 0.0)
     dual = None
-    for tolerance in (0.0, -LIMIT_TOLERANCE, LIMIT_TOLERANCE):
+    for tolerance in (0.0, -SETTINGS.limit_tolerance, SETTINGS.limit_tolerance):
         moved = problem.limit * (1 + tolerance)
         shifted = maximise(replace(problem, limit=moved), search.out_of_time)
         if shifted is None:
@@ -218,7 +172,7 @@ def _dual(
             return problem, dual
         if not feasibility.violations(instance, _plan(instance, problem, dual.within, idle)):
             return problem, dual
-    if dual is None or proof.least_use(instance) > feasibility.limit(instance):
+    if dual is None or least_use(instance) > feasibility.limit(instance):
         raise infeasible(instance)
     cheapest = respond(problem, math.inf)
     return problem, dual._replace(within=cheapest, beyond=cheapest)
@@ -237,7 +191,7 @@ def _idle_widths(instance: BoaInstance, price: float) -> list[list[float]]:
 
 
 def _widths(
-    instance: BoaInstance, problem: Arrays, idle: list[list[float]], chosen: Choice
+    instance: BoaInstance, problem: BoaArrays, idle: list[list[float]], chosen: WidthChoice
 ) -> list[list[float]]:
     widths = widths_of(instance, problem, chosen)
     for i, job_class in enumerate(instance.classes):
@@ -247,6 +201,6 @@ def _widths(
 
 
 def _plan(
-    instance: BoaInstance, problem: Arrays, chosen: Choice, idle: list[list[float]]
+    instance: BoaInstance, problem: BoaArrays, chosen: WidthChoice, idle: list[list[float]]
 ) -> BoaPlan:
     return to_plan(instance, [(1.0, _widths(instance, problem, idle, chosen))])

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.arrays import Arrays, Choice, Groups
+from optsched.boa.arrays import BoaArrays, FreePhases, WidthChoice
 from optsched.boa.exact.gap_closing import close
 from optsched.boa.exact.lagrangian_dual import maximise
 from optsched.boa.greedy.parametric import (
-    SLACK,
-    Block,
     Ladder,
+    PhaseBlock,
     blocks,
     every_width,
     family,
@@ -32,6 +31,7 @@ from optsched.boa.greedy.parametric import (
     steepest,
 )
 from optsched.boa.greedy.published import boa_published as boa_published
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaPlan
     from optsched.search import Search
-
-
-DIGITS = 12  # efficiencies that agree to so many digits count as equal
 
 
 def same_k(instance: BoaInstance, search: Search) -> None:
@@ -68,14 +65,16 @@ def class_width(instance: BoaInstance, search: Search) -> None:
     """
     options = _class_options(instance)
     arriving = [i for i, c in enumerate(instance.classes) if c.arrival_rate_per_h]
-    limit = float(feasibility.limit(instance)) * (1 + SLACK)  # `accept` decides exactly
-    problem = Arrays(_class_groups(options, arriving), [], limit)
+    limit = float(feasibility.limit(instance)) * (
+        1 + SETTINGS.float_tolerance
+    )  # `accept` decides exactly
+    problem = BoaArrays(_class_groups(options, arriving), [], limit)
     dual = maximise(problem)
     if dual is None:
         return
     idle = [int(np.argmin(o.value + dual.price * o.use)) for o in options]
 
-    def accept(chosen: Choice) -> bool:
+    def accept(chosen: WidthChoice) -> bool:
         columns = list(idle)
         for i, column in zip(arriving, chosen.columns.tolist(), strict=True):
             columns[i] = column
@@ -156,16 +155,16 @@ def sia_like(instance: BoaInstance, search: Search) -> None:
 # --- ladders of the rules ---------------------------------------------------------------------
 
 
-def _useful_widths(block: Block) -> Ladder:
+def _useful_widths(block: PhaseBlock) -> Ladder:
     ladder = every_width(block)
     count = int(np.argmin(block.seconds)) + 1
     return Ladder(ladder.columns[:count], ladder.starts[:count])
 
 
-def _efficient_widths(block: Block) -> Ladder:
+def _efficient_widths(block: PhaseBlock) -> Ladder:
     """Climb the widths that are the largest for some threshold; the parameter is minus theta."""
     held = block.gpus * block.seconds
-    theta = np.round(held.min() / held, DIGITS)
+    theta = np.round(held.min() / held, SETTINGS.efficiency_digits)
     best_beyond = np.r_[np.maximum.accumulate(theta[:0:-1])[::-1], 0.0]
     columns = np.flatnonzero(theta > best_beyond)
     starts = -theta[columns]
@@ -185,7 +184,7 @@ def _shortening(seconds: NDArray[np.float64]) -> NDArray[np.intp]:
 class _Options(NamedTuple):
     """What each width of a class adds up to; rates of zero count as one job per second."""
 
-    rows: list[Block]
+    rows: list[PhaseBlock]
     ladders: list[Ladder]
     widths: NDArray[np.float64]
     value: NDArray[np.float64]
@@ -203,7 +202,7 @@ def _class_options(instance: BoaInstance) -> list[_Options]:
     return options
 
 
-def _class_groups(options: list[_Options], arriving: list[int]) -> Groups:
+def _class_groups(options: list[_Options], arriving: list[int]) -> FreePhases:
     shape = len(arriving), max(len(options[i].widths) for i in arriving)
     gpus, value, use = np.ones(shape), np.full(shape, np.inf), np.zeros(shape)
     for row, i in enumerate(arriving):
@@ -212,7 +211,7 @@ def _class_groups(options: list[_Options], arriving: list[int]) -> Groups:
         value[row, :count] = options[i].value
         use[row, :count] = options[i].use
     members = np.array([(i, 0) for i in arriving], np.intp)
-    return Groups(members, gpus, value, use)
+    return FreePhases(members, gpus, value, use)
 
 
 def _class_plan(instance: BoaInstance, options: list[_Options], columns: list[int]) -> BoaPlan:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import arrival_rates, to_plan
+from optsched.boa.settings import SETTINGS
 from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import feasibility
 
@@ -26,11 +27,8 @@ if TYPE_CHECKING:
     from optsched.boa.plan import BoaPlan
     from optsched.search import Search
 
-# Members that floats see beyond the limit by less than this, relatively, are checked exactly too.
-SLACK = 1e-9
 
-
-class Block(NamedTuple):
+class PhaseBlock(NamedTuple):
     """Consecutive phases of a class that share one width; mostly a single phase.
 
     Attributes
@@ -87,7 +85,7 @@ class Family(NamedTuple):
         Shape (2, members): value and use of the phases, and of the rescalings between them.
     """
 
-    blocks: list[Block]
+    blocks: list[PhaseBlock]
     ladders: list[Ladder]
     starts: NDArray[np.float64]
     working: NDArray[np.float64]
@@ -99,7 +97,7 @@ class Family(NamedTuple):
         return plan(instance, self.blocks, columns)
 
 
-def blocks(instance: BoaInstance) -> list[Block]:
+def blocks(instance: BoaInstance) -> list[PhaseBlock]:
     """Return one block for every (class, phase), with the instance's whole widths."""
     rows = []
     for i, rate in enumerate(arrival_rates(instance)):
@@ -107,11 +105,11 @@ def blocks(instance: BoaInstance) -> list[Block]:
         for e, phase in enumerate(job_class.phases):
             gpus, speedup = curve(phase.speedup)
             seconds = phase.work_gpu_s / speedup
-            rows.append(Block(i, 1, e == 0, rate, job_class.rescale_s, gpus, seconds))
+            rows.append(PhaseBlock(i, 1, e == 0, rate, job_class.rescale_s, gpus, seconds))
     return rows
 
 
-def plan(instance: BoaInstance, rows: Sequence[Block], columns: Sequence[int]) -> BoaPlan:
+def plan(instance: BoaInstance, rows: Sequence[PhaseBlock], columns: Sequence[int]) -> BoaPlan:
     """Write the plan that takes the given column in each block."""
     widths: list[list[float]] = [[] for _ in instance.classes]
     for block, column in zip(rows, columns, strict=True):
@@ -122,7 +120,7 @@ def plan(instance: BoaInstance, rows: Sequence[Block], columns: Sequence[int]) -
 # --- ladders ----------------------------------------------------------------------------------
 
 
-def every_width(block: Block) -> Ladder:
+def every_width(block: PhaseBlock) -> Ladder:
     """Take the largest width that the parameter allows, and at least the least."""
     starts = block.gpus.copy()
     starts[0] = -math.inf
@@ -176,7 +174,7 @@ def one_by_one(columns: list[NDArray[np.intp]], gains: list[NDArray[np.float64]]
 # --- families ---------------------------------------------------------------------------------
 
 
-def family(instance: BoaInstance, rows: list[Block], ladders: list[Ladder]) -> Family:
+def family(instance: BoaInstance, rows: list[PhaseBlock], ladders: list[Ladder]) -> Family:
     """Evaluate every member of a family: mean jobs in the system, and mean GPUs that they hold.
 
     Source: EPEW'24 lemmas 2 and 3; a rescaling holds the new GPUs (docs/math/boa.md, Rescaling).
@@ -199,12 +197,14 @@ def family(instance: BoaInstance, rows: list[Block], ladders: list[Ladder]) -> F
 
 
 def offer_best(
-    instance: BoaInstance, search: Search, rows: list[Block], ladders: list[Ladder]
+    instance: BoaInstance, search: Search, rows: list[PhaseBlock], ladders: list[Ladder]
 ) -> None:
     """Offer the members of a family, the best first, until one is within the limit."""
     members = family(instance, rows, ladders)
     value, use = members.working + members.rescaling
-    within = np.flatnonzero(use <= float(feasibility.limit(instance)) * (1 + SLACK))
+    within = np.flatnonzero(
+        use <= float(feasibility.limit(instance)) * (1 + SETTINGS.float_tolerance)
+    )
     for member in within[np.lexsort((use[within], value[within]))]:
         if search.offer(members.plan(instance, int(member))) or search.out_of_time():
             return
@@ -224,7 +224,9 @@ def _add(
     jumps[:, steps] += terms
 
 
-def _add_rescaling(jumps: NDArray[np.float64], block: Block, before: Climb, now: Climb) -> None:
+def _add_rescaling(
+    jumps: NDArray[np.float64], block: PhaseBlock, before: Climb, now: Climb
+) -> None:
     steps = np.union1d(before[0], now[0])
     gpus, old = _held(now, steps), _held(before, steps)
     jobs = np.where(gpus != old, block.rate_per_s * block.rescale_s, 0.0)

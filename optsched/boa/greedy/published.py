@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.boa.greedy.parametric import (
-    SLACK,
-    Block,
     Family,
     Ladder,
+    PhaseBlock,
     blocks,
     family,
     one_by_one,
     steepest,
 )
+from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
     from optsched.boa.instance import BoaInstance
     from optsched.search import Search
-
-DRAWS = 30
-SHRINKING = 0.99
-PHASES_PER_GROUPING = 10
 
 
 def boa_published(instance: BoaInstance, search: Search) -> None:
@@ -53,7 +49,7 @@ def boa_published(instance: BoaInstance, search: Search) -> None:
     Source: the BOA authors' public code (docs/math/boa.md, Published procedure); BOA Constrictor,
     arXiv 2602.01404.
     """
-    limit = float(feasibility.limit(instance)) * (1 + SLACK)
+    limit = float(feasibility.limit(instance)) * (1 + SETTINGS.float_tolerance)
     best = np.inf
     for grouping in _groupings(instance, search.seed):
         rows = list(_glued(blocks(instance), grouping))
@@ -73,18 +69,22 @@ def boa_published(instance: BoaInstance, search: Search) -> None:
 
 def _groupings(instance: BoaInstance, seed: int) -> Iterator[tuple[int, ...]]:
     """Yield the number of phases that share a width, for every class; each combination once."""
-    most = [-(-len(job_class.phases) // PHASES_PER_GROUPING) for job_class in instance.classes]
-    drawn = np.random.default_rng(seed).integers(1, most, (DRAWS, len(most)), endpoint=True)
+    most = [
+        -(-len(job_class.phases) // SETTINGS.phases_per_grouping) for job_class in instance.classes
+    ]
+    drawn = np.random.default_rng(seed).integers(
+        1, most, (SETTINGS.drawn_groupings, len(most)), endpoint=True
+    )
     yield from dict.fromkeys([(1,) * len(most), *map(tuple, drawn.tolist())])
 
 
-def _glued(rows: list[Block], grouping: tuple[int, ...]) -> Iterator[Block]:
+def _glued(rows: list[PhaseBlock], grouping: tuple[int, ...]) -> Iterator[PhaseBlock]:
     for owner, phases in groupby(rows, key=lambda block: block.owner):
         while part := list(islice(phases, grouping[owner])):
             yield from _joined(part)
 
 
-def _joined(part: list[Block]) -> list[Block]:
+def _joined(part: list[PhaseBlock]) -> list[PhaseBlock]:
     """Join blocks at their common widths; leave them as they are if there are none."""
     common = part[0].gpus
     for block in part[1:]:
@@ -95,7 +95,7 @@ def _joined(part: list[Block]) -> list[Block]:
     return [part[0]._replace(phases=len(part), gpus=common, seconds=np.asarray(seconds))]
 
 
-def _hull_ladders(rows: list[Block]) -> list[Ladder]:
+def _hull_ladders(rows: list[PhaseBlock]) -> list[Ladder]:
     """Order the hull's steps by jobs saved per GPU: each prefix solves (3) for some budget.
 
     Steps that save GPUs as well (super-linear speedup) are taken from the start.
@@ -114,11 +114,11 @@ def _hull_ladders(rows: list[Block]) -> list[Ladder]:
 def _trials(instance: BoaInstance, members: Family) -> list[int]:
     """Return the rounded solution for each trial limit, as long as (3) has one."""
     limit, use = float(feasibility.limit(instance)), members.working[1]
-    least = float(use.min()) * (1 - SLACK)
+    least = float(use.min()) * (1 - SETTINGS.float_tolerance)
     if limit < least:
         return []
-    count = int(np.log(limit / least) / -np.log(SHRINKING)) + 1
-    trials = limit * SHRINKING ** np.arange(count)
+    count = int(np.log(limit / least) / -np.log(SETTINGS.shrinking)) + 1
+    trials = limit * SETTINGS.shrinking ** np.arange(count)
     direction = 1 if instance.budget is not None else -1  # along the family the use grows, or falls
     rounded = np.searchsorted(direction * _rounding_points(members), direction * trials)
     return list(dict.fromkeys(rounded.tolist()))

@@ -22,7 +22,7 @@ from optsched.boa.verify.feasibility import (
     rounded_down,
 )
 from optsched.boa.verify.label_setting import MAX_LABELS, counterexample
-from optsched.boa.verify.phase_graphs import Weights, least_total, lightest
+from optsched.boa.verify.phase_graphs import PriceWeights, least_total, lightest
 from optsched.boa.verify.speedup_bounds import speedup_enclosure
 from optsched.verification import BrokenRule
 
@@ -171,7 +171,7 @@ def priced_total(instance: BoaInstance, price: Fraction) -> int:
             for c in instance.classes
             for phase in c.phases
         )
-    return least_total(instance, Weights(price.denominator, price.numerator))
+    return least_total(instance, PriceWeights(price.denominator, price.numerator))
 
 
 def least_use(instance: BoaInstance) -> Fraction:
@@ -184,7 +184,7 @@ def least_use(instance: BoaInstance) -> Fraction:
             for phase in c.phases
         )
         return Fraction(sum(shares), SCALE)
-    return Fraction(least_total(instance, Weights(0, 1)), SCALE)
+    return Fraction(least_total(instance, PriceWeights(0, 1)), SCALE)
 
 
 # --- continuous widths ------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def _least_ratio(speedup: Speedup, a: Fraction, c: Fraction) -> Fraction:
         return (a + c * k) / speedup_enclosure(speedup, k)[1]
 
     if isinstance(speedup, Table):  # linear pieces: the ratio is monotone on each
-        weights = Weights(a.numerator * c.denominator, c.numerator * a.denominator)
+        weights = PriceWeights(a.numerator * c.denominator, c.numerator * a.denominator)
         return min(at(Fraction(k)) for k, _ in lightest(speedup, weights))
     if isinstance(speedup, Power):
         alpha = Fraction(speedup.exponent)

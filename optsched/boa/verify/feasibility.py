@@ -156,7 +156,7 @@ class Enclosed(NamedTuple):
     above: int
 
 
-class Performance(NamedTuple):
+class BoaPerformance(NamedTuple):
     """Figures of a plan, each the float nearest to the exact value.
 
     With Poisson arrivals the rented GPUs have the given variance (EPEW'24: classes are M/G/infinity
@@ -169,7 +169,7 @@ class Performance(NamedTuple):
     variance_gpus: float
 
 
-def performance(instance: BoaInstance, plan: BoaPlan) -> Performance:
+def performance(instance: BoaInstance, plan: BoaPlan) -> BoaPerformance:
     """Return the figures of a plan that breaks no rule of structure.
 
     Source: EPEW'24 lemmas 2 and 3: E[T] = (1/lambda) sum rho/s, cost = sum rho k/s.
@@ -180,7 +180,7 @@ def performance(instance: BoaInstance, plan: BoaPlan) -> Performance:
         jobs += middle
         gpus += middle * top // bottom
         variance += middle * top**2 // bottom**2
-    return Performance(
+    return BoaPerformance(
         mean_jct_s=float(Fraction(jobs, SCALE) / instance.arrival_rate_per_s),
         mean_gpus=float(Fraction(gpus, SCALE)),
         mean_jobs=float(Fraction(jobs, SCALE)),

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from optsched.boa.verify.feasibility import SCALE, rounded_down
 from optsched.boa.verify.phase_graphs import (
     NOTHING,
-    Node,
     PhaseGraph,
-    Weights,
+    PriceWeights,
+    WidthNode,
     chains,
     completions,
     nodes_at_a_time,
@@ -73,7 +73,7 @@ class _Goal:
         Its use is at most the one, its value below the other: multiples of 2**-192.
     """
 
-    weights: Weights
+    weights: PriceWeights
     cutoff: int
     use: int
     value: int
@@ -109,7 +109,7 @@ def counterexample(
     unit = SCALE * price.denominator
     ceiling = stated * unit + price.numerator * SCALE * limit  # on value + price * use
     goal = _Goal(
-        weights=Weights(price.denominator, price.numerator),
+        weights=PriceWeights(price.denominator, price.numerator),
         cutoff=_up(ceiling),  # whole weights below the ceiling are below this
         use=rounded_down(limit),  # whole uses up to the limit are up to this
         value=_up(stated * SCALE),
@@ -215,7 +215,9 @@ def _widths(chain: PhaseGraph, ceiling: int, goal: _Goal) -> Labels:
     return _undominated(labels)
 
 
-def _extended(labels: Labels, node: Node, switch: Node, cutoff: int, goal: _Goal) -> Labels:
+def _extended(
+    labels: Labels, node: WidthNode, switch: WidthNode, cutoff: int, goal: _Goal
+) -> Labels:
     """Append a node to each partial plan; keep those that weigh less than `cutoff`."""
     use, value = node.use + switch.use, node.value + switch.value
     d, m = goal.weights

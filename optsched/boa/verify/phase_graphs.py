@@ -23,42 +23,42 @@ if TYPE_CHECKING:
 COARSE_BITS = 64  # for a speedup of 2**40 at most
 
 
-class Weights(NamedTuple):
+class PriceWeights(NamedTuple):
     """What a unit of value and a unit of use count; a price m/d of the use is (d, m)."""
 
     value: int
     use: int
 
 
-class Node(NamedTuple):
+class WidthNode(NamedTuple):
     """Value and use of one phase at one width, or of one rescaling; rounded down."""
 
     value: int
     use: int
 
-    def weighed(self, weights: Weights) -> int:
+    def weighed(self, weights: PriceWeights) -> int:
         """Return the weighted sum of value and use, as a multiple of 2**-192: exact."""
         return self.value * weights.value + self.use * weights.use
 
 
-NOTHING = Node(0, 0)
+NOTHING = WidthNode(0, 0)
 
 
 class PhaseGraph(NamedTuple):
     """A class: for every phase its nodes by width, and the rescaling node of every width."""
 
-    phases: list[dict[int, Node]]
-    rescaling: dict[int, Node]
+    phases: list[dict[int, WidthNode]]
+    rescaling: dict[int, WidthNode]
 
 
-def least_total(instance: BoaInstance, weights: Weights) -> int:
+def least_total(instance: BoaInstance, weights: PriceWeights) -> int:
     """Return the least weight of all plans together, as a multiple of 2**-192, rounded down."""
     if instance.budget is None:  # value and use have changed places
-        weights = Weights(weights.use, weights.value)
+        weights = PriceWeights(weights.use, weights.value)
     return sum(_least_of_class(job_class, weights) for job_class in instance.classes)
 
 
-def _least_of_class(job_class: JobClass, weights: Weights) -> int:
+def _least_of_class(job_class: JobClass, weights: PriceWeights) -> int:
     """Return the least weight of a class; here jobs are the value, and GPUs the use."""
     rate = _rate(job_class)
     lost = _lost(job_class, rate)
@@ -87,7 +87,7 @@ def _lost(job_class: JobClass, rate: Ratio) -> Ratio:
     return rate[0] * lost, rate[1] * second
 
 
-def _least_of_phase(phase: Phase, rate: Ratio, weights: Weights) -> int:
+def _least_of_phase(phase: Phase, rate: Ratio, weights: PriceWeights) -> int:
     jobs = _jobs(phase, rate)
     return min(_weight(jobs, k, ratio, weights) for k, ratio in lightest(phase.speedup, weights))
 
@@ -98,14 +98,14 @@ def _jobs(phase: Phase, rate: Ratio) -> Ratio:
     return rate[0] * work, rate[1] * unit
 
 
-def _weight(jobs: Ratio, k: int, speedup: Ratio, weights: Weights) -> int:
+def _weight(jobs: Ratio, k: int, speedup: Ratio, weights: PriceWeights) -> int:
     """Return the weight of a node, without making it."""
     scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
     weight = weights.value * (scaled // unit)
     return weight + weights.use * (k * scaled // unit) if weights.use else weight
 
 
-def lightest(speedup: Speedup, weights: Weights) -> list[tuple[int, Ratio]]:
+def lightest(speedup: Speedup, weights: PriceWeights) -> list[tuple[int, Ratio]]:
     """Return the widths that have the least weight per work, or nearly so, as `_speedups` does.
 
     Of two that differ by a few parts in 2**40 both are returned: their nodes are rounded down.
@@ -141,13 +141,13 @@ def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterabl
     return {min(max(k, 1), speedup.max_gpus) for k in (below, below + 1)}
 
 
-def chains(instance: BoaInstance, weights: Weights) -> Iterator[tuple[int, PhaseGraph]]:
+def chains(instance: BoaInstance, weights: PriceWeights) -> Iterator[tuple[int, PhaseGraph]]:
     """Yield a chain for every class, or for every phase where rescaling is free; one at a time.
 
     With each comes its part of `least_total` at these weights.
     """
     flipped = instance.budget is None
-    turned = Weights(weights.use, weights.value) if flipped else weights
+    turned = PriceWeights(weights.use, weights.value) if flipped else weights
     for job_class in instance.classes:
         rate = _rate(job_class)
         if _lost(job_class, rate)[0]:  # else nothing is lost by changing the width
@@ -168,7 +168,7 @@ def _chain(job_class: JobClass, flipped: bool) -> PhaseGraph:
     return PhaseGraph(phases, {k: _node(lost, k, (1, 1), flipped) for k in widths})
 
 
-def _nodes(phase: Phase, rate: Ratio, flipped: bool) -> dict[int, Node]:
+def _nodes(phase: Phase, rate: Ratio, flipped: bool) -> dict[int, WidthNode]:
     jobs = _jobs(phase, rate)
     return {k: _node(jobs, k, ratio, flipped) for k, ratio in _speedups(phase.speedup)}
 
@@ -186,14 +186,14 @@ def _speedups(speedup: Speedup) -> Iterable[tuple[int, Ratio]]:
     return [(k, speedup_ratios(speedup, k)[1]) for k in speedup.widths]
 
 
-def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> Node:
+def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> WidthNode:
     """Return the mean jobs at a width, and the mean GPUs that they hold; both rounded down."""
     scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
     mean, held = scaled // unit, k * scaled // unit
-    return Node(held, mean) if flipped else Node(mean, held)
+    return WidthNode(held, mean) if flipped else WidthNode(mean, held)
 
 
-def completions(chain: PhaseGraph, weights: Weights) -> tuple[int, list[dict[int, int]]]:
+def completions(chain: PhaseGraph, weights: PriceWeights) -> tuple[int, list[dict[int, int]]]:
     """Return the least weight of a path through a chain, and from after each node to its end."""
     after: list[dict[int, int]] = [dict.fromkeys(chain.phases[-1], 0)]
     for nodes, earlier in zip(chain.phases[:0:-1], chain.phases[-2::-1], strict=True):

@@ -6,7 +6,7 @@ import itertools
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.boa.exact.continuous import speedup_at
+from optsched.boa.speedup_curves import speedup_at
 from optsched.registry import UnknownNameError
 
 if TYPE_CHECKING:
