@@ -112,12 +112,12 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
 
 def _resumed(
     whole: Whole, start: Result, partition: Sequence[Block], search: Search
-) -> DecompositionBound | None:
+) -> DualBound | None:
     """Begin with the previous epoch, and do no more than it takes to close the gap.
 
     Returns
     -------
-    DecompositionBound | None
+    DualBound | None
         None without a plan, when everything is to be done as if there had been no previous epoch.
     """
     instance, problem = whole.instance, whole.problem
@@ -146,13 +146,6 @@ def _resumed(
     return bound
 
 
-class DecompositionBound(NamedTuple):
-    """Duals, and the Lagrangian value that they prove."""
-
-    solution: DualSolution
-    value: float
-
-
 class PricedBlock(NamedTuple):
     """A block, and the duals of its GPUs by number."""
 
@@ -170,16 +163,16 @@ class Whole:
         self._reward = np.array([jobs.reward for jobs in self.problem.types])
         self._lagrangian = Lagrangian(self.problem, self.options, self._reward)
 
-    def bound(self, duals: Floats) -> DecompositionBound:
+    def bound(self, duals: Floats) -> DualBound:
         """Return what GPU duals prove, or zero duals if that is more."""
         bounds = (self._bound(without_cuts(each)) for each in (np.zeros_like(duals), duals))
         return max(bounds, key=lambda bound: bound.value)
 
-    def at_zero_duals(self) -> DecompositionBound:
+    def at_zero_duals(self) -> DualBound:
         """Return what zero duals prove: that each job costs what it would cost alone."""
         return self._bound(without_cuts(np.zeros(len(self.problem.gpus))))
 
-    def has_few_options(self, bound: DecompositionBound, search: Search) -> bool:
+    def has_few_options(self, bound: DualBound, search: Search) -> bool:
         """Tell whether a plan that is better by the gap may use few of the options.
 
         At the duals of the bound any plan with one of the others costs too much. Even without
@@ -187,38 +180,31 @@ class Whole:
         """
         assert search.objective is not None
         goal = search.objective * (1 - search.gap)
-        is_fixed = self._lagrangian.fixed_by_reduced_cost(self._dual_bound(bound).priced, goal)
+        is_fixed = self._lagrangian.fixed_by_reduced_cost(bound.priced, goal)
         return bool((~is_fixed).sum() < SETTINGS.few_options)
 
-    def solved(self, bound: DecompositionBound, search: Search) -> PalCertificate | None:
+    def solved(self, bound: DualBound, search: Search) -> PalCertificate | None:
         """Solve one tree for the whole cluster, without what the duals of the bound rule out."""
         solver = FullSolver(self.instance, search)
-        solver.start_from(self._dual_bound(bound))
+        solver.start_from(bound)
         return solver.solve()
 
-    def previous_bound(self, start: Result, search: Search) -> DecompositionBound:
+    def previous_bound(self, start: Result, search: Search) -> DualBound:
         """Return what duals of the previous epoch prove, or zero duals if that is more."""
         assert search.objective is not None
         none = self.at_zero_duals()
         parts = self.instance, self.problem, self.options, self._lagrangian
         best = best_duals(*parts, start, search.objective)
-        if best is None or best.priced.value <= none.value:
-            return none
-        return DecompositionBound(best.solution, best.priced.value)
+        return none if best is None or best.value <= none.value else best
 
-    def dual_costs(self, bound: DecompositionBound) -> DualCosts:
+    def dual_costs(self, bound: DualBound) -> DualCosts:
         """Return what jobs cost at the duals of a bound."""
-        return DualCosts(self.problem, self.options, self._dual_bound(bound))
+        return DualCosts(self.problem, self.options, bound)
 
-    def _dual_bound(self, bound: DecompositionBound) -> DualBound:
-        priced = bound.solution.priced(self.problem, self.options, self._lagrangian)
-        return DualBound(bound.solution, priced)
+    def _bound(self, solution: DualSolution) -> DualBound:
+        return DualBound(solution, solution.priced(self.problem, self.options, self._lagrangian))
 
-    def _bound(self, solution: DualSolution) -> DecompositionBound:
-        priced = solution.priced(self.problem, self.options, self._lagrangian)
-        return DecompositionBound(solution, priced.value)
-
-    def certificate(self, bound: DecompositionBound, search: Search) -> PalCertificate:
+    def certificate(self, bound: DualBound, search: Search) -> PalCertificate:
         """Return the duals as a certificate."""
         assert search.objective is not None
         value = min(bound.value, search.objective)

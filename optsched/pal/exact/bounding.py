@@ -98,9 +98,9 @@ class Solver:
             lagrangian = Lagrangian(self.problem, self.options, self.reward)
             arguments = self.instance, self.problem, self.options, lagrangian, start, objective
             self._previous = best_duals(*arguments)
-        if self._previous is None or self._previous.priced.value < self.goal():
+        if self._previous is None or self._previous.value < self.goal():
             return None
-        bound = min(self._previous.priced.value, objective)
+        bound = min(self._previous.value, objective)
         return self._previous.solution.certificate(self.instance, self.problem, bound)
 
     def _fix_by_previous_duals(self) -> None:
@@ -236,9 +236,9 @@ class Solver:
         objective = self.search.objective
         assert objective is not None
         assert certificate.bound is not None
-        if self._previous is None or self._previous.priced.value <= certificate.bound:
+        if self._previous is None or self._previous.value <= certificate.bound:
             return certificate
-        bound = min(self._previous.priced.value, objective)
+        bound = min(self._previous.value, objective)
         return self._previous.solution.certificate(self.instance, self.problem, bound)
 
     def _stated(self, tree: PlacementTree) -> float:

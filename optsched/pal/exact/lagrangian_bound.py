@@ -43,13 +43,31 @@ class PricedOptions(NamedTuple):
 
 
 class Lagrangian:
-    """Values of duals for one instance; `reward` is the cost of leaving a job of a type out."""
+    """Values of duals for one instance.
 
-    def __init__(self, problem: PalArrays, options: Options, reward: Floats) -> None:
-        self._options, self._reward = options, reward
+    Parameters
+    ----------
+    reward
+        Shape (types,): cost of leaving a job of a type out.
+    copies, keep_copies
+        Shape (GPUs,) and (kept placements,): how often each is there, in aggregated arrays; once
+        each by default.
+    """
+
+    def __init__(
+        self,
+        problem: PalArrays,
+        options: Options,
+        reward: Floats,
+        copies: Floats | float = 1.0,
+        keep_copies: Floats | None = None,
+    ) -> None:
+        self._options, self._reward, self._copies = options, reward, copies
         self._keep_types = options.type[options.first_keep :]
+        self._keeps = np.ones(len(self._keep_types)) if keep_copies is None else keep_copies
         counts = np.array([len(jobs.jobs) for jobs in problem.types])
-        self._others = counts - np.bincount(self._keep_types, minlength=len(counts))
+        kept = np.bincount(self._keep_types, weights=self._keeps, minlength=len(counts))
+        self._others = counts - kept
         self._jobs = int(counts.sum())
         self._groups = _groups(problem, options)
         gpus = {keep.job: keep.gpus for keep in problem.keeps}
@@ -72,8 +90,8 @@ class Lagrangian:
         least = self._reward.copy()
         np.minimum.at(least, self._options.type[:first], costs[:first])
         terms = np.where(self._others > 0, least, 0.0) * self._others
-        keeping = np.minimum(costs[first:], least[self._keep_types])
-        capacity = float(gpu_duals.sum())
+        keeping = np.minimum(costs[first:], least[self._keep_types]) * self._keeps
+        capacity = float((gpu_duals * self._copies).sum())
         total = float(terms.sum()) + float(keeping.sum()) + constant - capacity
         if not np.isfinite(total):
             return PricedOptions(costs, least, np.inf)

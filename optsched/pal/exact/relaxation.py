@@ -16,7 +16,7 @@ keep its GPUs (one column with these), and nobody else gets them: holdings are d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -77,14 +77,7 @@ class Options:
 
     def only(self, kept: NDArray[np.bool_]) -> Options:
         """Return some of the options."""
-        return Options(
-            type=self.type[kept],
-            domain=self.domain[kept],
-            end=self.end[kept],
-            slowdown=self.slowdown[kept],
-            cost=self.cost[kept],
-            job=self.job[kept],
-        )
+        return Options(*(getattr(self, field.name)[kept] for field in fields(Options)))
 
 
 def all_options(problem: PalArrays) -> Options:
@@ -126,14 +119,8 @@ def _keeps(problem: PalArrays) -> Options:
 
 
 def _joined(blocks: list[Options]) -> Options:
-    return Options(
-        type=np.concatenate([block.type for block in blocks]),
-        domain=np.concatenate([block.domain for block in blocks]),
-        end=np.concatenate([block.end for block in blocks]),
-        slowdown=np.concatenate([block.slowdown for block in blocks]),
-        cost=np.concatenate([block.cost for block in blocks]),
-        job=np.concatenate([block.job for block in blocks]),
-    )
+    names = [field.name for field in fields(Options)]
+    return Options(*(np.concatenate([getattr(block, name) for block in blocks]) for name in names))
 
 
 def relaxation(problem: PalArrays, options: Options, reward: Floats) -> Program:
@@ -142,46 +129,53 @@ def relaxation(problem: PalArrays, options: Options, reward: Floats) -> Program:
     Its columns are options, jobs left out by type, and then g and S; its rows are types, GPUs
     and then chains.
     """
-    builder = _MatrixBuilder(problem, options)
+    builder = MatrixBuilder(problem, options, np.ones(len(problem.gpus)))
     builder.add_types()
-    builder.add_keeps()
-    builder.add_chains()
+    for (row, d), blocks in _users(problem, options).items():
+        builder.add_chain(problem.chains[row][d].order, blocks)
     return builder.program(reward)
 
 
-class _MatrixBuilder:
-    """Collects the entries of the matrix, block by block."""
+def _users(problem: PalArrays, options: Options) -> dict[tuple[int, int], list[slice]]:
+    """Return the options of each class in each domain that some option is in."""
+    users: dict[tuple[int, int], list[slice]] = {}
+    for t, d, columns in options.blocks:
+        users.setdefault((problem.types[t].row, d), []).append(columns)
+    return users
 
-    def __init__(self, problem: PalArrays, options: Options) -> None:
-        self.problem, self.options = problem, options
-        self.columns = len(options.type) + len(problem.types)
-        self.rows = len(problem.types) + len(problem.gpus)
-        self.first_chain_row = self.rows
-        self.first_pool_column = self.columns
+
+class MatrixBuilder:
+    """Collects the entries of the matrix, block by block.
+
+    Columns are options, jobs left out by type, and then GPUs that are given to options or chains;
+    rows are types, GPUs, and then what options need.
+
+    Parameters
+    ----------
+    copies
+        Shape (GPUs,): how many there are of each.
+    """
+
+    def __init__(self, problem: PalArrays, options: Options, copies: Floats) -> None:
+        self.problem, self.options, self.copies = problem, options, copies
+        self.first_given = self.columns = len(options.type) + len(problem.types)
+        self.rows = len(problem.types) + len(copies)
+        self.loose: list[Indices] = []  # rows that are at most 0; others of what options need are 0
         self.entries: list[tuple[Indices, Indices, Floats]] = []
 
     def add(self, rows: Indices, columns: Indices, value: float) -> None:
+        """Add entries of one value."""
         self.entries.append((rows, columns, np.full(len(rows), value)))
 
     def add_types(self) -> None:
-        count = len(self.options.type)
+        """Add what options and jobs left out count for in the rows of types, and kept GPUs."""
+        count, types = len(self.options.type), np.arange(len(self.problem.types))
         self.add(self.options.type, np.arange(count), 1.0)
-        types = np.arange(len(self.problem.types))
         self.add(types, count + types, 1.0)
-
-    def add_keeps(self) -> None:
         gpus = {keep.job: keep.gpus for keep in self.problem.keeps}
-        for column in range(self.options.first_keep, len(self.options.job)):
-            rows = len(self.problem.types) + gpus[int(self.options.job[column])]
+        for column in range(self.options.first_keep, count):
+            rows = len(types) + gpus[int(self.options.job[column])]
             self.add(rows, np.full(len(rows), column), 1.0)
-
-    def add_chains(self) -> None:
-        """Add a chain for each class in each domain that some option is in."""
-        users: dict[tuple[int, int], list[slice]] = {}
-        for t, d, columns in self.options.blocks:
-            users.setdefault((self.problem.types[t].row, d), []).append(columns)
-        for (row, d), blocks in users.items():
-            self.add_chain(self.problem.chains[row][d].order, blocks)
 
     def add_chain(self, order: Indices, blocks: list[slice]) -> None:
         """Add the rows of a chain, with its columns g and S."""
@@ -193,31 +187,41 @@ class _MatrixBuilder:
             size = self.problem.types[int(options.type[columns.start])].gpus
             mine = np.arange(columns.start, columns.stop)
             self.add(rows[np.searchsorted(ends, options.end[mine])], mine, -float(size))
-        gpus = order[: ends[-1]]
-        given = self.columns + np.arange(len(gpus))
-        self.add(rows[np.searchsorted(ends, np.arange(len(gpus)), side="right")], given, 1.0)
-        self.add(len(self.problem.types) + gpus, given, 1.0)
-        carried = given[-1] + 1 + np.arange(len(ends))
+        self.add_given(*self.givable(order, ends, rows))
+        carried = self.columns + np.arange(len(ends))
+        self.columns += len(ends)
         self.add(rows, carried, -1.0)
         self.add(rows[1:], carried[:-1], 1.0)
-        self.columns = int(carried[-1]) + 1
+
+    def givable(self, order: Indices, ends: Indices, rows: Indices) -> tuple[Indices, Indices]:
+        """Return for each GPU of a chain the row that it can be given to, and the GPU."""
+        threshold = np.searchsorted(ends, np.arange(ends[-1]), side="right")
+        return rows[threshold], order[: ends[-1]]
+
+    def add_given(self, rows: Indices, gpus: Indices) -> Indices:
+        """Add and return columns of GPUs that are given to some rows."""
+        given = self.columns + np.arange(len(gpus))
+        self.columns += len(gpus)
+        self.add(rows, given, 1.0)
+        self.add(len(self.problem.types) + gpus, given, 1.0)
+        return given
 
     def program(self, reward: Floats) -> Program:
+        """Return the program; `reward` is what leaving out a job of each type costs."""
         counts = np.array([len(jobs.jobs) for jobs in self.problem.types], dtype=float)
-        pool = self.columns - self.first_pool_column
-        chains = self.rows - self.first_chain_row
-        gpus = len(self.problem.gpus)
-        rows, columns, values = (
-            np.concatenate([entry[n] for entry in self.entries]) for n in range(3)
-        )
-        shape = self.rows, self.columns
+        needs = np.zeros(self.rows - len(counts) - len(self.copies))
+        row_lower = np.concatenate([counts, np.full(len(self.copies), -np.inf), needs])
+        for loose in self.loose:
+            row_lower[loose] = -np.inf
+        rows, columns, values = (np.concatenate(parts) for parts in zip(*self.entries, strict=True))
+        given = np.zeros(self.columns - self.first_given)
         return Program(
-            cost=np.concatenate([self.options.cost, reward, np.zeros(pool)]),
+            cost=np.concatenate([self.options.cost, reward, given]),
             offset=0.0,
             lower=np.zeros(self.columns),
             upper=np.full(self.columns, np.inf),
-            integer=np.arange(self.columns) < self.first_pool_column,
-            matrix=csr_array((values, (rows, columns)), shape=shape),
-            row_lower=np.concatenate([counts, np.full(gpus, -np.inf), np.zeros(chains)]),
-            row_upper=np.concatenate([counts, np.ones(gpus), np.zeros(chains)]),
+            integer=np.arange(self.columns) < self.first_given,
+            matrix=csr_array((values, (rows, columns)), shape=(self.rows, self.columns)),
+            row_lower=row_lower,
+            row_upper=np.concatenate([counts, self.copies, needs]),
         )

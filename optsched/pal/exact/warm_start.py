@@ -101,6 +101,11 @@ class DualBound(NamedTuple):
     solution: DualSolution
     priced: PricedOptions
 
+    @property
+    def value(self) -> float:
+        """The Lagrangian value."""
+        return self.priced.value
+
 
 def best_duals(
     instance: PalInstance, problem: PalArrays, options: Options, lagrangian: Lagrangian,
@@ -110,7 +115,7 @@ def best_duals(
     best: DualBound | None = None
     for solution in previous_duals(instance, problem, start, objective):
         priced = solution.priced(problem, options, lagrangian)
-        if np.isfinite(priced.value) and (best is None or priced.value > best.priced.value):
+        if np.isfinite(priced.value) and (best is None or priced.value > best.value):
             best = DualBound(solution, priced)
     return best
 

@@ -53,7 +53,7 @@ class DualCosts(NamedTuple):
 def remove_worst_at(solver: Solver, options: Options, bound: DualBound) -> None:
     """Reoptimise jobs of much excess at some duals of a solver, until these prove its goal."""
     costs = DualCosts(solver.problem, options, bound)
-    instance, search, proven = solver.instance, solver.search, bound.priced.value
+    instance, search, proven = solver.instance, solver.search, bound.value
     remove_worst(instance, search, costs, lambda: proven >= solver.goal())
 
 
@@ -72,7 +72,7 @@ def remove_worst(
         assert search.objective is not None
         packing = packed(instance, costs.problem, search.plan)
         excess = costs.excess(packing)
-        limit = SETTINGS.worst_excess * (search.objective - costs.bound.priced.value) / len(excess)
+        limit = SETTINGS.worst_excess * (search.objective - costs.bound.value) / len(excess)
         worst = [n for n in np.argsort(-excess).tolist() if excess[n] > limit and n not in had]
         if not worst:
             return

@@ -17,23 +17,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from optsched.mip.highs import Program
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.lagrangian_bound import Lagrangian
-from optsched.pal.exact.relaxation import all_options
+from optsched.pal.exact.relaxation import MatrixBuilder, all_options
 from optsched.pal.node_classes.aggregated_arrays import units
-from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
     from numpy.typing import NDArray
 
+    from optsched.mip.highs import Program
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.exact.arrays import SlowdownChain
-    from optsched.pal.exact.relaxation import Options
-    from optsched.pal.node_classes.aggregated_arrays import Units
     from optsched.pal.node_classes.aggregation import Nodes
 
     Floats = NDArray[np.float64]
@@ -61,14 +57,16 @@ class AggregatedRelaxation:
         self._nodes, self._units = nodes, units(nodes)
         self._options = all_options(self._units.arrays)
         self._reward = np.array([jobs.reward for jobs in nodes.types])
-        self._lagrangian = Lagrangian(self._units.arrays, self._options, self._reward)
+        copies = self._units.copies, self._units.keep_nodes
+        self._lagrangian = Lagrangian(self._units.arrays, self._options, self._reward, *copies)
         self._penalty, self._seed = penalty, seed
         self._basis: HighsBasis | None = None
 
     @cached_property
     def _program(self) -> Program:
         finite = np.where(np.isfinite(self._reward), self._reward, self._penalty)
-        return _AggregatedBuilder(self._units, self._options).program(finite)
+        builder = _AggregatedBuilder(self._units.arrays, self._options, self._units.copies)
+        return builder.program(finite)
 
     def solve(self, time_limit_s: float | None) -> Solved | None:
         """Solve the linear program; return None if there is no time for it."""
@@ -106,21 +104,9 @@ class AggregatedRelaxation:
         return self.bound(np.concatenate(means))
 
     def bound(self, duals: Floats) -> AggregatedBound:
-        """Return what duals of units prove; as `Lagrangian.priced`, but for aggregated nodes."""
-        options, keep_nodes = self._options, self._units.keep_nodes
-        priced = self._lagrangian.priced(duals, np.zeros(len(options.type)), 0.0)
-        keep_types = options.type[options.first_keep :]
-        counts = np.array([len(jobs.jobs) for jobs in self._nodes.types])
-        others = counts - np.bincount(keep_types, weights=keep_nodes, minlength=len(counts))
-        terms = np.where(others > 0, priced.least, 0.0) * others
-        kept = np.minimum(priced.costs[options.first_keep :], priced.least[keep_types])
-        kept = kept * keep_nodes
-        capacity = float((duals * self._units.copies).sum())
-        total = float(terms.sum()) + float(kept.sum()) - capacity
-        if not np.isfinite(total):
-            return AggregatedBound(duals, np.inf)
-        size = float(np.abs(terms).sum() + np.abs(kept).sum()) + capacity
-        return AggregatedBound(duals, total - SETTINGS.rounding * size)
+        """Return what duals of units prove for the whole cluster."""
+        priced = self._lagrangian.priced(duals, np.zeros(len(self._options.type)), 0.0)
+        return AggregatedBound(duals, priced.value)
 
     def gpu_prices(self, bound: AggregatedBound) -> Floats:
         """Return the dual of each free GPU."""
@@ -137,55 +123,18 @@ def _are_alike(old: Nodes, new: Nodes) -> bool:
     return old.type_keys == new.type_keys and old.class_keys == new.class_keys
 
 
-class _AggregatedBuilder:
-    """Collects the entries of the matrix, block by block.
-
-    Columns are options, jobs left out by type, and then GPUs given to options; rows are types,
-    units, and then what options need.
-    """
-
-    def __init__(self, units: Units, options: Options) -> None:
-        self.units, self.problem, self.options = units, units.arrays, options
-        self.columns = len(options.type) + len(self.problem.types)
-        self.rows = len(self.problem.types) + len(units.copies)
-        self.entries: list[tuple[Indices, Indices, Floats]] = []
-        self.loose: list[Indices] = []  # rows that are at most 0; others of what options need are 0
-
-    def add(self, rows: Indices, columns: Indices, value: float) -> None:
-        self.entries.append((rows, columns, np.full(len(rows), value)))
+class _AggregatedBuilder(MatrixBuilder):
+    """The matrix for units, of which there are several, and inside nodes F3."""
 
     def program(self, reward: Floats) -> Program:
         """Return the program; `reward` is what leaving out a job of each type costs."""
-        self._add_types()
+        self.add_types()
         for (_, _, size), (chain, blocks) in self._users().items():
             if size:
                 self._add_node(chain, size, blocks)
             else:
-                self._add_chain(chain, blocks)
-        types, copies = self.problem.types, self.units.copies
-        counts = np.array([len(jobs.jobs) for jobs in types], dtype=float)
-        needs = np.zeros(self.rows - len(types) - len(copies))
-        row_lower = np.concatenate([counts, np.full(len(copies), -np.inf), needs])
-        row_lower[np.concatenate([np.empty(0, dtype=np.intp), *self.loose])] = -np.inf
-        rows, columns, values = (np.concatenate([e[n] for e in self.entries]) for n in range(3))
-        free = np.zeros(self.columns - len(self.options.cost) - len(reward))
-        return Program(
-            cost=np.concatenate([self.options.cost, reward, free]),
-            offset=0.0,
-            lower=np.zeros(self.columns),
-            upper=np.full(self.columns, np.inf),
-            integer=np.zeros(self.columns, dtype=np.bool_),
-            matrix=csr_array((values, (rows, columns)), shape=(self.rows, self.columns)),
-            row_lower=row_lower,
-            row_upper=np.concatenate([counts, copies, needs]),
-        )
-
-    def _add_types(self) -> None:
-        count, types = len(self.options.type), np.arange(len(self.problem.types))
-        self.add(self.options.type, np.arange(count), 1.0)
-        self.add(types, count + types, 1.0)
-        for column, keep in enumerate(self.problem.keeps, start=self.options.first_keep):
-            self.add(len(types) + keep.gpus, np.full(len(keep.gpus), column), 1.0)
+                self.add_chain(chain.order, blocks)
+        return super().program(reward)
 
     def _users(self) -> dict[tuple[int, int, int], tuple[SlowdownChain, list[slice]]]:
         """Return the options of each class, domain and size; above the nodes, of any size."""
@@ -210,11 +159,9 @@ class _AggregatedBuilder:
                 for column in mine.tolist():
                     self.add(gpus, np.full(size, column), 1.0)
                 continue
-            given, need = self.columns + np.arange(end), np.full(end, self.rows)
-            self.columns, self.rows = self.columns + end, self.rows + 1
-            self.add(gpus, given, 1.0)
-            self.add(need, given, 1.0)
-            self.add(np.full(len(mine), need[0]), mine, -float(size))
+            need, self.rows = self.rows, self.rows + 1
+            given = self.add_given(np.full(end, need), chain.order[:end])
+            self.add(np.full(len(mine), need), mine, -float(size))
             if size == 1:
                 continue
             once = self.rows + np.arange(end)
@@ -223,24 +170,7 @@ class _AggregatedBuilder:
             self.add(once, given, 1.0)
             self.add(np.repeat(once, len(mine)), np.tile(mine, end), -1.0)
 
-    def _add_chain(self, chain: SlowdownChain, blocks: list[slice]) -> None:
-        """Add the rows of a chain, with the GPUs given to it and what it carries on."""
-        options = self.options
-        ends = np.unique(np.concatenate([options.end[columns] for columns in blocks]))
-        rows = self.rows + np.arange(len(ends))
-        self.rows += len(ends)
-        for columns in blocks:
-            size = self.problem.types[int(options.type[columns.start])].gpus
-            mine = np.arange(columns.start, columns.stop)
-            self.add(rows[np.searchsorted(ends, options.end[mine])], mine, -float(size))
-        start = np.r_[0, ends[:-1]]
-        for row, begin, end in zip(rows.tolist(), start.tolist(), ends.tolist(), strict=True):
-            gpus = np.unique(chain.order[begin:end])
-            given = self.columns + np.arange(len(gpus))
-            self.columns += len(gpus)
-            self.add(np.full(len(gpus), row), given, 1.0)
-            self.add(len(self.problem.types) + gpus, given, 1.0)
-        carried = self.columns + np.arange(len(ends))
-        self.columns += len(ends)
-        self.add(rows, carried, -1.0)
-        self.add(rows[1:], carried[:-1], 1.0)
+    def givable(self, order: Indices, ends: Indices, rows: Indices) -> tuple[Indices, Indices]:
+        """Return this for units that stand in a chain several times: each once in a row."""
+        units = [np.unique(part) for part in np.split(order[: ends[-1]], ends[:-1])]
+        return np.repeat(rows, [len(part) for part in units]), np.concatenate(units)
