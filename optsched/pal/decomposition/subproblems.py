@@ -113,7 +113,7 @@ class PlacementTask(NamedTuple):
         return PlacedJobs(places, duals)
 
 
-class Task(Protocol[Done]):
+class BlockTask(Protocol[Done]):
     """Something that is done within some seconds."""
 
     def run(self, seconds: float | None) -> Done:
@@ -121,12 +121,12 @@ class Task(Protocol[Done]):
         ...
 
 
-def run(task: Task[Done], seconds: float | None) -> Done:
+def run(task: BlockTask[Done], seconds: float | None) -> Done:
     """Do a task, in whatever process this is."""
     return task.run(seconds)
 
 
-def results(tasks: Sequence[Task[Done]], search: Search) -> Iterator[Done]:
+def results(tasks: Sequence[BlockTask[Done]], search: Search) -> Iterator[Done]:
     """Yield what tasks come to, in their order; an executor works on all of them at once.
 
     When time runs out, or Ctrl-C comes, or nobody asks any more, those that are not begun are
@@ -144,7 +144,7 @@ def results(tasks: Sequence[Task[Done]], search: Search) -> Iterator[Done]:
             future.cancel()
 
 
-def _result(task: Task[Done], future: Future[Done], search: Search) -> Done:
+def _result(task: BlockTask[Done], future: Future[Done], search: Search) -> Done:
     try:
         return future.result(search.seconds_left())
     except TimeoutError:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Placed = dict[int, "Indices"]  # GPUs by number of the job
 
 
-class _Row(NamedTuple):
+class _ChainRow(NamedTuple):
     """The chains of a class one after the other: GPUs, and where each domain starts and stops."""
 
     order: Indices
@@ -37,7 +37,7 @@ class _Row(NamedTuple):
     stop: Indices
 
 
-class Packing:
+class GangPacking:
     """Jobs on GPUs, placed and taken away one by one.
 
     Attributes
@@ -53,7 +53,7 @@ class Packing:
         self.free = np.ones(len(problem.gpus), dtype=np.bool_)
         self.placed: Placed = {}
         self._type_of = {job: t for t, jobs in enumerate(problem.types) for job in jobs.jobs}
-        self._rows: dict[int, _Row] = {}
+        self._rows: dict[int, _ChainRow] = {}
         self._keeps = {keep.job: keep for keep in problem.keeps}
 
     def put(self, job: int, gpus: Indices) -> None:
@@ -92,11 +92,11 @@ class Packing:
             return None
         return best
 
-    def _row(self, number: int) -> _Row:
+    def _row(self, number: int) -> _ChainRow:
         if number not in self._rows:
             chains = [chain.order for chain in self.problem.chains[number]]
             stop = np.cumsum([len(order) for order in chains])
-            self._rows[number] = _Row(np.concatenate(chains), np.r_[0, stop[:-1]], stop)
+            self._rows[number] = _ChainRow(np.concatenate(chains), np.r_[0, stop[:-1]], stop)
         return self._rows[number]
 
     def cost(self, job: int) -> float:
@@ -147,14 +147,14 @@ class Packing:
         return PalPlan(jobs=tuple(placements))
 
 
-def rounded(problem: PalArrays, options: Options, point: Point) -> Packing:
+def rounded(problem: PalArrays, options: Options, point: Point) -> GangPacking:
     """Place jobs as a fractional solution suggests, and those that do not fit where it is cheapest.
 
     A job gets the option at which the running sum of its type's shares, from the cheapest on,
     reaches one more: with that, thresholds hold as many jobs as they can. GPUs are given to options
     by a maximum flow, so a whole solution is decoded exactly.
     """
-    packing = Packing(problem)
+    packing = GangPacking(problem)
     gpus_of_keep = {keep.job: keep.gpus for keep in problem.keeps}
     for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
         job = int(options.job[column])
@@ -172,7 +172,7 @@ def rounded(problem: PalArrays, options: Options, point: Point) -> Packing:
 
 
 def _whole_counts(
-    problem: PalArrays, options: Options, point: Point, packing: Packing
+    problem: PalArrays, options: Options, point: Point, packing: GangPacking
 ) -> tuple[list[int], list[int]]:
     """Return options and how many jobs get each of them."""
     chosen: dict[int, int] = {}
@@ -211,7 +211,7 @@ def _steps(
 
 
 def _flow(
-    packing: Packing, options: Options, columns: list[int], counts: list[int]
+    packing: GangPacking, options: Options, columns: list[int], counts: list[int]
 ) -> Iterator[Indices]:
     """Yield the GPUs for each option, ascending by slowdown, by a maximum flow."""
     if not columns:
@@ -245,7 +245,7 @@ def _flow(
 class RepairedPlan(NamedTuple):
     """A plan that was carried over, and the jobs that were not in it."""
 
-    packing: Packing
+    packing: GangPacking
     new: list[int]
 
 
@@ -254,7 +254,7 @@ def repaired(instance: PalInstance, problem: PalArrays, start: Result) -> Repair
 
     Of the plan only that is taken which still keeps the rules; the rest is as good as new.
     """
-    packing, number = Packing(problem), {gpu: n for n, gpu in enumerate(problem.gpus)}
+    packing, number = GangPacking(problem), {gpu: n for n, gpu in enumerate(problem.gpus)}
     reward = {n: jobs.reward for jobs in problem.types for n in jobs.jobs}
     before: dict[str, tuple[str, ...]] = {}
     if isinstance(start.plan, PalPlan):
@@ -270,7 +270,7 @@ def repaired(instance: PalInstance, problem: PalArrays, start: Result) -> Repair
     return RepairedPlan(packing, new)
 
 
-def _keep(packing: Packing, job: int, gpus: Indices, reward: float) -> None:
+def _keep(packing: GangPacking, job: int, gpus: Indices, reward: float) -> None:
     """Place a job, if its GPUs are still there and free and it may stand there and should."""
     if gpus.min() < 0 or not packing.free[gpus].all():
         return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.pal.exact.large_neighbourhood_search import reoptimised
-from optsched.pal.exact.rounding import Packing
+from optsched.pal.exact.rounding import GangPacking
 from optsched.pal.plan import PalPlan
 from optsched.pal.settings import SETTINGS
 
@@ -39,7 +39,7 @@ class DualCosts(NamedTuple):
     options: Options
     bound: DualBound
 
-    def excess(self, packing: Packing) -> Floats:
+    def excess(self, packing: GangPacking) -> Floats:
         """Return what each job pays above the least that it could; cuts are not looked at."""
         duals, excess = self.bound.solution.duals.gpus, {}
         for t, jobs in enumerate(self.problem.types):
@@ -80,11 +80,11 @@ def remove_worst(
         reoptimised(instance, search, [instance.jobs[n] for n in jobs])
 
 
-def packed(instance: PalInstance, problem: PalArrays, plan: PalPlan) -> Packing:
+def packed(instance: PalInstance, problem: PalArrays, plan: PalPlan) -> GangPacking:
     """Return a plan as jobs on GPUs."""
     number = {gpu: n for n, gpu in enumerate(problem.gpus)}
     gpus = {placement.id: placement.gpus for placement in plan.jobs}
-    packing = Packing(problem)
+    packing = GangPacking(problem)
     for n, job in enumerate(instance.jobs):
         if gpus[job.id]:
             packing.put(n, np.array([number[gpu] for gpu in gpus[job.id]], dtype=np.intp))
@@ -92,7 +92,7 @@ def packed(instance: PalInstance, problem: PalArrays, plan: PalPlan) -> Packing:
 
 
 def _with_obstacles(
-    costs: DualCosts, packing: Packing, excess: Floats, worst: list[int], had: set[int]
+    costs: DualCosts, packing: GangPacking, excess: Floats, worst: list[int], had: set[int]
 ) -> list[int]:
     """Return the first of some jobs, with those that stand where they would pay least.
 
@@ -120,7 +120,7 @@ def _with_obstacles(
 
 
 def _emptiest(
-    costs: DualCosts, packing: Packing, t: int, excess: float, taken: set[int]
+    costs: DualCosts, packing: GangPacking, t: int, excess: float, taken: set[int]
 ) -> int | None:
     """Return the domain with most idle GPUs of those where jobs of a type pay nearly least."""
     options, priced, domains = costs.options, costs.bound.priced, costs.problem.domains

@@ -15,6 +15,7 @@ from optsched.pal.greedy.gpu_ranking import Ranking
 from optsched.pal.greedy.list_scheduling import keep_running, plan
 from optsched.pal.greedy.packing_rules import consolidate, sticky
 from optsched.pal.greedy.pal_rules import pal_multilevel, pal_multilevel_sticky, raw_scores
+from optsched.pal.job_types import job_types
 from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.settings import SETTINGS
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.greedy.free_gpus import Indices
-    from optsched.pal.instance import Job, PalInstance
+    from optsched.pal.instance import PalInstance
+    from optsched.pal.job_types import GangType
     from optsched.pal.plan import PalPlan
     from optsched.search import Search
 
@@ -151,28 +153,24 @@ def _least_costs(instance: PalInstance) -> Iterator[float]:
     """Yield the least cost of each job, alone on the free cluster."""
     state = ClusterState(instance)
     rankings = {name: Ranking(state, row) for name, row in raw_scores(instance).items()}
-    known: dict[tuple[object, ...], float] = {}
-    for job in instance.jobs:
-        need = (job.gpus, job.application_class, job.model, job.highest_level)
-        if need not in known:
-            ranking, penalties = rankings[job.application_class], instance.penalties[job.model]
-            known[need] = min(
-                penalty * float(ranking.worst_of_best(level, job.gpus).min())
-                for level, penalty in enumerate(penalties[: state.cap(job) + 1])
-            )
-        cost = job.weight * (job.remaining_s or 1.0) * known[need]
-        if job.current:
-            cost = min(
-                cost + job.weight * (job.restart_s or 0.0), _cost_of_keeping(instance, state, job)
-            )
-        yield cost if instance.admission == "all" else min(cost, job.reward or 0.0)
+    for jobs in job_types(instance, {name: n for n, name in enumerate(rankings)}):
+        job = instance.jobs[jobs.jobs[0]]
+        ranking = rankings[job.application_class]
+        least = min(
+            jobs.cost(level, float(ranking.worst_of_best(level, job.gpus).min()))
+            for level in range(state.cap(job) + 1)
+        )
+        for n in jobs.jobs:
+            yield min(least, _cost_of_keeping(instance, state, jobs, n), jobs.reward)
 
 
-def _cost_of_keeping(instance: PalInstance, state: ClusterState, job: Job) -> float:
-    """Return what a running job costs where it is; infinite if it cannot keep its GPUs."""
+def _cost_of_keeping(
+    instance: PalInstance, state: ClusterState, jobs: GangType, number: int
+) -> float:
+    """Return what a job costs where it runs; infinite if it waits, or cannot keep its GPUs."""
+    job = instance.jobs[number]
     gpus = state.held(job)
     if gpus is None:
         return np.inf
     slowest = max(instance.slowdowns[job.application_class][gpu] for gpu in job.current)
-    penalty = instance.penalties[job.model][state.meeting_level(gpus)]
-    return job.weight * (job.remaining_s or 1.0) * penalty * slowest
+    return float(jobs.cost(state.meeting_level(gpus), slowest, is_kept=True))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from optsched.pal.verify.costs import NEVER
 from optsched.pal.verify.placement_pricing import EqualJobs, jobs_by_type, keep_of, least_prices
-from optsched.pal.verify.placements import Cluster
+from optsched.pal.verify.placements import FreeCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ def least(instance: PalInstance, costs: Costs, prices: Sequence[int]) -> int | N
     int | None
         None if there is a job with nothing to take.
     """
-    cluster = Cluster(instance)
+    cluster = FreeCluster(instance)
     heights = {level: n for n, level in enumerate(instance.topology.levels)}
     types = []
     for jobs in jobs_by_type(instance):
@@ -71,7 +71,7 @@ class PriceList:
     """The least prices of gangs of some types of jobs, given with the highest level of each."""
 
     def __init__(
-        self, cluster: Cluster, types: Iterable[tuple[list[Job], int]], prices: Sequence[int]
+        self, cluster: FreeCluster, types: Iterable[tuple[list[Job], int]], prices: Sequence[int]
     ) -> None:
         self._members = cluster.members()
         self._negated = [-price for price in prices]

@@ -12,7 +12,7 @@ from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.pal.verify.costs import NEVER
-from optsched.pal.verify.placements import Cluster, Place
+from optsched.pal.verify.placements import DomainOptions, FreeCluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,9 +78,9 @@ class JobOptions:
     """
 
     def __init__(self, instance: PalInstance, costs: ObjectiveCosts | InfeasibilityCosts) -> None:
-        self.cluster = Cluster(instance)
+        self.cluster = FreeCluster(instance)
         self.costs = costs
-        self.places: list[Place] = []
+        self.places: list[DomainOptions] = []
         self.numbers: dict[tuple[str, int], list[int]] = {}  # of places, by class and size
         self._find_places(instance)
         types = jobs_by_type(instance)
@@ -215,7 +215,7 @@ class TypePrices(NamedTuple):
 
 
 def keep_of(
-    cluster: Cluster, costs: ObjectiveCosts | InfeasibilityCosts, job: Job, top: int
+    cluster: FreeCluster, costs: ObjectiveCosts | InfeasibilityCosts, job: Job, top: int
 ) -> KeptPlacement | None:
     """Return that a job keeps its GPUs; None if it waits, or has to move."""
     if not job.current or not all(gpu in cluster.numbers for gpu in job.current):

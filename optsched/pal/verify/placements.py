@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optsched.pal.instance import PalInstance
 
 
-class Place(NamedTuple):
+class DomainOptions(NamedTuple):
     """The options that gangs of one size and class can have in one domain.
 
     Attributes
@@ -50,7 +50,7 @@ class Place(NamedTuple):
         return prices
 
 
-class Cluster:
+class FreeCluster:
     """The free GPUs, by the domains around them.
 
     Attributes
@@ -113,7 +113,7 @@ class Cluster:
             by_level.setdefault(self.levels[domain], []).append(inside)
         return by_level
 
-    def places(self, application_class: str, sizes: Iterable[int]) -> Iterator[Place]:
+    def places(self, application_class: str, sizes: Iterable[int]) -> Iterator[DomainOptions]:
         """Yield every place of a class, for gangs of some sizes."""
         slowdowns = self._slowdowns[application_class]
         gpus: dict[str, list[int]] = {}
@@ -130,7 +130,7 @@ class Cluster:
                 first = max(alone, size - 1)
                 if first < len(ascending) and (size > 1 or self.levels[domain] == 0):
                     options = _options(ascending, slowdowns, first)
-                    yield Place(domain, self.levels[domain], size, *options)
+                    yield DomainOptions(domain, self.levels[domain], size, *options)
 
 
 def _climb(name: str, parents: dict[str, str | None]) -> Iterator[str]:
