@@ -13,12 +13,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
     from optsched.pal.instance import Job, PalInstance
+    from optsched.typing import Floats
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 Figure = TypeVar("Figure", float, "Floats")
 

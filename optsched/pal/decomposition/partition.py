@@ -14,11 +14,8 @@ from optsched.pal.job_types import JobDemand, slowdown_rows
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from optsched.pal.instance import Job, PalInstance
-
-    Indices = NDArray[np.intp]
+    from optsched.typing import Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -206,7 +203,7 @@ def _can_keep(instance: PalInstance, job: Job, free: Container[str]) -> bool:
     return instance.topology.lowest_common_level(job.current) <= top
 
 
-def _homes(size: int, count: int, free: NDArray[np.float64]) -> list[int]:
+def _homes(size: int, count: int, free: Floats) -> list[int]:
     """Return a block for each of some equal jobs: its share to each, the rest where it fits.
 
     Blocks with as many free GPUs get equally many, as far as possible; `free` is used up.

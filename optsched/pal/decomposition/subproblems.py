@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from highspy import HighsBasis
-    from numpy.typing import NDArray
 
     from optsched.pal.instance import PalInstance
+    from optsched.typing import Floats
 
-    Floats = NDArray[np.float64]
 
 Done = TypeVar("Done", covariant=True)
 

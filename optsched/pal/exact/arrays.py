@@ -18,12 +18,8 @@ from optsched.pal.job_types import GangType, job_types, slowdown_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.pal.instance import PalInstance
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Bools, Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class Domains:
         return len(self.names)
 
     @cached_property
-    def has_children(self) -> NDArray[np.bool_]:
+    def has_children(self) -> Bools:
         """Shape (domains,): whether there are domains inside."""
         mask = np.zeros(len(self), dtype=np.bool_)
         mask[self.parent[self.parent >= 0]] = True

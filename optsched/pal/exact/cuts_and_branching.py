@@ -12,14 +12,10 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Floats, Indices
 
 
 class Rule(NamedTuple):

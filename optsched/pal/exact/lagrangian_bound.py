@@ -15,13 +15,9 @@ import numpy as np
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import Options
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Bools, Floats, Indices
 
 
 class PricedOptions(NamedTuple):
@@ -101,7 +97,7 @@ class Lagrangian:
         )
         return PricedOptions(costs, least, total - SETTINGS.rounding * size)
 
-    def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
+    def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> Bools:
         """Tell which options are only in plans that cost at least a limit."""
         first = self._options.first_keep
         kept = np.minimum(priced.costs[first:], priced.least[self._keep_types])
@@ -109,7 +105,7 @@ class Lagrangian:
         np.maximum.at(most, self._keep_types, kept)
         added = priced.costs - np.r_[most[self._options.type[:first]], kept]
         least, most_limit = added * (1 - SETTINGS.rounding), limit * (1 + SETTINGS.rounding)
-        is_fixed: NDArray[np.bool_] = priced.value + least >= most_limit
+        is_fixed: Bools = priced.value + least >= most_limit
         return is_fixed
 
     def _gpu_costs(self, duals: Floats) -> Floats:

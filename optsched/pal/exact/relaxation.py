@@ -28,12 +28,8 @@ from optsched.mip.highs import Program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.pal.exact.arrays import PalArrays
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Bools, Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class Options:
             for start, stop in zip(starts.tolist(), stops, strict=False)
         ]
 
-    def only(self, kept: NDArray[np.bool_]) -> Options:
+    def only(self, kept: Bools) -> Options:
         """Return some of the options."""
         return Options(*(getattr(self, field.name)[kept] for field in fields(Options)))
 

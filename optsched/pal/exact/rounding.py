@@ -14,16 +14,12 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.cuts_and_branching import Point
     from optsched.pal.exact.relaxation import Options
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Floats, Indices
 
 
 Placed = dict[int, "Indices"]  # GPUs by number of the job

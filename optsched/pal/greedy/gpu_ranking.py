@@ -13,11 +13,8 @@ import numpy as np
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optsched.pal.greedy.free_gpus import FreeGpus, Indices
-
-    Floats = NDArray[np.float64]
+    from optsched.pal.greedy.free_gpus import FreeGpus
+    from optsched.typing import Floats, Indices
 
 
 class Ranking:

@@ -19,15 +19,13 @@ from optsched.pal.verify import feasibility
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from optsched.cluster.binning import Binned
-    from optsched.pal.greedy.free_gpus import FreeGpus, Gang, Indices
+    from optsched.pal.greedy.free_gpus import FreeGpus, Gang
     from optsched.pal.greedy.list_scheduling import Rule
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalPlan
+    from optsched.typing import Floats, Indices
 
-    Floats = NDArray[np.float64]
     Scores = Mapping[str, Floats]  # per class (GPUs,), in the order of `topology.gpus`
     Penalties = Mapping[str, Sequence[float]]  # per model, one at each level
 

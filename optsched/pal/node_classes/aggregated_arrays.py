@@ -17,12 +17,8 @@ from optsched.pal.exact.arrays import Domains, KeepOption, PalArrays, SlowdownCh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.pal.node_classes.aggregation import Nodes
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Floats, Indices
 
 
 class Above(NamedTuple):

@@ -25,15 +25,12 @@ from optsched.pal.node_classes.aggregated_arrays import units
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
-    from numpy.typing import NDArray
 
     from optsched.mip.highs import Program
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.exact.arrays import SlowdownChain
     from optsched.pal.node_classes.aggregation import Nodes
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Floats, Indices
 
 
 @dataclass(frozen=True)

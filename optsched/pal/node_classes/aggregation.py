@@ -17,13 +17,10 @@ from optsched.pal.job_types import job_types, slowdown_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.pal.instance import PalInstance
     from optsched.pal.job_types import GangType
+    from optsched.typing import Floats, Indices
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 NONE = np.iinfo(np.intp).max  # of a GPU that a node does not have
 

@@ -12,13 +12,10 @@ from optsched.pal.plan import PalPlan, Placement
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from optsched.pal.instance import PalInstance
     from optsched.pal.node_classes.aggregation import NodeClass, Nodes
     from optsched.pal.node_classes.pattern_pricing import Pattern
-
-    Indices = NDArray[np.intp]
+    from optsched.typing import Indices
 
 
 class Places:

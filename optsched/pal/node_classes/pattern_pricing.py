@@ -14,13 +14,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.pal.job_types import GangType
     from optsched.pal.node_classes.aggregation import NodeClass, Nodes
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.typing import Floats, Indices
 
 
 class PlacedGang(NamedTuple):
