@@ -26,18 +26,18 @@ from scipy.optimize import brentq, least_squares
 from scipy.special import ndtri
 
 from optsched.traces.generators import failed_attempts, synthetic, workload_models
-from optsched.traces.generators import philly_constants as fit
-from optsched.traces.generators import philly_statistics as figures
-from optsched.traces.generators.acceptance import seen_us
+from optsched.traces.generators.philly_constants import FITTED, between
+from optsched.traces.generators.philly_statistics import PHILLY, REASONS, SIZE_CLASSES
 from optsched.traces.generators.random_draws import log_quantiles, stratified, streams
 from optsched.traces.generators.synthetic import ClusterOptions
 from optsched.traces.generators.workload_models import NO_REASON, class_of
+from optsched.traces.summary import seen_us
 
 TRIAL_MINUTES = 13.5e6
 TRIAL_GPU_MINUTES = 49_486_648.0
 JOBS = 1_500_000
 GRID = (np.arange(4000) + 0.5) / 4000
-CLASSES = range(len(figures.SIZE_CLASSES))
+CLASSES = range(len(SIZE_CLASSES))
 
 
 def log_mean(low, high):
@@ -63,21 +63,19 @@ def tilt(row, longest, count=400_000):
     if row.gpu_time_share == 0:
         return 0.0
     rng = np.random.default_rng(0)
-    size = np.array(figures.SIZES)
+    size = np.array(PHILLY.sizes)
     column = np.minimum(class_of(size), 2)
-    among = np.bincount(column, weights=figures.SIZE_SHARES)
-    shares = np.array(row.demand)[column] * figures.SIZE_SHARES / among[column]
+    among = np.bincount(column, weights=PHILLY.size_shares)
+    shares = np.array(row.demand)[column] * PHILLY.size_shares / among[column]
     gpus = np.repeat(size, np.rint(shares / shares.sum() * count).astype(int))
     score = ndtri(stratified(rng, class_of(gpus)))
     table = [(row.p50 / 10, row.p50, row.p90, row.p95, longest)]
     place = (np.arange(len(gpus)) + 0.5) / len(gpus)
-    minutes = log_quantiles(place, failed_attempts.LEVELS, table, np.zeros(len(gpus), dtype=int))
+    minutes = log_quantiles(place, PHILLY.trial_levels, table, np.zeros(len(gpus), dtype=int))
     wanted = row.gpu_time_share / 100 * TRIAL_GPU_MINUTES / row.trials
 
     def excess(value):
-        order = np.argsort(
-            score + value * np.log2(np.minimum(gpus, failed_attempts.LARGEST_TILTED))
-        )
+        order = np.argsort(score + value * np.log2(np.minimum(gpus, FITTED.largest_tilted)))
         return gpus[order] @ minutes / len(gpus) - wanted
 
     return brentq(excess, -1, 5, xtol=0.002) if excess(5) > 0 > excess(-1) else 5.0
@@ -99,8 +97,8 @@ def remaining(seen, share, row):
     At the times of the row, and three times between each two of them.
     """
     logs = np.log(row)
-    grid = np.log(fit.between(row))
-    left = np.interp(grid, logs, figures.LEVELS)
+    grid = np.log(between(row))
+    left = np.interp(grid, logs, PHILLY.levels)
     left = left - share * np.searchsorted(np.sort(np.log(seen)), grid) / len(seen)
     rising = np.maximum.accumulate(np.clip(left, 0, None))
     levels = np.clip(rising / (1 - share), 0, 1)
@@ -112,8 +110,8 @@ def own_quantiles(world, longest_run, drawn, rounds=4):
     gpus, reason, failed_trials, failed = drawn
     size, fails = class_of(gpus), reason < NO_REASON
     lost, longest = failed_trials.per_job(JOBS)
-    table = [(*row, longest_run) for row in figures.RUN_MINUTES]
-    levels, own = figures.LEVELS, table
+    table = [(*row, longest_run) for row in PHILLY.run_minutes]
+    levels, own = PHILLY.levels, table
     for _ in range(rounds):
         place = stratified(np.random.default_rng(1), size)
         run = log_quantiles(place, levels, own, size)
@@ -141,14 +139,14 @@ def gpu_minutes(drawn, run):
 
 def killed_targets(failed, others):
     """GPU-time share of killed jobs by size: table 3's last column and 37.69 % of all."""
-    columns = np.array([figures.UTILIZATION[s] for s in ("passed", "killed", "failed")])
+    columns = np.array(PHILLY.utilization)
     total = failed + others
     ratio = failed / total
 
     def off(killed):
         share = np.array([1 - killed - ratio, killed, ratio])
-        means = (share * columns).sum(axis=0) - figures.UTILIZATION_ALL
-        overall = 100 * (killed @ total) / total.sum() - figures.STATUS_GPU_TIME["killed"]
+        means = (share * columns).sum(axis=0) - PHILLY.utilization_all
+        overall = 100 * (killed @ total) / total.sum() - PHILLY.status_gpu_time[1]
         return [*means, overall]
 
     fitted = least_squares(off, [0.3] * 4, bounds=(0.02, 0.9))
@@ -194,23 +192,23 @@ def stretch(world, mean_s, median_s, jobs=200_000):
 
 def presets():
     """Print the constants of Helios and of Acme's Seren."""
-    figures_of = {"HELIOS": (3.72, 6_652, 206), "ACME": (5.68, 1_414, 122)}
+    figures_of = {"helios": (3.72, 6_652, 206), "acme": (5.68, 1_414, 122)}
     for make, (name, (gpus, mean_s, median_s)) in zip(
         (workload_models.helios, workload_models.acme), figures_of.items(), strict=True
     ):
         power = exponent(gpus)
         world = dataclasses.replace(make(), size_shares=workload_models.powers(power))
-        print(f"{name}_EXPONENT =", round(power, 4))
-        print(f"{name}_STRETCH =", tuple(round(x, 4) for x in stretch(world, mean_s, median_s)))
+        print(f"{name}_exponent =", round(power, 4))
+        print(f"{name}_stretch =", tuple(round(x, 4) for x in stretch(world, mean_s, median_s)))
 
 
 def main():
     """Print the constants."""
-    longest = [longest_trial(row) for row in figures.REASONS]
-    print("LONGEST_TRIAL =", tuple(float(f"{most:.4g}") for most in longest))
-    tilts = [tilt(row, most) for row, most in zip(figures.REASONS, longest, strict=True)]
-    print("TILT =", tuple(round(float(value), 3) for value in tilts))
-    fit.LONGEST_TRIAL, fit.TILT = tuple(longest), tuple(tilts)
+    longest = [longest_trial(row) for row in REASONS]
+    print("longest_trial =", tuple(float(f"{most:.4g}") for most in longest))
+    tilts = [tilt(row, most) for row, most in zip(REASONS, longest, strict=True)]
+    print("tilt =", tuple(round(float(value), 3) for value in tilts))
+    vars(FITTED).update(longest_trial=tuple(longest), tilt=tuple(tilts))
     world = workload_models.philly()
     drawn = failing(world)
 
@@ -218,25 +216,25 @@ def main():
         *_, run = own_quantiles(world, longest_run, drawn, rounds)
         parts = gpu_minutes(drawn, run)
         share = parts[0].sum() / sum(part.sum() for part in parts)
-        return 100 * share - figures.STATUS_GPU_TIME["failed"]
+        return 100 * share - PHILLY.status_gpu_time[2]
 
     longest_run = brentq(failed_excess, 15_000, 25_000, xtol=100)
     *own, run = own_quantiles(world, longest_run, drawn)
     failed, extra, work = gpu_minutes(drawn, run)
-    print("LONGEST_RUN =", float(f"{longest_run:.4g}"))
+    print("longest_run =", float(f"{longest_run:.4g}"))
     print("# mean GPU-minutes", (failed + extra + work).sum())
-    print("OWN_LEVELS =", tuple(tuple(round(float(x), 4) for x in row) for row in own[0]))
+    print("own_levels =", tuple(tuple(round(float(x), 4) for x in row) for row in own[0]))
     wanted = killed_targets(failed, extra + work)
     not_failed = np.bincount(class_of(drawn[0]), ~drawn[3]) / JOBS
-    jobs = figures.STATUS_JOBS["killed"] / figures.JOBS
+    jobs = PHILLY.status_jobs[1] / PHILLY.jobs
 
     def kills(slope):
         return killed_shares(slope, own, wanted, extra, work, not_failed)
 
     slope = brentq(lambda s: kills(s)[1] - jobs, 0.1, 4, xtol=0.001)
-    print("KILL_SLOPE =", round(slope, 3))
-    print("KILLED =", tuple(round(float(share), 4) for share in kills(slope)[0]))
-    fit.OWN_LEVELS, fit.OWN_MINUTES = own
+    print("kill_slope =", round(slope, 3))
+    print("killed =", tuple(round(float(share), 4) for share in kills(slope)[0]))
+    vars(FITTED).update(own_levels=own[0], own_minutes=own[1])
     presets()
 
 

@@ -1,4 +1,3 @@
-from .generators.acceptance import philly_acceptance as philly_acceptance
 from .generators.registry import GENERATORS as GENERATORS
 from .generators.registry import generate as generate
 from .generators.registry import options_of as options_of

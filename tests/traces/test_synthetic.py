@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.trace_acceptance import philly_acceptance
 from optsched.traces import (
     FAILED,
     KILLED,
     STATUSES,
     US,
     generate,
-    philly_acceptance,
     seen_us,
     trace_of,
 )
-from optsched.traces.generators.philly_statistics import JOBS, REASONS, SIZE_CLASSES, SIZE_SHARES
+from optsched.traces.generators.philly_statistics import PHILLY, REASONS, SIZE_CLASSES
 from optsched.traces.generators.workload_models import class_of, philly
 from optsched.traces.trace import Failure
 
@@ -27,7 +27,7 @@ TABLES = Path(__file__).parents[3] / ("shared/data/traces/philly/atc19_published
 
 @pytest.fixture(scope="module")
 def trace():
-    return generate("philly-atc19", JOBS, SEED)
+    return generate("philly-atc19", PHILLY.jobs, SEED)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_the_trace_meets_the_published_figures(figures, group, count):
 
 
 def test_statuses_counted_here(trace):
-    """Independent of `acceptance`: shares of jobs and of GPU time."""
+    """Independent of `philly_acceptance`: shares of jobs and of GPU time."""
     passed, killed, failed = (trace.status == code for code in range(3))
     assert [100 * s.mean() for s in (passed, killed, failed)] == pytest.approx(
         [69.3, 13.5, 17.2], abs=0.5
@@ -102,7 +102,7 @@ def test_arrivals_are_bursty_and_span_75_days(trace):
 
 def test_jobs_by_virtual_cluster(trace):
     names, counts = np.unique(trace.queue, return_counts=True)
-    shares = dict(zip(names.tolist(), (100 * counts / JOBS).tolist(), strict=True))
+    shares = dict(zip(names.tolist(), (100 * counts / PHILLY.jobs).tolist(), strict=True))
     assert shares == pytest.approx({name: jobs for name, jobs, _ in philly().queues}, abs=0.1)
 
 
@@ -113,7 +113,9 @@ def test_a_quarter_of_the_jobs_idles(trace):
 
 
 def test_other_seeds_miss_little_and_meet_all_figures_on_average():
-    drawn = [list(philly_acceptance(generate("philly-atc19", JOBS, n))) for n in (0, 1, 3, 4)]
+    drawn = [
+        list(philly_acceptance(generate("philly-atc19", PHILLY.jobs, n))) for n in (0, 1, 3, 4)
+    ]
     for figures in drawn:
         assert len([f for f in figures if not f.is_met]) <= 2
         assert all(f.is_met for f in figures if f.group.startswith(("status", "GPUs", "failed")))
@@ -152,8 +154,8 @@ def test_seen_time_is_all_attempts_and_the_last_run():
 
 def test_chances_of_reasons_are_table_7():
     chances = philly().chances
-    share = np.bincount(class_of(np.array(philly().sizes)), weights=SIZE_SHARES)
-    jobs = share @ chances * JOBS
+    share = np.bincount(class_of(np.array(philly().sizes)), weights=PHILLY.size_shares)
+    jobs = share @ chances * PHILLY.jobs
     assert jobs == pytest.approx([reason.jobs for reason in REASONS])
     assert len(share) == len(SIZE_CLASSES)
 
@@ -163,8 +165,9 @@ def test_constants_are_the_transcribed_tables():
     rows = json.loads(TABLES.read_text())["table7_failures"]
     assert len(rows) == len(REASONS)
     for row, reason in zip(rows, REASONS, strict=True):
+        assert reason.trials == row["trials"]
         assert reason == (
-            *(row["reason"], row["category"], row["trials"], row["jobs"]),
+            *(row["reason"], row["category"], row["jobs"]),
             *(row["rtf_p50_min"], row["rtf_p90_min"], row["rtf_p95_min"], row["rtf_total_pct"]),
             (row["demand_1"], row["demand_2_4"], row["demand_gt4"]),
             row["rtf_x_demand_pct"],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.instance import InstanceError
-from optsched.traces.generators import philly_constants as fit
-from optsched.traces.generators import philly_statistics as figures
+from optsched.traces.generators.philly_constants import FITTED
+from optsched.traces.generators.philly_statistics import PHILLY, REASONS, SIZE_CLASSES
 from optsched.traces.generators.random_draws import groups, log_quantiles, ranked, stratified
 from optsched.traces.generators.workload_models import INFRASTRUCTURE, NO_REASON, World, class_of
 from optsched.traces.trace import US, Failure
@@ -21,14 +21,10 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-EARLY_MINUTES = 20.0
-LARGEST_TILTED = 16
-LEVELS = (0.0, 0.5, 0.9, 0.95, 1.0)
-
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Failed trials: the job, number into `figures.REASONS`, and minutes to failure of each."""
+    """Failed trials: the job, number into `REASONS`, and minutes to failure of each."""
 
     job: Integers
     reason: Integers
@@ -43,7 +39,7 @@ class Trials:
 
     def failures(self, jobs: int) -> list[tuple[Failure, ...]]:
         """Return the failures of each job, in order."""
-        names = [figures.REASONS[reason].name for reason in self.reason]
+        names = [REASONS[reason].name for reason in self.reason]
         run_us = np.maximum(1, np.rint(self.minutes * 60 * US)).astype(np.int64).tolist()
         each = [Failure(name, length) for name, length in zip(names, run_us, strict=True)]
         ends = np.cumsum(np.bincount(self.job, minlength=jobs)).tolist()
@@ -66,12 +62,12 @@ def draw_reasons(
     InstanceError
         If more than all jobs of some size would fail.
     """
-    is_early = np.array([reason.p50 <= EARLY_MINUTES for reason in figures.REASONS])
+    is_early = np.array([reason.p50 <= FITTED.early_minutes for reason in REASONS])
     edges = np.cumsum(world.chances * np.where(is_early, early, late), axis=1)
     worst = int(edges[:, -1].argmax())
     if edges[worst, -1] > 1:
         key = "early_failure" if early >= late else "late_failure"
-        share, name = f"{edges[worst, -1]:.0%}", figures.SIZE_CLASSES[worst]
+        share, name = f"{edges[worst, -1]:.0%}", SIZE_CLASSES[worst]
         text = f"{key}: {share} of the jobs on {name} GPUs would fail; lower this factor"
         raise InstanceError(f"options of {world.name}", [text])
     place = stratified(rng, groups(np.zeros_like(gpus), gpus))
@@ -88,24 +84,24 @@ def draw_trials(rng: Generator, world: World, gpus: Integers, reason: Integers) 
     from scipy.special import ndtri
 
     job = np.flatnonzero(reason < NO_REASON)
-    more = np.array([1 - row.jobs / row.trials for row in figures.REASONS])[reason[job]]
+    more = np.array([1 - row.jobs / row.trials for row in REASONS])[reason[job]]
     place = stratified(rng, groups(reason[job], gpus[job]))
     with np.errstate(divide="ignore"):
         count = 1 + np.floor(np.log1p(-place) / np.log(more)).astype(np.int64)
     job = np.repeat(job, count)
     why = reason[job]
     score = ndtri(stratified(rng, groups(why, gpus[job])))
-    score += np.array(fit.TILT)[why] * np.log2(np.minimum(gpus[job], LARGEST_TILTED))
+    score += np.array(FITTED.tilt)[why] * np.log2(np.minimum(gpus[job], FITTED.largest_tilted))
     table = [
         (row.p50 / 10, row.p50, row.p90, row.p95, longest)
-        for row, longest in zip(figures.REASONS, fit.LONGEST_TRIAL, strict=True)
+        for row, longest in zip(REASONS, FITTED.longest_trial, strict=True)
     ]
-    minutes = log_quantiles(ranked(rng, score, why), LEVELS, table, why)
+    minutes = log_quantiles(ranked(rng, score, why), PHILLY.trial_levels, table, why)
     return Trials(job, why, world.stretched(minutes))
 
 
 def draw_failed(rng: Generator, reason: Integers) -> Any:
     """Return whether each job ends as failed: infrastructure's failures let a share recover."""
-    recovered = stratified(rng, reason) < fit.RECOVERED
+    recovered = stratified(rng, reason) < FITTED.recovered
     infrastructure = np.append(INFRASTRUCTURE, False)
     return (reason < NO_REASON) & ~(infrastructure[reason] & recovered)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-GOLDEN = (5**0.5 - 1) / 2
-
 
 def streams(seed: int, names: Sequence[str]) -> dict[str, Generator]:
     """Return a stream of random numbers for each name, none dependent on how others are used."""
@@ -54,7 +52,8 @@ def paired(rng: Generator, weights: Floats, groups: Integers) -> Floats:
     counts = np.bincount(groups)
     rank = np.arange(len(groups)) - (np.cumsum(counts) - counts)[groups[order]]
     pair, start, flip = rank // 2, rng.random(len(counts)), rng.random(len(counts)) < 0.5
-    half = ((pair * GOLDEN + start[groups[order]]) % 1.0) / 2
+    golden = (5**0.5 - 1) / 2
+    half = ((pair * golden + start[groups[order]]) % 1.0) / 2
     is_low = (rank + pair + flip[groups[order]]) % 2 == 0
     drawn = np.empty(len(groups))
     drawn[order] = np.where(is_low, half, 1 - half)

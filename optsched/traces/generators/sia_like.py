@@ -6,6 +6,7 @@ jobs pooled, run time = iterations x the iteration time of workload/workload.py.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,20 +23,38 @@ from optsched.traces.generators.random_draws import (
 )
 from optsched.traces.trace import Trace, trace_of
 
-JOBS_PER_WORKLOAD = 160
-GAP_MEDIAN, GAP_CV = 67.5 / 111.8, 1.15
-"""Gaps between arrivals: median over mean, and coefficient of variation."""
+
+@dataclass(frozen=True)
+class SiaWorkloads:
+    """Figures of the eight workloads together.
+
+    Attributes
+    ----------
+    jobs_per_workload
+        How many arrive in 5 hours.
+    gap_median, gap_cv
+        Gaps between arrivals: median over mean, and coefficient of variation.
+    levels
+        Of the quantiles of run times.
+    """
+
+    jobs_per_workload: int = 160
+    gap_median: float = 67.5 / 111.8
+    gap_cv: float = 1.15
+    levels: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+
+WORKLOADS = SiaWorkloads()
 
 
 class ModelJobs(NamedTuple):
-    """Jobs of one model: how many there are on each gang, and their run times at `LEVELS`."""
+    """Jobs of one model: how many on each gang, and their run times at the workloads' levels."""
 
     model: str
     jobs: dict[int, int]
     run_s: tuple[float, ...]
 
 
-LEVELS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 JOB_CLASSES = (
     ModelJobs("vgg19", {1: 522}, (18, 21, 62, 286, 629, 811, 1_027)),
     ModelJobs("PointNet", {6: 143, 8: 123, 12: 127, 16: 107}, (17, 20, 58, 269, 558, 757, 994)),
@@ -79,12 +98,12 @@ def sia_like(jobs: int, seed: int, options: SiaOptions) -> Trace:
     )
     kind = np.array([cell[0] for cell in cells], dtype=np.int64)[chosen]
     place = stratified(rng["work"], kind)
-    gaps = bursty_gaps(rng["arrivals"], jobs, GAP_MEDIAN, GAP_CV)
-    span = options.hours * 3600 * jobs / JOBS_PER_WORKLOAD
+    gaps = bursty_gaps(rng["arrivals"], jobs, WORKLOADS.gap_median, WORKLOADS.gap_cv)
+    span = options.hours * 3600 * jobs / WORKLOADS.jobs_per_workload
     columns = {
         "submit_s": np.rint(over_span(gaps, span)),
         "gpus": np.array([cell[1] for cell in cells], dtype=np.int64)[chosen],
-        "run_s": log_quantiles(place, LEVELS, [row.run_s for row in JOB_CLASSES], kind),
+        "run_s": log_quantiles(place, WORKLOADS.levels, [row.run_s for row in JOB_CLASSES], kind),
         "model": [JOB_CLASSES[n].model for n in kind],
     }
     source = "hal-uw/blox-pal @8a59070, Sia-Philly workloads (shares and quantiles)"

@@ -18,8 +18,6 @@ import numpy as np
 from pydantic import Field
 
 from optsched.instance import CheckedDocument, Fault, NonNegative, Positive
-from optsched.traces.generators import philly_constants as fit
-from optsched.traces.generators import philly_statistics as figures
 from optsched.traces.generators import workload_models
 from optsched.traces.generators.failed_attempts import (
     Trials,
@@ -27,6 +25,8 @@ from optsched.traces.generators.failed_attempts import (
     draw_reasons,
     draw_trials,
 )
+from optsched.traces.generators.philly_constants import FITTED
+from optsched.traces.generators.philly_statistics import PHILLY, SIZE_CLASSES
 from optsched.traces.generators.random_draws import (
     bursty_gaps,
     groups,
@@ -53,7 +53,6 @@ STREAMS = (
     *("arrivals", "sizes", "reasons", "trials", "endings", "durations", "kills"),
     *("utilization", "queues", "models"),
 )
-DAY_S = 86_400.0
 
 
 class ClusterOptions(CheckedDocument):
@@ -70,7 +69,7 @@ class ClusterOptions(CheckedDocument):
         default=None, ge=1, description="Larger gangs draw their size again, among the others."
     )
     cv: float = Field(
-        default=figures.GAP_CV,
+        default=PHILLY.gap_cv,
         ge=1,
         le=1000,
         description="Coefficient of variation of gaps between arrivals; 1: Poisson.",
@@ -132,7 +131,7 @@ def cluster_trace(world: World, jobs: int, seed: int, options: ClusterOptions) -
     own = world.stretched(log_quantiles(place, world.own_levels, world.own_minutes, size))
     work = work_minutes(own, trials, failed)
     gpu_s = 60 * gpus * (trials.per_job(jobs)[0] + np.where(failed, 0, work))
-    gaps = bursty_gaps(rng["arrivals"], jobs, figures.GAP_MEDIAN, options.cv)
+    gaps = bursty_gaps(rng["arrivals"], jobs, PHILLY.gap_median, options.cv)
     span = span_s(world, jobs, float(gpu_s.sum()), options)
     columns = {
         "submit_s": np.rint(over_span(gaps, span)),
@@ -167,7 +166,7 @@ def draw_killed(
     c gives the size class its share of killed jobs.
     """
     with np.errstate(divide="ignore"):
-        logit = fit.KILL_SLOPE * np.log(place / (1 - place))
+        logit = FITTED.kill_slope * np.log(place / (1 - place))
     shares = np.clip(np.array(world.killed) * factor, 0, 1)
     offsets = np.array([kill_offset(share) for share in shares])
     with np.errstate(over="ignore"):
@@ -175,7 +174,7 @@ def draw_killed(
     return rng.random(len(place)) < chance
 
 
-def kill_offset(share: float, slope: float = fit.KILL_SLOPE) -> float:
+def kill_offset(share: float, slope: float = FITTED.kill_slope) -> float:
     """Return the log of c with which this share of all jobs is killed."""
     if share in (0, 1):
         return -np.inf if share == 0 else np.inf
@@ -201,32 +200,31 @@ def work_minutes(minutes: Floats, trials: Trials, failed: Any) -> Floats:
 
 def span_s(world: World, jobs: int, gpu_s: float, options: ClusterOptions) -> float:
     """Return the seconds from the first arrival to the last."""
-    if options.days is not None:
-        return options.days * DAY_S
+    days = options.days
     if options.load is not None and options.gpus is not None:
         return gpu_s / (options.load * options.gpus)
-    if world.jobs_per_day:
-        return jobs / world.jobs_per_day * DAY_S
-    return gpu_s / (world.load * world.gpus)
+    if days is None and world.jobs_per_day:
+        days = jobs / world.jobs_per_day
+    return gpu_s / (world.load * world.gpus) if days is None else days * 86_400
 
 
 def draw_utilization(rng: Generator, gpus: Integers, status: Integers, gpu_s: Floats) -> Floats:
     """Return how busy the GPUs of each job are, 0 to 1.
 
     A quarter of the jobs idles (0 to 2 %); the others follow a beta distribution of concentration
-    `fit.BUSY_CONCENTRATION`, whose mean gives the mean of table 3 for the size and status.
+    `FITTED.busy_concentration`, whose mean gives the mean of table 3 for the size and status.
     """
     from scipy.special import betaincinv
 
-    cell = status * len(figures.SIZE_CLASSES) + class_of(gpus)
+    cell = status * len(SIZE_CLASSES) + class_of(gpus)
     group = groups(status, gpus)
     place = paired(rng, gpu_s, group)
-    means = np.array([figures.UTILIZATION[word] for word in STATUSES]).ravel() / 100
-    busy = (means - fit.IDLE_SHARE * fit.IDLE_MOST / 2) / (1 - fit.IDLE_SHARE)
-    a, b = busy * fit.BUSY_CONCENTRATION, (1 - busy) * fit.BUSY_CONCENTRATION
-    rank = np.clip((place - fit.IDLE_SHARE) / (1 - fit.IDLE_SHARE), 0, 1)
-    idle = place / fit.IDLE_SHARE * fit.IDLE_MOST
-    drawn: Floats = np.where(place < fit.IDLE_SHARE, idle, betaincinv(a[cell], b[cell], rank))
+    means = np.array(PHILLY.utilization).ravel() / 100
+    busy = (means - FITTED.idle_share * FITTED.idle_most / 2) / (1 - FITTED.idle_share)
+    a, b = busy * FITTED.busy_concentration, (1 - busy) * FITTED.busy_concentration
+    rank = np.clip((place - FITTED.idle_share) / (1 - FITTED.idle_share), 0, 1)
+    idle = place / FITTED.idle_share * FITTED.idle_most
+    drawn: Floats = np.where(place < FITTED.idle_share, idle, betaincinv(a[cell], b[cell], rank))
     return drawn
 
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-SHORT_GAPS = 0.1
-"""Median gap within bursts over the mean gap, where arrivals are burstier than Poisson's."""
-
 
 class StreamOptions(CheckedDocument):
     """What streams have in common."""
@@ -66,8 +63,11 @@ class PoissonOptions(StreamOptions):
 
 
 def arrivals_s(rng: Generator, jobs: int, rate_per_s: float, cv: float) -> Floats:
-    """Return moments of arrival, a Poisson process if cv is 1."""
-    moments: Floats = np.cumsum(bursty_gaps(rng, jobs, SHORT_GAPS, cv)) / rate_per_s
+    """Return moments of arrival, a Poisson process if cv is 1; else gaps within bursts are short.
+
+    Their median is a tenth of the mean gap.
+    """
+    moments: Floats = np.cumsum(bursty_gaps(rng, jobs, 0.1, cv)) / rate_per_s
     return moments
 
 

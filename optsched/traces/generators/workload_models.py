@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.traces.generators import philly_constants as fit
-from optsched.traces.generators import philly_statistics as figures
+from optsched.traces.generators.philly_constants import FITTED
+from optsched.traces.generators.philly_statistics import PHILLY, REASONS, SIZE_CLASSES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-NO_REASON = len(figures.REASONS)
-INFRASTRUCTURE = np.array([reason.category == "IF" for reason in figures.REASONS])
+NO_REASON = len(REASONS)
+INFRASTRUCTURE = np.array([reason.category == "IF" for reason in REASONS])
 """Reasons of the infrastructure alone: after them some jobs run to their end."""
 POWERS_OF_TWO = tuple(2**n for n in range(8))
 
 
 @dataclass(frozen=True)
 class World:
-    """What a cluster's jobs are like; rows are those of `figures.SIZE_CLASSES`.
+    """What a cluster's jobs are like; rows are those of `SIZE_CLASSES`.
 
     Attributes
     ----------
@@ -64,15 +64,15 @@ class World:
         In Philly the jobs of a reason in table 7 are spread over the classes as its trials are;
         sizes 5-8 and above have equal chances.
         """
-        classes = class_of(np.array(figures.SIZES))
-        share = np.bincount(classes, weights=figures.SIZE_SHARES)
+        classes = class_of(np.array(PHILLY.sizes))
+        share = np.bincount(classes, weights=PHILLY.size_shares)
         among = np.array([share[0], share[1], share[2] + share[3]])
-        columns = np.array([reason.demand for reason in figures.REASONS]).T / among[:, None]
-        per_trial = np.array([r.jobs / r.trials for r in figures.REASONS]) / figures.JOBS
+        columns = np.array([reason.demand for reason in REASONS]).T / among[:, None]
+        per_trial = np.array([r.jobs / r.trials for r in REASONS]) / PHILLY.jobs
         chances: Floats = (columns * per_trial)[[0, 1, 2, 2]]
         if self.failed is None:
             return chances
-        lost = chances @ np.where(INFRASTRUCTURE, 1 - fit.RECOVERED, 1.0)
+        lost = chances @ np.where(INFRASTRUCTURE, 1 - FITTED.recovered, 1.0)
         return chances * (self.failed / lost)[:, None]
 
     def stretched(self, minutes: Any) -> Any:
@@ -82,8 +82,8 @@ class World:
 
 
 def class_of(gpus: Integers) -> Integers:
-    """Return the size class of each gang, a number into `figures.SIZE_CLASSES`."""
-    return np.searchsorted(figures.CLASS_LARGEST, gpus).astype(np.int64)
+    """Return the size class of each gang, a number into `SIZE_CLASSES`."""
+    return np.searchsorted(PHILLY.class_largest, gpus).astype(np.int64)
 
 
 def powers(exponent: float) -> tuple[float, ...]:
@@ -97,13 +97,13 @@ def philly() -> World:
         name="philly-atc19",
         source="Jeon et al., USENIX ATC 2019, tables 2, 3, 6, 7; run times of msr-fiddle/"
         "philly-traces; arrivals and virtual clusters of pkusys/ElasticFlow @04a0109a",
-        sizes=figures.SIZES,
-        size_shares=figures.SIZE_SHARES,
-        own_levels=fit.OWN_LEVELS,
-        own_minutes=fit.OWN_MINUTES,
-        killed=fit.KILLED,
-        jobs_per_day=figures.JOBS / figures.WINDOW_DAYS,
-        queues=figures.VIRTUAL_CLUSTERS,
+        sizes=PHILLY.sizes,
+        size_shares=PHILLY.size_shares,
+        own_levels=FITTED.own_levels,
+        own_minutes=FITTED.own_minutes,
+        killed=FITTED.killed,
+        jobs_per_day=PHILLY.jobs / PHILLY.window_days,
+        queues=PHILLY.virtual_clusters,
     )
 
 
@@ -112,8 +112,8 @@ def helios() -> World:
     return _like(
         "helios-like",
         gpus=6_220,
-        exponent=fit.HELIOS_EXPONENT,
-        stretch=fit.HELIOS_STRETCH,
+        exponent=FITTED.helios_exponent,
+        stretch=FITTED.helios_stretch,
         shares=(0.221, 0.155),
     )
 
@@ -123,8 +123,8 @@ def acme() -> World:
     return _like(
         "acme-like",
         gpus=2_288,
-        exponent=fit.ACME_EXPONENT,
-        stretch=fit.ACME_STRETCH,
+        exponent=FITTED.acme_exponent,
+        stretch=FITTED.acme_stretch,
         shares=(0.075, 0.429),
     )
 
@@ -143,9 +143,9 @@ def _like(
         "run time, statuses); shapes and failures of philly-atc19",
         sizes=POWERS_OF_TWO,
         size_shares=powers(exponent),
-        own_levels=fit.OWN_LEVELS,
-        own_minutes=fit.OWN_MINUTES,
-        killed=(killed / (1 - failed),) * len(figures.SIZE_CLASSES),
+        own_levels=FITTED.own_levels,
+        own_minutes=FITTED.own_minutes,
+        killed=(killed / (1 - failed),) * len(SIZE_CLASSES),
         failed=failed,
         stretch=stretch,
         gpus=gpus,
