@@ -26,7 +26,8 @@ from optsched.registry import PROBLEMS, UnknownNameError, problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-SMALLEST = 1e-9
+# Wide enough for every cluster, narrow enough that no product of a few of them overflows a float.
+SMALLEST, LARGEST = 1e-9, 1e12
 
 
 def _zero_or_not_tiny(value: float) -> float:
@@ -35,10 +36,9 @@ def _zero_or_not_tiny(value: float) -> float:
     return value
 
 
-# Wide enough for every cluster, narrow enough that no product of a few of them overflows a float.
-Positive = Annotated[float, Field(ge=SMALLEST, le=1e12, allow_inf_nan=False)]
+Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST, allow_inf_nan=False)]
 NonNegative = Annotated[
-    float, Field(ge=0, le=1e12, allow_inf_nan=False), AfterValidator(_zero_or_not_tiny)
+    float, Field(ge=0, le=LARGEST, allow_inf_nan=False), AfterValidator(_zero_or_not_tiny)
 ]
 
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from optsched.instance import Instance
     from optsched.registry import Method
 
-GIB = 2**30
 CGROUPS = (  # limit and use of a control group, version 2 and 1, and what its use consists of
     (
         "/sys/fs/cgroup/memory.max",
@@ -69,7 +68,7 @@ def must_fit(instance: Instance, method: Method, memory_gib: float | None) -> No
     needed = entry.memory(instance, method.name)
     if needed is None:
         return
-    given = available() if memory_gib is None else memory_gib * GIB
+    given = available() if memory_gib is None else memory_gib * 2**30
     if needed <= given:
         return
     raise TooLarge(
@@ -95,5 +94,5 @@ def _what_fits(instance: Instance, method: Method, given: float) -> str:
 
 
 def _gib(count: float) -> str:
-    gib = count / GIB
+    gib = count / 2**30
     return f"{gib:,.0f} GiB" if gib >= 10 else f"{gib:.1f} GiB" if gib >= 0.1 else "0.1 GiB"

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -22,8 +23,17 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-FAILED, BAD_INPUT, INFEASIBLE, NO_PLAN, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 4, 130, 141
-PIPE_WIDTH = 1000  # of lists that are not shown on a terminal, so that each entry keeps its line
+
+class ExitCode(IntEnum):
+    """What a command ends with, as `optsched --help` says; those above 128 as shells have it."""
+
+    DONE = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    INFEASIBLE = 3
+    NO_PLAN = 4
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
 
 
 class Commands(TyperGroup):
@@ -35,18 +45,18 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             _drop_stdout()
-            raise typer.Exit(BROKEN_PIPE) from None
+            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
         except KeyboardInterrupt:
-            fail("interrupted", INTERRUPTED)
+            fail("interrupted", ExitCode.INTERRUPTED)
         except SolverDisagreement as error:
-            fail(f"error: {error}", FAILED)
+            fail(f"error: {error}", ExitCode.FAILED)
         except OSError as error:
             if error.strerror and error.filename is None:
                 _drop_stdout()
             named = f"{error.filename or 'standard output'}: {error.strerror}"
-            fail(f"error: {named if error.strerror else error}", BAD_INPUT)
+            fail(f"error: {named if error.strerror else error}", ExitCode.BAD_INPUT)
         except (UnknownNameError, ValueError) as error:
-            fail(f"error: {error}", BAD_INPUT)
+            fail(f"error: {error}", ExitCode.BAD_INPUT)
 
 
 def _drop_stdout() -> None:
@@ -68,7 +78,7 @@ def verifying() -> Iterator[None]:
         yield
     except Violation as violation:
         typer.echo(str(violation))
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(ExitCode.FAILED) from None
 
 
 @contextlib.contextmanager
@@ -142,6 +152,11 @@ def workers(processes: int) -> Iterator[Executor | None]:
 def _end_silently() -> None:
     """Let Ctrl-C end a worker without a word, for its parent speaks."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def show_list(table: RenderableType) -> None:
+    """Print a list, of which every entry keeps its line where stdout is not a terminal."""
+    show(table, pipe_width=1000)
 
 
 def show(*parts: RenderableType, pipe_width: int | None = None) -> None:

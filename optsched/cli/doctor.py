@@ -27,10 +27,7 @@ KNOWN_BAD = {"highspy": {"1.14.0": "returns wrong optima", "1.13.0": "may return
                          "1.13.1": "may return wrong optima"}}  # fmt: skip
 OPTIONAL = ("dask", "distributed", "ipywidgets", "jupyterlab", "pyarrow")
 GOLDEN = ("boa/hand", "pal/tiny", "eaco/paper-four")
-LEAST_FREE_MB = 100
-LEAST_MEMORY_MB = 500  # what small instances take by the formulations in Pyomo
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-RELATIVE = 1e-6
 
 
 class Finding(NamedTuple):
@@ -102,9 +99,9 @@ def threads() -> Iterator[Finding]:
 
 
 def memory() -> Finding:
-    """Return how much memory a solve may take."""
+    """Return how much memory a solve may take; small instances in Pyomo take 500 MB."""
     free = available() // 10**6
-    return Finding("memory", "free", f"{free:,} MB", is_fine=free >= LEAST_MEMORY_MB)
+    return Finding("memory", "free", f"{free:,} MB", is_fine=free >= 500)
 
 
 def disk(folder: Path | None = None) -> Finding:
@@ -117,8 +114,7 @@ def disk(folder: Path | None = None) -> Finding:
         return Finding("disk", name, str(error.strerror), is_fine=False)
     if not os.access(place, os.W_OK):
         return Finding("disk", name, "cannot be written to", is_fine=folder is None)
-    text = f"{free:,} MB free"
-    return Finding("disk", name, text, is_fine=free >= LEAST_FREE_MB)
+    return Finding("disk", name, f"{free:,} MB free", is_fine=free >= 100)
 
 
 def _platform() -> Iterator[Finding]:
@@ -242,5 +238,5 @@ def _solved(program: Program, expected: float) -> str:
 
 
 def _compare(value: float | None, expected: float) -> None:
-    if value is None or abs(value - expected) > RELATIVE * abs(expected):
+    if value is None or abs(value - expected) > 1e-6 * abs(expected):
         raise WrongValue(f"{value} was found, it is known to be {expected}")

@@ -49,7 +49,6 @@ Picture = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the frontier as JSON and nothing else.")
 ]
-SHOWN = 20  # rows of the table, evenly chosen
 
 
 def frontier(
@@ -185,7 +184,7 @@ def _table(curve: Frontier) -> Table:
     from optsched.results.result import figure
 
     values = curve.values
-    count = min(len(values), SHOWN)
+    count = min(len(values), 20)
     chosen = {values[round(n * (len(values) - 1) / max(count - 1, 1))] for n in range(count)}
     rows: dict[float, list[str]] = {}
     for point in curve.points:
@@ -198,8 +197,8 @@ def _table(curve: Frontier) -> Table:
     return tables.grid([curve.parameter, *curve.methods], entries)
 
 
-def _exit_code(curve: Frontier) -> int:
+def _exit_code(curve: Frontier) -> console.ExitCode:
     if any(point.objective is not None for point in curve.points):
-        return 0
+        return console.ExitCode.DONE
     infeasible = any(point.status == "infeasible" for point in curve.points)
-    return console.INFEASIBLE if infeasible else console.NO_PLAN
+    return console.ExitCode.INFEASIBLE if infeasible else console.ExitCode.NO_PLAN

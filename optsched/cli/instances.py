@@ -48,7 +48,7 @@ def instances() -> None:
     from optsched.instance import names, read
 
     for table in tables.instances([(name, read(name)) for name in names()]):
-        console.show(table, pipe_width=console.PIPE_WIDTH)
+        console.show_list(table)
 
 
 def export(

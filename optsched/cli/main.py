@@ -15,6 +15,7 @@ from optsched.cli import frontier as cli_frontier
 from optsched.cli import instances as cli_instances
 from optsched.cli import report as cli_report
 from optsched.cli import trace as cli_trace
+from optsched.cli.console import ExitCode
 from optsched.cli.instances import Changes, Source, read_instance
 from optsched.documents.faults import InstanceError
 from optsched.results.result import Result, Status, versions
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from optsched.instance import Instance
 
 EXIT_CODES = {
-    Status.OPTIMAL: 0,
-    Status.FEASIBLE: 0,
-    Status.INFEASIBLE: console.INFEASIBLE,
-    Status.ERROR: console.NO_PLAN,
+    Status.OPTIMAL: ExitCode.DONE,
+    Status.FEASIBLE: ExitCode.DONE,
+    Status.INFEASIBLE: ExitCode.INFEASIBLE,
+    Status.ERROR: ExitCode.NO_PLAN,
 }
 
 
@@ -168,7 +169,7 @@ def check(source: Source, result_file: ResultFile, changes: Changes = None) -> N
 
     instance, result = _solved(source, changes, result_file)
     if result.plan is None:
-        console.fail(f"{result_file}: holds no plan to check", console.FAILED)
+        console.fail(f"{result_file}: holds no plan to check", ExitCode.FAILED)
     with console.verifying():
         check_plan(instance, result.plan)
     typer.echo(f"feasible: the plan keeps every rule of {_named(instance)}")

@@ -120,7 +120,7 @@ def doctor(
         typer.echo()
     bad = sum(not finding.is_fine for finding in findings)
     if bad:
-        console.fail(f"{bad} of {len(findings)} findings are bad", console.FAILED)
+        console.fail(f"{bad} of {len(findings)} findings are bad", console.ExitCode.FAILED)
     typer.echo("all is well")
 
 

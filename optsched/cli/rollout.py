@@ -193,7 +193,7 @@ def scenarios() -> None:
     from optsched.rollout.scenario_files import read_scenario, scenario_names
 
     named = [(name, read_scenario(name)) for name in scenario_names()]
-    console.show(table(named), pipe_width=console.PIPE_WIDTH)
+    console.show_list(table(named))
 
 
 COMMANDS = (rollout, compare, policies, scenarios)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from optsched.documents.arrays import Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def classify_applications(
     )
 
 
-def _clusters(points: NDArray[np.float64], seed: int) -> tuple[NDArray[np.intp], float | None]:
+def _clusters(points: Floats, seed: int) -> tuple[Indices, float | None]:
     """Return the cluster of each point, and the silhouette if it was what chose the number."""
     import numpy as np
 
@@ -108,7 +107,7 @@ def _clusters(points: NDArray[np.float64], seed: int) -> tuple[NDArray[np.intp],
     return kmeans(points, clusters, seed)[1], scores[clusters]
 
 
-def _order(points: NDArray[np.float64]) -> tuple[float, float]:
+def _order(points: Floats) -> tuple[float, float]:
     """Sort key: from the most compute-intensive centre to the most memory-intensive."""
     dram, fma = points.mean(axis=0)
     return float(dram - fma), float(-fma)

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.cluster.kmeans import best_clusters, distinct, kmeans, silhouettes
+from optsched.instance import LARGEST, SMALLEST  # the range of slowdowns in a profile
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
-
-LEAST, GREATEST = 1e-9, 1e12  # the range of slowdowns in a profile
+    from optsched.documents.arrays import Bools, Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +38,12 @@ class Binned:
         values are no bounds.
     """
 
-    values: NDArray[np.float64]
-    index: NDArray[np.intp]
+    values: Floats
+    index: Indices
     guarantee: float | None
 
     @property
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> Floats:
         """The value of each GPU's bin, an array (GPUs,)."""
         return self.values[self.index]
 
@@ -98,8 +97,8 @@ def geometric(slowdown: ArrayLike, epsilon: float) -> Binned:
     [1.0, 1.5, 2.25]
     """
     values = _checked(slowdown)
-    if not LEAST <= epsilon <= 1:
-        raise ValueError(f"epsilon must be between {LEAST:g} and 1, found {epsilon!r}")
+    if not SMALLEST <= epsilon <= 1:
+        raise ValueError(f"epsilon must be between {SMALLEST:g} and 1, found {epsilon!r}")
     base = 1.0 + epsilon
     limit = values * base * (1 - 2.0**-50)  # below (1 + epsilon) V after three roundings, above V
     if values.max() <= limit.min():
@@ -175,7 +174,7 @@ def _kmeans_bins(values: Floats, typical: int, seed: int) -> Binned:
     return _binned(scores[labels], guarantee=None)
 
 
-def _outliers(values: Floats) -> NDArray[np.bool_]:
+def _outliers(values: Floats) -> Bools:
     if len(values) < 2:
         return np.zeros(len(values), dtype=np.bool_)
     return np.asarray(values > values.mean() + 3 * values.std(ddof=1))
@@ -193,9 +192,9 @@ def _checked(slowdown: ArrayLike) -> Floats:
     values = np.asarray(slowdown, dtype=np.float64)
     if values.ndim != 1 or not values.size:
         raise ValueError(f"slowdowns must be a list of one per GPU, found shape {values.shape}")
-    wrong = np.flatnonzero(~((values >= LEAST) & (values <= GREATEST)))
+    wrong = np.flatnonzero(~((values >= SMALLEST) & (values <= LARGEST)))
     if wrong.size:
         n = int(wrong[0])
-        limits = f"must be between {LEAST:g} and {GREATEST:g}"
+        limits = f"must be between {SMALLEST:g} and {LARGEST:g}"
         raise ValueError(f"slowdown of GPU number {n} {limits}, found {float(values[n])!r}")
     return values

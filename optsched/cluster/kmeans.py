@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from optsched.documents.arrays import Floats, Indices
 
-MOST_CLUSTERS = 10
 LARGE = 4096  # points, beyond which distances are not computed pair by pair
 
 
-def kmeans(
-    points: NDArray[np.float64], clusters: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def kmeans(points: Floats, clusters: int, seed: int) -> tuple[Floats, Indices]:
     """Cluster points with k-means++, the best of ten starts.
 
     Ten starts were scikit-learn's default when PAL was released; today's default is one.
@@ -48,17 +45,17 @@ def kmeans(
     return centres, np.asarray(fitted.labels_, dtype=np.intp)
 
 
-def distinct(points: NDArray[np.float64]) -> int:
+def distinct(points: Floats) -> int:
     """Return the number of distinct points of an array (points, features)."""
     return len(np.unique(points, axis=0))
 
 
-def silhouettes(points: NDArray[np.float64], seed: int) -> dict[int, float]:
+def silhouettes(points: Floats, seed: int) -> dict[int, float]:
     """Return the mean silhouette for each number of clusters from 2 to 10 that the points allow.
 
     Empty where there are fewer than three points or fewer than two distinct ones.
     """
-    most = min(MOST_CLUSTERS, len(points) - 1, distinct(points))
+    most = min(10, len(points) - 1, distinct(points))
     scores = {}
     for clusters in range(2, most + 1):
         labels = kmeans(points, clusters, seed)[1]
@@ -67,7 +64,7 @@ def silhouettes(points: NDArray[np.float64], seed: int) -> dict[int, float]:
     return scores
 
 
-def silhouette(points: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
+def silhouette(points: Floats, labels: Indices) -> float:
     """Return the mean silhouette: of many points with one feature by sorting, else by all pairs."""
     if len(points) > LARGE and points.shape[1] == 1:
         return float(_on_a_line(points[:, 0], labels).mean())
@@ -76,7 +73,7 @@ def silhouette(points: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
     return float(silhouette_score(points, labels))
 
 
-def _on_a_line(values: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:
+def _on_a_line(values: Floats, labels: Indices) -> Floats:
     """Return the silhouette of each value: 0 for one that is alone in its cluster."""
     used = np.unique(labels)
     sizes = np.array([np.count_nonzero(labels == label) for label in used])
@@ -91,13 +88,13 @@ def _on_a_line(values: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray
     return np.where(size > 1, score, 0.0)
 
 
-def _distances(values: NDArray[np.float64], members: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distances(values: Floats, members: Floats) -> Floats:
     """Return the sum of the distances from each value to some members."""
     ascending = np.sort(members)
     sums = np.concatenate([[0.0], np.cumsum(ascending)])
     below = np.searchsorted(ascending, values)
     near = values * (2 * below - len(members)) - 2 * sums[below]
-    distances: NDArray[np.float64] = near + sums[-1]
+    distances: Floats = near + sums[-1]
     return distances
 
 

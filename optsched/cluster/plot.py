@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from optsched.cluster.topology import Topology
 
-NAMED = 40  # domains of one level that still have room for their names
-
 
 def plot_topology(
     topology: Topology, ax: Axes | None = None, colours: Mapping[str, str] | None = None
@@ -50,7 +48,7 @@ def plot_topology(
             ax.plot([x, x, middle[domain.parent]], [y, above - 0.45, above], color="0.6", lw=0.8)
         ends = [spans[name][0] - 0.35, spans[name][-1] + 0.35]
         ax.plot(ends, [y, y], color="0.25", lw=3, solid_capstyle="butt")
-        if counts[domain.level] <= NAMED:
+        if counts[domain.level] <= 40:  # names of more would overlap
             turned = 90 if counts[domain.level] > 12 and y == 0 else 0
             ax.annotate(
                 name, (x, y), (0, 4), textcoords="offset points", fontsize=7, rotation=turned,

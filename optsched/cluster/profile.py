@@ -14,8 +14,7 @@ from optsched.instance import CheckedDocument, Fault, Positive
 from optsched.registry import UnknownNameError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from optsched.documents.arrays import Floats
 
 Kind = Literal["persistent", "single-run"]
 
@@ -185,7 +184,7 @@ class Profile(CheckedDocument):
         }
         return type(self)(gpus=chosen, slowdown=slowdown, kind=self.kind, source=self.source)
 
-    def array(self, application_class: str) -> NDArray[np.float64]:
+    def array(self, application_class: str) -> Floats:
         """Return the slowdowns of a class, an array (GPUs,) in the order of `gpus`.
 
         Raises

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import networkx as nx
-    import numpy as np
-    from numpy.typing import NDArray
 
-    Indices = NDArray[np.intp]
+    from optsched.documents.arrays import Indices
+
 
 SCHEMA_ID: Literal["optsched/topology/1"] = "optsched/topology/1"
 Name = Annotated[str, Field(min_length=1)]

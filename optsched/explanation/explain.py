@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from optsched.results.result import Result
     from optsched.sweeps.points import Frontier
 
-DOUBT = 1e-3  # share of what is saved: more of it is worth stating
-
 
 def explain(instance: Instance, result: Result, time_limit_s: float | None = 60.0) -> Explanation:
     """Explain a result of an instance.
@@ -262,7 +260,8 @@ def _saving(lever: Lever, result: Result, left: float | None) -> Price:
     most = result.objective - (again.bound or 0.0) if is_bounded else None
     if most is not None and most <= max(result.gap_limit, ROUNDING) * abs(result.objective):
         return Price(lever.change, 0.0, unit, "solved again", note="to within the gap")
-    if most is not None and again.status is Status.OPTIMAL and most - saves <= DOUBT * saves:
+    is_optimal = again.status is Status.OPTIMAL
+    if most is not None and is_optimal and most - saves <= 1e-3 * saves:  # not worth stating
         most = saves
     return Price(lever.change, max(saves, 0.0), unit, "solved again", most=most)
 

@@ -23,10 +23,8 @@ from optsched.mip.program import scaled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from optsched.documents.arrays import Floats
 
-PATIENCE_S = 0.5  # from Ctrl-C until a run of HiGHS is left behind
-ASKED_S = 0.05  # from one time that it is asked to stop to the next
 
 Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
 
@@ -64,10 +62,10 @@ class Outcome(NamedTuple):
     """
 
     status: Status
-    x: NDArray[np.float64] | None
+    x: Floats | None
     objective: float | None
     bound: float
-    row_duals: NDArray[np.float64] | None
+    row_duals: Floats | None
     nodes: int
     message: str
 
@@ -80,7 +78,7 @@ def solve(
     most_nodes: int | None = None,
     seed: int = 0,
     threads: int = 1,
-    start: NDArray[np.float64] | None = None,
+    start: Floats | None = None,
 ) -> Outcome:
     """Solve a program. Ctrl-C stops HiGHS, and the best point so far is returned.
 
@@ -205,11 +203,14 @@ def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> Highs
 
 
 def _stopped(highs: highspy.Highs, running: Future[HighsStatus]) -> HighsStatus | None:
-    """Ask HiGHS to stop until it does: what it is asked before it begins it forgets."""
-    for _ in range(round(PATIENCE_S / ASKED_S)):
+    """Ask HiGHS to stop until it does: what it is asked before it begins it forgets.
+
+    After half a second it is left behind.
+    """
+    for _ in range(10):
         highs.cancelSolve()
         with suppress(TimeoutError):
-            return running.result(ASKED_S)
+            return running.result(timeout=0.05)
     return None
 
 

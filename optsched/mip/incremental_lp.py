@@ -19,15 +19,11 @@ from optsched.mip import highs
 
 if TYPE_CHECKING:
     import highspy
-    from numpy.typing import NDArray
     from scipy.sparse import csc_array
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-    Bools = NDArray[np.bool_]
+    from optsched.documents.arrays import Bools, Floats, Indices
 
 
-NO_LIMIT = 2**31 - 1
 BASIC, LOWER, UPPER = HighsBasisStatus.kBasic, HighsBasisStatus.kLower, HighsBasisStatus.kUpper
 
 
@@ -183,7 +179,7 @@ class LinearProgram:
         self._highs.setBasis(basis)
         highs.set_option(self._highs, "simplex_iteration_limit", steps)
         outcome = highs.run(self._highs, pool=self._pool)
-        highs.set_option(self._highs, "simplex_iteration_limit", NO_LIMIT)
+        highs.set_option(self._highs, "simplex_iteration_limit", 2**31 - 1)  # none
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
         return float(self._highs.getInfo().objective_function_value) / self._cost_scale

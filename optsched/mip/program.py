@@ -11,13 +11,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-# The largest coefficient of the cost and of a row after scaling. The cost's is large because HiGHS
-# gives up on improvements below 1e-6; rows of ones should stay as they are.
-LARGEST_COST = (2.0**13, 2.0**14)
-LARGEST_IN_ROW = (1.0, 2.0**10)
+    from optsched.documents.arrays import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -34,14 +30,14 @@ class Program:
         Shape (rows,); infinite where a row has no such bound.
     """
 
-    cost: NDArray[np.float64]
+    cost: Floats
     offset: float
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    integer: NDArray[np.bool_]
+    lower: Floats
+    upper: Floats
+    integer: Bools
     matrix: csr_array[Any, Any]
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
+    row_lower: Floats
+    row_upper: Floats
 
 
 class Compiled(NamedTuple):
@@ -71,13 +67,14 @@ def compile_model(model: pyo.ConcreteModel) -> Compiled:
     return Compiled(program, form.columns, [row.constraint for row in form.rows])
 
 
-def scaled(program: Program) -> tuple[Program, float, NDArray[np.float64]]:
+def scaled(program: Program) -> tuple[Program, float, Floats]:
     """Scale cost and rows by powers of two, since HiGHS' tolerances are absolute.
 
-    It also drops coefficients below 1e-9 and refuses those above 1e15.
+    It also drops coefficients below 1e-9 and refuses those above 1e15. Rows of ones stay as they
+    are: the largest coefficient of a row comes between 1 and 1024.
     """
     scale = cost_scale(program)
-    row_scale = _power_of_two(abs(program.matrix).max(axis=1).toarray(), *LARGEST_IN_ROW)
+    row_scale = _power_of_two(abs(program.matrix).max(axis=1).toarray(), 1.0, 2.0**10)
     program = replace(
         program,
         cost=program.cost * scale,
@@ -90,8 +87,11 @@ def scaled(program: Program) -> tuple[Program, float, NDArray[np.float64]]:
 
 
 def cost_scale(program: Program) -> float:
-    """Return the power of two that brings the cost to a size that suits HiGHS' tolerances."""
-    return float(_power_of_two(np.abs(program.cost).max(), *LARGEST_COST))
+    """Return the power of two that brings the cost to a size that suits HiGHS' tolerances.
+
+    The largest coefficient comes to about 10,000, for HiGHS gives up on improvements below 1e-6.
+    """
+    return float(_power_of_two(np.abs(program.cost).max(), 2.0**13, 2.0**14))
 
 
 def _power_of_two(largest: Any, low: float, high: float) -> Any:

@@ -10,17 +10,11 @@ from optsched.solving import SolverDisagreement
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats
     from optsched.instance import Document, Instance
     from optsched.search import Search
 
-    Start = Callable[[list[Any]], NDArray[np.float64] | None]
-
-# HiGHS is asked for a little more than the gap, so that rounding its bound down cannot miss it.
-GAP_SHARE = 0.9
-DISAGREEMENT = 1e-6  # between HiGHS and what is proven: more than its tolerances explain
+    Start = Callable[[list[Any]], Floats | None]
 
 
 def run_model(
@@ -37,7 +31,7 @@ def run_model(
     outcome = highs.solve(
         compiled.program,
         time_limit_s=search.seconds_left(),
-        gap=GAP_SHARE * search.gap,
+        gap=0.9 * search.gap,  # more, so that rounding its bound down cannot miss it
         seed=search.seed,
         threads=search.threads,
         start=start(compiled.variables),
@@ -82,9 +76,9 @@ def must_agree(instance: Instance, stated: float, bound: float | None, terms: fl
     Raises
     ------
     SolverDisagreement
-        If every plan costs more than HiGHS states.
+        If every plan costs more than HiGHS states, by more than its tolerances explain.
     """
-    if bound is not None and bound > stated + DISAGREEMENT * terms:
+    if bound is not None and bound > stated + 1e-6 * terms:
         raise SolverDisagreement(
             f"{instance.name}: HiGHS states the objective {stated!r}, "
             f"but every plan has at least {bound!r}"

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-LARGEST_SVG = 400_000  # bytes; larger pictures become pixels
-DPI = 110
-ROWS = 200
-
 
 def rows_table(texts: dict[str, str]) -> str:
     """Return names and texts as a table."""
@@ -39,17 +35,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
 
 
-def frame_table(frame: pd.DataFrame) -> str:
-    """Return a frame as a table, its first rows if there are many."""
-    shown = frame.head(ROWS)
+def frame_table(frame: pd.DataFrame, most: int = 200) -> str:
+    """Return a frame as a table, its first rows if there are more than so many."""
+    shown = frame.head(most)
     html = table([str(c) for c in shown.columns], shown.itertuples(index=False))
-    if len(frame) > ROWS:
-        html += f"<p class='note'>{ROWS} of {len(frame):,} rows</p>"
+    if len(frame) > most:
+        html += f"<p class='note'>{most} of {len(frame):,} rows</p>"
     return html
 
 
 def picture(figure: Figure, text: str) -> str:
-    """Return a figure as an image inside the page, and close it.
+    """Return a figure as an image inside the page, and close it; above 400 kB as pixels.
 
     Parameters
     ----------
@@ -61,8 +57,8 @@ def picture(figure: Figure, text: str) -> str:
 
     with mpl.rc_context({"svg.hashsalt": "optsched"}):
         kind, data = "svg+xml", _bytes(figure, "svg", metadata={"Date": None})
-    if len(data) > LARGEST_SVG:
-        kind, data = "png", _bytes(figure, "png", dpi=DPI, metadata={"Software": None})
+    if len(data) > 400_000:
+        kind, data = "png", _bytes(figure, "png", dpi=110, metadata={"Software": None})
     plt.close(figure)
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     return f"<figure class='picture'><img src='{source}' alt='{escape(text, quote=True)}'></figure>"

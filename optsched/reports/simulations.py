@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Floats
     from optsched.reports.sources import SimulatedTrace
 
     Bar = tuple[int, int, float, float, int]  # lane, lanes, from, to, job
 
-MOST_MOMENTS, MOST_BARS = 4_000, 20_000
+MOST_MOMENTS = 4_000
 SERIES = {
     "busy_gpus": "GPUs with a job",
     "pending": "jobs that wait",
@@ -66,16 +66,17 @@ def _chosen(epochs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return table.iloc[rows], f"{len(rows):,} of {len(table):,} decisions are shown"
 
 
-def _bars(source: SimulatedTrace) -> tuple[list[Bar], int, int]:
+def _bars(source: SimulatedTrace, most: int = 20_000) -> tuple[list[Bar], int, int]:
+    """Return the longest bars, the lanes that they take, and how many bars are left out."""
     number = {name: n for n, name in enumerate(source.jobs["job"])}
     bars = list(
         _from_start_to_end(source.jobs)
         if source.intervals is None
         else _held(source.intervals, number)
     )
-    left_out = max(0, len(bars) - MOST_BARS)
+    left_out = max(0, len(bars) - most)
     if left_out:
-        bars = sorted(bars, key=lambda bar: bar[2] - bar[3])[:MOST_BARS]
+        bars = sorted(bars, key=lambda bar: bar[2] - bar[3])[:most]
     bars = sorted(bars, key=lambda bar: (bar[2], bar[0]))
     return bars, max((bar[0] + bar[1] for bar in bars), default=1), left_out
 
@@ -140,7 +141,7 @@ def usage_picture(sources: Iterable[SimulatedTrace], ax: Axes) -> Axes:
     return _finished(ax)
 
 
-def _usage(epochs: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _usage(epochs: pd.DataFrame) -> tuple[Floats, Floats]:
     now = epochs["now_s"].to_numpy(float)
     edges = np.linspace(0.0, max(float(now[-1]), 1e-9), 121)
     busy, ready = (

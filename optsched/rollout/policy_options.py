@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from optsched.documents.faults import nearest, shown, validation_faults
+from optsched.instance import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.decision import Policy
     from optsched.rollout.scenario import Scenario
 
-MOST = 1e12
-Positive = Annotated[float, Field(gt=0, le=MOST)]
-NonNegative = Annotated[float, Field(ge=0, le=MOST)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST)]
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Gap = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]

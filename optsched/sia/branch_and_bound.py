@@ -15,7 +15,7 @@ from optsched.sia.verify.certificate import ChoiceCertificate, Prices, violation
 from optsched.verification import ROUNDING
 
 if TYPE_CHECKING:
-    from optsched.mip.incremental_lp import Bools
+    from optsched.documents.arrays import Bools
     from optsched.sia.instance import Floats, Indices, Round
     from optsched.sia.master import LpSolution
 

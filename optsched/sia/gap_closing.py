@@ -14,7 +14,7 @@ import numpy as np
 from optsched.sia.verify.certificate import violations
 
 if TYPE_CHECKING:
-    from optsched.mip.incremental_lp import Bools
+    from optsched.documents.arrays import Bools
     from optsched.sia.instance import Floats, Indices, Round
 
 MOST_SUMS = 100_000_000  # that enumerations may compute: seconds

@@ -14,7 +14,7 @@ from optsched.mip.highs import Program
 from optsched.mip.incremental_lp import LinearProgram
 
 if TYPE_CHECKING:
-    from optsched.mip.incremental_lp import Bools
+    from optsched.documents.arrays import Bools
     from optsched.sia.instance import Floats, Indices, Round
 
 TOLERANCE = 1e-7

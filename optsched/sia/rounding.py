@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from optsched.mip.incremental_lp import Bools
+    from optsched.documents.arrays import Bools
     from optsched.sia.instance import Floats, Indices, Round
 
 FEW, PER_JOB = 1000, 3  # options to begin with: so many, or more for more jobs

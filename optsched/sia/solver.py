@@ -26,7 +26,7 @@ from optsched.sia.verify.certificate import ChoiceCertificate, Prices
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from optsched.mip.incremental_lp import Bools
+    from optsched.documents.arrays import Bools
     from optsched.sia.instance import Floats, Indices
 
 __all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify_round"]

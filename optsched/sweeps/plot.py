@@ -19,8 +19,6 @@ COLOURS = ("#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 DASHES = ("-", "--", "-.", ":")
 FEW = 40  # values whose points are marked on the curve
-INSIDE = 8  # entries of a legend that has room beside the curve
-SPREAD = 12.0  # greatest by least objective from which on the axis is logarithmic
 
 
 def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
@@ -55,7 +53,7 @@ def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
     entries = len(ax.get_legend_handles_labels()[0])
     outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     if entries > 1:
-        ax.legend(fontsize=8, frameon=False, **(outside if entries > INSIDE else {}))
+        ax.legend(fontsize=8, frameon=False, **(outside if entries > 8 else {}))
     return ax
 
 
@@ -114,7 +112,7 @@ def _label(ax: Axes, frontier: Frontier) -> None:
     from matplotlib.ticker import MaxNLocator
 
     figures = [p.objective for p in frontier.points if p.objective is not None]
-    if figures and min(figures) > 0 and max(figures) > SPREAD * min(figures):
+    if figures and min(figures) > 0 and max(figures) > 12 * min(figures):
         ax.set_yscale("log")
     if ax.get_xscale() == "linear" and all(value.is_integer() for value in frontier.values):
         ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from optsched.sweeps.points import Frontier
 
-DPI = 90
-
 
 def slider(frontier: Frontier) -> Any:
     """Return a widget: a slider over the values, the picture with a mark, and the figures there.
@@ -90,5 +88,5 @@ def _png(ax: Axes) -> bytes:
     drawn = ax.get_figure(root=True)
     assert isinstance(drawn, Figure)
     stream = io.BytesIO()
-    drawn.savefig(stream, format="png", dpi=DPI)
+    drawn.savefig(stream, format="png", dpi=90)
     return stream.getvalue()

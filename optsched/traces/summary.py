@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from optsched.traces.trace import FAILED, STATUSES, US
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from optsched.traces.trace import Integers, Trace
+    from optsched.documents.arrays import Bools, Integers
+    from optsched.traces.trace import Trace
 
 SIZES = (("1 GPU", 1, 1), ("2 to 4 GPUs", 2, 4), ("5 to 8 GPUs", 5, 8), ("above 8", 9, 10**9))
 """Classes of gangs, as in the figures of the Philly paper: name, least and most GPUs."""
-_QUANTILES = (10, 50, 90, 99)
 
 
 def seen_us(trace: Trace) -> Integers:
@@ -25,10 +22,18 @@ def seen_us(trace: Trace) -> Integers:
     """
     import numpy as np
 
-    seen = np.where(trace.status == STATUSES.index(FAILED), 0, trace.run_us)
+    work: Integers = np.where(trace.status == STATUSES.index(FAILED), 0, trace.run_us)
+    return work + failing_us(trace)
+
+
+def failing_us(trace: Trace) -> Integers:
+    """Return the run time of each job's attempts that fail, in microseconds. Shape (jobs,)."""
+    import numpy as np
+
+    failing = np.zeros(len(trace), np.int64)
     for job, attempts in trace.failures.items():
-        seen[job] += sum(attempt.run_us for attempt in attempts)
-    return seen
+        failing[job] = sum(attempt.run_us for attempt in attempts)
+    return failing
 
 
 def headline(trace: Trace) -> dict[str, str]:
@@ -64,7 +69,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def _row(name: str, mask: NDArray[np.bool_], seen: Integers, gpus: Integers) -> dict[str, str]:
+def _row(name: str, mask: Bools, seen: Integers, gpus: Integers) -> dict[str, str]:
     import numpy as np
 
     time = seen.astype(float) * gpus
@@ -75,7 +80,7 @@ def _row(name: str, mask: NDArray[np.bool_], seen: Integers, gpus: Integers) -> 
         "%": f"{100 * count / max(len(mask), 1):.1f}",
         "GPU-time %": f"{100 * float(time[mask].sum()) / total:.1f}" if total else "",
     }
-    for quantile in _QUANTILES:
+    for quantile in (10, 50, 90, 99):
         run = duration(float(np.percentile(seen[mask], quantile)) / US) if count else ""
         row[f"run p{quantile}"] = run
     return row

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import pandas as pd
-    from numpy.typing import NDArray
 
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats, Integers
+
 
 US = 1_000_000
 """Microseconds in a second: all times inside traces and rollouts are whole microseconds."""

@@ -12,6 +12,7 @@ import pytest
 
 import optsched
 from optsched.rollout.engine import checkpoint
+from optsched.rollout.settings import SETTINGS
 from tests.support.builders.small_rollouts import (
     FILES,
     FirstFit,
@@ -24,10 +25,9 @@ from tests.support.builders.small_rollouts import (
 
 KILLED = """
 import sys
-from optsched.rollout.engine import checkpoint
+from optsched.rollout.settings import SETTINGS
 from tests.support.builders.small_rollouts import FirstFit, roll, trace
-checkpoint.EVERY_S = 0.005
-checkpoint.SHARE = 1e9
+vars(SETTINGS).update(save_every_s=0.005, save_share=1e9)
 print("begun", flush=True)
 roll(FirstFit(pause_s=0.004), output=sys.argv[1], resume=sys.argv[2] == "resume", trace=trace(150))
 """
@@ -79,8 +79,8 @@ class Stopped(Exception):
 
 def stop_after(monkeypatch, saves):
     """Let rollouts save at every step, and stop after some of these."""
-    monkeypatch.setattr(checkpoint, "EVERY_S", -1.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 1e9)
+    monkeypatch.setitem(vars(SETTINGS), "save_every_s", -1.0)
+    monkeypatch.setitem(vars(SETTINGS), "save_share", 1e9)
     save, left = checkpoint._save, [saves]
 
     def counted(*arguments):

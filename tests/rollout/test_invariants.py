@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.rollout.engine import engine as engine_module
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.engine.state import RUNNING, TRIAL
 from optsched.rollout.registry import make
+from optsched.rollout.settings import SETTINGS
 from optsched.traces.trace import US, trace_of
 from tests.support.builders.rollout_parts import Fifo, scenario, trace
 from tests.support.oracles.rollout_replay import FIELDS, Replay
@@ -28,7 +28,7 @@ IDLE = 40
 
 @pytest.fixture(autouse=True)
 def short_idling(monkeypatch):
-    monkeypatch.setattr(engine_module, "IDLE_EPOCHS", IDLE)
+    monkeypatch.setitem(vars(SETTINGS), "idle_epochs", IDLE)
 
 
 @st.composite

@@ -14,10 +14,10 @@ from optsched.documents.faults import InstanceError
 from optsched.instances import build_scenarios
 from optsched.registry import UnknownNameError
 from optsched.rollout import TraceSource, comparison, registry, run
-from optsched.rollout.engine import checkpoint
 from optsched.rollout.engine.decision import InvalidDecision
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.results.outputs import epochs_frame, jobs_frame
+from optsched.rollout.settings import SETTINGS
 from optsched.rollout.trace_source import jobs_of
 from optsched.traces.trace import Failure, trace_of
 from tests.rollout.test_metrics import assert_recomputable
@@ -94,8 +94,8 @@ def test_metrics_of_a_rollout_can_be_computed_again_from_its_files(tmp_path):
 
 def test_same_seed_same_bytes_and_not_dependent_on_saving(tmp_path, monkeypatch):
     roll(output=tmp_path / "a")
-    monkeypatch.setattr(checkpoint, "EVERY_S", 0.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 1e9)
+    monkeypatch.setitem(vars(SETTINGS), "save_every_s", 0.0)
+    monkeypatch.setitem(vars(SETTINGS), "save_share", 1e9)
     roll(output=tmp_path / "b")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     roll(FirstFit(seed=5), output=tmp_path / "c")

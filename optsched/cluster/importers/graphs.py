@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-MOST_LEVELS = 16
-
 
 def read_node_link(path: Path, gpus_per_node: int | None) -> Topology:
     """Read what `networkx.node_link_data` gives."""
@@ -128,9 +126,8 @@ def _network(graph: Any, gpus_per_node: int | None, origin: str) -> Topology:
             data["gpus"] = _held(data, vertex, gpus_per_node, origin)
     try:
         widths = bottleneck_bandwidths(graph)
-        if len(widths) > MOST_LEVELS:
-            text = f"{len(widths)} distinct bandwidths, more than {MOST_LEVELS}: round them"
-            raise ValueError(text)
+        if len(widths) > 16:
+            raise ValueError(f"{len(widths)} distinct bandwidths, more than 16: round them")
         levels = ["node", *(f"bandwidth-{width:g}" for width in widths)]
         thresholds = [math.inf, *widths[:-1]] if widths else []
         return bottleneck_topology(graph, levels, thresholds)

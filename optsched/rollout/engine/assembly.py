@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.rollout.engine.accounting import Accounts
+from optsched.rollout.engine.accounting import Accounts, Meter
 from optsched.rollout.engine.decision_rules import DecisionRules
-from optsched.rollout.engine.energy_accounting import Meter
 from optsched.rollout.engine.events import EventQueue
 from optsched.rollout.engine.live_view import LiveView
 from optsched.rollout.engine.rented_nodes import Fleet

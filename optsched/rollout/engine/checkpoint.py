@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.results.result import versions
 from optsched.rollout.results.outputs import trace_sha256, write_outputs
+from optsched.rollout.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     Key = dict[str, Any]
     Progress = Callable[[float], None] | None
 
-EVERY_S, TELL_S = 5.0, 0.1
-SHARE = 0.05  # of the time that saving may take
 NAME, DRAFT = "checkpoint.pickle", ".checkpoint.draft"
 
 
@@ -84,16 +83,16 @@ def run_in_folder(
 def _drive(engine: Engine, save: Callable[[], None], progress: Progress) -> None:
     """Take an engine to its end, saving it and telling how far it is between its steps."""
     saved = told = time.monotonic()
-    pause = EVERY_S
+    pause = SETTINGS.save_every_s
     while engine.step():
         now = time.monotonic()
-        if progress is not None and now - told > TELL_S:
+        if progress is not None and now - told > SETTINGS.tell_every_s:
             progress(engine.share)
             told = now
         if now - saved > pause:
             save()
             saved = time.monotonic()
-            pause = max(EVERY_S, (saved - now) / SHARE)
+            pause = max(SETTINGS.save_every_s, (saved - now) / SETTINGS.save_share)
 
 
 def _save(folder: Path, key: Key, engine: Engine, seconds: float) -> None:

@@ -9,6 +9,7 @@ from optsched.rollout.engine.decision import NOTHING
 from optsched.rollout.engine.event_handlers import Delivery
 from optsched.rollout.results.decision_log import EpochLog
 from optsched.rollout.results.outcome import record_of
+from optsched.rollout.settings import SETTINGS
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from optsched.rollout.results.record import Record
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
-
-IDLE_EPOCHS = 10_000
-"""A rollout in which nothing can happen but epochs ends after so many without a change."""
 
 
 class Engine:
@@ -126,7 +124,8 @@ class Engine:
         if delivery.ended_jobs == len(self.trace):
             return None
         time = delivery.next_time()
-        if self._wants_epoch() and (time is not None or self.idle_epochs < IDLE_EPOCHS):
+        goes_on = time is not None or self.idle_epochs < SETTINGS.idle_epochs
+        if goes_on and self._wants_epoch():
             epoch = (max(self.world.now, self.last_epoch) // self.epoch_us + 1) * self.epoch_us
             time = epoch if time is None else min(time, epoch)
         if time is not None and delivery.troubles:

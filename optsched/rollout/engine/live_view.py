@@ -10,9 +10,7 @@ from optsched.rollout.physics.speeds import Slowdowns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.accounting import Accounts
     from optsched.rollout.engine.rented_nodes import Fleet
     from optsched.rollout.engine.state import State
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
     from optsched.rollout.physics.estimates import Oracle
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
-
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 
 class LiveView:

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.scenario import Scenario
-
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 
 class View(Protocol):

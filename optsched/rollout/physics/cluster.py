@@ -1,9 +1,9 @@
-"""The cluster of a rollout as arrays: GPUs in nodes, nodes in domains."""
+"""The cluster of a rollout as arrays, GPUs in nodes and nodes in domains; who holds which GPUs."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,3 +64,27 @@ class Cluster:
     def largest(self) -> int:
         """GPUs of the largest node."""
         return max(self.size, default=0)
+
+
+class Occupancy(Protocol):
+    """What the physics looks at: the part of the engine's state that rates and watts depend on."""
+
+    @property
+    def gpus_of(self) -> Sequence[tuple[int, ...]]:
+        """By job the GPUs that it holds, ascending; empty if it holds none."""
+        ...
+
+    @property
+    def jobs_on(self) -> Sequence[tuple[int, ...]]:
+        """By GPU the jobs on it."""
+        ...
+
+    @property
+    def phase(self) -> Sequence[int]:
+        """By job the number of its phase."""
+        ...
+
+    @property
+    def node_state(self) -> Sequence[int]:
+        """By node OFF, STARTING or READY, as in `engine/state.py`."""
+        ...

@@ -10,7 +10,7 @@ import numpy as np
 from optsched.eaco.interference import GroupRates
 
 if TYPE_CHECKING:
-    from optsched.rollout.physics.occupancy import Occupancy
+    from optsched.rollout.physics.cluster import Occupancy
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 

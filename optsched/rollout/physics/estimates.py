@@ -15,15 +15,10 @@ from optsched.traces.trace import FAILED, STATUSES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Indices
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
-    Floats = NDArray[np.float64]
-
-LEAST_US = 1.0
-"""Estimates are at least this: a job that has not ended needs some time yet."""
 
 Key = tuple[str, ...]
 
@@ -41,7 +36,7 @@ class Oracle:
       attempts.
     - ``none``: NaN.
 
-    Numbers are at least one microsecond.
+    Numbers are at least one microsecond: a job that has not ended needs some time yet.
     """
 
     def __init__(self, scenario: Scenario, trace: Trace, seed: int) -> None:
@@ -71,7 +66,7 @@ class Oracle:
             left = self._means_us(numbers) - done * self._run_us[numbers]
         else:
             left = self._run_us[numbers] * (1 - done)
-        estimates: Floats = np.maximum(left, LEAST_US)  # NaN stays NaN
+        estimates: Floats = np.maximum(left, 1.0)  # NaN stays NaN
         return estimates
 
     def ended(self, job: int) -> None:
@@ -86,7 +81,7 @@ class Oracle:
             count, total = self._seen.get(key, (0, 0))
             self._seen[key] = (count + 1, total + run_us)
 
-    def _means_us(self, jobs: NDArray[np.intp]) -> Floats:
+    def _means_us(self, jobs: Indices) -> Floats:
         return np.array([self._mean_us(job) for job in jobs.tolist()], dtype=np.float64)
 
     def _mean_us(self, job: int) -> float:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from fractions import Fraction
 
-    from optsched.rollout.physics.cluster import Cluster
-    from optsched.rollout.physics.occupancy import Occupancy
+    from optsched.rollout.physics.cluster import Cluster, Occupancy
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 

@@ -1,4 +1,4 @@
-"""The log of decisions: rows of numbers that read as a sequence of `EpochRecord`."""
+"""The log of decisions: rows of numbers that read as a sequence of `EpochRecord`, by column too."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from optsched.rollout.engine.decision import SolveRecord
+    from optsched.rollout.results.record import Record
 
 WHOLE = (
     "now_us",
@@ -89,3 +90,22 @@ class EpochLog(Sequence[EpochRecord]):
         twin._whole, twin._real = self._whole[:], self._real[:]
         twin._solves = dict(self._solves)
         return twin
+
+
+def epoch_column(record: Record, key: str) -> Sequence[float]:
+    """Return a number of each `EpochRecord`, in order."""
+    if isinstance(record.epochs, EpochLog):
+        return record.epochs.column(key)
+    return [getattr(epoch, key) for epoch in record.epochs]
+
+
+def epoch_solves(record: Record) -> Mapping[int, Sequence[SolveRecord]]:
+    """Return the calls of solvers by the number of the decision, of those that have any."""
+    if isinstance(record.epochs, EpochLog):
+        return record.epochs.solves
+    return {row: epoch.solves for row, epoch in enumerate(record.epochs) if epoch.solves}
+
+
+def all_solves(record: Record) -> list[SolveRecord]:
+    """Return every call of a solver, in order."""
+    return [call for calls in epoch_solves(record).values() for call in calls]

@@ -11,12 +11,8 @@ from optsched.rollout.results.record import ACTIVE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.results.record import Record
-
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 
 def finish_time_fairness(record: Record, alone_us: Integers) -> Floats:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.rollout.results.decision_columns import all_solves
+from optsched.rollout.results.decision_log import all_solves
 from optsched.rollout.results.fairness import finish_time_fairness, jain_index
 from optsched.rollout.results.record import ACTIVE
+from optsched.traces.summary import seen_us
 from optsched.traces.trace import FAILED, KILLED, PASSED, STATUSES, US
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.results.record import Record
 
-    Chosen = NDArray[np.int64]
 
 GPU_H = 3600 * US  # GPU-microseconds
 SLOWDOWN_FLOOR_US = 60 * US
@@ -121,7 +121,7 @@ def metrics_by(record: Record) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()), index=index)
 
 
-def of_jobs(record: Record, chosen: Chosen) -> dict[str, float | int | None]:
+def of_jobs(record: Record, chosen: Integers) -> dict[str, float | int | None]:
     """Return the metrics that can be told of some jobs."""
     ended = chosen[record.jobs.outcome[chosen] != ACTIVE]
     return {
@@ -133,10 +133,10 @@ def of_jobs(record: Record, chosen: Chosen) -> dict[str, float | int | None]:
     }
 
 
-def _times(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | None]:
+def _times(record: Record, chosen: Integers, ended: Integers) -> dict[str, float | None]:
     submit, end = record.trace.submit_us, record.jobs.end_us[ended]
     jct = end - submit[ended]
-    alone = np.maximum(alone_us(record)[ended], SLOWDOWN_FLOOR_US)
+    alone = np.maximum(seen_us(record.trace)[ended], SLOWDOWN_FLOOR_US)
     return {
         "jct_mean_s": _seconds(_mean(jct)),
         "jct_median_s": _seconds(_percentile(jct, 50)),
@@ -148,7 +148,7 @@ def _times(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | N
     }
 
 
-def _delays(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | None]:
+def _delays(record: Record, chosen: Integers, ended: Integers) -> dict[str, float | None]:
     jobs = record.jobs
     started = chosen[jobs.first_start_us[chosen] >= 0]
     until_start = jobs.first_start_us[started] - record.trace.submit_us[started]
@@ -160,7 +160,7 @@ def _delays(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | 
     }
 
 
-def _work(record: Record, chosen: Chosen) -> dict[str, float]:
+def _work(record: Record, chosen: Integers) -> dict[str, float]:
     jobs = record.jobs
     return {
         "gpu_hours": _hours(jobs.allocated_gpu_us[chosen]),
@@ -170,8 +170,8 @@ def _work(record: Record, chosen: Chosen) -> dict[str, float]:
     }
 
 
-def _fairness(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float | None]:
-    rho = finish_time_fairness(record, alone_us(record))[ended]
+def _fairness(record: Record, chosen: Integers, ended: Integers) -> dict[str, float | None]:
+    rho = finish_time_fairness(record, seen_us(record.trace))[ended]
     rho = rho[np.isfinite(rho)]
     return {
         "finish_time_fairness_max": float(rho.max()) if len(rho) else None,
@@ -181,7 +181,7 @@ def _fairness(record: Record, chosen: Chosen, ended: Chosen) -> dict[str, float 
     }
 
 
-def _counts(record: Record, chosen: Chosen) -> dict[str, int]:
+def _counts(record: Record, chosen: Integers) -> dict[str, int]:
     jobs = record.jobs
     churn = ("attempts", "preemptions", "migrations", "rescales", "failures")
     counts = {key: int(getattr(jobs, key)[chosen].sum()) for key in churn}
@@ -196,21 +196,11 @@ def _counts(record: Record, chosen: Chosen) -> dict[str, int]:
     }
 
 
-def alone_us(record: Record) -> Chosen:
-    """Return by job how long it would run alone: its failing attempts, and its work."""
-    trace = record.trace
-    work = np.where(trace.status == STATUSES.index(FAILED), 0, trace.run_us)
-    for job, failures in trace.failures.items():
-        work[job] += sum(failure.run_us for failure in failures)
-    alone: Chosen = work
-    return alone
-
-
-def busy_share(record: Record) -> NDArray[np.float64]:
+def busy_share(record: Record) -> Floats:
     """Return by job the busy share of its GPUs: the trace's, or its model's, or 1."""
     trace, models = record.trace, record.scenario.models
     told = [models[name].utilisation if name in models else 1.0 for name in trace.model]
-    share: NDArray[np.float64] = np.where(np.isnan(trace.utilization), told, trace.utilization)
+    share: Floats = np.where(np.isnan(trace.utilization), told, trace.utilization)
     return share
 
 
@@ -245,7 +235,7 @@ def _of_cluster(record: Record) -> dict[str, float | int | None]:
     }
 
 
-def _window(record: Record, window: tuple[int, int] | None) -> Chosen:
+def _window(record: Record, window: tuple[int, int] | None) -> Integers:
     count = len(record.trace)
     first, last = (0, count) if window is None else window
     chosen = np.arange(max(first, 0), min(last, count))
@@ -254,25 +244,25 @@ def _window(record: Record, window: tuple[int, int] | None) -> Chosen:
     return chosen
 
 
-def _by_size(record: Record) -> dict[str, Chosen]:
+def _by_size(record: Record) -> dict[str, Integers]:
     classes = np.array([size_class(int(gpus)) for gpus in record.trace.gpus])
     names = [*(name for _, name in SIZES), LARGER]
     return {name: np.flatnonzero(classes == name) for name in names}
 
 
-def _by_status(record: Record) -> dict[str, Chosen]:
+def _by_status(record: Record) -> dict[str, Integers]:
     codes = {name: n for n, name in enumerate(STATUSES)} | {"censored": ACTIVE}
     return {name: np.flatnonzero(record.jobs.outcome == code) for name, code in codes.items()}
 
 
-def _late(record: Record, chosen: Chosen) -> int:
+def _late(record: Record, chosen: Integers) -> int:
     deadline = record.trace.deadline_us[chosen]
     end = record.jobs.end_us[chosen]
     end = np.where(record.jobs.outcome[chosen] == ACTIVE, record.end_us, end)
     return int(((deadline >= 0) & (end > deadline)).sum())
 
 
-def _hours(gpu_us: Chosen) -> float:
+def _hours(gpu_us: Integers) -> float:
     return int(gpu_us.sum()) / GPU_H
 
 
@@ -288,6 +278,6 @@ def _percentile(values: Any, share: float) -> float | None:
     return float(np.percentile(values, share)) if len(values) else None
 
 
-def _geometric_mean(seconds: NDArray[np.float64]) -> float | None:
+def _geometric_mean(seconds: Floats) -> float | None:
     """Return the geometric mean, no job counting as shorter than a microsecond."""
     return float(np.exp(np.log(np.maximum(seconds, 1 / US)).mean())) if len(seconds) else None

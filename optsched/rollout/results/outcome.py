@@ -12,12 +12,9 @@ from optsched.rollout.results.record import JobsRecord, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Integers
     from optsched.rollout.engine.assembly import Simulation
     from optsched.rollout.engine.engine import Engine
-
-    Integers = NDArray[np.int64]
 
 
 def record_of(engine: Engine) -> Record:

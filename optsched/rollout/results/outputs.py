@@ -16,9 +16,10 @@ import numpy as np
 
 from optsched.documents.json_files import dumps, write_text
 from optsched.results.result import versions
-from optsched.rollout.results.decision_columns import all_solves, epoch_column, epoch_solves
+from optsched.rollout.results.decision_log import all_solves, epoch_column, epoch_solves
 from optsched.rollout.results.metrics import busy_share, metrics
 from optsched.rollout.results.record import ACTIVE
+from optsched.traces.summary import failing_us
 from optsched.traces.trace import STATUSES, US
 
 if TYPE_CHECKING:
@@ -94,9 +95,6 @@ def jobs_frame(record: Record) -> pd.DataFrame:
     import pandas as pd
 
     trace, jobs = record.trace, record.jobs
-    failing = np.zeros(len(trace), np.int64)
-    for job, failures in trace.failures.items():
-        failing[job] = sum(failure.run_us for failure in failures)
     outcomes = {ACTIVE: "censored", **dict(enumerate(STATUSES))}
     ended = jobs.outcome != ACTIVE
     columns = {
@@ -107,7 +105,7 @@ def jobs_frame(record: Record) -> pd.DataFrame:
         "queue": list(trace.queue),
         "status": [STATUSES[code] for code in trace.status],
         "run_alone_s": trace.run_us / US,
-        "failing_s": failing / US,
+        "failing_s": failing_us(trace) / US,
         "busy_share": busy_share(record),
         "deadline_s": _when(trace.deadline_us, trace.deadline_us >= 0),
         "outcome": [outcomes[code] for code in jobs.outcome.tolist()],

@@ -6,13 +6,14 @@ given by name.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optsched.rollout.physics.cluster import Cluster
-from optsched.rollout.results.decision_columns import epoch_column
+from optsched.rollout.results.decision_log import epoch_column
 from optsched.rollout.results.metrics import GPU_H
 from optsched.rollout.results.record import ACTIVE
 from optsched.traces.trace import US
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Floats
     from optsched.rollout.results.record import Record
 
-    Floats = NDArray[np.float64]
     Records = Mapping[str, Record]
 
 # Okabe and Ito's palette: distinct for colour-blind readers too. Dashes tell lines apart that
@@ -34,14 +34,31 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 FILLS = COLOURS[:-1]  # of areas, for which black is too heavy
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-WINDOWS = 200  # into which a rollout is cut for averages over time
-NAMED_NODES = 40  # nodes that still have room for their names
-LABELLED_JOBS = 60  # more leave no room for names
-NARROW = 0.004  # of the axis of time: an edge would hide a bar of that width
-LETTER_WIDTH = 0.012  # of the axis of time, for each letter of a name
-MINUTE_S, DAY_S = 2 * 3600, 72 * 3600  # time is in minutes below, in days from here on
 TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21_600: "6 h",
          86_400: "1 d", 864_000: "10 d", 8_640_000: "100 d"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TimelineLayout:
+    """What there is space for.
+
+    Attributes
+    ----------
+    named_nodes, named_jobs
+        Most nodes, and most jobs, that are called by their names.
+    edge_width
+        Share of the axis of time: an edge would hide a bar that is no wider.
+    letter_width
+        Share of the axis of time, for each letter of a name.
+    """
+
+    named_nodes: int = 40
+    named_jobs: int = 60
+    edge_width: float = 0.004
+    letter_width: float = 0.012
+
+
+LAYOUT = TimelineLayout()
 
 
 def overview(records: Records) -> Figure:
@@ -148,16 +165,16 @@ def timeline(record: Record, ax: Axes | None = None) -> Axes:
     ax = _axes(ax, (9, min(14.0, max(2.5, 1.2 + 0.16 * cluster.gpus))))
     unit = _unit({"": record})
     whole = max(record.end_us / US / unit[1], 1e-9)
-    named = len({job for job, *_ in record.intervals}) <= LABELLED_JOBS
+    named = len({job for job, *_ in record.intervals}) <= LAYOUT.named_jobs
     lane, lanes = _lanes(record)
     for number, (job, start, end, gpus) in enumerate(record.intervals):
         left, width = start / US / unit[1], (end - start) / US / unit[1]
-        edge = "white" if width > NARROW * whole else "none"
+        edge = "white" if width > LAYOUT.edge_width * whole else "none"
         bar: dict[str, Any] = {"color": FILLS[job % len(FILLS)], "edgecolor": edge}
         height = 0.92 / lanes
         for gpu in gpus:
             ax.barh(gpu - 0.46 + height * (lane[number] + 0.5), width, height, left, lw=0.4, **bar)
-        if named and width > LETTER_WIDTH * whole * len(record.trace.ids[job]):
+        if named and width > LAYOUT.letter_width * whole * len(record.trace.ids[job]):
             lower = height * (lane[number] + 0.5) - 0.46
             _name(ax, record.trace.ids[job], left + width / 2, lower, gpus)
     _rows(ax, cluster)
@@ -190,11 +207,11 @@ def _prices(record: Record) -> tuple[float, float]:
 
 
 def _windows(record: Record, *keys: str) -> tuple[Floats, list[Floats]]:
-    """Return the ends of windows of time in seconds, and there the sums of columns so far.
+    """Return the ends of 200 windows of time in seconds, and there the sums of columns so far.
 
     Between two decisions sums are taken to grow evenly.
     """
-    edges = np.linspace(0, record.end_us, WINDOWS + 1)
+    edges = np.linspace(0, record.end_us, 201)
     now = np.array([0, *epoch_column(record, "now_us"), record.end_us], dtype=float)
     totals = []
     for key in keys:
@@ -206,9 +223,9 @@ def _windows(record: Record, *keys: str) -> tuple[Floats, list[Floats]]:
 def _unit(records: Records) -> tuple[str, float]:
     """Return the label of the axis of time, and its unit in seconds."""
     longest = max(record.end_us for record in records.values()) / US
-    if longest < MINUTE_S:
+    if longest < 2 * 3600:
         return "time (minutes)", 60.0
-    return ("time (hours)", 3600.0) if longest < DAY_S else ("time (days)", 86400.0)
+    return ("time (hours)", 3600.0) if longest < 3 * 86400 else ("time (days)", 86400.0)
 
 
 def _over_time(ax: Axes, records: Records, unit: tuple[str, float]) -> Axes:
@@ -268,7 +285,7 @@ def _rows(ax: Axes, cluster: Cluster) -> None:
         ax.axhline(first - 0.5, color="0.75", lw=0.5, zorder=0)
     ends = zip(cluster.first, cluster.size, strict=True)
     middle = [first + (size - 1) / 2 for first, size in ends]
-    if cluster.nodes <= NAMED_NODES:
+    if cluster.nodes <= LAYOUT.named_nodes:
         ax.set_yticks(middle, cluster.names, fontsize=7)
     else:
         ax.set_ylabel("GPU")

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 from optsched.instance import html_rows
 from optsched.rollout.results.metrics import METRICS
+from optsched.rollout.settings import SETTINGS
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Floats
     from optsched.rollout.run import Rollout
 
-    Floats = NDArray[np.float64]
 
 RATIOS = (
     "jct_mean_s",
@@ -35,8 +34,6 @@ RATIOS = (
     "energy_kwh",
 )
 """Metrics of which `Comparison.frame` gives ratios and intervals."""
-
-CONFIDENCE, RESAMPLES = 0.95, 9999
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +177,7 @@ class Comparison:
         if len(values) == 1 or np.ptp(values) == 0:
             return float(values.mean()), float(values.mean())
         if self.block is not None:  # each is a draw of the whole already
-            share = 100 * (1 - CONFIDENCE) / 2
+            share = 100 * (1 - SETTINGS.confidence) / 2
             low, high = np.percentile(values, [share, 100 - share])
             return float(low), float(high)
         return _bootstrapped(values)
@@ -201,7 +198,7 @@ def _bootstrapped(values: Floats) -> tuple[float, float]:
     from scipy.stats import bootstrap
 
     interval = bootstrap(
-        (values,), np.mean, confidence_level=CONFIDENCE, n_resamples=RESAMPLES,
+        (values,), np.mean, confidence_level=SETTINGS.confidence, n_resamples=SETTINGS.resamples,
         method="percentile", rng=np.random.default_rng(0),
     ).confidence_interval  # fmt: skip
     return float(interval.low), float(interval.high)

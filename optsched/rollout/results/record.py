@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Integers
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
-    Integers = NDArray[np.int64]
 
 ACTIVE = -1
 """Outcome of a job that has not ended: it is censored."""

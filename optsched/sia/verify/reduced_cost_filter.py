@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.mip.incremental_lp import Bools
+    from optsched.documents.arrays import Bools
     from optsched.sia.instance import Floats, Round
 
     Wholes = NDArray[np.int64]

@@ -16,10 +16,8 @@ from optsched.traces.trace import US, Failure
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

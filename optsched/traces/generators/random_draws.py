@@ -10,10 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats, Integers
 
 
 def streams(seed: int, names: Sequence[str]) -> dict[str, Generator]:

@@ -13,9 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats
 
 
 class StepTime(NamedTuple):

@@ -44,10 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats, Integers
+
 
 STREAMS = (
     *("arrivals", "sizes", "reasons", "trials", "endings", "durations", "kills"),

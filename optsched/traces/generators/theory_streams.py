@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.random import Generator
-    from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats
 
 
 class StreamOptions(CheckedDocument):

@@ -12,10 +12,8 @@ from optsched.traces.generators.philly_constants import FITTED
 from optsched.traces.generators.philly_statistics import PHILLY, REASONS, SIZE_CLASSES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from optsched.documents.arrays import Floats, Integers
 
-    Integers = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 NO_REASON = len(REASONS)
 INFRASTRUCTURE = np.array([reason.category == "IF" for reason in REASONS])

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
-LONGEST_S = 1e11
-"""About 3,000 years: times above are faults; in microseconds they fit 64 bits many times over."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,9 @@ def _number(text: str) -> float:
 
 
 def _seconds(text: str) -> float:
+    """Read up to about 3,000 years, which in microseconds fit 64 bits many times over."""
     number = _number(text)
-    if not 0 <= number <= LONGEST_S:
+    if not 0 <= number <= 1e11:
         raise ValueError
     return number
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from optsched.traces.importers.column_types import ColumnType
 
 T = TypeVar("T")
-MOST_FAULTS = 20
 
 
 @dataclass
@@ -37,10 +36,9 @@ class Faults:
             raise fault_list(self.origin, [self.by_place[place] for place in sorted(self.by_place)])
 
 
-def fault_list(origin: str, faults: Sequence[str]) -> InstanceError:
+def fault_list(origin: str, faults: Sequence[str], most: int = 20) -> InstanceError:
     """Return an error with the first faults, and how many more there are."""
-    more = len(faults) - MOST_FAULTS
-    return InstanceError(origin, list(faults[:MOST_FAULTS]), max(more, 0))
+    return InstanceError(origin, list(faults[:most]), max(len(faults) - most, 0))
 
 
 @dataclass

@@ -14,8 +14,6 @@ import numpy as np
 
 from optsched.traces.generators.step_time import STEP_TIMES
 
-GPUS_PER_NODE = 4
-
 
 @dataclass(frozen=True)
 class Application:
@@ -44,10 +42,9 @@ class Application:
         raise AssertionError
 
     def run_s(self, gpus: int, batch: int) -> float:
-        """Return seconds of a whole job on GPUs of as few nodes as possible."""
-        step = STEP_TIMES[self.name].seconds(
-            np.array([float(batch)]), gpus, GPUS_PER_NODE, self.most_local
-        )
+        """Return seconds of a whole job on GPUs of as few nodes of four as possible."""
+        samples = np.array([float(batch)])
+        step = STEP_TIMES[self.name].seconds(samples, gpus, 4, self.most_local)
         return self.iterations_at(batch) * float(step[0])
 
 
