@@ -4,17 +4,18 @@
     python -m benchmarks.shape --check        # and fail where the code breaks a rule of shape
     python -m benchmarks.shape --root FOLDER  # of another checkout
 
-A room is a module or package directly in optsched/, the linked models and instances included; an
-arrow goes from a room to another that it imports from, anywhere in its files, types included.
+A room of the table is a module or package directly in optsched/, the linked models and instances
+included; an arrow goes from one to another that it imports from, anywhere in its files, types
+included. Below, both are called packages.
 
-Files to read, to follow one solve from JSON to verified bound: those of the problem and the rooms
-that all problems share (not models, clusters, traces, rollouts) that are imported when `exact` and
-the verifier of certificates are.
+Files to read, to follow one solve from JSON to verified bound: those of the problem and the
+packages that all problems share (not models, clusters, traces, rollouts) that are imported when
+`exact` and the verifier of certificates are.
 
 Constants are numbers that stand alone in a name of a module, in a tuple of numbers, or in a
-`Fraction`; fields of classes are none. A class is twice where two files define its name; a package
-is a room, or models. Lines are those of optsched/ and models/. Circles are of modules that import
-each other, inside functions too, but not for types alone.
+`Fraction`; fields of classes are none. A class is twice where two files define its name. Lines are
+those of optsched/ and models/. Circles are of modules that import each other, inside functions too,
+but not for types alone.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class Module:
     lines: int
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         """What it belongs to: a module or package directly in optsched/, or optsched itself."""
         return self.name.split(".")[1] if "." in self.name else self.name
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders within its room, from the outermost on."""
+        """The folders within its package, from the outermost on."""
         parts = self.name.split(".")[2:]
         return tuple(parts if self.path.name == "__init__.py" else parts[:-1])
 
@@ -60,19 +61,19 @@ class Module:
 
     def imports(self, *, inside: bool, types: bool) -> set[tuple[str, str]]:
         """Return what it imports, as (module, name): also inside functions, also for types."""
-        found: set[tuple[str, str]] = set()
+        names: set[tuple[str, str]] = set()
         waiting: list[ast.AST] = [*self.tree.body]
         while waiting:
             node = waiting.pop()
             if isinstance(node, ast.Import):
-                found |= {(alias.name, "") for alias in node.names}
+                names |= {(alias.name, "") for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found |= {(node.module, alias.name) for alias in node.names}
+                names |= {(node.module, alias.name) for alias in node.names}
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not types:
                 waiting += node.orelse
             elif inside or isinstance(node, (ast.If, ast.Try)):
                 waiting += ast.iter_child_nodes(node)
-        return found
+        return names
 
     def functions_without_docstring(self) -> dict[str, int]:
         """Return the lines of each function, from `def` to its end, its docstring aside."""
@@ -123,7 +124,7 @@ class Shape:
     @cached_property
     def modules(self) -> dict[str, Module]:
         """Every module of optsched, models and instances included, by its name."""
-        found = {}
+        modules = {}
         linked = {"models": "optsched.", "instances": "optsched."}
         for folder in ("optsched", *linked):
             for path in sorted((self.root / folder).rglob("*.py")):
@@ -132,57 +133,57 @@ class Shape:
                 parts = path.relative_to(self.root).with_suffix("").parts
                 name = (linked.get(folder, "") + ".".join(parts)).removesuffix(".__init__")
                 text = path.read_text()
-                found[name] = Module(name, path, ast.parse(text), text.count("\n"))
-        return found
+                modules[name] = Module(name, path, ast.parse(text), text.count("\n"))
+        return modules
 
     @cached_property
     def code(self) -> list[Module]:
         """Modules of optsched/ and models/."""
-        return [module for module in self.modules.values() if module.room != "instances"]
+        return [module for module in self.modules.values() if module.package != "instances"]
 
     def imported(self, module: Module, *, inside: bool, types: bool) -> set[str]:
         """Return the modules of optsched that a module imports, by name."""
-        found = set()
+        names = set()
         for base, name in module.imports(inside=inside, types=types):
-            found |= {n for n in (f"{base}.{name}", base) if n in self.modules and n != module.name}
+            names |= {n for n in (f"{base}.{name}", base) if n in self.modules and n != module.name}
             if f"{base}.{name}" in self.modules:
-                found -= {base}
-        return found
+                names -= {base}
+        return names
 
     @cached_property
     def arrows(self) -> set[tuple[str, str]]:
-        """Pairs of rooms, the second imported by the first."""
+        """Pairs of packages, the second imported by the first."""
         return {
-            (module.room, self.modules[name].room)
+            (module.package, self.modules[name].package)
             for module in self.code
             for name in self.imported(module, inside=True, types=True)
-            if module.room != self.modules[name].room
+            if module.package != self.modules[name].package
         }
 
     def reached(self, starts: set[str], out_of: frozenset[str] = frozenset()) -> set[str]:
-        """Return modules and all that is imported when they are; rooms `out_of` are not entered."""
-        waiting, found = [*starts], set()
+        """Return modules and all that is imported when they are, of packages not `out_of`."""
+        waiting, names = [*starts], set()
         while waiting:
             module = self.modules[name := waiting.pop()]
-            if name not in found and module.room not in out_of:
-                found.add(name)
+            if name not in names and module.package not in out_of:
+                names.add(name)
                 waiting += self.imported(module, inside=False, types=False)
-        return found
+        return names
 
     def to_read(self, problem: str) -> set[str]:
         """Return the modules that one reads to follow a solve."""
         starts = {f"optsched.{problem}.{name}" for name in BEGINNINGS} & {*self.modules}
-        found = self.reached(starts, NOT_SHARED - {problem})
-        return {name for name in found if self.modules[name].path.name != "__init__.py"}
+        names = self.reached(starts, NOT_SHARED - {problem})
+        return {name for name in names if self.modules[name].path.name != "__init__.py"}
 
     @cached_property
     def homes(self) -> dict[str, list[Module]]:
         """Where each name of a class is defined."""
-        found: dict[str, list[Module]] = defaultdict(list)
+        homes: dict[str, list[Module]] = defaultdict(list)
         for module in self.code:
             for name in {n.name for n in ast.walk(module.tree) if isinstance(n, ast.ClassDef)}:
-                found[name].append(module)
-        return found
+                homes[name].append(module)
+        return homes
 
     @cached_property
     def folders(self) -> dict[str, int]:
@@ -197,38 +198,37 @@ class Shape:
     @cached_property
     def circles(self) -> list[list[str]]:
         """Modules that import each other, in whatever many steps."""
-        ways = {m.name: self.imported(m, inside=True, types=False) for m in self.code}
-        return circles(ways)
+        return circles({m.name: self.imported(m, inside=True, types=False) for m in self.code})
 
     def broken(self) -> list[str]:
         """Return every rule of shape that is broken, in words."""
-        found = [f"{f}/: {n} files" for f, n in sorted(self.folders.items()) if n > MOST_FILES]
+        texts = [f"{f}/: {n} files" for f, n in sorted(self.folders.items()) if n > MOST_FILES]
         for name, homes in sorted(self.homes.items()):
-            for room, count in Counter(module.room for module in homes).items():
+            for package, count in Counter(module.package for module in homes).items():
                 if count > 1:
-                    paths = ", ".join(self._path(m) for m in homes if m.room == room)
-                    found.append(f"class {name} twice in {room}: {paths}")
+                    paths = ", ".join(self._path(m) for m in homes if m.package == package)
+                    texts.append(f"class {name} twice in {package}: {paths}")
         for module in self.code:
             if module.lines > MOST_LINES:
-                found.append(f"{self._path(module)}: {module.lines} lines")
+                texts.append(f"{self._path(module)}: {module.lines} lines")
             for name, length in module.functions_without_docstring().items():
                 if length > MOST_STATEMENT_LINES:
-                    found.append(f"{self._path(module)}: {length} lines of code in {name}")
-        return found + ["circle of imports: " + " <-> ".join(circle) for circle in self.circles]
+                    texts.append(f"{self._path(module)}: {length} lines of code in {name}")
+        return texts + ["circle of imports: " + " <-> ".join(circle) for circle in self.circles]
 
     def _path(self, module: Module) -> str:
         return str(module.path.relative_to(self.root))
 
     def table(self) -> list[tuple[str, str]]:
         """Return what is measured, and how much of it there is."""
-        rooms = {module.room for module in self.modules.values()}
+        packages = {module.package for module in self.modules.values()}
         folder, files = max(self.folders.items(), key=lambda entry: entry[1])
         problems = [p for p in PROBLEMS if (self.root / "optsched" / p / "problem.py").exists()]
         to_read = " / ".join(str(len(self.to_read(problem))) for problem in problems)
         twice = sum(len(homes) > 1 for homes in self.homes.values())
-        inside = sum(len({m.room for m in homes}) < len(homes) for homes in self.homes.values())
+        inside = sum(len({m.package for m in homes}) < len(homes) for homes in self.homes.values())
         return [
-            ("rooms / arrows at the top level", f"{len(rooms)} / {len(self.arrows)}"),
+            ("rooms / arrows at the top level", f"{len(packages)} / {len(self.arrows)}"),
             ("largest folder, Python files", f"{files} ({folder}/)"),
             ("class names in more than one file", f"{twice}, {inside} within a package"),
             ("numeric constants of modules", str(sum(module.constants() for module in self.code))),
@@ -240,21 +240,21 @@ class Shape:
         ]
 
 
-def circles(ways: dict[str, set[str]]) -> list[list[str]]:
-    """Return the sets of names that lead to each other; `ways` says where each leads."""
-    onwards = {name: _onwards(ways, name) for name in ways}
-    groups = {frozenset(b for b in onwards[a] if a in onwards.get(b, ())) for a in ways}
+def circles(leads: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of names that lead to each other; `leads` says where each leads."""
+    onwards = {name: _onwards(leads, name) for name in leads}
+    groups = {frozenset(b for b in onwards[a] if a in onwards.get(b, ())) for a in leads}
     return sorted(sorted(group) for group in groups if group)
 
 
-def _onwards(ways: dict[str, set[str]], start: str) -> set[str]:
-    waiting, found = [*ways[start]], set()
+def _onwards(leads: dict[str, set[str]], start: str) -> set[str]:
+    waiting, reached = [*leads[start]], set()
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += ways.get(name, ())
-    return found
+        if name not in reached:
+            reached.add(name)
+            waiting += leads.get(name, ())
+    return reached
 
 
 def main(arguments: list[str] | None = None) -> int:

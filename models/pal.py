@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from optsched.pal.instance import Job, PalInstance
 
 
-class Column(NamedTuple):
+class PlacementColumn(NamedTuple):
     """Where a job may stand: in a domain, at a level, on GPUs of a slowdown up to that of a bin."""
 
     domain: str
@@ -88,7 +88,7 @@ class Column(NamedTuple):
     gpus: tuple[str, ...]
 
 
-Columns = dict[tuple[str, int], Column]  # by domain and bin
+Columns = dict[tuple[str, int], PlacementColumn]  # by domain and bin
 
 
 def build(instance: PalInstance) -> pyo.ConcreteModel:
@@ -205,7 +205,7 @@ def job_columns(instance: PalInstance) -> dict[str, Columns]:
     }
 
 
-def held_column(instance: PalInstance, job: Job) -> Column | None:
+def held_column(instance: PalInstance, job: Job) -> PlacementColumn | None:
     """Return what a running job holds, as a column without a bin; None if it cannot stay there."""
     if not job.current or not set(job.current) <= set(instance.free_gpus):
         return None
@@ -213,10 +213,10 @@ def held_column(instance: PalInstance, job: Job) -> Column | None:
     if level > _highest(instance, job):
         return None
     slowdown = _slowdowns(instance, job.application_class)
-    return Column("", level, -1, max(slowdown[gpu] for gpu in job.current), job.current)
+    return PlacementColumn("", level, -1, max(slowdown[gpu] for gpu in job.current), job.current)
 
 
-def _class_columns(instance: PalInstance, name: str) -> Iterator[Column]:
+def _class_columns(instance: PalInstance, name: str) -> Iterator[PlacementColumn]:
     """Yield the columns of a class, whatever the size of a gang."""
     topology, slowdown = instance.topology, _slowdowns(instance, name)
     bins = {v: b for b, v in enumerate(sorted(set(slowdown.values())))}
@@ -228,7 +228,7 @@ def _class_columns(instance: PalInstance, name: str) -> Iterator[Column]:
             v = slowdown[gpu]
             is_last_of_bin = count == len(inside) or slowdown[inside[count]] > v
             if is_last_of_bin and topology.lowest_common_level(inside[:count]) == level:
-                yield Column(domain.id, level, bins[v], v, tuple(inside[:count]))
+                yield PlacementColumn(domain.id, level, bins[v], v, tuple(inside[:count]))
 
 
 def _slowdowns(instance: PalInstance, name: str) -> dict[str, float]:
@@ -242,14 +242,14 @@ def _highest(instance: PalInstance, job: Job) -> int:
     return len(levels) - 1 if job.highest_level is None else levels.index(job.highest_level)
 
 
-def _running(instance: PalInstance, job: Job, column: Column) -> float:
+def _running(instance: PalInstance, job: Job, column: PlacementColumn) -> float:
     """Return w r L v: what it costs to run in a column."""
     remaining = 1.0 if job.remaining_s is None else job.remaining_s
     penalty = instance.penalties[job.model][column.level]
     return job.weight * remaining * penalty * column.slowdown
 
 
-def _moving(instance: PalInstance, job: Job, column: Column) -> float:
+def _moving(instance: PalInstance, job: Job, column: PlacementColumn) -> float:
     """Return w (r L v + R): what it costs to be placed in a column, if not by staying."""
     restart = job.weight * (job.restart_s or 0.0) if job.current else 0.0
     return _running(instance, job, column) + restart

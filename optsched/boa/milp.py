@@ -107,7 +107,7 @@ def _start(model: Any, variables: list[Any], search: Search) -> NDArray[np.float
     return np.array([value(variable) for variable in variables])
 
 
-def _claimed(instance: BoaInstance, search: Search, outcome: highs.Outcome) -> float:
+def _claimed(instance: BoaInstance, search: Search, outcome: highs.HighsOutcome) -> float:
     """Return the bound that is worth proving, and note why HiGHS ended early, if it did."""
     if outcome.status == "optimal":
         return outcome.bound

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.documents.faults import nearest, shown
 
 if TYPE_CHECKING:
-    from optsched.documents.faults import Place
+    from optsched.documents.faults import SchemaPlace
 
 
 def parts(path: str) -> list[str]:
@@ -16,7 +16,7 @@ def parts(path: str) -> list[str]:
     return re.sub(r"\[(-?[0-9]+|\*)\]", r".\1", path).split(".")
 
 
-def assign(document: Any, here: Place, path: list[str], value: Any) -> None:
+def assign(document: Any, here: SchemaPlace, path: list[str], value: Any) -> None:
     """Set a field of a document in place, or remove it where the value is None.
 
     Parameters

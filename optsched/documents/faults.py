@@ -52,7 +52,7 @@ class InstanceError(ValueError):
 
 
 @dataclass(frozen=True)
-class Place:
+class SchemaPlace:
     """A place in the documents of a class, as its JSON Schema describes it."""
 
     schema: dict[str, Any]
@@ -66,12 +66,12 @@ class Place:
             names.update(self._at(option).fields)
         return sorted(names)
 
-    def tagged(self, tag: object) -> Place | None:
+    def tagged(self, tag: object) -> SchemaPlace | None:
         """Return the alternative of a union that a tag names; None if it names none."""
         mapping = self.node.get("discriminator", {}).get("mapping", {})
         return self._at({"$ref": mapping[tag]}) if tag in mapping else None
 
-    def inside(self, part: str | int) -> Place:
+    def inside(self, part: str | int) -> SchemaPlace:
         """Return the place one step further along a path."""
         if isinstance(part, int):
             return self._at(self.node.get("items", {}))
@@ -82,17 +82,17 @@ class Place:
         values = self.node.get("additionalProperties")  # of an object with free keys
         return self._at(values if isinstance(values, dict) else {})
 
-    def _at(self, node: dict[str, Any]) -> Place:
+    def _at(self, node: dict[str, Any]) -> SchemaPlace:
         while "$ref" in node:
             node = self.schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
-        return Place(self.schema, node)
+        return SchemaPlace(self.schema, node)
 
 
 @functools.cache
-def place(cls: type[BaseModel]) -> Place:
+def place(cls: type[BaseModel]) -> SchemaPlace:
     """Return the outermost place in the documents of a class."""
     schema = cls.model_json_schema(by_alias=True)
-    return Place(schema, schema)
+    return SchemaPlace(schema, schema)
 
 
 def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[Fault]:
@@ -154,7 +154,7 @@ def _is_echo(detail: ErrorDetails) -> bool:
     return bool(len(detail["input"]) >= detail["ctx"]["min_length"])
 
 
-def _located(loc: Path, here: Place) -> tuple[Path, Place, Place]:
+def _located(loc: Path, here: SchemaPlace) -> tuple[Path, SchemaPlace, SchemaPlace]:
     """Drop the tags of unions, which no file holds; return path, last object or list, and end."""
     path: list[str | int] = []
     above = here
@@ -168,7 +168,7 @@ def _located(loc: Path, here: Place) -> tuple[Path, Place, Place]:
     return tuple(path), above, here
 
 
-def _tag_text(value: object, here: Place) -> str:
+def _tag_text(value: object, here: SchemaPlace) -> str:
     known = ", ".join(f"'{tag}'" for tag in here.node["discriminator"]["mapping"])
     if value is None:
         return f"missing: give one of {known}"

@@ -55,7 +55,7 @@ def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     return certificate
 
 
-def solve_formulation(instance: EacoInstance, search: Search) -> highs.Outcome:
+def solve_formulation(instance: EacoInstance, search: Search) -> highs.HighsOutcome:
     """Build the formulation, solve it from the best plan so far, and offer HiGHS' plan."""
     model = eaco.build(instance)
     return run_model(

@@ -40,7 +40,7 @@ _STATUS: dict[Any, Status] = {
 }
 
 
-class Outcome(NamedTuple):
+class HighsOutcome(NamedTuple):
     """What HiGHS has to say about a program.
 
     Attributes
@@ -79,7 +79,7 @@ def solve(
     seed: int = 0,
     threads: int = 1,
     start: Floats | None = None,
-) -> Outcome:
+) -> HighsOutcome:
     """Solve a program. Ctrl-C stops HiGHS, and the best point so far is returned.
 
     Parameters
@@ -172,14 +172,14 @@ def load(highs: highspy.Highs, program: Program) -> None:
 
 def run(
     highs: highspy.Highs, *, is_integer: bool = False, pool: ThreadPoolExecutor | None = None
-) -> Outcome:
+) -> HighsOutcome:
     """Run HiGHS on the program that was loaded; Ctrl-C gives what it has by then.
 
     For many short runs, `pool` is where they all take place: one thread of its own.
     """
     returned = _run(highs, pool or ThreadPoolExecutor(1), keep=pool is not None)
     if returned is None:
-        return Outcome("interrupted", None, None, -np.inf, None, 0, "left behind after Ctrl-C")
+        return HighsOutcome("interrupted", None, None, -np.inf, None, 0, "left behind after Ctrl-C")
     return _outcome(highs, returned, is_integer=is_integer)
 
 
@@ -214,7 +214,7 @@ def _stopped(highs: highspy.Highs, running: Future[HighsStatus]) -> HighsStatus 
     return None
 
 
-def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -> Outcome:
+def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -> HighsOutcome:
     info, solution, model_status = highs.getInfo(), highs.getSolution(), highs.getModelStatus()
     feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
     status: Status = _STATUS.get(model_status, "error")
@@ -225,7 +225,7 @@ def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -
     bound = objective if is_optimal else -np.inf
     if is_integer and status in ("optimal", "limit", "interrupted"):
         bound = info.mip_dual_bound
-    return Outcome(
+    return HighsOutcome(
         status=status,
         x=np.array(solution.col_value) if feasible else None,
         objective=objective if feasible else None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def run_model(
     model: Any, extract: Callable[[], Document], search: Search, start: Start
-) -> highs.Outcome:
+) -> highs.HighsOutcome:
     """Solve a Pyomo model by HiGHS, and offer the plan that `extract` reads off its variables.
 
     Parameters
@@ -43,7 +43,7 @@ def run_model(
     return outcome
 
 
-def claimed_bound(search: Search, outcome: highs.Outcome, least: float) -> float:
+def claimed_bound(search: Search, outcome: highs.HighsOutcome, least: float) -> float:
     """Return the bound that is worth proving, and note why HiGHS ended early, if it did.
 
     Parameters

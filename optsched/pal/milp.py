@@ -53,7 +53,7 @@ def milp(instance: PalInstance, search: Search) -> PalCertificate | None:
     return certificate
 
 
-def solve_formulation(instance: PalInstance, search: Search) -> highs.Outcome:
+def solve_formulation(instance: PalInstance, search: Search) -> highs.HighsOutcome:
     """Build the formulation, solve it from the best plan so far, and offer HiGHS' plan."""
     model = pal.build(instance)
     return run_model(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 WORTH_S = 8.0  # work for this process alone from which on starting others saves time
 
 
-class Task(NamedTuple):
+class SweepTask(NamedTuple):
     """A point to compute, as any process can take it.
 
     Attributes
@@ -84,12 +84,12 @@ def _plain(value: Any) -> Any:
     return trace_sha256(value)
 
 
-def compute(task: Task) -> Point:
+def compute(task: SweepTask) -> Point:
     """Compute a point; a value that gives no valid instance becomes a point too."""
     return _simulated(task) if task.problem == ROLLOUT else _solved(task)
 
 
-def _solved(task: Task) -> Point:
+def _solved(task: SweepTask) -> Point:
     from optsched.solving import solve
 
     try:
@@ -124,7 +124,7 @@ def _as_json(part: Document | None) -> dict[str, Any] | None:
     return None if part is None else part.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _simulated(task: Task) -> Point:
+def _simulated(task: SweepTask) -> Point:
     from optsched.rollout.run import simulate
     from optsched.rollout.scenario import Scenario
 
@@ -146,11 +146,11 @@ def _simulated(task: Task) -> Point:
     )
 
 
-def _invalid(task: Task, reason: str) -> Point:
+def _invalid(task: SweepTask, reason: str) -> Point:
     return Point(value=task.value, method=task.method, status="invalid", reason=reason)
 
 
-def sweep(tasks: dict[int, Task], executor: Executor | int | None) -> Points:
+def sweep(tasks: dict[int, SweepTask], executor: Executor | int | None) -> Points:
     """Yield points with the numbers of their tasks, as they are done.
 
     Parameters
@@ -170,7 +170,7 @@ def sweep(tasks: dict[int, Task], executor: Executor | int | None) -> Points:
         yield from _as_done(futures, tasks)
 
 
-def _here_or_in_processes(tasks: dict[int, Task]) -> Points:
+def _here_or_in_processes(tasks: dict[int, SweepTask]) -> Points:
     """Begin in this process; start others once it is known that the rest is worth it."""
     processes, begun = min(_cpus(), len(tasks)), time.monotonic()
     for done, number in enumerate(tasks):
@@ -181,7 +181,7 @@ def _here_or_in_processes(tasks: dict[int, Task]) -> Points:
         yield number, compute(tasks[number])
 
 
-def _in_processes(tasks: dict[int, Task], processes: int) -> Points:
+def _in_processes(tasks: dict[int, SweepTask], processes: int) -> Points:
     # Spawned, not forked: a thread may draw a bar of progress meanwhile. Tasks come with the
     # process, and its queue holds numbers only: Python 3.11 can hang if a worker dies while
     # something large is on its way to it (gh-94777).
@@ -192,10 +192,10 @@ def _in_processes(tasks: dict[int, Task], processes: int) -> Points:
         yield from _as_done(futures, tasks)
 
 
-_worker_tasks: dict[int, Task] = {}
+_worker_tasks: dict[int, SweepTask] = {}
 
 
-def _begin_worker(tasks: dict[int, Task]) -> None:
+def _begin_worker(tasks: dict[int, SweepTask]) -> None:
     """Take the tasks; and let Ctrl-C end the worker without a word, for its parent speaks."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _worker_tasks.update(tasks)
@@ -205,7 +205,7 @@ def _compute_number(number: int) -> Point:
     return compute(_worker_tasks[number])
 
 
-def _as_done(futures: dict[Future[Point], int], tasks: dict[int, Task]) -> Points:
+def _as_done(futures: dict[Future[Point], int], tasks: dict[int, SweepTask]) -> Points:
     """Yield all that is done, even if something fails; what a dead worker leaves is done here."""
     failure: Exception | None = None
     left = dict(tasks)

@@ -11,7 +11,7 @@ from optsched.search import Search
 from optsched.solving import Outcome, concluded
 from optsched.sweeps.arguments import check_options, checked_methods, checked_values
 from optsched.sweeps.cache import Cache
-from optsched.sweeps.executor import Task, content_of, point_of, sweep
+from optsched.sweeps.executor import SweepTask, content_of, point_of, sweep
 from optsched.sweeps.parameters import ROLLOUT
 from optsched.sweeps.points import Frontier, Point
 from optsched.sweeps.verified_points import result_of
@@ -167,7 +167,7 @@ def _tasks(
     names: list[str],
     options: dict[str, Any],
     known: Points,
-) -> dict[int, Task]:
+) -> dict[int, SweepTask]:
     """Return what is left to compute, by number: values, and within them methods."""
     name, options = ROLLOUT, dict(options)
     if isinstance(subject, Instance):
@@ -184,7 +184,7 @@ def _tasks(
         content = content_of(base.changed_document(changes))
         for number, method in zip(numbers, names, strict=True):
             if number not in known:
-                tasks[number] = Task(name, base, changes, content, value, method, options)
+                tasks[number] = SweepTask(name, base, changes, content, value, method, options)
     return tasks
 
 
@@ -201,7 +201,7 @@ def _with_trace(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, 
 
 
 def _computed(
-    tasks: dict[int, Task],
+    tasks: dict[int, SweepTask],
     executor: Executor | int | None,
     cache: Cache,
     progress: Callable[[float], None] | None,
@@ -223,7 +223,7 @@ def _computed(
     return points
 
 
-def _holds(task: Task, point: Point) -> bool:
+def _holds(task: SweepTask, point: Point) -> bool:
     """Tell whether the verifier confirms a point from the cache, which is a file like any other."""
     if point.status in ("invalid", "simulated"):
         return True

@@ -18,7 +18,7 @@ import optsched
 from optsched.documents.json_files import write_text
 from optsched.sweeps import executor as frontier_sweep
 from optsched.sweeps.cache import Cache
-from optsched.sweeps.executor import Task, compute, content_of
+from optsched.sweeps.executor import SweepTask, compute, content_of
 from optsched.sweeps.points import Point
 from tests.support.builders.small_rollouts import scenario, trace
 
@@ -232,7 +232,7 @@ def test_a_second_call_computes_nothing(expected, tmp_path):
 def test_a_key_tells_whatever_changes_a_point(monkeypatch):
     hand = optsched.read("boa/hand")
     contents = [content_of(hand.changed_document({"budget_gpus": b})) for b in (3, 3.5)]
-    base = Task("boa", hand, {}, contents[0], 3, "exact", {"seed": 0})
+    base = SweepTask("boa", hand, {}, contents[0], 3, "exact", {"seed": 0})
     others = [
         base._replace(content=contents[1]),
         base._replace(value=4),
@@ -253,7 +253,7 @@ def test_a_key_tells_the_trace_and_its_file(tmp_path):
     before = content_of(document)
     path.write_text("two")
     assert content_of(document) != before
-    task = Task("rollout", scenario(), {}, before, 1, "fifo", {})
+    task = SweepTask("rollout", scenario(), {}, before, 1, "fifo", {})
     keys = [task._replace(options={"trace": trace(5, seed)}).key() for seed in (1, 1, 2)]
     assert keys[0] == keys[1] != keys[2]
 

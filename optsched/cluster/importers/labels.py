@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from optsched.cluster.importers.nested import Row, nested_topology
+from optsched.cluster.importers.nested import NodeRow, nested_topology
 from optsched.cluster.importers.text import gpu_ids, read_text
 from optsched.documents.faults import InstanceError
 
@@ -23,7 +23,7 @@ def read_labels(path: Path, gpus_per_node: int | None) -> Topology:
     """Read a CSV of node labels; domains are called by their labels from the top down."""
     text, origin = read_text(path), str(path)
     reader = csv.reader(text.splitlines(), skipinitialspace=True, strict=True)
-    rows: list[Row] = []
+    rows: list[NodeRow] = []
     faults: list[str] = []
     first: dict[str, int] = {}
     try:
@@ -59,7 +59,7 @@ def _levels(header: list[str], origin: str) -> list[str]:
 
 def _row(
     header: list[str], levels: list[str], cells: list[str], gpus_per_node: int | None, origin: str
-) -> Row:
+) -> NodeRow:
     if len(cells) != len(header):
         raise ValueError(f"column {len(cells)}: {len(cells)} cells under {len(header)} headings")
     values = dict(zip(header, (cell.strip() for cell in cells), strict=True))
@@ -77,4 +77,4 @@ def _row(
     for level in reversed(levels):
         above += [values[level]] if values[level] else []
         around.insert(0, "/".join(above) if values[level] else None)
-    return Row(node, gpu_ids(node, count, origin), around)
+    return NodeRow(node, gpu_ids(node, count, origin), around)

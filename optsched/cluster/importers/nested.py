@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Row(NamedTuple):
+class NodeRow(NamedTuple):
     """A node, its GPUs, and the domain around it at each level from the closest up, or None."""
 
     node: str
@@ -18,7 +18,7 @@ class Row(NamedTuple):
     around: Sequence[str | None]
 
 
-def nested_topology(levels: Sequence[str], rows: Sequence[Row], origin: str) -> Topology:
+def nested_topology(levels: Sequence[str], rows: Sequence[NodeRow], origin: str) -> Topology:
     """Return the topology of nodes in domains; a root is put above them if there are several tops.
 
     Parameters

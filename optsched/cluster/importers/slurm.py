@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 
-from optsched.cluster.importers.nested import Row, nested_topology
+from optsched.cluster.importers.nested import NodeRow, nested_topology
 from optsched.cluster.importers.slurm_conf import parse_conf
 from optsched.cluster.importers.switches import switch_topology
 from optsched.cluster.importers.text import gpu_ids, note, read_text
@@ -147,7 +147,7 @@ def _blocks(
     """
     _refuse_shared_nodes(entries, origin)
     names = [name for name, *_ in entries]
-    rows: list[Row] = []
+    rows: list[NodeRow] = []
     for number, (block, _, nodes) in enumerate(entries):
         around: list[str | None] = [block]
         before: list[str] = []
@@ -156,7 +156,7 @@ def _blocks(
             # cut short at the end of the list, a larger block can be the same as a smaller one
             around.append(None if run == before else f"{run[0]}..{run[-1]}")
             before = run
-        rows += [Row(node, gpu_ids(node, gpus_per_node, origin), around) for node in nodes]
+        rows += [NodeRow(node, gpu_ids(node, gpus_per_node, origin), around) for node in nodes]
     levels = ["block", *(f"{ratio}-blocks" for ratio in ratios)]
     used = [n for n in range(len(levels)) if any(row.around[n] for row in rows)]
     rows = [row._replace(around=[row.around[n] for n in used]) for row in rows]

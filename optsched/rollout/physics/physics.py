@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.engine.state import OFF, PPB
 from optsched.rollout.physics.colocation import Colocation
 from optsched.rollout.physics.node_slowdowns import Transients
-from optsched.rollout.physics.speeds import Pace, paces, phase_marks, width_speed
+from optsched.rollout.physics.speeds import JobPace, paces, phase_marks, width_speed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,7 +121,7 @@ class Physics:
         """Return the jobs that have GPUs on a node, ascending."""
         return sorted({job for gpu in self._gpus(node) for job in state.jobs_on[gpu]})
 
-    def _slowdown(self, pace: Pace, gpus: tuple[int, ...]) -> float:
+    def _slowdown(self, pace: JobPace, gpus: tuple[int, ...]) -> float:
         values, slow = pace.slowdown, 1.0
         if pace.troubled and self.transients is not None:
             trouble, node_of = self.transients.factor, self.cluster.node_of

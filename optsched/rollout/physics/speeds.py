@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-class Pace(NamedTuple):
+class JobPace(NamedTuple):
     """What is the same for all jobs of a model.
 
     Attributes
@@ -42,7 +42,7 @@ class Pace(NamedTuple):
         return self == (None, None, (), False)
 
 
-def paces(scenario: Scenario, cluster: Cluster, trace: Trace) -> list[Pace]:
+def paces(scenario: Scenario, cluster: Cluster, trace: Trace) -> list[JobPace]:
     """Return the pace of each job of a trace."""
     profile = Slowdowns(scenario, cluster)
     by_name = {name: _pace(scenario, profile, model) for name, model in scenario.models.items()}
@@ -79,7 +79,7 @@ class Slowdowns:
         return tuple(values[n] for n in self._numbers)
 
 
-def _pace(scenario: Scenario, profile: Slowdowns, model: Model | None) -> Pace:
+def _pace(scenario: Scenario, profile: Slowdowns, model: Model | None) -> JobPace:
     name = None if model is None else model.application_class
     slowdown = None if name is None or scenario.profile is None else profile.of(name)
     given = scenario.locality if model is None or not model.locality else model.locality
@@ -87,7 +87,7 @@ def _pace(scenario: Scenario, profile: Slowdowns, model: Model | None) -> Pace:
     phases = () if model is None else model.phases
     events = scenario.events
     troubled = events is not None and events.application_class in (None, name)
-    return Pace(slowdown, locality, phases, troubled)
+    return JobPace(slowdown, locality, phases, troubled)
 
 
 def width_speed(speedup: Speedup, gpus: int) -> float:

@@ -54,12 +54,12 @@ GENERATORS = {
         "InternLM/AcmeTrace @6d6ac9cd",
     ),
     "sia-like": Generator(
-        *("sia_like", "sia_like", "SiaOptions"),
+        *("sia_like", "sia_like", "SiaTraceOptions"),
         "Sia-Philly: 160 jobs of six models in 5 hours, as in PAL's artifact",
         "hal-uw/blox-pal @8a59070",
     ),
     "boa": Generator(
-        *("theory_streams", "boa", "BoaOptions"),
+        *("theory_streams", "boa", "BoaStreamOptions"),
         "The classes of a BOA instance, each job on one GPU",
         "arXiv 2602.01404",
     ),

@@ -74,7 +74,7 @@ JOB_CLASSES = (
 )
 
 
-class SiaOptions(CheckedDocument):
+class SiaTraceOptions(CheckedDocument):
     """Options of the generator sia-like."""
 
     hours: Positive = Field(
@@ -83,7 +83,7 @@ class SiaOptions(CheckedDocument):
     max_gpus: int | None = Field(default=None, ge=1, description="Larger gangs are not drawn.")
 
 
-def sia_like(jobs: int, seed: int, options: SiaOptions) -> Trace:
+def sia_like(jobs: int, seed: int, options: SiaTraceOptions) -> Trace:
     """Return jobs like those of the Sia-Philly workloads."""
     most = options.max_gpus
     cells = [

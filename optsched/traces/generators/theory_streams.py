@@ -37,7 +37,7 @@ class StreamOptions(CheckedDocument):
     )
 
 
-class BoaOptions(StreamOptions):
+class BoaStreamOptions(StreamOptions):
     """Options of the generator boa."""
 
     instance: str = Field(default="boa/cbd-85", description="A BOA instance, by name or file.")
@@ -80,7 +80,7 @@ def draw_work(rng: Generator, mean_s: Floats, options: StreamOptions) -> Floats:
     return mean_s * (shape - 1) / shape * (1 + rng.pareto(shape, len(mean_s)))
 
 
-def boa(jobs: int, seed: int, options: BoaOptions) -> Trace:
+def boa(jobs: int, seed: int, options: BoaStreamOptions) -> Trace:
     """Return a stream of the classes of a BOA instance, each job on one GPU.
 
     The model of a job is the id of its class, its run time its work on one GPU: `work_gpu_s` of all

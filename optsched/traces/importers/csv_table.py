@@ -42,7 +42,7 @@ def fault_list(origin: str, faults: Sequence[str], most: int = 20) -> InstanceEr
 
 
 @dataclass
-class Table:
+class CsvTable:
     """Columns of text; `lines` has the line of the file for each row."""
 
     faults: Faults
@@ -75,13 +75,13 @@ class Table:
                     self.faults.add(line, text, name)
         return ids
 
-    def where(self, wanted: Iterable[bool]) -> Table:
+    def where(self, wanted: Iterable[bool]) -> CsvTable:
         """Return the rows for which `wanted` holds."""
         rows = [row for row, keep in enumerate(wanted) if keep]
         if len(rows) == len(self):
             return self
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return Table(self.faults, [self.lines[row] for row in rows], columns)
+        return CsvTable(self.faults, [self.lines[row] for row in rows], columns)
 
     def _read_each(self, name: str, kind: ColumnType[T]) -> Iterator[T]:
         for line, cell in zip(self.lines, self.columns[name], strict=True):
@@ -107,7 +107,7 @@ def read_table(
     *,
     delimiter: str = ",",
     headings: Sequence[str] | None = None,
-) -> Table:
+) -> CsvTable:
     """Read columns of a file of comma-separated values, or the like.
 
     Parameters
@@ -122,7 +122,7 @@ def read_table(
     Raises
     ------
     InstanceError
-        If the file is empty or lacks columns. Faulty lines are added to `Table.faults`.
+        If the file is empty or lacks columns. Faulty lines are added to `CsvTable.faults`.
     """
     lines = io.StringIO(text, newline="")
     reader = (
@@ -144,7 +144,7 @@ def read_table(
 
 def _columns(
     rows: Iterator[tuple[int, list[str]]], header: list[str], names: list[str], faults: Faults
-) -> Table:
+) -> CsvTable:
     pick = itemgetter(*(header.index(name) for name in names))
     picked, lines = [], []
     width = len(header)
@@ -155,7 +155,7 @@ def _columns(
         else:
             faults.add(line, f"expected {width} cells as in the header, found {len(row)}")
     cells = zip(*picked, strict=True) if picked else ([] for _ in names)
-    return Table(faults, lines, dict(zip(names, map(list, cells), strict=True)))
+    return CsvTable(faults, lines, dict(zip(names, map(list, cells), strict=True)))
 
 
 def _rows(reader: Iterator[list[str]], faults: Faults) -> Iterator[tuple[int, list[str]]]:

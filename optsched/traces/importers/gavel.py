@@ -11,7 +11,7 @@ from optsched.documents.faults import InstanceError, nearest
 from optsched.registry import UnknownNameError
 from optsched.traces.files import open_trace
 from optsched.traces.importers.column_types import COUNT, POSITIVE, SECONDS, WORD
-from optsched.traces.importers.csv_table import Table, read_table
+from optsched.traces.importers.csv_table import CsvTable, read_table
 from optsched.traces.importers.import_jobs import Columns, Notes, finish
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def read_speeds(path: str, gpu_type: str) -> Speeds:
     raise InstanceError(path, [fault])
 
 
-def _runnable(table: Table, speeds: Speeds, gpu_type: str, notes: Notes) -> Table:
+def _runnable(table: CsvTable, speeds: Speeds, gpu_type: str, notes: Notes) -> CsvTable:
     """Return the jobs that have a speed; job types that nobody knows are faults."""
     types = {model for model, _ in speeds}
     sizes = table.read("scale_factor", COUNT)

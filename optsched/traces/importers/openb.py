@@ -12,7 +12,7 @@ from optsched.traces.trace import FAILED, KILLED, PASSED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.traces.importers.csv_table import Table
+    from optsched.traces.importers.csv_table import CsvTable
     from optsched.traces.trace import Trace
 
 SOURCE = "Alibaba openb (Weng et al., ATC'23), hkust-adsl/kubernetes-scheduler-simulator"
@@ -62,7 +62,7 @@ def read(
     return finish(name, SOURCE, origin, columns, notes)
 
 
-def _scheduled(table: Table, notes: Notes) -> Table:
+def _scheduled(table: CsvTable, notes: Notes) -> CsvTable:
     """Return the pods of GPUs that were scheduled."""
     gpus = table.read("num_gpu", COUNT_OR_0)
     notes["pods ask for no GPU: left out"] = gpus.count(0)
@@ -73,7 +73,7 @@ def _scheduled(table: Table, notes: Notes) -> Table:
     return table.where(scheduled)
 
 
-def _fractions(table: Table, fractions: str, notes: Notes) -> Table:
+def _fractions(table: CsvTable, fractions: str, notes: Notes) -> CsvTable:
     if "gpu_milli" not in table:
         return table
     milli = table.read("gpu_milli", COUNT_OR_0)
@@ -85,7 +85,7 @@ def _fractions(table: Table, fractions: str, notes: Notes) -> Table:
     return table.where(not share for share in part)
 
 
-def _running(table: Table, running: str, notes: Notes) -> Table:
+def _running(table: CsvTable, running: str, notes: Notes) -> CsvTable:
     still = [phase == "Running" for phase in table.columns["pod_phase"]]
     if running == "keep":
         notes["pods are Running, though deleted: taken as killed then"] = still.count(True)

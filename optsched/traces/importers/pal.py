@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from optsched.documents.faults import InstanceError
 from optsched.registry import UnknownNameError
 from optsched.traces.importers.column_types import COUNT, POSITIVE, SECONDS, WORD, one_of
-from optsched.traces.importers.csv_table import Table, read_table
+from optsched.traces.importers.csv_table import CsvTable, read_table
 from optsched.traces.importers.import_jobs import Columns, Notes, finish
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ def _iterations_column(text: str) -> str:
     return "duration" if "duration" in header and "iterations" not in header else "iterations"
 
 
-def _iteration_seconds(table: Table, notes: Notes) -> list[float]:
+def _iteration_seconds(table: CsvTable, notes: Notes) -> list[float]:
     if "iter_time_s" in table:
         return table.read("iter_time_s", POSITIVE)
     notes["jobs: seconds of an iteration are those of PAL's simulator"] = len(table)
     return table.read("model", one_of(ITERATION_S, 1.0))
 
 
-def _workload(table: Table, name: str, origin: str, wanted: str | None) -> tuple[Table, str]:
+def _workload(table: CsvTable, name: str, origin: str, wanted: str | None) -> tuple[CsvTable, str]:
     """Return the rows of a workload, and the name of the trace."""
     known = list(dict.fromkeys(table.columns.get("workload", ())))
     if wanted is None:

@@ -49,7 +49,7 @@ class _Log(RootModel[list[_Job]]):
     pass
 
 
-class _Row(NamedTuple):
+class _JobRow(NamedTuple):
     ids: str
     queue: str
     submit_s: float
@@ -81,7 +81,7 @@ def read(text: str, name: str, origin: str, *, zone: str = "America/Los_Angeles"
     reader.check_ids(log)
     if reader.faults:
         raise fault_list(origin, lines(reader.faults.items()))
-    columns: Columns = {key: [getattr(row, key) for row in rows] for key in _Row._fields}
+    columns: Columns = {key: [getattr(row, key) for row in rows] for key in _JobRow._fields}
     return finish(name, SOURCE, origin, columns, reader.notes)
 
 
@@ -118,7 +118,7 @@ class _Reader:
     notes: Notes
     faults: dict[tuple[str | int, ...], str]
 
-    def row(self, job: _Job, path: tuple[str | int, ...]) -> _Row | None:
+    def row(self, job: _Job, path: tuple[str | int, ...]) -> _JobRow | None:
         """Return what a trace needs of a job; None if it is left out."""
         submit_s = self._moment(job["submitted_time"], (*path, "submitted_time"))
         runs = [] if _unended(job) else list(self._runs(job, path))
@@ -136,7 +136,7 @@ class _Reader:
             self.notes[text] += 1
         causes = failures(("unknown", length) for length in failed)
         work = work_s(lengths, status)
-        return _Row(job["jobid"], job.get("vc", ""), submit_s, sizes[-1], work, status, causes)
+        return _JobRow(job["jobid"], job.get("vc", ""), submit_s, sizes[-1], work, status, causes)
 
     def check_ids(self, log: list[_Job]) -> None:
         """Find ids that stand more than once."""

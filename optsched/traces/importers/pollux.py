@@ -12,7 +12,7 @@ from optsched.traces.importers.pollux_steps import APPLICATIONS, Application
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.traces.importers.csv_table import Table
+    from optsched.traces.importers.csv_table import CsvTable
     from optsched.traces.trace import Trace
 
 SOURCE = "Pollux (Qiao et al., OSDI'21), petuum/adaptdl, Apache-2.0"
@@ -40,7 +40,7 @@ def read(text: str, name: str, origin: str) -> Trace:
     return finish(name, SOURCE, origin, columns, notes, start_s=0.0)
 
 
-def _runs(table: Table, gpus: list[int]) -> Iterator[float]:
+def _runs(table: CsvTable, gpus: list[int]) -> Iterator[float]:
     known: dict[str, Application | None] = {**APPLICATIONS}
     models = table.read("application", one_of(known, None))
     batches = table.read("batch_size", COUNT)

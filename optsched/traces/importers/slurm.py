@@ -20,7 +20,7 @@ from optsched.traces.importers.import_jobs import (
 from optsched.traces.trace import FAILED
 
 if TYPE_CHECKING:
-    from optsched.traces.importers.csv_table import Table
+    from optsched.traces.importers.csv_table import CsvTable
     from optsched.traces.trace import Trace
 
 SOURCE = "sacct of a Slurm cluster"
@@ -91,7 +91,7 @@ GPUS = ColumnType("resources such as cpu=8,gres/gpu=2", _gpus, 0)
 STATE = ColumnType(_STATES.expected, lambda text: _STATES.read(text.partition(" ")[0]), "")
 
 
-def _require(table: Table, text: str, queue: str, origin: str) -> None:
+def _require(table: CsvTable, text: str, queue: str, origin: str) -> None:
     header = text.lstrip().partition("\n")[0].strip().split("|")
     faults = []
     if not any(column in table for column in _GPUS):
@@ -102,18 +102,18 @@ def _require(table: Table, text: str, queue: str, origin: str) -> None:
         raise InstanceError(origin, faults)
 
 
-def _gpus_of(table: Table) -> list[int]:
+def _gpus_of(table: CsvTable) -> list[int]:
     counts = [table.read(column, GPUS) for column in _GPUS if column in table]
     return [max(row) for row in zip(*counts, strict=True)]
 
 
-def _jobs_only(table: Table, notes: Notes) -> Table:
+def _jobs_only(table: CsvTable, notes: Notes) -> CsvTable:
     ids = table.columns["JobID"]
     notes["rows are steps of jobs: left out"] = sum("." in word for word in ids)
     return table.where("." not in word for word in ids)
 
 
-def _ended(table: Table, notes: Notes) -> Table:
+def _ended(table: CsvTable, notes: Notes) -> CsvTable:
     """Return all runs of the jobs whose newest run ended and had GPUs."""
     states = table.read("State", STATE)
     starts = table.columns.get("Start", ["?"] * len(table))
@@ -132,7 +132,7 @@ def _fate(state: str, start: str, gpus: int) -> str:
     return "" if gpus else "jobs had no GPU: left out"
 
 
-def _attempts(table: Table, notes: Notes) -> tuple[Table, Table]:
+def _attempts(table: CsvTable, notes: Notes) -> tuple[CsvTable, CsvTable]:
     """Return the last run of each job, and the earlier ones."""
     newest = {word: row for row, word in enumerate(table.columns["JobID"])}
     last = [newest[word] == row for row, word in enumerate(table.columns["JobID"])]
@@ -140,7 +140,7 @@ def _attempts(table: Table, notes: Notes) -> tuple[Table, Table]:
     return table.where(last), table.where(not is_last for is_last in last)
 
 
-def _first_submissions(last: Table, earlier: Table, zone: str) -> list[float]:
+def _first_submissions(last: CsvTable, earlier: CsvTable, zone: str) -> list[float]:
     clock = moment_in(zone)
     first: dict[str, float] = {}
     for table in (earlier, last):
@@ -150,7 +150,7 @@ def _first_submissions(last: Table, earlier: Table, zone: str) -> list[float]:
     return [first[word] for word in last.columns["JobID"]]
 
 
-def _add_attempts(columns: Columns, earlier: Table) -> None:
+def _add_attempts(columns: Columns, earlier: CsvTable) -> None:
     """Put the failing attempts of each job into the columns, its last run too if that failed."""
     runs: dict[str, list[float]] = {}
     reasons: dict[str, list[str]] = {}

@@ -9,7 +9,7 @@ from optsched.traces.importers.csv_table import read_table
 from optsched.traces.importers.import_jobs import ENDS, UNENDED, Columns, Notes, finish
 
 if TYPE_CHECKING:
-    from optsched.traces.importers.csv_table import Table
+    from optsched.traces.importers.csv_table import CsvTable
     from optsched.traces.trace import Trace
 
 _STATE = one_of(ENDS | dict.fromkeys(UNENDED, ""), "")
@@ -47,7 +47,7 @@ def read_log(
     return finish(name, source, origin, columns, notes)
 
 
-def _ended(table: Table, notes: Notes) -> Table:
+def _ended(table: CsvTable, notes: Notes) -> CsvTable:
     """Return the jobs of GPUs that have ended."""
     gpus = table.read("gpu_num", COUNT_OR_0)
     notes["jobs ask for no GPU: left out"] = gpus.count(0)
