@@ -9,7 +9,7 @@ same on a machine that others use, too. Those of `exact` and `milp` are of `opts
 whole, with enumeration, greedy start and certificate (`milp` without the proof that `exact` adds
 to it); those of networkx are of `max_weight_matching` alone, over pairs that are enumerated
 already: on twice as many vertices as GPUs, with a dummy for each that stays empty, which obeys
-their number (docs/math/eaco.md, matching), and without, which is right only where GPUs are plenty.
+their number (docs/math/eaco.md, Matching), and without, which is right only where GPUs are plenty.
 """
 
 from __future__ import annotations

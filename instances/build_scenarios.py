@@ -193,12 +193,12 @@ SCENARIOS = (philly_small, pal_64, pal_64_persistent, boa_cloud, eaco_28, eaco_6
 
 def documents() -> dict[str, str]:
     """Return the text of each scenario by the name of its file, validated."""
-    found = {}
+    texts = {}
     for build in SCENARIOS:
         document = build()
         Scenario.from_document(document, document["name"])
-        found[f"{document['name']}.json"] = dumps(document)
-    return found
+        texts[f"{document['name']}.json"] = dumps(document)
+    return texts
 
 
 def main() -> None:

@@ -41,10 +41,10 @@ SCALES = {1: 70, 2: 10, 4: 15, 8: 5}  # GPUs of a job in Gavel's workloads, in p
 
 def v100(*, levels: bool = False) -> Document:
     """Return the GPU type V100, with the published power levels if asked for."""
-    found: Document = {"id": "V100", "memory_gb": V100_GB, "power": _dump(gpu_power("V100"))}
+    gpu_type: Document = {"id": "V100", "memory_gb": V100_GB, "power": _dump(gpu_power("V100"))}
     if levels:
-        found["levels"] = [_dump(level) for level in power_levels("V100")]
-    return found
+        gpu_type["levels"] = [_dump(level) for level in power_levels("V100")]
+    return gpu_type
 
 
 def a100() -> Document:
@@ -55,10 +55,10 @@ def a100() -> Document:
 def nodes_of_8(gpu: str, count: int, on: int | None = None) -> Document:
     """Return nodes of eight GPUs, with the published watts of such with A100s around them."""
     name = gpu.lower()
-    found: Document = {"id": name, "gpu": gpu, "gpus": 8, "count": count}
+    nodes: Document = {"id": name, "gpu": gpu, "gpus": 8, "count": count}
     if on is not None:
-        found["on"] = on
-    return found | {"power": _dump(node_power("8xA100"))}
+        nodes["on"] = on
+    return nodes | {"power": _dump(node_power("8xA100"))}
 
 
 def _dump(part: Any) -> Document:
@@ -158,10 +158,10 @@ def short(name: str) -> str:
 
 def _pair(row: Row) -> Document:
     types, rates = [short(row["job_a"]), short(row["job_b"])], [row["rate_a"], row["rate_b"]]
-    found = [float(rate) for rate in rates]
+    measured = [float(rate) for rate in rates]
     if types[0] == types[1]:
-        found = [round(sum(found) / 2, 6)] * 2
-    return {"types": types, "rates": found}
+        measured = [round(sum(measured) / 2, 6)] * 2
+    return {"types": types, "rates": measured}
 
 
 # --- drawn jobs -------------------------------------------------------------------------------

@@ -29,11 +29,11 @@ def rows(data: Path, name: str) -> list[Row]:
 
 def texts(cls: type[Instance], documents: Iterable[Document]) -> dict[str, str]:
     """Return the text of each instance of a problem by the name of its file, validated."""
-    found = {}
+    by_file = {}
     for document in documents:
         cls.from_document(document, document["name"])
-        found[f"{document['name'].removeprefix(f'{cls.problem}/')}.json"] = dumps(document)
-    return found
+        by_file[f"{document['name'].removeprefix(f'{cls.problem}/')}.json"] = dumps(document)
+    return by_file
 
 
 def known_values(problem: str) -> Document:

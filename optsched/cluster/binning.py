@@ -3,7 +3,7 @@
 `exact` and `geometric` take each GPU to an upper bound of its slowdown and say how far above it
 lies, so a placement that is optimal for the bins is within that factor of the optimum. `kmeans_*`
 are PAL's, for the sake of its greedy: centres are no bounds, so nothing is guaranteed
-(docs/math/pal.md).
+(docs/math/pal.md, Binning).
 """
 
 from __future__ import annotations

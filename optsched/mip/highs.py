@@ -1,4 +1,7 @@
-"""HiGHS: the only file that talks to it. Arrays go in and arrays come out."""
+"""Linear and mixed-integer programming by HiGHS (Huangfu & Hall, Math. Prog. Computation 10, 2018).
+
+It is the only file that talks to HiGHS. Arrays go in and arrays come out.
+"""
 
 # mypy: allow-untyped-calls
 

@@ -1,7 +1,8 @@
-"""A linear program that stays in HiGHS: rows are added, bounds changed, and it is solved again.
+"""Warm-started dual simplex method (Lemke, Naval Research Logistics Quarterly 1, 1954).
 
-Each solve starts from the basis of the last one. After a change of rows and their bounds alone that
-basis is still dual feasible, so that the dual simplex method goes on from there.
+A linear program stays in HiGHS: rows are added, bounds changed, and it is solved again from the
+basis of the last solve. After a change of rows and their bounds alone that basis is still dual
+feasible, so that the dual simplex method goes on from there.
 """
 
 # mypy: allow-untyped-calls

@@ -1,4 +1,7 @@
-"""Programs as arrays, from Pyomo models or built with numpy, and scaled as suits HiGHS."""
+"""Programs as arrays, and equilibration of their rows (Tomlin, Math. Programming Study 4, 1975).
+
+They come from Pyomo models or are built with numpy, and are scaled as suits HiGHS.
+"""
 
 # mypy: allow-untyped-calls
 

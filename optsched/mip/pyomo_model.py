@@ -1,4 +1,7 @@
-"""Runs of the formulations in models/: HiGHS on a Pyomo model, and what its word is worth."""
+"""Runs of Pyomo's models (Hart, Watson & Woodruff, Math. Programming Computation 3, 2011) by HiGHS.
+
+The formulations are those in models/; what HiGHS says of them is compared with what is proven.
+"""
 
 from __future__ import annotations
 

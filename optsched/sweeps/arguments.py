@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 
 def checked_values(values: Iterable[float]) -> list[float]:
     """Return the values as numbers, whole ones as integers, since some fields take no others."""
-    found = [_number(n, value) for n, value in enumerate(values)]
-    if not found:
+    numbers = [_number(n, value) for n, value in enumerate(values)]
+    if not numbers:
         raise ValueError("values: expected at least one, found none")
-    for n in range(1, len(found)):
-        if found[n] == found[n - 1]:
-            raise ValueError(f"values[{n}]: {found[n]!r} stands twice")
-        if found[n] < found[n - 1]:
-            raise ValueError(f"values[{n}]: {found[n]!r} after {found[n - 1]!r}; they must ascend")
-    return found
+    for n in range(1, len(numbers)):
+        if numbers[n] == numbers[n - 1]:
+            raise ValueError(f"values[{n}]: {numbers[n]!r} stands twice")
+        if numbers[n] < numbers[n - 1]:
+            text = f"{numbers[n]!r} after {numbers[n - 1]!r}; they must ascend"
+            raise ValueError(f"values[{n}]: {text}")
+                f"values[{n}]: {numbers[n]!r} after {numbers[n - 1]!r}; they must ascend"
+            )
+    return numbers
 
 
 def _number(n: int, value: Any) -> float:

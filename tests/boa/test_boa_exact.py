@@ -1,4 +1,4 @@
-"""BOA's exact method: golden values, brute force, and the laws of docs/math/boa.md."""
+"""BOA's exact method: golden values, brute force, and the laws of docs/math/boa.md, Properties."""
 
 import math
 from fractions import Fraction
@@ -22,7 +22,7 @@ from optsched.registry import Method
 from tests.support.oracles.boa import brute_force, path_lp
 from tests.support.strategies.common import boa_instances, curves, law, tables
 
-CBD_TABLE = {  # docs/math/boa.md: budget -> mixed, mu, integer, both with rescaling
+CBD_TABLE = {  # docs/math/boa.md, Golden values: budget -> mixed, mu, integer, both with rescaling
     20.5: (4115.5071, 6.429974, 4116.9541, 4917.0639, 4918.8465),
     21: (3226.48, 5.289155, 3226.9888, 4067.1866, 4085.9475),
     22: (1951.8292, 2.29645, 1952.4795, 3011.4017, 3207.4259),

@@ -116,7 +116,8 @@ def test_node_idle_and_break_even():
     assert node.wake_energy_j == 900_000
     assert node.idle_w(8, 62.5) == 1500
     assert node.break_even_idle_s(8, 62.5) == Fraction(901_000, 1450)
-    assert NodePower(base_w=1500, wake_s=600).break_even_idle_s(0, 0) == 600  # docs/math/eaco.md
+    # docs/math/eaco.md, Sleeping nodes
+    assert NodePower(base_w=1500, wake_s=600).break_even_idle_s(0, 0) == 600
     assert NodePower(base_w=50, sleep_w=50, wake_s=9).break_even_idle_s(8, 0) is None
 
 

@@ -319,7 +319,7 @@ def test_no_file_and_a_folder(tmp_path):
 
 @needs_data
 def test_the_joint_profile_of_frontera():
-    """Figures of docs/math/pal.md."""
+    """Figures of docs/math/pal.md, Variability data."""
     profile = read_profile_csv(DATA / "frontera32_profile.csv", "persistent")
     assert len(profile.gpus) == 32
     assert profile.classes == ("A", "B", "C", "D")
@@ -333,7 +333,7 @@ def test_the_joint_profile_of_frontera():
 @needs_data
 @pytest.mark.parametrize(("gpus", "above"), [(64, 1), (256, 4)])
 def test_outliers_of_the_released_draw(gpus, above):
-    """Figures of docs/math/pal.md."""
+    """Figures of docs/math/pal.md, Variability data."""
     profile = read_profile_csv(DATA / f"artifact_sim_profile_{gpus}gpu_seed42.csv", "single-run")
     assert len(profile.outliers("A")) == above
     assert profile.outlier_share("A") == above / gpus

@@ -24,7 +24,7 @@ def solved(instance, **options):
     return result
 
 
-# --- golden values: docs/math/eaco.md ---------------------------------------------------------
+# --- docs/math/eaco.md, Golden values ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

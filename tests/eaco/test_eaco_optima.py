@@ -115,7 +115,7 @@ def test_second_opinion(instance):
         assert value == pytest.approx(optimum, rel=1e-6, abs=1e-6 * scale)
 
 
-# --- golden values: docs/math/eaco.md ---------------------------------------------------------
+# --- docs/math/eaco.md, Golden values ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_least_energy_of_copies(copies, cap, kwh):
     assert solved(instance)[0] == pytest.approx(kwh, rel=1e-9)
 
 
-# --- properties: docs/math/eaco.md ------------------------------------------------------------
+# --- docs/math/eaco.md, Properties ------------------------------------------------------------
 
 
 @law(100)

@@ -71,7 +71,7 @@ def test_utilisation_formula_by_hand():
 
 
 def test_default_formula_is_the_published_fit():
-    """1.02 + 0.56 max(0, u1 + u2 - 1) for pairs of Lucid (docs/math/eaco.md, rates)."""
+    """1.02 + 0.56 max(0, u1 + u2 - 1) for pairs of Lucid (docs/math/eaco.md, Rates)."""
     assert float(1 / rates_of().of("ab").by_type["a"]) == pytest.approx(1.02 + 0.56 * 0.25)
 
 

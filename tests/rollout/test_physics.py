@@ -59,7 +59,7 @@ def test_philly_table_5_two_gpus_of_resnet_50():
 @law(300)
 @given(st.data())
 def test_pal_iteration_times_of_its_simulator(data):
-    """Base time x max V over the GPUs x 1.7 off one node (docs/math/pal.md), on PAL's 64 GPUs."""
+    """Base time x max V x 1.7 off one node (docs/math/pal.md, Iteration times), on 64 GPUs."""
     instance = optsched.read("pal/sia-64")
     penalties = (1.0, 1.7)
     world = scenario(

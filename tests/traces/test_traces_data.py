@@ -120,7 +120,7 @@ def test_every_pollux_workload_can_be_read():
 
 
 def test_pal():
-    """Eight workloads of 160 jobs, 1,421 to 7,227 GPU-hours (docs/math/pal.md)."""
+    """Eight workloads of 160 jobs, 1,421 to 7,227 GPU-hours (docs/math/pal.md, Iteration times)."""
     path = DATA / "pal" / "sia_philly_pal_traces.csv"
     with pytest.raises(InstanceError, match="name one of them: 1, 2, 3, 4, 5, 6, 7, 8"):
         import_trace(path, "pal")

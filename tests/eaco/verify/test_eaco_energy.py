@@ -68,7 +68,7 @@ def grouped(instance, *groups):
     )
 
 
-# --- golden values: docs/math/eaco.md ---------------------------------------------------------
+# --- docs/math/eaco.md, Golden values ---------------------------------------------------------
 
 
 PARTITIONS = [
@@ -250,7 +250,7 @@ def test_run_to_completion_is_what_a_simulation_gives(case):
 
 @given(cases(), st.sampled_from([2, 0.5, 4]))
 def test_works_and_watts_scale_the_energy(case, factor):
-    """A property of docs/math/eaco.md, exactly: all factors are powers of two."""
+    """docs/math/eaco.md, Properties, exactly: all factors are powers of two."""
     instance, group = case
     if not instance.rates["V100"].of([j.type for j in instance.jobs]).fits:
         return

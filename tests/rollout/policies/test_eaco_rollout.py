@@ -53,7 +53,7 @@ def energy(scenario, policy, trace=None):
     ("slowdown", "kwh"), [(1.03, 161.67), (1.04, 111.77), (1.1, 111.77), (1.25, 93.66)]
 )
 def test_the_exact_policy_finds_the_best_groups_of_the_paper(slowdown, kwh):
-    """As docs/math/eaco.md; equal works, so that all jobs of a group end together."""
+    """As docs/math/eaco.md, Golden values; of equal works, so that groups end together."""
     assert energy(tolerant(slowdown), "eaco:gap=0.000001", four_jobs()) == pytest.approx(kwh, 2e-4)
 
 
