@@ -30,8 +30,6 @@ def checked_values(values: Iterable[float]) -> list[float]:
         if numbers[n] < numbers[n - 1]:
             text = f"{numbers[n]!r} after {numbers[n - 1]!r}; they must ascend"
             raise ValueError(f"values[{n}]: {text}")
-                f"values[{n}]: {numbers[n]!r} after {numbers[n - 1]!r}; they must ascend"
-            )
     return numbers
 
 

@@ -87,7 +87,7 @@ def test_maximisation_becomes_minimisation():
 
 
 def test_linear_program_has_duals():
-    """The price 0.6875 of the hand example (docs/math/boa.md, Golden values) is the budget's dual."""
+    """The price 0.6875 of boa/hand (docs/math/boa.md, Golden values) is the budget's dual."""
     instance = optsched.read("boa/hand").changed({"widths": "mixed"})
     compiled = highs.compile_model(boa.build(instance))
     outcome = highs.solve(compiled.program)
