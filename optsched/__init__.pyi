@@ -21,7 +21,7 @@ from .rollout import Scenario as Scenario
 from .rollout import compare as compare
 from .rollout import simulate as simulate
 from .rollout.scenario_files import read_scenario as read_scenario
-from .solving import SolverDisagreement as SolverDisagreement
+from .search import SolverDisagreement as SolverDisagreement
 from .solving import solve as solve
 from .sweeps.frontier import frontier as frontier
 from .sweeps.points import Frontier as Frontier

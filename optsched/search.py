@@ -24,6 +24,10 @@ class Infeasible(Exception):
         super().__init__(message)
 
 
+class SolverDisagreement(RuntimeError):
+    """A bound above an objective: one of the two is wrong, so neither is reported."""
+
+
 LEAST_GAP = 1e-10
 """Relative, below which floats do not tell a bound from an objective."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.memory import must_fit
 from optsched.registry import problem
 from optsched.results.result import Result, Status, versions
-from optsched.search import Infeasible, Search, check_options, check_start
+from optsched.search import Infeasible, Search, SolverDisagreement, check_options, check_start
 from optsched.verification import LIMIT, closed, proof_faults, proof_terms, relative_gap
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ NEW_OBJECTS = 50_000
 """After how many new objects the garbage collector looks at them during a solve."""
 LEAST_GREEDY_S, GREEDY_SHARE = 2.0, 0.5
 """CPU seconds for greedy plans after an exact method: at least; and as a share of its own."""
-
-
-class SolverDisagreement(RuntimeError):
-    """A bound above an objective: one of the two is wrong, so neither is reported."""
 
 
 def solve(

@@ -19,8 +19,6 @@ EXACT = {"exact", "primal", "groups", "cuts", "node_classes", "decomposition"}
 NUMBERS = {"numpy", "scipy", "pyomo", "highspy", "sklearn", "pandas", "networkx"}
 # In whole numbers of 63 bits or in floats rounded to the safe side, each line says which way.
 WITH_ARRAYS = {"reduced_cost_filter", "completion_bounds", "enumeration", "reduced_costs"}
-# Marginal gains are a price at which widths are best, and the gap that it leaves is closed.
-EXCEPTION = "optsched.boa.greedy.methods"
 
 
 def imports(*, inside=True):
@@ -32,7 +30,7 @@ def imports(*, inside=True):
 
 LAWS = {
     "a greedy rule imports no exact method": lambda a, b: (
-        "greedy" in a.folders and {*b.folders} & EXACT and a.name != EXCEPTION
+        "greedy" in a.folders and {*b.folders} & EXACT
     ),
     "views are on top: only a problem's entry, and `plot` of its data, know them": lambda a, b: (
         b.folders == ("view",) != a.folders and (a.folders or a.package != b.package)

@@ -14,13 +14,14 @@ import numpy as np
 
 from optsched.boa.exact import solver as exact
 from optsched.boa.exact.certificate_writer import least_use
-from optsched.boa.greedy.methods import class_width, same_k
+from optsched.boa.exact.one_width_per_class import class_width
+from optsched.boa.greedy.methods import same_k
 from optsched.boa.plan import BoaPlan
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 from optsched.mip import highs
 from optsched.models import boa
-from optsched.solving import SolverDisagreement
+from optsched.search import SolverDisagreement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

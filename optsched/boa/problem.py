@@ -83,11 +83,11 @@ def greedy_s(instance: BoaInstance) -> float:
     return 7e-6 * sum(len(phase.speedup.widths) for phase in phases)
 
 
-def _greedy(name: str, summary: str, source: str, effort: int = 1) -> Method:
-    function = name.replace("-", "_")
-    return Method(
-        name, "greedy", summary, source, f"optsched.boa.greedy.methods:{function}", effort
-    )
+def _greedy(
+    name: str, summary: str, source: str, effort: int = 1, module: str = "greedy.methods"
+) -> Method:
+    entry = f"optsched.boa.{module}:{name.replace('-', '_')}"
+    return Method(name, "greedy", summary, source, entry, effort)
 
 
 METHODS = (
@@ -106,7 +106,12 @@ METHODS = (
         "optsched.boa.milp:milp",
     ),
     _greedy("same-k", "the same width for every job", "policy 'dummy' of the BOA authors' code"),
-    _greedy("class-width", "one width per class, the best of all", EPEW),
+    _greedy(
+        "class-width",
+        "one width per class, the best of all",
+        EPEW,
+        module="exact.one_width_per_class",
+    ),
     _greedy("equal-share", "an equal share for every job that can use it", "mean field of EQUI"),
     _greedy("marginal", "GPUs to the largest drop in a job's time per GPU", "Optimus, EuroSys'18"),
     _greedy("efficiency", "largest width of at least a given efficiency", "common practice"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MIB = 2**20
-
 
 @dataclass(frozen=True)
 class BoaSettings:
@@ -104,8 +102,8 @@ class BoaSettings:
     highs_tolerance: float = 1e-6
     highs_attempts: int = 6
     highs_growth: float = 8.0
-    loaded_bytes: int = 5 * MIB
-    pyomo_bytes: int = 92 * MIB
+    loaded_bytes: int = 5 * 2**20
+    pyomo_bytes: int = 92 * 2**20
     priced_bytes: int = 125
     labelled_bytes: int = 290
     width_bytes: int = 1650

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from optsched.registry import UnknownNameError
-from optsched.solving import SolverDisagreement
+from optsched.search import SolverDisagreement
 from optsched.verification import Violation
 
 if TYPE_CHECKING:

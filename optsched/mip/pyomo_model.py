@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optsched.mip import highs
-from optsched.solving import SolverDisagreement
+from optsched.search import SolverDisagreement
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -403,7 +403,7 @@ def test_ctrl_c_in_a_solve_gives_the_best_plan_so_far():
 
 
 def test_ctrl_c_in_the_comparison_ends_it():
-    prelude = IN_SOLVE.format(folder="greedy", module="methods", function="class_width")
+    prelude = IN_SOLVE.format(folder="exact", module="one_width_per_class", function="class_width")
     code, stdout, stderr = interrupted(prelude, "solve", "boa/hand")
     assert (code, stderr) == (0, "")
     lines = list(rows(stdout))

@@ -15,7 +15,6 @@ from optsched.boa.arrays import (
     to_plan,
     widths_of,
 )
-from optsched.boa.exact import continuous
 from optsched.boa.exact.certificate_writer import (
     certificate,
     enumerated,
@@ -24,13 +23,12 @@ from optsched.boa.exact.certificate_writer import (
 )
 from optsched.boa.exact.gap_closing import close
 from optsched.boa.exact.lagrangian_dual import Dual, maximise, respond
-from optsched.boa.exact.mixed_widths import offer_mixture
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
-from optsched.search import Infeasible
-from optsched.solving import SolverDisagreement
+from optsched.registry import loaded
+from optsched.search import Infeasible, SolverDisagreement
 from optsched.verification import ROUNDING, relative_gap
 
 if TYPE_CHECKING:
@@ -38,6 +36,11 @@ if TYPE_CHECKING:
 
 # Why a gap stays open where the method is through with all else.
 ROUNDED = "what is left of it is the rounding of floats"
+# What widths other than whole ones ask for: the price, or the plan that comes with it.
+OTHER_WIDTHS = {
+    "continuous": "optsched.boa.exact.continuous:solve",
+    "mixed": "optsched.boa.exact.mixed_widths:offer_mixture",
+}
 
 
 def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
@@ -86,11 +89,13 @@ def certify(
         If not even the least use keeps within the limit.
     """
     if instance.widths == "continuous":
-        return certificate(instance, continuous.solve(instance, search))
+        solve = loaded(OTHER_WIDTHS[instance.widths])
+        return certificate(instance, solve(instance, search))
     problem, dual = _dual(instance, search, problem)
     idle = _idle_widths(instance, dual.price)
     if instance.widths == "mixed":
         widths = partial(_widths, instance, problem, idle)
+        offer_mixture = loaded(OTHER_WIDTHS[instance.widths])
         offer_mixture(instance, search, problem, dual, widths)
     else:
         search.offer(_plan(instance, problem, dual.within, idle))

@@ -27,9 +27,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#0
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKS = ("o", "s", "^")  # of a class's first, middle and last phase
 NAMED = 22  # lines in the legend
-FEW_WIDTHS, FEW_CORNERS = 8, 20
-LEAST_WIDTH = 1.0  # of lines, for the smallest share of a class's jobs
-NUDGE = 0.05  # by which lines are moved apart: GPUs, or doublings of them
+FEW_WIDTHS = 8  # GPUs up to which the axis is linear
 
 
 def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
@@ -54,11 +52,12 @@ def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
     widest = max(max(sequence.gpus) for _, _, sequence in lines)
     for line, (n, name, sequence) in enumerate(lines):
         share = f", {100 * sequence.share:.3g} % of jobs" if mixed else ""
-        nudge = NUDGE * (line - (len(lines) - 1) / 2) / max(1.0, len(lines) / 6)
+        # Lines are moved apart by twentieths of a GPU, or of a doubling of GPUs.
+        nudge = 0.05 * (line - (len(lines) - 1) / 2) / max(1.0, len(lines) / 6)
         widths = np.array([*sequence.gpus, sequence.gpus[-1]])
         widths = widths * 2**nudge if widest > FEW_WIDTHS else widths + nudge
         ax.step(_work_done(classes[name]), widths, where="post", color=COLOURS[n % len(COLOURS)],
-                ls=DASHES[line % len(DASHES)], lw=LEAST_WIDTH + 1.4 * sequence.share,
+                ls=DASHES[line % len(DASHES)], lw=1.0 + 1.4 * sequence.share,
                 label=f"{name}{share}")  # fmt: skip
     _width_scale(ax, widest)
     ax.set_xlim(0, 100)
@@ -92,7 +91,7 @@ def plot_speedups(instance: BoaInstance, ax: Axes | None = None) -> Axes:
         widths, values = curve(speedup)
         ax.plot(widths, values, color=colour, marker=mark, ms=3, lw=1.3, label=name)
         corners = hull_vertices(widths, values[:, None])[:, 0]
-        ring = 8 if corners.sum() <= FEW_CORNERS else 5
+        ring = 8 if corners.sum() <= 20 else 5
         ax.plot(widths[corners], values[corners], color=colour, lw=0.8, ls="--",
                 marker="o", ms=ring, mfc="none", mew=0.9)  # fmt: skip
         widest, most = max(widest, widths[-1]), max(most, values.max())
