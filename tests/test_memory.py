@@ -15,6 +15,7 @@ from optsched.eaco.exact import large_scale
 from optsched.eaco.exact import memory as eaco_memory
 from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns
+from optsched.eaco.settings import SETTINGS as EACO_SETTINGS
 from optsched.pal.node_classes import solver as node_classes
 from optsched.pal.settings import SETTINGS as PAL_SETTINGS
 from optsched.registry import problem
@@ -79,10 +80,14 @@ def test_jobs_that_are_equal_count_once_unless_the_formulation_tells_them_apart(
     assert eaco_memory.groups(alike, len) > 30_000
 
 
-def test_estimates_go_the_ways_that_methods_go():
-    assert eaco_memory.MOST_JOBS == large_scale.MOST_LISTED
-    assert eaco_memory.MOST_GROUPS == enumeration.MOST_GROUPS
-    assert eaco_memory.MOST_CLASSES == large_scale.MOST_CLASSES
+@pytest.mark.parametrize("limit", ["most_listed_jobs", "most_wide_classes", "most_groups"])
+def test_estimates_of_eaco_go_by_columns_where_exact_does(monkeypatch, limit):
+    instance = small_eaco(["a"] * 12, max_jobs_per_gpu=3)
+    assert not large_scale.is_large(instance)
+    assert needed(instance, "exact") != needed(instance, "columns")
+    monkeypatch.setitem(vars(EACO_SETTINGS), limit, 0)
+    assert large_scale.is_large(instance)
+    assert needed(instance, "exact") == needed(instance, "columns")
 
 
 @pytest.mark.parametrize("large_gpus", [PAL_SETTINGS.large_gpus, 256])

@@ -14,6 +14,7 @@ from optsched.eaco.cuts.matching import FREE, Matching
 from optsched.eaco.cuts.odd_set import odd_sets
 from optsched.eaco.exact import branch_and_bound
 from optsched.eaco.greedy import published_rules
+from optsched.eaco.settings import SETTINGS
 from tests.support.oracles.eaco import brute_force
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import small_instance
@@ -87,8 +88,8 @@ def test_pairs_that_are_far_at_first_are_found(monkeypatch):
     reduced, alone = draw.random(ends.shape[1]), draw.random(21) + 2
     x = np.zeros(ends.shape[1])
     expected = odd_sets(ends, reduced, alone, x)
-    monkeypatch.setattr(odd_set, "NEAR_PAIRS", 1)
-    monkeypatch.setattr(odd_set, "MORE_PAIRS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "near_pairs", 1)
+    monkeypatch.setitem(vars(SETTINGS), "more_pairs", 1)
     assert expected
     assert sorted(odd_sets(ends, reduced, alone, x)) == sorted(expected)
 

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.eaco import EacoInstance
-from optsched.eaco.exact import column_generation, large_scale, master
+from optsched.eaco.exact import column_generation, master
 from optsched.eaco.exact import warm_start as warm
-from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns as all_columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.plan import Group
 from optsched.eaco.primal import diving, large_neighbourhood_search
 from optsched.eaco.primal.batch_greedy import filled
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.feasibility import total_j
 from optsched.eaco.verify.group_energy import ExactFigures, wakes_j
 from optsched.eaco.verify.group_enumeration import GroupOptions
@@ -153,8 +153,7 @@ def test_exact_takes_columns_where_groups_are_too_many(monkeypatch):
     jobs = [{"type": t, "work_s": 600.0 * (n + 1)} for n, t in enumerate("abcd")]
     instance = small_instance(jobs)
     listed = optsched.solve(instance)
-    monkeypatch.setattr(large_scale, "MOST_GROUPS", 1)
-    monkeypatch.setattr(enumeration, "MOST_GROUPS", 1)
+    monkeypatch.setitem(vars(SETTINGS), "most_groups", 1)
     result = optsched.solve(instance)
     optsched.verify(instance, result)
     assert result.status == "optimal"

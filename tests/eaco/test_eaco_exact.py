@@ -7,9 +7,9 @@ import optsched
 from optsched.eaco import EacoInstance
 from optsched.eaco.exact import listed_groups
 from optsched.eaco.exact.branch_and_bound import Tree
-from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns, group_of
 from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 from optsched.search import Search
 from tests.support.oracles.eaco import brute_force
@@ -90,8 +90,8 @@ def test_equal_jobs_are_one_class():
 
 
 def test_too_many_groups_are_reported(monkeypatch):
-    instance = small_instance(["a", "b", "c", "d"])
-    monkeypatch.setattr(enumeration, "MOST_GROUPS", 5)
+    instance = small_instance(["a", "b", "c", "d"], power_cap_w=1e6)  # so they must be listed
+    monkeypatch.setitem(vars(SETTINGS), "most_groups", 5)
     result = optsched.solve(instance)
     assert result.status == "feasible"
     assert result.bound is None

@@ -4,6 +4,7 @@ import pytest
 
 import optsched
 from benchmarks.generators import sharing
+from optsched.eaco.settings import SETTINGS
 from optsched.registry import problem
 from optsched.search import Search
 from tests.support.strategies.eaco import small_instance
@@ -73,7 +74,7 @@ def test_columns_of_no_cost_at_all():
 
 
 def test_a_gap_that_stays_open_has_a_reason(monkeypatch):
-    monkeypatch.setattr("optsched.eaco.exact.column_generation.MOST_NEAR", 1)
+    monkeypatch.setitem(vars(SETTINGS), "most_near", 1)
     instance = sharing(24, 3, 0.25, 0)
     search = Search(instance)
     certificate = optsched.registry.problem("eaco").method("columns")(instance, search)
@@ -82,7 +83,7 @@ def test_a_gap_that_stays_open_has_a_reason(monkeypatch):
 
 
 def test_a_tree_of_few_nodes_says_so(monkeypatch):
-    monkeypatch.setattr("optsched.eaco.exact.proving.MOST_NODES", 2)
+    monkeypatch.setitem(vars(SETTINGS), "most_nodes", 2)
     instance = sharing(24, 3, 0.25, 2)
     search = Search(instance)
     optsched.registry.problem("eaco").method("exact")(instance, search)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
-from optsched.eaco.cuts.rank1 import PATTERNS, VIOLATED, weighted_sets
+from optsched.eaco.cuts.rank1 import PATTERNS, weighted_sets
 from optsched.eaco.groups.column_index import ColumnIndex
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_enumeration import GroupOptions, has_equal_rates
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import small_instance
@@ -56,7 +57,7 @@ def test_what_is_found_is_violated_by_as_much(point):
     held, x, copies = point
     for (classes, divisor), excess in weighted_sets(held, x, copies).items():
         most = Rank1CutRow(classes, divisor).most(copies)
-        assert excess > VIOLATED
+        assert excess > SETTINGS.rank1_violation
         assert value(held, x, classes, divisor) - most == pytest.approx(excess)
 
 

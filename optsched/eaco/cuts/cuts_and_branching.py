@@ -17,6 +17,7 @@ import networkx as nx
 import numpy as np
 
 from optsched.eaco.cuts.rank1 import weighted_sets
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-FRACTION = 1e-6  # how far from a whole number a count must be
-VIOLATED = 1e-3
-MOST_TRIPLES = 400_000
-MOST_IN_CUT_TREE = 150  # jobs
 
 
 @dataclass(frozen=True, order=True)
@@ -113,7 +109,7 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow
         for members, value in zip(candidates, values, strict=True):
             rule = Rank1CutRow(members, divisor)
             excess = float(value) - rule.most(frame.copies)
-            if excess > VIOLATED:
+            if excess > SETTINGS.least_violation:
                 violations[rule] = excess / np.sqrt(len(members))
     return sorted(violations, key=lambda rule: (-violations[rule], rule))
 
@@ -131,7 +127,7 @@ def _candidates(
     held: Floats, x: Floats, copies: Floats
 ) -> Iterator[tuple[list[tuple[int, ...]], int]]:
     """Yield sets of classes by divisor: few together, and odd ones that hang together."""
-    loose = np.abs(x - np.rint(x)) > FRACTION
+    loose = np.abs(x - np.rint(x)) > SETTINGS.whole
     touched = np.flatnonzero(held[loose].any(axis=0))
     together = np.minimum(held[loose], 1).T @ np.minimum(held[loose], 1) > 0
     sets: list[tuple[int, ...]] = [(int(c),) for c in touched if copies[c] > 1]
@@ -140,7 +136,7 @@ def _candidates(
     triples = (
         (a, b, int(c)) for a, b in pairs for c in np.flatnonzero(together[a] & together[b]) if c > b
     )
-    sets += itertools.islice(triples, MOST_TRIPLES)
+    sets += itertools.islice(triples, SETTINGS.most_triples)
     if held.sum(axis=1).max(initial=0) <= 2:
         sets += _odd_sets(held, x, copies)
     odd = [members for members in sets if copies[list(members)].sum() % 2 == 1]
@@ -160,14 +156,14 @@ def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
     Exact where groups have two jobs at most (Padberg and Rao): every cut of the tree of Gomory and
     Hu that is odd. Larger groups count as pairs of their jobs in parts.
     """
-    single = (copies == 1) & ((held.T * np.abs(x - np.rint(x))).sum(axis=1) > FRACTION)
+    single = (copies == 1) & ((held.T * np.abs(x - np.rint(x))).sum(axis=1) > SETTINGS.whole)
     which = np.flatnonzero(single)
     graph: nx.Graph[int] = nx.Graph()
     inside = np.minimum(held[:, which], 1)
     size = held.sum(axis=1)
     share = np.where(size > 1, x / np.maximum(size - 1, 1), 0.0)
     weights = (inside * share[:, None]).T @ inside
-    for a, b in np.argwhere(np.triu(weights, 1) > FRACTION).tolist():
+    for a, b in np.argwhere(np.triu(weights, 1) > SETTINGS.whole).tolist():
         graph.add_edge(a, b, capacity=float(weights[a, b]))
     outside = 1.0 - (weights.sum(axis=1) - np.diag(weights))
     sets = []
@@ -176,9 +172,9 @@ def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
             sets.append(tuple(int(which[n]) for n in part))
         inner = graph.subgraph(part).copy()
         for n in part:
-            if outside[n] > FRACTION:
+            if outside[n] > SETTINGS.whole:
                 inner.add_edge(n, -1, capacity=float(outside[n]))
-        if 3 < len(inner) <= MOST_IN_CUT_TREE:
+        if 3 < len(inner) <= SETTINGS.most_in_cut_tree:
             sets += [tuple(int(which[n]) for n in side) for side in _odd_sides(inner)]
     return sets
 
@@ -188,7 +184,7 @@ def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
     tree = nx.gomory_hu_tree(graph)
     for a, b in list(tree.edges):
         weight = float(tree[a][b]["weight"])
-        if weight >= 1 - VIOLATED:
+        if weight >= 1 - SETTINGS.least_violation:
             continue
         tree.remove_edge(a, b)
         side = nx.node_connected_component(tree, a)
@@ -207,7 +203,7 @@ def best_splits(
         for rule in candidates:
             if rule not in counts:
                 counts[rule] = float(rule.counts(support) @ x)
-        loose = {r: v for r, v in counts.items() if abs(v - round(v)) > FRACTION}
+        loose = {r: v for r, v in counts.items() if abs(v - round(v)) > SETTINGS.whole}
         if loose:
             return sorted(loose.items(), key=lambda entry: (-_merit(entry[1]), repr(entry[0])))
     return []

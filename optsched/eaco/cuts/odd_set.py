@@ -14,6 +14,7 @@ import numpy as np
 
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.cuts.matching import Matching
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Whole = NDArray[np.int64]
-
-PRECISION = 2**40  # units in the greatest reduced cost of a pair
-TIGHT = 2**8  # units that are nothing
-NEAR_PAIRS = 30  # for each job, of least reduced cost, at first
-MORE_PAIRS = 5  # for each job, of those that are too cheap in the end
 
 
 def needed(
@@ -76,14 +72,14 @@ def odd_sets(ends: Indices, reduced: Floats, alone: Floats, x: Floats) -> list[l
     costliest = float(np.abs(reduced).max(initial=0.0))
     if costliest == 0.0:
         return []
-    unit = costliest / PRECISION
+    unit = costliest / SETTINGS.odd_set_units
     slack, left = _whole(reduced / unit), _whole(alone / unit)
     rise = np.maximum(0, -left)
     for side in ends:
         np.maximum.at(rise, side, -slack // 2)
     rise += rise % 2
     slack, left = slack + rise[ends].sum(axis=0), left + rise
-    near = np.argsort(np.where(x > 0, -1, slack), kind="stable")[: NEAR_PAIRS * len(alone)]
+    near = np.argsort(np.where(x > 0, -1, slack), kind="stable")[: SETTINGS.near_pairs * len(alone)]
     while True:
         matching = Matching(ends[:, near], slack[near], left.copy())
         matching.start(x[near])
@@ -96,8 +92,9 @@ def odd_sets(ends: Indices, reduced: Floats, alone: Floats, x: Floats) -> list[l
 
 def _whole(values: Floats) -> Whole:
     """Return even whole numbers, 0 for what is nearly nothing."""
-    rounded = 2 * np.rint(np.clip(values, -8 * PRECISION, 8 * PRECISION)).astype(np.int64)
-    return np.where(np.abs(rounded) <= TIGHT, 0, rounded)
+    most = 8 * SETTINGS.odd_set_units
+    rounded = 2 * np.rint(np.clip(values, -most, most)).astype(np.int64)
+    return np.where(np.abs(rounded) <= SETTINGS.odd_set_tight, 0, rounded)
 
 
 def _too_cheap(matching: Matching, ends: Indices, slack: Whole, alone: Whole) -> Indices:
@@ -111,4 +108,4 @@ def _too_cheap(matching: Matching, ends: Indices, slack: Whole, alone: Whole) ->
         inside[blossom.jobs] = True
         left[within] += blossom.dual * inside[ends[:, within]].all(axis=0)
     low = low[left[low] < 0]
-    return np.asarray(low[np.argsort(left[low], kind="stable")[: MORE_PAIRS * len(alone)]])
+    return np.asarray(low[np.argsort(left[low], kind="stable")[: SETTINGS.more_pairs * len(alone)]])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.eaco.settings import SETTINGS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -36,11 +38,6 @@ PATTERNS = (
     JobWeights((3, 2, 2, 1, 1), 5),
     JobWeights((3, 3, 2, 2, 1), 4),
 )
-SEEDS = 100
-ROUNDS = 3  # of exchanges of every job
-VIOLATED = 5e-3
-ENOUGH = 100
-SMALL = 200_000  # multiplications
 
 
 def weighted_sets(
@@ -63,7 +60,7 @@ def weighted_sets(
     near = held[:, touched].any(axis=1)
     inside, part = held[near][:, touched], x[near]
     for pattern in PATTERNS:
-        if len(touched) <= len(pattern.weights) or len(violations) > ENOUGH:
+        if len(touched) <= len(pattern.weights) or len(violations) > SETTINGS.rank1_enough:
             continue
         search = _Exchange(inside, part, copies[touched], pattern)
         for members, excess in search.best():
@@ -85,7 +82,7 @@ class _Exchange:
         sets = self._seeds()
         weights = self.pattern.weights
         value = self._excess(sets)
-        for _ in range(ROUNDS):
+        for _ in range(SETTINGS.rank1_rounds):
             before = value.copy()
             for n in range(len(weights)):
                 sets, value = self._exchanged(sets, n, value)
@@ -95,7 +92,7 @@ class _Exchange:
             sets, value = sets[first], value[first]
         violated = {}
         for members, excess in zip(sets.tolist(), value.tolist(), strict=True):
-            if excess > VIOLATED:
+            if excess > SETTINGS.rank1_violation:
                 violated[tuple(members)] = excess
         return list(violated.items())
 
@@ -105,7 +102,7 @@ class _Exchange:
         near = (self.held * self.x) @ self.held.T
         np.fill_diagonal(near, np.inf)
         draw = np.random.default_rng(len(self.x))
-        each = -(-SEEDS // count)
+        each = -(-SETTINGS.rank1_seeds // count)
         first = np.repeat(np.arange(count), each)
         noise = draw.random((len(first), count)) * 0.5
         score = near[first] + noise
@@ -148,7 +145,9 @@ class _Exchange:
 
 def _product(left: Floats, right: Floats) -> Floats:
     """Return the product of two matrices, in parts so small that BLAS does not start threads."""
-    most = SMALL if right.shape[1] > 1 else SMALL // 25  # of a vector, threads start sooner
+    most = SETTINGS.product_size
+    if right.shape[1] == 1:
+        most //= 25  # of a vector, threads start sooner
     rows = max(1, most // right.size)
     parts = [left[n : n + rows] @ right for n in range(0, len(left), rows)]
     return np.concatenate(parts)

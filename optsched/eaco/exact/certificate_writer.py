@@ -9,6 +9,7 @@ import numpy as np
 from optsched.eaco import plan
 from optsched.eaco.cuts import cuts_and_branching
 from optsched.eaco.exact.lp_solution import Point
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.eaco.exact.branch_and_bound import Tree
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from optsched.eaco.exact.node import Node
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
-
-TOLERANCE = 1e-12  # relative: what is stated less than floats prove
 
 
 class Writer:
@@ -42,7 +41,7 @@ class Writer:
         used = self._used(tree)
         number = {rule: n for n, rule in enumerate(used)}
         scale = abs(tree.bound) if tree.bound < float("inf") else 1.0
-        stated = min(tree.bound, most) - TOLERANCE * max(scale, tree.frame.gross)
+        stated = min(tree.bound, most) - SETTINGS.stated_slack * max(scale, tree.frame.gross)
         return plan.EacoCertificate(
             kind=kind,
             bound=stated if kind == "prices" else None,
@@ -56,7 +55,7 @@ class Writer:
         """Return what duals prove without any branch or cut, but no more than `most`."""
         nothing = np.zeros(0)
         point = Point(value, proof, nothing.astype(np.intp), nothing, {}, 0.0, 0.0)
-        stated = min(value, most) - TOLERANCE * abs(value)
+        stated = min(value, most) - SETTINGS.stated_slack * abs(value)
         return plan.EacoCertificate(
             kind="prices", bound=stated, nodes=(plan.Leaf(prices=self._prices(point, {})),)
         )

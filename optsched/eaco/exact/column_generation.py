@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from optsched.eaco.exact.lp_solution import ROUNDING, Proof, lagrangian
+from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.groups.columns import Columns, joined, none
 from optsched.eaco.groups.group_members import is_allowed
 from optsched.eaco.groups.pricing_scope import pricing_problems
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
@@ -33,22 +34,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
-
-MOST_NEAR = 400_000  # groups of a branch and bound, at most
-SEEDS = 30_000
-FEW, MANY = 6_000, 3_000_000  # groups that grow on in a search: at first, and at most
-CAUTION, MANY_CLASSES = 0.03, 10_000  # share of the first duals, and classes for all of it
-WIDER = 8  # times as many once the bound rests on what a search left out
-BEST = 300  # groups that are added in a round whichever jobs they have
-LAYERS = 2  # times that each job gets the best group in which it is the first, second, ... one
-SHARES = (0.05, 0.2)  # of what the first job pays, that the first groups cost more
-SEEDED = 4  # layers of the first groups
-SMOOTHED = 0.8  # share of the duals that proved most in those that are priced next
-SCARCE = 200  # groups: fewer in a round tell that it may go nearer to the duals
-ROUNDS = 200
-CONVERGED = 1e-9  # relative
-DOUBT = 1e-13  # relative: by so much less do jobs pay than floats say that groups cost
-PENALTY = 2.0  # of leaving a job out, relative to the costliest plan
 
 
 class ColumnGeneration:
@@ -89,18 +74,18 @@ class ColumnGeneration:
         singles = [pricing.alone() for pricing in self.pricing_problems]
         costliest = float(np.max([single.cost.max(initial=0.0) for single in singles], initial=0.0))
         nodes = float(frame.number @ (frame.node_cost + frame.wake_cost))
-        self.penalty = PENALTY * (frame.most_groups * costliest + nodes) or 1.0
+        self.penalty = SETTINGS.penalty_factor * (frame.most_groups * costliest + nodes) or 1.0
         self.master = Master(frame, self.penalty, seed)
         self.first = self.master.columns
         self.pool = none(instance)
         self.fresh, self._known = 0, set[tuple[int, ...]]()
-        self._most, self._smoothed = FEW, SMOOTHED
+        self._most, self._smoothed = SETTINGS.first_width, SETTINGS.smoothing
         self.value, self.optimum = -np.inf, np.inf
         self.duals = self._guess()
         for pricing, single in zip(self.pricing_problems, singles, strict=True):
             self.add(self._columns(pricing, single, np.arange(len(single.at))))
 
-    def seed(self, shares: tuple[float, ...] = SHARES) -> None:
+    def seed(self, shares: tuple[float, ...] = SETTINGS.seed_shares) -> None:
         """Put groups into the program that cost little more than their jobs pay.
 
         Parameters
@@ -116,18 +101,18 @@ class ColumnGeneration:
     def run(self, gap: float, clock: Clock) -> Solved | None:
         """Add groups until the bound is near enough; return the last optimum of the program."""
         solved = None
-        for _ in range(ROUNDS):
+        for _ in range(SETTINGS.generation_rounds):
             solved = self.master.solve(clock()) or solved
             if solved is None or clock() == 0:
                 return solved
             self.optimum = solved.objective
-            if self.optimum - self.value <= max(gap, CONVERGED) * abs(self.optimum):
+            if self.optimum - self.value <= max(gap, SETTINGS.converged) * abs(self.optimum):
                 return solved
             duals = _between(self.master.duals(solved), self.duals, self._smoothed)
             before, fresh = self.value, self.priced(duals)
             new = self.add(fresh)
             self.fresh += new
-            if len(fresh.cost) < SCARCE:
+            if len(fresh.cost) < SETTINGS.scarce_groups:
                 self._smoothed /= 2
             if self.value <= before and not self._look_wider(new):
                 return solved
@@ -138,7 +123,7 @@ class ColumnGeneration:
 
         The more jobs there are, the more groups seem to pay that do not; at lower duals few do.
         """
-        share = 1 - CAUTION * min(1.0, len(self._classes) / MANY_CLASSES)
+        share = 1 - SETTINGS.caution * min(1.0, len(self._classes) / SETTINGS.cautious_classes)
         self.add(self.priced(self.duals._replace(jobs=share * self.duals.jobs)))
 
     def begin(self, last: MatchedStart) -> None:
@@ -151,9 +136,9 @@ class ColumnGeneration:
         pools = 0 * self.frame.gpus
         if last.pools is not None and len(last.pools) == len(pools):
             pools = last.pools
-        self._most = MANY
+        self._most = SETTINGS.most_width
         self.add(self.priced(self.duals._replace(jobs=last.jobs, pools=pools)))
-        self._most = FEW
+        self._most = SETTINGS.first_width
 
     def _known_groups(self, pricing: PricingProblem, members: Indices) -> Columns:
         """Return those of some groups that are allowed in a pricing problem."""
@@ -174,10 +159,10 @@ class ColumnGeneration:
         """Search more, or nearer to the duals of the program, as the bound did not rise."""
         if not new and self._smoothed > 0.1:
             self._smoothed /= 4
-        elif not new and self._most >= MANY:
+        elif not new and self._most >= SETTINGS.most_width:
             return False
         else:
-            self._most = min(WIDER * self._most, MANY)
+            self._most = min(SETTINGS.width_growth * self._most, SETTINGS.most_width)
         return True
 
     def priced(self, duals: Duals, left: Floats | None = None, slack: float = 0.0) -> Columns:
@@ -196,12 +181,14 @@ class ColumnGeneration:
             if left is not None:
                 pays = np.where(left[pricing.classes] > 0.5, pays, -np.inf)
             charge = float(duals.pools[pricing.pool]) * pricing.gang
-            groups = pricing.below(pays, charge, slack, self._most if left is None else FEW)
+            width = self._most if left is None else SETTINGS.first_width
+            groups = pricing.below(pays, charge, slack, width)
             np.maximum.at(drop, pricing.classes, -np.minimum(groups.least, 0.0))
-            parts.append(self._columns(pricing, groups, _best(groups, pays, LAYERS)))
+            parts.append(self._columns(pricing, groups, _best(groups, pays, SETTINGS.best_layers)))
         if left is None:
             jobs = duals.jobs - drop
-            jobs -= ROUNDING * (np.abs(duals.jobs) + drop) + DOUBT * np.abs(jobs)
+            rounding = SETTINGS.term_rounding * (np.abs(duals.jobs) + drop)
+            jobs -= rounding + SETTINGS.dual_doubt * np.abs(jobs)
             lower = duals._replace(jobs=jobs)
             value = lagrangian(self.frame, {}, (), Proof(lower, (), {}), 0.0)
             if np.isfinite(lower.jobs).all() and value > self.value:
@@ -213,7 +200,7 @@ class ColumnGeneration:
         parts = [none(self._instance)]
         for pricing in self.pricing_problems:
             charge = float(duals.pools[pricing.pool]) * pricing.gang
-            groups = pricing.below(duals.jobs[pricing.classes], charge, slack, MOST_NEAR)
+            groups = pricing.below(duals.jobs[pricing.classes], charge, slack, SETTINGS.most_near)
             if pricing.is_cut:
                 return None
             parts.append(self._columns(pricing, groups, np.arange(len(groups.at))))
@@ -245,8 +232,8 @@ class ColumnGeneration:
         """Return groups that at the first duals cost little more than their jobs pay."""
         pays, parts = self.duals.jobs[pricing.classes], [none(self._instance)]
         for share in shares:
-            groups = pricing.below(pays, 0.0, share * pays, SEEDS)
-            parts.append(self._columns(pricing, groups, _best(groups, pays, SEEDED)))
+            groups = pricing.below(pays, 0.0, share * pays, SETTINGS.seed_width)
+            parts.append(self._columns(pricing, groups, _best(groups, pays, SETTINGS.seed_layers)))
         return joined(parts)
 
     def _guess(self) -> Duals:
@@ -276,7 +263,7 @@ def _best(groups: PricedGroups, pays: Floats, layers: int) -> Indices:
     """Return the groups to add: the best of all, of each leader, and of each job at each place."""
     size = np.maximum(np.where(np.isfinite(pays), pays, 0.0), 1e-300)[groups.at[:, 0]]
     order = np.argsort(groups.reduced / size, kind="stable")
-    chosen = [order[:BEST]]
+    chosen = [order[: SETTINGS.best_groups]]
     at = groups.at[order]
     for _ in range(layers):
         taken = np.zeros(len(at), dtype=bool)

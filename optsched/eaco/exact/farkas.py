@@ -13,6 +13,7 @@ import numpy as np
 
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.exact.relaxation import Relaxation
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from optsched.eaco.exact.lp_solution import Path, Point
 
     Clock = Callable[[], float | None]
-
-MISSED = 1e-7  # of a count
-LEAST_RAY = 1e-9  # of a count that is missed
-MORE = 1.01  # times as much of a ray as should suffice
 
 
 class PenaltyFreeRelaxation:
@@ -49,15 +46,15 @@ class PenaltyFreeRelaxation:
         enough
             What there is to prove at most.
         """
-        if point.missed <= MISSED or point.value >= enough:
+        if point.missed <= SETTINGS.missed_count or point.value >= enough:
             return point
         free = self._free_relaxation()
         ray = free.solve(path, clock)
         if ray is None:
             return point
-        if ray.value > LEAST_RAY:
+        if ray.value > SETTINGS.least_ray:
             target = min(enough, self._priced.penalty + abs(point.value))
-            times = MORE * (target - point.value) / ray.value
+            times = SETTINGS.ray_margin * (target - point.value) / ray.value
             proof = point.proof.plus(ray.proof, times)
             point.proof, point.value = self._priced.proven(path, proof)
             return point

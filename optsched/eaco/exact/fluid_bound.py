@@ -45,8 +45,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from optsched.cluster.power import Measured
-from optsched.eaco.exact.fluid_prices import CALM, FluidDuals, Patterns, lowered
-from optsched.eaco.groups.enumeration import NEAR, Enumeration, job_classes, memory_fits
+from optsched.eaco.exact.fluid_prices import FluidDuals, Patterns, lowered
+from optsched.eaco.groups.enumeration import Enumeration, job_classes, memory_fits
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
 from optsched.mip import highs
 
@@ -178,7 +179,7 @@ def _on(
     allowed, known = _parts_allowed(instance, levels), _parts_known(levels)
     share = float(figures.node_share_w(nodes))
     is_smooth = not isinstance(gpu.power.curve, Measured)
-    near_w = CALM * gang * gpu.power.peak_w if is_smooth else np.inf
+    near_w = SETTINGS.calm_watts * gang * gpu.power.peak_w if is_smooth else np.inf
     for size, groups in enumerate(enumeration.sizes, start=1):
         kept = allowed[size][groups.sets]
         members, sets = groups.members[kept], groups.sets[kept]
@@ -204,7 +205,7 @@ def _parts_allowed(instance: EacoInstance, levels: list[Level]) -> list[Bools]:
     allowed = [
         np.ones(len(at.codes), dtype=bool)
         if limit is None or size <= 1
-        else at.utilisation <= limit * (1 + NEAR)
+        else at.utilisation <= limit * (1 + SETTINGS.near)
         for size, at in enumerate(levels)
     ]
     for size in range(len(levels) - 1, 1, -1):

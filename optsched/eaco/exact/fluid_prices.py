@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.groups.enumeration import NEAR
 from optsched.eaco.plan import Group
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Bools = NDArray[np.bool_]
-
-CALM = 1e-6  # of the greatest watts of a GPU: above, watts in floats are right
 
 
 class Patterns(NamedTuple):
@@ -99,8 +97,8 @@ def _to_look_at(part: Patterns, duals: FluidDuals) -> list[int]:
     time = np.array([float(dual) for dual in duals.time])
     paid = work[part.members] * part.pace
     back = time[part.members] * part.is_timed[:, None]
-    most = (paid - back).sum(axis=1) + NEAR * (paid + back).sum(axis=1)
-    near = (most > part.watts * (1 - NEAR)) | (part.watts <= part.near_w)
+    most = (paid - back).sum(axis=1) + SETTINGS.near * (paid + back).sum(axis=1)
+    near = (most > part.watts * (1 - SETTINGS.near)) | (part.watts <= part.near_w)
     return [int(number) for number in np.unique(part.mix[near])]
 
 

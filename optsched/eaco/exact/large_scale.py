@@ -14,17 +14,18 @@ import numpy as np
 
 from optsched.eaco.exact import listed_groups, proving
 from optsched.eaco.exact.certificate_writer import Writer
-from optsched.eaco.exact.column_generation import MOST_NEAR, SHARES, ColumnGeneration
+from optsched.eaco.exact.column_generation import ColumnGeneration
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, frame
 from optsched.eaco.exact.warm_start import WarmStart, matched_start
 from optsched.eaco.greedy import methods
-from optsched.eaco.groups.enumeration import MOST_GROUPS, job_classes
+from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.primal.diving import dive
 from optsched.eaco.primal.large_neighbourhood_search import repaired, total
 from optsched.eaco.primal.node_packing import groups_of, placed, plan_of
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,18 +35,6 @@ if TYPE_CHECKING:
     from optsched.eaco.plan import EacoCertificate
     from optsched.mip.incremental_lp import Solved
     from optsched.search import Search
-
-MOST_STARTED = 400  # jobs: the greedy rules look at each job for each group
-MOST_LISTED = 2_000  # jobs
-MOST_CLASSES = 75  # of which more than two share
-TIGHT = 1e-9
-TRIES = 20
-TRIALS = ((0.4, 0.2), (0.1, 0.05))
-"""Of rounds and a dive: how much of the gap asked for the bound may fall short of the relaxation,
-and which share of the groups that are left each step of the dive fixes."""
-KEPT, FEWEST_KEPT = 8, 2_000  # groups for the next epoch: for each class, and at least
-CLOSED = 0.9  # of the gap asked for is enough
-LOWERED = 0.9  # of the gap that is left over
 
 
 def is_large(instance: EacoInstance) -> bool:
@@ -57,9 +46,10 @@ def is_large(instance: EacoInstance) -> bool:
     if not has_pricing_problems(instance):
         return False
     classes, most = len(job_classes(instance)), instance.max_jobs_per_gpu
-    is_wide = most > 2 and classes > MOST_CLASSES
+    is_wide = most > 2 and classes > SETTINGS.most_wide_classes
     groups = comb(classes + most - 1, most)
-    return is_wide or len(instance.jobs) > MOST_LISTED or groups > MOST_GROUPS
+    is_long = len(instance.jobs) > SETTINGS.most_listed_jobs
+    return is_wide or is_long or groups > SETTINGS.most_groups
 
 
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -98,7 +88,7 @@ class _Columns:
         """Return what the relaxation proves; offer the plans that dives from it find."""
         search = self.search
         self._begin()
-        for margin, step in TRIALS:
+        for margin, step in SETTINGS.trials:
             if self._is_closed() or search.out_of_time():
                 break
             solved = self.generation.run(margin * search.gap, search.seconds_left)
@@ -125,7 +115,7 @@ class _Columns:
         generation.add(filling)
         self._offer(filling, np.ones(len(filling.cost)))
         if not search.out_of_time():
-            generation.seed(SHARES[:1] if self.is_warm else SHARES)
+            generation.seed(SETTINGS.seed_shares[:1] if self.is_warm else SETTINGS.seed_shares)
 
     def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
@@ -141,13 +131,14 @@ class _Columns:
         search, generation = self.search, self.generation
         if self.dived is None or self._is_closed() or search.out_of_time():
             return
-        goal = generation.value / (1 - CLOSED * search.gap)
+        goal = generation.value / (1 - SETTINGS.gap_share * search.gap)
         self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_left))
 
     def _warm_start(self) -> WarmStart:
         """Return what the next epoch may begin with."""
         generation = self.generation
-        near = generation.near_zero(max(FEWEST_KEPT, KEPT * len(self.classes)))
+        kept = SETTINGS.kept_per_class * len(self.classes)
+        near = generation.near_zero(max(SETTINGS.fewest_kept, kept))
         return WarmStart(
             self.classes,
             self.first,
@@ -163,7 +154,7 @@ class _Columns:
         if self.is_warm and not self._is_closed() and not search.out_of_time():
             search.start = None  # what the previous epoch left is too little
             return _Columns(instance, search).run()
-        if search.plan is None and len(instance.jobs) <= MOST_STARTED:
+        if search.plan is None and len(instance.jobs) <= SETTINGS.most_started_jobs:
             plan = methods.quick_start(instance)
             if plan is not None:
                 search.offer(plan)
@@ -177,8 +168,8 @@ class _Columns:
         certificate = self._through()
         if certificate is None and not search.out_of_time():
             search.gave_up = (
-                f"more than {MOST_NEAR:,} groups cost so little more than their jobs pay that a "
-                "better plan may have them, too many for branch and bound"
+                f"more than {SETTINGS.most_near:,} groups cost so little more than their jobs pay "
+                "that a better plan may have them, too many for branch and bound"
             )
         return certificate or self.certificate()
 
@@ -190,12 +181,12 @@ class _Columns:
         duals, value = self.generation.duals, self.generation.value
         solver: proving.Solver | None = None
         listed = 0
-        for _ in range(TRIES):
+        for _ in range(SETTINGS.listing_tries):
             pool = self._near(duals, value)
             if pool is None:
                 return None
             if solver is not None and len(pool.cost) == listed:
-                solver.finish(proving.MOST_NODES)
+                solver.finish(SETTINGS.most_nodes)
                 return solver.certificate()
             listed = len(pool.cost)
             solver = proving.Solver(self.instance, self.search, pool)
@@ -210,14 +201,14 @@ class _Columns:
         """Put all groups into the program that pay at some duals; return it, None if too many."""
         best = self.search.objective
         assert best is not None
-        fresh = self.generation.near(duals, best - value + TIGHT * abs(best))
+        fresh = self.generation.near(duals, best - value + SETTINGS.listing_tolerance * abs(best))
         if fresh is None:
             return None
         self.generation.add(fresh)
         return self.generation.pool
 
     def _is_closed(self) -> bool:
-        return self.search.is_closed(self.generation.value, CLOSED)
+        return self.search.is_closed(self.generation.value, SETTINGS.gap_share)
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""
@@ -225,13 +216,14 @@ class _Columns:
         duals, value = self.generation.duals, self.generation.value
         most = np.inf if best is None else best
         if self._is_closed():
-            duals, value = self._lowered(CLOSED * self.search.gap * most - (most - value))
+            slack = SETTINGS.gap_share * self.search.gap * most - (most - value)
+            duals, value = self._lowered(slack)
         return Writer(self.instance, self.classes).single(Proof(duals, (), {}), value, most)
 
     def _lowered(self, slack: float) -> tuple[Duals, float]:
         """Return lower duals that prove less by most of the slack: so verifying takes less."""
         generation = self.generation
-        share = 1 - LOWERED * slack / (max(abs(generation.value), slack) or 1.0)
+        share = 1 - SETTINGS.lowered_share * slack / (max(abs(generation.value), slack) or 1.0)
         parts: list[Any] = [share * part for part in generation.duals]
         duals = Duals(*parts)
         return duals, lagrangian(self.frame, {}, (), Proof(duals, (), {}), 0.0)

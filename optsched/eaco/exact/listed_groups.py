@@ -11,6 +11,7 @@ from optsched.eaco.exact import proving
 from optsched.eaco.greedy import methods
 from optsched.eaco.groups.enumeration import TooManyGroupsError
 from optsched.eaco.plan import EacoCertificate
+from optsched.eaco.settings import SETTINGS
 from optsched.search import Infeasible
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ def over_all(instance: EacoInstance, search: Search) -> EacoCertificate | None:
         plan = methods.quick_start(instance)
         if plan is not None:
             search.offer(plan)
-    return prove_over_all(instance, search, np.inf, proving.MOST_NODES)
+    return prove_over_all(instance, search, np.inf, SETTINGS.most_nodes)
 
 
 def certify_claim(instance: EacoInstance, search: Search, claimed: float) -> EacoCertificate | None:
     """Prove a bound that a solver claims, or as much of it as time and nodes allow."""
-    return prove_over_all(instance, search, claimed, proving.MOST_NODES)
+    return prove_over_all(instance, search, claimed, SETTINGS.most_nodes)
 
 
 def prove_over_all(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.cuts.cuts_and_branching import FRACTION, NodeCountRow, Rule
+from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rule
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-ROUNDING = 1e-15  # relative error of one term of a sum
 
 
 class Branch(NamedTuple):
@@ -105,7 +104,7 @@ class Point:
     def is_whole(self) -> bool:
         """Whether groups and nodes are whole."""
         values = np.append(self.x, list(self.nodes.values()))
-        return bool((np.abs(values - np.rint(values)) <= FRACTION).all())
+        return bool((np.abs(values - np.rint(values)) <= SETTINGS.whole).all())
 
 
 def lagrangian(
@@ -135,7 +134,8 @@ def lagrangian(
     watts = -duals.watt * frame.headroom_w if duals.watt else 0.0
     terms.append(np.array([watts, frame.most_groups * min(0.0, least_reduced)]))
     every = np.concatenate(terms)
-    return float(every.sum()) - ROUNDING * (8 + frame.most_groups) * float(np.abs(every).sum())
+    doubt = SETTINGS.term_rounding * (8 + frame.most_groups) * float(np.abs(every).sum())
+    return float(every.sum()) - doubt
 
 
 def _least_nodes(frame: Frame, path: Path, proof: Proof) -> Floats:

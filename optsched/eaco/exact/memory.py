@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from optsched.eaco.due_times import due_s
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,30 +21,20 @@ if TYPE_CHECKING:
 
     Count = Callable[[Sequence[Job]], int]
 
-MIB = 2**20
-LOADED, PYOMO = 30 * MIB, 100 * MIB  # scipy and HiGHS; the same with Pyomo
-LISTED = 165  # of a group and each job that it may have: in arrays, while they are made
-FORMULATED = 2_500  # of a group: in fractions, in Pyomo and in HiGHS
-PRICED = 400  # of a pair of classes, by "columns"
-MOST_PRICED = 4096 * MIB  # its searches drop what is too much
-MOST_JOBS, MOST_CLASSES = 2_000, 75  # beyond, "exact" goes by columns; see `large`
-MOST_GROUPS = 5_000_000  # beyond, too; more are refused while they are listed
-FEW = 4_000  # groups that need not be looked at
-DRAWN = 100
-NEARLY = 1 - 1e-9  # rates that are borne but for rounding
 
 TYPE = attrgetter("type", "gpus", "work_s", "max_slowdown", "deadline_s", "waiting_penalty_kwh")
 
 
 def memory(instance: EacoInstance, method: str) -> int | None:
     """Return the bytes that a method takes at its peak; of a greedy one, its bound does."""
-    each = LISTED * instance.max_jobs_per_gpu
+    each = SETTINGS.bytes_listed * instance.max_jobs_per_gpu
     if method == "milp":
-        return PYOMO + (FORMULATED + each) * groups(instance, len)
+        return SETTINGS.bytes_pyomo + (SETTINGS.bytes_formulated + each) * groups(instance, len)
     by_columns = _has_pricing_problems(instance) and (method == "columns" or _is_large(instance))
     if by_columns:
-        return LOADED + min(PRICED * classes(instance.jobs) ** 2, MOST_PRICED)
-    return LOADED + each * min(groups(instance), MOST_GROUPS)
+        pairs = SETTINGS.bytes_priced * classes(instance.jobs) ** 2
+        return SETTINGS.bytes_loaded + min(pairs, SETTINGS.most_priced)
+    return SETTINGS.bytes_loaded + each * min(groups(instance), SETTINGS.most_groups)
 
 
 def _has_pricing_problems(instance: EacoInstance) -> bool:
@@ -54,8 +45,9 @@ def _has_pricing_problems(instance: EacoInstance) -> bool:
 
 def _is_large(instance: EacoInstance) -> bool:
     apart, most = classes(instance.jobs), instance.max_jobs_per_gpu
-    is_wide = most > 2 and apart > MOST_CLASSES
-    return is_wide or len(instance.jobs) > MOST_JOBS or _combinations(apart, most) > MOST_GROUPS
+    is_wide = most > 2 and apart > SETTINGS.most_wide_classes
+    is_long = len(instance.jobs) > SETTINGS.most_listed_jobs
+    return is_wide or is_long or _combinations(apart, most) > SETTINGS.most_groups
 
 
 def classes(jobs: Sequence[Job]) -> int:
@@ -94,7 +86,7 @@ def _on(instance: EacoInstance, jobs: list[Job], gpu: GpuType, count: Count) -> 
     """Return about how many groups of jobs may share GPUs of a type."""
     apart, sizes = count(jobs), range(1, min(instance.max_jobs_per_gpu, len(jobs)) + 1)
     most = {k: min(comb(len(jobs), k), _combinations(apart, k)) for k in sizes}
-    if sum(most.values()) <= FEW:
+    if sum(most.values()) <= SETTINGS.few_groups:
         return sum(most.values())
     return sum(number * _share(instance, jobs, gpu, k) for k, number in most.items())
 
@@ -107,11 +99,11 @@ def _share(instance: EacoInstance, jobs: list[Job], gpu: GpuType, size: int) -> 
     least = {job.id: _least_rate(instance, job, gpu) for job in jobs}
     limit = gpu.memory_gb * (1 - instance.memory_headroom)
     allowed = 0
-    for _ in range(DRAWN):
+    for _ in range(SETTINGS.drawn_groups):
         group = rng.sample(jobs, size)
         if sum(types[job.type].memory_gb for job in group) <= limit:
             allowed += _bear(instance, group, gpu, least)
-    return max(allowed, 1) / DRAWN
+    return max(allowed, 1) / SETTINGS.drawn_groups
 
 
 def _least_rate(instance: EacoInstance, job: Job, gpu: GpuType) -> float:
@@ -129,4 +121,5 @@ def _bear(instance: EacoInstance, group: list[Job], gpu: GpuType, least: dict[st
     rates = instance.rates[gpu.id].of([job.type for job in group])
     if not rates.fits or not rates.is_known:
         return False
-    return all(float(rates.by_type[job.type]) >= least[job.id] * NEARLY for job in group)
+    share = SETTINGS.nearly_borne
+    return all(float(rates.by_type[job.type]) >= least[job.id] * share for job in group)

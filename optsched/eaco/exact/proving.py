@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.exact.branch_and_bound import Tree
-from optsched.eaco.exact.certificate_writer import TOLERANCE, Writer
+from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.exact.master import frame
 from optsched.eaco.exact.warm_start_duals import WarmStartDuals, resumed, root_duals
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.primal.node_packing import Limits, groups_of, placed, plan_of
 from optsched.eaco.primal.restricted_master import restricted_plan
+from optsched.eaco.settings import SETTINGS
 from optsched.search import Infeasible
 
 if TYPE_CHECKING:
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate
     from optsched.search import Search
-
-MOST_NODES = 20_000
-NEAR_GROUPS = 4_000  # of least reduced cost, in the first tree
-WIDER = 4  # times as many in the next one
-PENALTY = 2.0  # what leaving a job out costs in the relaxation, relative to the costliest plan
-GAP_SHARE = 0.9  # of the gap that is asked for is used, so that rounding cannot miss it
-NAMED = 5  # jobs in a message
-LEFT_OUT = 1e-3  # a proof that more than this many jobs are left out proves that one is
 
 
 def _late_text(classes: list[JobClass]) -> str:
@@ -49,8 +42,8 @@ def _late_text(classes: list[JobClass]) -> str:
     ]
     if not late:
         return ""
-    more = f" and {len(late) - NAMED} more" if len(late) > NAMED else ""
-    names = ", ".join(f"'{name}'" for name in late[:NAMED])
+    more = f" and {len(late) - SETTINGS.named_jobs} more" if len(late) > SETTINGS.named_jobs else ""
+    names = ", ".join(f"'{name}'" for name in late[: SETTINGS.named_jobs])
     return f"; due at the earliest end that they can have alone: {names}{more}"
 
 
@@ -92,11 +85,11 @@ class Solver:
         costs = frame.most_groups * np.abs(self.columns.cost).max(initial=0.0)
         costs += frame.number @ (frame.node_cost + frame.wake_cost)
         costs += frame.copies @ np.where(frame.must, 0.0, frame.waiting)
-        return PENALTY * float(costs + abs(self.search.objective or 0.0)) or 1.0
+        return SETTINGS.penalty_factor * float(costs + abs(self.search.objective or 0.0)) or 1.0
 
     def goal(self) -> float:
         """Return what must be proven."""
-        goal = self.search.goal(GAP_SHARE, slack=TOLERANCE * self.frame.gross)
+        goal = self.search.goal(SETTINGS.gap_share, slack=SETTINGS.stated_slack * self.frame.gross)
         return float(min(self.claimed, goal))
 
     def run(self, claimed: float, most_nodes: int) -> None:
@@ -169,7 +162,7 @@ class Solver:
 
     def _deepen(self, most_nodes: int) -> None:
         """Explore trees over the groups of ever costlier plans, until one of them proves enough."""
-        root, near = self.tree, NEAR_GROUPS
+        root, near = self.tree, SETTINGS.near_groups
         ahead = np.sort(root.reduced()) + root.bound
         while True:
             best = np.inf if self.search.objective is None else self.search.objective
@@ -180,7 +173,7 @@ class Solver:
             self.proven = self.best()
             if self.tree.bound < limit or self.tree.bound >= self.goal():
                 return
-            near *= WIDER
+            near *= SETTINGS.near_growth
 
     def _goal_below(self, limit: float) -> float:
         return min(self.goal(), limit)
@@ -205,12 +198,13 @@ class Solver:
         tree = Tree(bare, free, 1.0, self.search.seed)
 
         def goal() -> float:
-            return LEFT_OUT if self.search.plan is None else -np.inf
+            return SETTINGS.left_out if self.search.plan is None else -np.inf
 
-        if not tree.solve_root(self.search.seconds_left):
+        clock = self.search.seconds_left
+        if not tree.solve_root(clock):
             return
-        tree.explore(goal, lambda node: self._try(tree, node), self.search.seconds_left, MOST_NODES)
-        if self.search.plan is None and tree.bound >= LEFT_OUT:
+        tree.explore(goal, lambda node: self._try(tree, node), clock, SETTINGS.most_nodes)
+        if self.search.plan is None and tree.bound >= SETTINGS.left_out:
             raise Infeasible(
                 f"{self.instance.name}: no plan places all jobs that must not wait within the "
                 f"tolerances, the nodes and the power cap{_late_text(self.classes)}",

@@ -11,6 +11,7 @@ from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rul
 from optsched.eaco.exact.lp_solution import Branch, Point, Proof, lagrangian, nodes_used, priced
 from optsched.eaco.exact.master import Duals, Master, least_shares
 from optsched.eaco.groups.column_index import ColumnIndex
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-FIRST = 2_000  # groups in the program at first
-PROBE_STEPS = 100  # of the simplex method
-ADDED = 600  # at most in one round
-DOUBT = 1e-14  # relative error of a column's cost and of what its jobs pay
-TOLERANCE = 1e-9  # of a reduced cost, relative to the costliest group
 
 
 class Relaxation:
@@ -150,7 +145,7 @@ class Relaxation:
             values = []
             for is_above in (False, True):
                 self._bound_rows((*path, Branch(*split, is_above)))
-                values.append(self.master.probe(basis, PROBE_STEPS) - solved.objective)
+                values.append(self.master.probe(basis, SETTINGS.probe_steps) - solved.objective)
             rises.append((values[0], values[1]))
         self._bound_rows(path)
         return rises
@@ -166,13 +161,14 @@ class Relaxation:
     @property
     def _tolerance(self) -> float:
         costliest = float(np.abs(self.pool.cost).max(initial=0.0))
-        return TOLERANCE * (costliest or self.penalty)
+        return SETTINGS.pricing_tolerance * (costliest or self.penalty)
 
     def _chosen(self, wanting: Indices, reduced: Floats) -> Indices:
         """Return the columns with least reduced cost, in all and of each class."""
         order = wanting[np.argsort(reduced, kind="stable")]
         first = [np.unique(self.pool.members[order, n], return_index=True)[1] for n in (0, -1)]
-        chosen = np.unique(np.concatenate([np.arange(min(ADDED, len(order))), *first]))
+        best = np.arange(min(SETTINGS.round_columns, len(order)))
+        chosen = np.unique(np.concatenate([best, *first]))
         return np.asarray(order[chosen])
 
     def _cheap(self) -> Indices:
@@ -187,7 +183,7 @@ class Relaxation:
         known = np.isfinite(saved) & ~single
         share = np.divide(saved, size, out=np.zeros(len(saved)), where=known)
         rank = np.argsort(np.where(single, -np.inf, share), kind="stable")
-        return rank[: FIRST + int(single.sum())]
+        return rank[: SETTINGS.first_columns + int(single.sum())]
 
     def add(self, which: Indices) -> None:
         """Put columns of the pool into the program."""
@@ -285,7 +281,7 @@ class Relaxation:
         for rule, charge in charges.items():
             which, counts = self._counted(rule)
             doubt[which] += abs(charge) * counts
-        return np.asarray(DOUBT * doubt)
+        return np.asarray(SETTINGS.column_doubt * doubt)
 
     def floor(self) -> Point:
         """Return a point whose duals need no solver: each job pays its least share of a group."""

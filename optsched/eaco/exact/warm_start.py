@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.eaco.plan import EacoPlan
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-LEAST_SHARE = 0.5  # of the classes that were there before; else the previous epoch says little
 
 
 class WarmStart(NamedTuple):
@@ -74,7 +73,7 @@ def matched_start(
     if not isinstance(last, WarmStart):
         return MatchedStart(None, None, planned[:0], planned) if len(planned) else None
     here = _matched(last.classes, classes)
-    if (here >= 0).sum() < LEAST_SHARE * max(len(classes), 1):
+    if (here >= 0).sum() < SETTINGS.least_share * max(len(classes), 1):
         return None
     members = np.append(here, len(classes))[last.members]
     complete = (members >= 0).all(axis=1)

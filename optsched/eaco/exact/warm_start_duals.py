@@ -15,6 +15,7 @@ import numpy as np
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.exact.lp_solution import Point, Proof, priced
 from optsched.eaco.exact.master import Duals
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
 
     Floats = NDArray[np.float64]
-
-LEAST_SHARE = 0.5  # of the jobs that were there before; else the previous epoch says little
-PASSES = 2
 
 
 class WarmStartDuals(NamedTuple):
@@ -73,7 +71,7 @@ def resumed(
     The cuts whose jobs are all there are put into the relaxation.
     """
     known = sum(c.jobs[0] in last.duals for c in classes)
-    if known < LEAST_SHARE * max(len(classes), 1):
+    if known < SETTINGS.least_share * max(len(classes), 1):
         return None
     cuts = _cuts(last, classes)
     for rule in cuts:
@@ -118,7 +116,7 @@ def _raised(duals: Duals, cuts: dict[Rule, float], relaxation: Relaxation) -> Fl
     """Return duals of jobs, each one as high as its groups and waiting allow, in turn."""
     frame, reduced = relaxation.frame, relaxation.reduced(duals, cuts)
     jobs = duals.jobs.copy()
-    for _ in range(PASSES):
+    for _ in range(SETTINGS.ascent_passes):
         for c in range(len(jobs)):
             held, times = relaxation.columns_of(c)
             slack = float((reduced[held] / times).min(initial=np.inf))

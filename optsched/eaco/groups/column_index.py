@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-SMALL = 2**16  # numpy sorts numbers of 16 bits in linear time
-
 
 class ColumnIndex:
     """An index of columns by the classes of jobs that they hold.
@@ -31,7 +29,8 @@ class ColumnIndex:
     def __init__(self, columns: Columns, classes: int) -> None:
         count, width = columns.members.shape
         held = columns.members.ravel()
-        held = held.astype(np.uint16) if classes < SMALL else held
+        if classes < 2**16:  # numpy sorts numbers of 16 bits in linear time
+            held = held.astype(np.uint16)
         order = np.argsort(held, kind="stable")
         starts = np.searchsorted(held[order], np.arange(classes + 1))
         self._columns = np.split(order[: starts[-1]] // width, starts[1:-1])

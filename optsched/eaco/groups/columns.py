@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.eaco.groups.enumeration import (
-    NEAR,
     Enumeration,
     Groups,
     JobClass,
@@ -18,6 +17,7 @@ from optsched.eaco.groups.enumeration import (
     memory_fits,
 )
 from optsched.eaco.groups.group_members import group_of, is_allowed
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, gang_fits
 
 __all__ = ["Columns", "columns", "group_of", "joined", "none"]
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-MOST_COLUMNS = 6_000_000
-INSTANT = 1e-12  # of a run time: a phase that short is none, but two jobs that end at once
 
 
 class Columns(NamedTuple):
@@ -103,9 +100,9 @@ def columns(instance: EacoInstance, classes: list[JobClass]) -> Columns:
     for part in maker.parts():
         parts.append(part)
         count += len(part.cost)
-        if count > MOST_COLUMNS:
-            text = f"{instance.name}: more than {MOST_COLUMNS:,} groups with nodes, power levels "
-            raise TooManyGroupsError(text + "and locations are possible")
+        if count > SETTINGS.most_columns:
+            text = f"{instance.name}: more than {SETTINGS.most_columns:,} groups with nodes, "
+            raise TooManyGroupsError(text + "power levels and locations are possible")
     return joined(parts)
 
 
@@ -183,8 +180,8 @@ class _Maker:
         rates = enumeration.sets.levels[size].rates[groups.sets] * factor
         margin = np.minimum(rates * self.cap[members], rates * self.due[members] / work)
         margin = margin.min(axis=1) - 1
-        fine = margin >= -NEAR
-        near = groups.is_near | (np.abs(margin) <= NEAR)
+        fine = margin >= -SETTINGS.near
+        near = groups.is_near | (np.abs(margin) <= SETTINGS.near)
         for row in np.flatnonzero(fine & near):
             fine[row] = is_allowed(self.figures, self.classes, members[row], pool, number, place)
         members, sets, work, rates = members[fine], groups.sets[fine], work[fine], rates[fine]
@@ -261,7 +258,7 @@ def _run(enumeration: Enumeration, sets: Indices, work: Floats, level: PowerLeve
         first_w = watts if count == size else first_w
         joules += took * watts
         seconds += took
-        lasts = took > INSTANT * seconds
+        lasts = took > SETTINGS.instant_share * seconds
         greatest = np.where(lasts, np.maximum(greatest, watts), greatest)
         rest = np.arange(count - 1) + (np.arange(count - 1) >= first[:, None])
         left = np.take_along_axis(left - took[:, None] * rates, rest, axis=1)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.settings import SETTINGS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -16,10 +18,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-BLOCK, BLOCKS = 8, 64  # positions that share one table, at least; tables, at most
-CHUNK = 500_000  # pairs of a group and a job, about
-FEW = 24  # jobs for which fine tables are not worth their time
 
 
 class Gains:
@@ -40,7 +38,7 @@ class Gains:
         self, net: Floats, cell: Indices, step: Indices, wide: tuple[int, int], most: int
     ) -> None:
         self.net, self._wide = net, wide
-        self._block = max(BLOCK, -(-len(net) // BLOCKS))
+        self._block = max(SETTINGS.block_positions, -(-len(net) // SETTINGS.most_blocks))
         self._blocks = -(-len(net) // self._block)
         self._list(cell)
         one = self._ones(cell, step)
@@ -88,7 +86,8 @@ class Gains:
                 net = self.net[self._order[self._ends[key] : self._ends[key + 1]]]
                 counts[group] = np.searchsorted(-net, -need[group])
         ends = np.cumsum(counts)
-        edges = np.searchsorted(ends, np.arange(CHUNK, ends[-1] if len(ends) else 0, CHUNK))
+        last_end, step = ends[-1] if len(ends) else 0, SETTINGS.pairs_at_once
+        edges = np.searchsorted(ends, np.arange(step, last_end, step))
         for part in np.split(np.arange(len(keys)), edges):
             times = counts[part]
             rows = np.repeat(part, times)

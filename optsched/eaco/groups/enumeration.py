@@ -13,6 +13,7 @@ import numpy as np
 
 from optsched.eaco.due_times import due_s
 from optsched.eaco.groups.type_multisets import Multisets
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-MOST_GROUPS = 5_000_000
-ANY_RATE = 1e-100  # below all rates there are, and its inverse is finite
-NEAR = 1e-9  # relative; what is so near to a limit is decided by the verifier's exact figures
 
 
 class TooManyGroupsError(ValueError):
@@ -148,10 +145,10 @@ class Enumeration:
             members = np.hstack([members[rows], last[:, None]])
             rates = self.sets.levels[size].rates[sets]
             margin = (rates / self._least_rate[members]).min(axis=1) - 1
-            may_extend = ~(margin < -NEAR) & ~(rates == 0).any(axis=1)  # unknown rates may
+            may_extend = ~(margin < -SETTINGS.near) & ~(rates == 0).any(axis=1)  # unknown rates may
             members, sets, margin = members[may_extend], sets[may_extend], margin[may_extend]
-            near = np.abs(margin) <= NEAR
-            near |= self._memory[members].sum(axis=1) > self._memory_limit * (1 - NEAR)
+            near = np.abs(margin) <= SETTINGS.near
+            near |= self._memory[members].sum(axis=1) > self._memory_limit * (1 - SETTINGS.near)
             fine = self._allowed(size, sets, near) & ~np.isnan(margin)
             self.sizes.append(Groups(self._among[members[fine]], sets[fine], near[fine]))
             total += int(fine.sum())
@@ -170,7 +167,7 @@ class Enumeration:
         copies = (members == before[:, None]).sum(axis=1)
         fits = (last != before[rows]) | (copies < self._copies[before])[rows]
         memory = self._memory[members].sum(axis=1)
-        fits &= memory[rows] + self._memory[last] <= self._memory_limit * (1 + NEAR)
+        fits &= memory[rows] + self._memory[last] <= self._memory_limit * (1 + SETTINGS.near)
         return rows[fits], last[fits]
 
     def _allowed(self, size: int, sets: Indices, near: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -179,13 +176,13 @@ class Enumeration:
         if limit is None:
             return np.ones(len(sets), dtype=bool)
         busy = self.sets.levels[size].utilisation[sets]
-        near |= np.abs(busy / limit - 1) <= NEAR
-        return np.asarray(busy <= limit * (1 + NEAR))
+        near |= np.abs(busy / limit - 1) <= SETTINGS.near
+        return np.asarray(busy <= limit * (1 + SETTINGS.near))
 
     def _check_number(self, count: int) -> None:
-        if count > MOST_GROUPS:
+        if count > SETTINGS.most_groups:
             raise TooManyGroupsError(
-                f"{self._instance.name}: more than {MOST_GROUPS:,} groups of up to "
+                f"{self._instance.name}: more than {SETTINGS.most_groups:,} groups of up to "
                 f"{self._instance.max_jobs_per_gpu} jobs are possible; "
                 "a smaller max_jobs_per_gpu or max_slowdown leaves fewer"
             )
@@ -198,7 +195,7 @@ def least_rate(figures: ExactFigures, jobs: JobClass, gpu: str) -> float:
     if jobs.due is not None:
         speed = figures.types[job.type].speeds.get(gpu, 1.0)
         least = max(least, min(job.work_s / speed / float(jobs.due), 1e9))
-    return max(least, ANY_RATE)
+    return max(least, SETTINGS.any_rate)
 
 
 def memory_fits(figures: ExactFigures, jobs: tuple[str, ...], gpu: str) -> bool:

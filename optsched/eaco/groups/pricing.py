@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.groups.enumeration import NEAR
 from optsched.eaco.groups.pricing_jobs import PricingJobs
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -149,9 +149,9 @@ class PricingProblem(PricingJobs):
             at = np.full((len(partial.at), self._most), len(pays))
             at[:, :size] = partial.at
             slowdown = self.slowdown(partial.busy, size)
-            near = np.abs(slowdown * partial.least - 1) <= NEAR
-            near |= partial.memory > self.memory_limit * (1 - NEAR)
-            near |= partial.busy >= self.limit * slowdown * (1 - NEAR)
+            near = np.abs(slowdown * partial.least - 1) <= SETTINGS.near
+            near |= partial.memory > self.memory_limit * (1 - SETTINGS.near)
+            near |= partial.busy >= self.limit * slowdown * (1 - SETTINGS.near)
             cost = partial.reduced + padded[at].sum(axis=1) - charge
             parts.append((at, cost, partial.reduced, near))
         at, cost, reduced, near = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -195,9 +195,9 @@ class PricingProblem(PricingJobs):
                 )
             if size > 1:
                 slowdown = self.slowdown(partial.busy, size)
-                keeps = partial.memory <= self.memory_limit * (1 + NEAR)
-                keeps &= slowdown * partial.least <= 1 + NEAR
-                keeps &= partial.busy <= self.limit * slowdown * (1 + NEAR)
+                keeps = partial.memory <= self.memory_limit * (1 + SETTINGS.near)
+                keeps &= slowdown * partial.least <= 1 + SETTINGS.near
+                keeps &= partial.busy <= self.limit * slowdown * (1 + SETTINGS.near)
                 partial = partial.take(keeps)
             partials.append(partial)
         return self._priced(partials, nothing, 0.0, nothing)
@@ -216,7 +216,8 @@ class PricingProblem(PricingJobs):
         steps = np.full(len(last), self._wide[1])
         if self._slope > 0:
             slower = np.maximum(1 / partial.least - 1 - self._partner * size, 0)
-            fits = (1 + slower / self._slope - partial.busy) / self._stride * (1 + NEAR) + NEAR
+            fits = (1 + slower / self._slope - partial.busy) / self._stride
+            fits = fits * (1 + SETTINGS.near) + SETTINGS.near
             steps = np.clip(fits, 0, self._wide[1]).astype(int)
         calm = self._context * (1 + self._partner * (size - 1)) + self._span * partial.busy
         sags = np.maximum(partial.watts - calm + self._sag[size], 0.0)
@@ -225,7 +226,7 @@ class PricingProblem(PricingJobs):
 
     def _cells(self, partial: Partial) -> Indices:
         """Return the cells of memory that are left for further jobs."""
-        cells = (self.memory_limit - partial.memory) / self._unit * (1 + NEAR)
+        cells = (self.memory_limit - partial.memory) / self._unit * (1 + SETTINGS.near)
         return np.clip(cells, 0, self._wide[0]).astype(int)
 
     def _promising(self, partial: Partial, further: int, query: _Query) -> Partial:
@@ -253,7 +254,8 @@ class PricingProblem(PricingJobs):
                 query.least.fill(-np.inf)
                 return
             first = last[rows]
-            fits = partial.memory[rows] + self.memory[more] <= self.memory_limit * (1 + NEAR)
+            memory = partial.memory[rows] + self.memory[more]
+            fits = memory <= self.memory_limit * (1 + SETTINGS.near)
             fits &= more >= first
             again = np.flatnonzero(fits & (more == first))
             held = (partial.at[rows[again]] == more[again, None]).sum(axis=1)
@@ -272,7 +274,7 @@ class PricingProblem(PricingJobs):
         reduced = partial.reduced[rows] - query.pays[last]
         reduced += self.work[last] * (watts - partial.watts[rows])
         bound = query.limit[partial.at[rows, 0]]
-        fine = slowdown * least <= 1 + NEAR
+        fine = slowdown * least <= 1 + SETTINGS.near
         if size == self._most:
             fine &= reduced < bound
         rows, last, bound, slowdown = rows[fine], last[fine], bound[fine], slowdown[fine]
@@ -285,7 +287,7 @@ class PricingProblem(PricingJobs):
             reduced[fine],
         )
         paying = larger.reduced < bound
-        paying &= larger.busy <= self.limit * slowdown * (1 + NEAR)
+        paying &= larger.busy <= self.limit * slowdown * (1 + SETTINGS.near)
         if not further:
             return larger.take(slice(0, 0)), larger.take(paying)
         hopeful = self._completion_bounds(larger, query.gains, further) < bound

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.groups.completion_bounds import FEW, Gains
-from optsched.eaco.groups.enumeration import NEAR, JobClass, least_rate
+from optsched.eaco.groups.completion_bounds import Gains
+from optsched.eaco.groups.enumeration import JobClass, least_rate
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-CELLS, STEPS = 24, 12  # of memory and of utilisation, in the tables of what further jobs can add
 
 
 class PricingJobs:
@@ -68,15 +67,17 @@ class PricingJobs:
         self.limit = instance.utilisation_limit or np.inf
         self._context = gpu.power.context_w + float(figures.node_share_w(nodes))
         self._span = gpu.power.peak_w - gpu.power.context_w
-        self._wide = (CELLS, STEPS) if len(among) > FEW else (2, 2)
+        self._wide = (2, 2)
+        if len(among) > SETTINGS.few_priced_jobs:
+            self._wide = (SETTINGS.memory_cells, SETTINGS.utilisation_cells)
         unit = self.memory_limit / self._wide[0] or 1.0
-        cells = np.floor(self.memory / unit * (1 - NEAR)).astype(int)
+        cells = np.floor(self.memory / unit * (1 - SETTINGS.near)).astype(int)
         self._cell, self._unit = np.minimum(cells, self._wide[0]), unit
         top = float(np.sort(self.busy)[-self._most :].sum())
         if self._slope > 0:
             top = min(top, 1 + (1 / float(self.least.min(initial=1.0)) - 1) / self._slope)
         self._stride = top / self._wide[1] or 1.0
-        steps = np.floor(self.busy / self._stride * (1 - NEAR)).astype(int)
+        steps = np.floor(self.busy / self._stride * (1 - SETTINGS.near)).astype(int)
         self._step = np.minimum(steps, self._wide[1])
         self._sag = self._greatest_sags()
 
@@ -87,7 +88,7 @@ class PricingJobs:
         slack = np.maximum(1 / least - 1 - self._partner * (count - 1), 0)
         beyond = np.full(len(count), self._most * float(self.busy.max(initial=0.0)))
         if self._slope > 0:
-            beyond = np.minimum(beyond, slack / self._slope * (1 + NEAR) + NEAR)
+            beyond = np.minimum(beyond, slack / self._slope * (1 + SETTINGS.near) + SETTINGS.near)
         lower = self._span * (beyond * (1 - self._slope) - self._partner * (count - 1))
         lower = np.maximum(lower - self._context * self._slope * beyond, 0.0)
         worst = np.maximum.accumulate(lower[::-1])[::-1]

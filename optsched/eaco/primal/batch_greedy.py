@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.eaco.groups.columns import Columns, joined, none
-from optsched.eaco.groups.enumeration import NEAR
 from optsched.eaco.groups.group_members import is_allowed
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
-
-WINDOW = 200  # jobs that are looked at for a group
 
 
 class _Jobs(NamedTuple):
@@ -104,7 +102,7 @@ class _Filling:
 
     def _group(self, first: int, left: Indices, n: int) -> Indices:
         """Make a group around a job of the next ones that fit best; return who is left."""
-        window, pricing = left[:WINDOW], self.pricing_problems[n]
+        window, pricing = left[: SETTINGS.batch_window], self.pricing_problems[n]
         work, busy, memory, least, alone, _ = (float(array[first]) for array in self.of[n])
         group = _Group((first,), busy, memory, least, alone / work if work else 0.0)
         jobs, kept = self.of[n].take(window), np.ones(len(window), dtype=bool)
@@ -117,7 +115,7 @@ class _Filling:
             kept[start + at] = False
             start += at + 1
         self.groups[n].append(group.members)
-        return np.concatenate([window[kept], left[WINDOW:]])
+        return np.concatenate([window[kept], left[SETTINGS.batch_window :]])
 
     def _larger(
         self, group: _Group, window: Indices, jobs: _Jobs, pricing: PricingProblem
@@ -128,16 +126,17 @@ class _Filling:
         watts = pricing.watts(busy, slowdown)
         more = jobs.work * (watts - group.watts)
         memory, least = group.memory + jobs.memory, np.maximum(group.least, jobs.least)
-        slack = np.minimum(1 / slowdown - least, 1 - memory / (pricing.memory_limit or NEAR))
+        limit = pricing.memory_limit or SETTINGS.near
+        slack = np.minimum(1 / slowdown - least, 1 - memory / limit)
         slack = np.minimum(slack, 1 - busy / slowdown / pricing.limit)
-        fits = (slack >= -NEAR) & (more < jobs.alone)
+        fits = (slack >= -SETTINGS.near) & (more < jobs.alone)
         worth = np.where(fits, jobs.pays - more, -np.inf)
         while len(worth):
             at = int(worth.argmax())
             if worth[at] == -np.inf:
                 break
             members = (*group.members, int(window[at]))
-            if slack[at] > NEAR or is_allowed(
+            if slack[at] > SETTINGS.near or is_allowed(
                 self.figures, self.classes, np.array(members), pricing.pool
             ):
                 return at, _Group(members, busy[at], memory[at], least[at], watts[at])

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.settings import SETTINGS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,10 +22,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Clock = Callable[[], float | None]
-
-SURE = 0.7  # so much of a group is taken for all of it
-STEPS = 200
-ROUNDS = 2  # of pricing after a step
 
 
 def dive(generation: ColumnGeneration, solved: Solved, step: float, clock: Clock) -> Floats | None:
@@ -46,7 +44,7 @@ def _fixed(
     generation: ColumnGeneration, solved: Solved, step: float, clock: Clock
 ) -> Floats | None:
     lower = np.zeros(len(generation.pool.cost))
-    for _ in range(STEPS):
+    for _ in range(SETTINGS.dive_steps):
         if clock() == 0:
             return None
         x = generation.amounts(solved)
@@ -69,7 +67,7 @@ def _again(generation: ColumnGeneration, lower: Floats, clock: Clock) -> Solved 
     upper = np.where(fit(pool.members, left), np.inf, lower)
     at = generation.first + np.arange(len(lower))
     generation.master.limit_columns(at, lower, upper)
-    for _ in range(ROUNDS):
+    for _ in range(SETTINGS.dive_rounds):
         optimum = generation.master.solve(clock())
         if optimum is None:
             return None
@@ -89,7 +87,7 @@ def _raised(generation: ColumnGeneration, x: Floats, lower: Floats, step: float)
     order = order[share[order] > 1e-6]
     least = max(1, int(step * share[order].sum()))
     for n in order.tolist():
-        if share[n] < SURE and least <= 0:
+        if share[n] < SETTINGS.dive_sure and least <= 0:
             break
         members, times = np.unique(
             pool.members[n][pool.members[n] < len(copies)], return_counts=True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.primal.diving import fit, held
+from optsched.eaco.settings import SETTINGS
 from optsched.mip import highs
 
 if TYPE_CHECKING:
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
-
-DISSOLVED = 10  # groups
-ALIKE = (DISSOLVED, DISSOLVED // 2, 0)  # of them with jobs of like lengths, in turn
-TRIES, PATIENCE = 100, 15  # at most, and without any gain
-FULL, SMALLER = 800, 200  # groups that are chosen from, of the greatest size and of each other
-NODES = 20  # of branch and bound
-TINY = 1e-5  # relative gap of a try
 
 
 def repaired(
@@ -48,14 +42,16 @@ def repaired(
     """
     rng, idle = np.random.default_rng(seed), 0
     x = np.append(x, np.zeros(len(generation.pool.cost) - len(x)))
-    for trial in range(TRIES):
+    for trial in range(SETTINGS.lns_tries):
         cost, chosen = total(generation, x), np.flatnonzero(x)
         excess = generation.duals.reduced(generation.pool.take(chosen)) * x[chosen]
-        if cost <= goal or excess.sum() <= TINY * abs(cost) or clock() == 0 or idle > PATIENCE:
+        is_idle = idle > SETTINGS.lns_patience
+        if cost <= goal or excess.sum() <= SETTINGS.lns_gain * abs(cost) or clock() == 0 or is_idle:
             break
-        free = _drawn(generation, chosen, np.maximum(excess, 0.0), ALIKE[trial % 3], rng)
+        alike = SETTINGS.lns_alike[trial % 3]
+        free = _drawn(generation, chosen, np.maximum(excess, 0.0), alike, rng)
         x = _reoptimised(generation, x, chosen[free], float(excess[free].sum()), seed, clock)
-        idle = 0 if total(generation, x) < cost * (1 - TINY) else idle + 1
+        idle = 0 if total(generation, x) < cost * (1 - SETTINGS.lns_gain) else idle + 1
         if len(free) == len(chosen):
             break
     return x
@@ -82,7 +78,7 @@ def _drawn(
     far = np.abs(longest - longest[anchor]) * rng.uniform(0.5, 1.0, len(chosen))
     far[anchor] = -1.0
     order, first = np.argsort(far, kind="stable"), max(alike, 1)
-    return np.concatenate([order[:first], rng.permutation(order[first:])])[:DISSOLVED]
+    return np.concatenate([order[:first], rng.permutation(order[first:])])[: SETTINGS.lns_dissolved]
 
 
 def _reoptimised(
@@ -103,8 +99,8 @@ def _reoptimised(
     outcome = highs.solve(
         replace(program, lower=lower),
         time_limit_s=clock(),
-        gap=TINY,
-        most_nodes=NODES,
+        gap=SETTINGS.lns_gain,
+        most_nodes=SETTINGS.lns_nodes,
         seed=seed,
         start=start,
     )
@@ -122,7 +118,8 @@ def _cheapest(generation: ColumnGeneration, which: Indices, slack: float) -> Ind
     size, chosen = (pool.members < len(generation.frame.copies)).sum(axis=1), []
     for k in range(1, pool.members.shape[1] + 1):
         same = np.flatnonzero((size == k) & (reduced < slack))
-        most = FULL if k == pool.members.shape[1] else SMALLER
+        is_full = k == pool.members.shape[1]
+        most = SETTINGS.lns_full_groups if is_full else SETTINGS.lns_smaller_groups
         chosen.append(which[same[np.argsort(reduced[same], kind="stable")[:most]]])
     return np.concatenate(chosen)
 

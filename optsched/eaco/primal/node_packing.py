@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.groups.columns import group_of
 from optsched.eaco.plan import EacoPlan
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Group
-
-MOST_STEPS = 20_000
-MOST_SEARCHED = 100  # gangs
 
 
 class Limits(NamedTuple):
@@ -103,10 +101,10 @@ def pack(nodes: Nodes, kept: list[tuple[int, int]], gangs: list[int], limit: Lim
     first_nodes = search.straight(list(free))
     if first_nodes is not None:
         return Packing(first_nodes, True)
-    if len(gangs) > MOST_SEARCHED:
+    if len(gangs) > SETTINGS.packed_gangs:
         return Packing(None, False)
     first_nodes = search.through(0, tuple(free))
-    return Packing(first_nodes, search.steps < MOST_STEPS)
+    return Packing(first_nodes, search.steps < SETTINGS.packing_steps)
 
 
 def _over(nodes: Nodes, free: Sequence[int], limit: Limits) -> bool:
@@ -154,7 +152,7 @@ class _Search:
         """Try every node for each gang, from the n-th on."""
         if n == len(self.gangs):
             return []
-        if (n, free) in self._seen or self.steps >= MOST_STEPS:
+        if (n, free) in self._seen or self.steps >= SETTINGS.packing_steps:
             return None
         self._seen.add((n, free))
         self.steps += 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.settings import SETTINGS
 from optsched.mip import highs
 
 if TYPE_CHECKING:
@@ -20,22 +21,18 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-MOST = 1_000  # groups
-NODES = 1  # of HiGHS' tree: its heuristics at the root find nearly all there is to find
-SHARE = 0.25  # of the gap asked for
-
 
 def restricted_plan(tree: Tree, search: Search) -> tuple[Indices, Floats] | None:
     """Return groups of the tree's pool and how often each is in a plan; None if none was found."""
     reduced = tree.reduced()
     best = np.inf if search.objective is None else search.objective
-    order = np.argsort(reduced, kind="stable")[:MOST]
+    order = np.argsort(reduced, kind="stable")[: SETTINGS.restricted_groups]
     order = order[reduced[order] <= best - tree.bound]
     outcome = highs.solve(
         tree.relaxation.master.whole(tree.pool.take(order)),
         time_limit_s=search.seconds_left(),
-        gap=SHARE * search.gap,
-        most_nodes=NODES,
+        gap=SETTINGS.restricted_share * search.gap,
+        most_nodes=SETTINGS.restricted_nodes,
         seed=search.seed,
     )
     must = np.flatnonzero(tree.frame.must)

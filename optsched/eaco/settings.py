@@ -1,0 +1,259 @@
+"""What EaCO's methods are tuned by: one documented field each, read at the time of use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class EacoSettings:
+    """Limits, tolerances and sizes of the methods; no result is wrong whatever they are.
+
+    Shares and tolerances are relative, numbers are counts, unless a unit is named. Bounds stay
+    true under any values, since the verifier has its own; what changes is time, and how much is
+    proven in it.
+
+    Attributes
+    ----------
+    most_listed_jobs, most_wide_classes
+        Jobs, and classes of jobs where more than two share, up to which `exact` lists all groups:
+        from about there on `columns` has better plans and bounds in the same time.
+    most_groups, most_columns
+        Groups that are listed, and the same with nodes, power levels and locations: what a few
+        gigabytes hold. More are refused.
+    most_started_jobs
+        Jobs for which the greedy rules look at each job for each group, when `columns` has no plan.
+    any_rate
+        Least rate that a job without a tolerance bears: below all rates, its inverse is finite.
+    near
+        What is so near to a limit is decided in fractions; floats err by about 1e-12.
+    instant_share
+        Of a run time: a phase so short is none, but two jobs that end at once.
+    calm_watts
+        Of the greatest watts of a GPU: above, the fluid bound trusts watts in floats.
+    memory_cells, utilisation_cells
+        Of the completion bounds' tables; more of them sieve better and take longer to make.
+    few_priced_jobs
+        For so few jobs fine tables are not worth their time.
+    block_positions, most_blocks
+        Positions in the order of work that share one table at least, and tables at most.
+    pairs_at_once
+        Pairs of a group and a job that are looked at in one go, which bounds the memory.
+
+    first_columns, round_columns, kept_columns
+        Sifting: columns in the program at first, added in a round at most, and once the root has
+        shown which ones are of use.
+    column_doubt, pricing_tolerance
+        Relative error of a column's cost and of what its jobs pay, about 50 roundings; and how far
+        below zero a reduced cost must be, relative to the costliest group.
+    term_rounding
+        Relative error of one term of the Lagrangian value.
+    penalty_factor
+        Penalty for a job left out and for a missed bound, in multiples of the costliest plan.
+    missed_count, least_ray, ray_margin
+        Misses that are none; of a miss, the least that a Farkas ray must prove; how much longer
+        than it should suffice a ray is made.
+
+    most_nodes, near_groups, near_growth
+        Nodes of a tree; groups of least reduced cost in the first tree, and how many times as many
+        are in each next one.
+    gap_share
+        Of the gap that is asked for is used, so that rounding cannot miss it.
+    left_out
+        Jobs: a proof that more than so many are left out proves that one is.
+    stated_slack
+        What a certificate states less than floats prove.
+    named_jobs
+        Jobs that are named in a message.
+    root_cut_rounds, cut_rounds_below, cuts_per_round, cut_patience
+        Rounds of cuts at the root and below, cuts in each, and rounds without a rise to bear.
+    odd_set_rounds
+        Rounds of odd sets at the root of pairs.
+    settled, settled_pairs
+        Rise of the bound below which cutting ends; odd sets of pairs close all of the gap in the
+        end, so there it is less.
+    probed_splits, probe_steps
+        Splits that strong branching tries, and steps of the simplex method for each.
+    least_share, ascent_passes
+        Warm start: of the jobs that were there before, else the previous epoch says little; passes
+        of dual ascent.
+
+    whole, least_violation
+        How far from whole a count must be to be branched on; how much a cut must be violated.
+    most_triples, most_in_cut_tree
+        Sets of three jobs, and jobs of a cut tree (Gomory and Hu), that are looked at.
+    rank1_seeds, rank1_rounds, rank1_violation, rank1_enough, product_size
+        Exchange for rank-one cuts: sets to begin with, rounds over every job, least violation, cuts
+        after which no more patterns are tried; multiplications below which BLAS starts no threads.
+    odd_set_units, odd_set_tight, near_pairs, more_pairs
+        Matching in whole numbers: units in the greatest reduced cost, units that are nothing; pairs
+        for each job, of least reduced cost at first and of those that are too cheap in the end.
+
+    first_width, most_width, seed_width, width_growth
+        Groups that grow on in a pricing search: at first, at most, for the first groups; and how
+        many times as many once the bound rests on what a search left out.
+    most_near
+        Groups of a branch and bound, after column generation.
+    smoothing, scarce_groups
+        Share of the duals that proved most in those that are priced next (Wentges); fewer groups
+        in a round tell that it may go nearer to the duals of the program.
+    generation_rounds, converged
+        Rounds of pricing; relative distance of bound and program at which they end.
+    caution, cautious_classes
+        Share by which the first duals are lowered, and classes of jobs from which on all of it is:
+        the more jobs, the more groups seem to pay that do not.
+    dual_doubt
+        By so much less do jobs pay than floats say that groups cost.
+    best_groups, best_layers, seed_layers, seed_shares
+        Groups that are added in a round whichever jobs they have; times that each job gets the best
+        group at each place, in rounds and at first; what first groups cost more, as shares of what
+        their first jobs pay.
+    trials
+        Of rounds and a dive: how much of the gap asked for the bound may fall short of the
+        relaxation, and which share of the groups that are left each step of the dive fixes.
+    listing_tries, listing_tolerance
+        Times that the groups which better plans may have are listed again; slack for rounding.
+    kept_per_class, fewest_kept
+        Groups for the next epoch.
+    lowered_share
+        Of the gap that is left over, by which duals are lowered: so verifying takes less.
+
+    batch_window
+        Next jobs that the greedy grouping looks at for each group.
+    dive_sure, dive_steps, dive_rounds
+        So much of a group is taken for all of it; steps of a dive, rounds of pricing after each.
+    lns_dissolved, lns_alike
+        Groups that are dissolved, and how many of them have jobs of like lengths, in turn.
+    lns_tries, lns_patience, lns_gain
+        Tries at most, tries without gain, and the relative gain (and gap) that counts.
+    lns_full_groups, lns_smaller_groups, lns_nodes
+        Groups that are chosen from, of the greatest size and of each other; nodes of each program.
+    restricted_groups, restricted_nodes, restricted_share
+        Restricted master: groups; nodes (heuristics at the root find nearly all there is); and the
+        share of the gap asked for.
+    packing_steps, packed_gangs
+        Node packing: steps, and gangs, beyond which not all packings are tried.
+
+    bytes_loaded, bytes_pyomo
+        Memory of scipy and HiGHS, and with Pyomo (`benchmarks/memory.py` fits all of these).
+    bytes_listed, bytes_formulated, bytes_priced, most_priced
+        Of a group and each job that it may have, while listed; of a group in fractions, in Pyomo
+        and in HiGHS; of a pair of classes by `columns`, whose searches drop what is too much.
+    few_groups, drawn_groups, nearly_borne
+        Groups that need not be looked at to be counted; groups that are drawn; and the share of a
+        least rate that is borne but for rounding.
+    """
+
+    most_listed_jobs: int = 2_000
+    most_wide_classes: int = 75
+    most_groups: int = 5_000_000
+    most_columns: int = 6_000_000
+    most_started_jobs: int = 400
+    any_rate: float = 1e-100
+    near: float = 1e-9
+    instant_share: float = 1e-12
+    calm_watts: float = 1e-6
+    memory_cells: int = 24
+    utilisation_cells: int = 12
+    few_priced_jobs: int = 24
+    block_positions: int = 8
+    most_blocks: int = 64
+    pairs_at_once: int = 500_000
+
+    first_columns: int = 2_000
+    round_columns: int = 600
+    kept_columns: int = 800
+    column_doubt: float = 1e-14
+    pricing_tolerance: float = 1e-9
+    term_rounding: float = 1e-15
+    penalty_factor: float = 2.0
+    missed_count: float = 1e-7
+    least_ray: float = 1e-9
+    ray_margin: float = 1.01
+
+    most_nodes: int = 20_000
+    near_groups: int = 4_000
+    near_growth: int = 4
+    gap_share: float = 0.9
+    left_out: float = 1e-3
+    stated_slack: float = 1e-12
+    named_jobs: int = 5
+    root_cut_rounds: int = 400
+    cut_rounds_below: int = 8
+    cuts_per_round: int = 100
+    cut_patience: int = 3
+    odd_set_rounds: int = 10
+    settled: float = 1e-5
+    settled_pairs: float = 1e-7
+    probed_splits: int = 15
+    probe_steps: int = 100
+    least_share: float = 0.5
+    ascent_passes: int = 2
+
+    whole: float = 1e-6
+    least_violation: float = 1e-3
+    most_triples: int = 400_000
+    most_in_cut_tree: int = 150
+    rank1_seeds: int = 100
+    rank1_rounds: int = 3
+    rank1_violation: float = 5e-3
+    rank1_enough: int = 100
+    product_size: int = 200_000
+    odd_set_units: int = 2**40
+    odd_set_tight: int = 2**8
+    near_pairs: int = 30
+    more_pairs: int = 5
+
+    first_width: int = 6_000
+    most_width: int = 3_000_000
+    seed_width: int = 30_000
+    width_growth: int = 8
+    most_near: int = 400_000
+    smoothing: float = 0.8
+    scarce_groups: int = 200
+    generation_rounds: int = 200
+    converged: float = 1e-9
+    caution: float = 0.03
+    cautious_classes: int = 10_000
+    dual_doubt: float = 1e-13
+    best_groups: int = 300
+    best_layers: int = 2
+    seed_layers: int = 4
+    seed_shares: tuple[float, ...] = (0.05, 0.2)
+    trials: tuple[tuple[float, float], ...] = ((0.4, 0.2), (0.1, 0.05))
+    listing_tries: int = 20
+    listing_tolerance: float = 1e-9
+    kept_per_class: int = 8
+    fewest_kept: int = 2_000
+    lowered_share: float = 0.9
+
+    batch_window: int = 200
+    dive_sure: float = 0.7
+    dive_steps: int = 200
+    dive_rounds: int = 2
+    lns_dissolved: int = 10
+    lns_alike: tuple[int, ...] = (10, 5, 0)
+    lns_tries: int = 100
+    lns_patience: int = 15
+    lns_gain: float = 1e-5
+    lns_full_groups: int = 800
+    lns_smaller_groups: int = 200
+    lns_nodes: int = 20
+    restricted_groups: int = 1_000
+    restricted_nodes: int = 1
+    restricted_share: float = 0.25
+    packing_steps: int = 20_000
+    packed_gangs: int = 100
+
+    bytes_loaded: int = 30 * 2**20
+    bytes_pyomo: int = 100 * 2**20
+    bytes_listed: int = 165
+    bytes_formulated: int = 2_500
+    bytes_priced: int = 400
+    most_priced: int = 4096 * 2**20
+    few_groups: int = 4_000
+    drawn_groups: int = 100
+    nearly_borne: float = 1 - 1e-9
+
+
+SETTINGS = EacoSettings()
