@@ -67,7 +67,7 @@ def test_the_search_finds_every_group(instance):
     frame = master.frame(instance, classes)
     generation = column_generation.ColumnGeneration(instance, classes, frame, 0)
     for share in (0.0, 0.6, 1.1):
-        duals = generation.duals._replace(jobs=share * generation.duals.jobs)
+        duals = generation.bound.duals._replace(jobs=share * generation.bound.duals.jobs)
         reduced = duals.reduced(listed)
         slack = 0.3 * float(abs(reduced).max())
         seen = {tuple(row) for row in _keys(generation.near(duals, slack))}

@@ -1,7 +1,8 @@
 """Column generation with smoothed duals (Wentges, Int. Trans. in Operational Research 4, 1997).
 
-Groups are priced by a bounded search (`pricing_problems`). What duals prove is known in each round,
-whatever they are: jobs that lead groups which cost less than their jobs pay are charged less.
+Groups are priced by a bounded search (`pricing_problems`), in the loop of `mip.column_generation`.
+What duals prove is known in each round, whatever they are: jobs that lead groups which cost less
+than their jobs pay are charged less.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from scipy.sparse import csr_array
 
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
-from optsched.eaco.groups.columns import Columns, joined, none
+from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
 from optsched.eaco.groups.group_members import is_allowed
 from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import ExactFigures
+from optsched.mip.column_generation import DualBound, Priced, Smoothing, generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,12 +50,9 @@ class ColumnGeneration:
     ----------
     pool
         The groups in the program.
-    value
-        What is proven of the relaxation.
-    optimum
-        Of the program over the groups that it has.
-    duals
-        Duals that prove `value`: no group costs less than its jobs pay.
+    bound
+        What is proven of the relaxation, and duals that prove it: no group costs less than its jobs
+        pay.
     lengths
         Shape (classes,): logarithms of the work of the jobs.
     fresh
@@ -79,9 +78,9 @@ class ColumnGeneration:
         self.first = self.master.columns
         self.pool = none(instance)
         self.fresh, self._known = 0, set[tuple[int, ...]]()
-        self._most, self._smoothed = SETTINGS.first_width, SETTINGS.smoothing
-        self.value, self.optimum = -np.inf, np.inf
-        self.duals = self._guess()
+        self._width = SETTINGS.first_width
+        self._smoothing = Smoothing(_between, SETTINGS.smoothing, SETTINGS.scarce_groups)
+        self.bound = DualBound(self._guess())
         for pricing, single in zip(self.pricing_problems, singles, strict=True):
             self.add(self._columns(pricing, single, np.arange(len(single.at))))
 
@@ -100,23 +99,32 @@ class ColumnGeneration:
 
     def run(self, gap: float, clock: Clock) -> Solved | None:
         """Add groups until the bound is near enough; return the last optimum of the program."""
-        solved = None
-        for _ in range(SETTINGS.generation_rounds):
-            solved = self.master.solve(clock()) or solved
-            if solved is None or clock() == 0:
-                return solved
-            self.optimum = solved.objective
-            if self.optimum - self.value <= max(gap, SETTINGS.converged) * abs(self.optimum):
-                return solved
-            duals = _between(self.master.duals(solved), self.duals, self._smoothed)
-            before, fresh = self.value, self.priced(duals)
-            new = self.add(fresh)
-            self.fresh += new
-            if len(fresh.cost) < SETTINGS.scarce_groups:
-                self._smoothed /= 2
-            if self.value <= before and not self._look_wider(new):
-                return solved
-        return solved
+        share, before = max(gap, SETTINGS.converged), len(self.pool.cost)
+
+        def is_near(solved: Solved, value: float) -> bool:
+            return clock() == 0 or solved.objective - value <= share * abs(solved.objective)
+
+        self._clock = clock
+        generated = generate(
+            self,
+            self.price,
+            is_near,
+            self.bound,
+            rounds=SETTINGS.generation_rounds,
+            smoothing=self._smoothing,
+            widen=self._widen,
+            keeps_last=True,  # dives begin with them
+        )
+        self.fresh += len(self.pool.cost) - before
+        return generated.solved
+
+    def optimum(self) -> Solved | None:
+        """Return an optimum over the groups in the program, if there is one in time."""
+        return self.master.solve(self._clock())
+
+    def duals(self, solved: Solved) -> Duals:
+        """Return the duals of an optimum."""
+        return self.master.duals(solved)
 
     def prove_first_bound(self) -> None:
         """Prove a first bound in little time.
@@ -124,7 +132,13 @@ class ColumnGeneration:
         The more jobs there are, the more groups seem to pay that do not; at lower duals few do.
         """
         share = 1 - SETTINGS.caution * min(1.0, len(self._classes) / SETTINGS.cautious_classes)
-        self.add(self.priced(self.duals._replace(jobs=share * self.duals.jobs)))
+        self._prove(self.bound.duals._replace(jobs=share * self.bound.duals.jobs))
+
+    def _prove(self, duals: Duals) -> None:
+        """Take what duals prove, and the groups that pay at them."""
+        priced = self.price(duals)
+        self.bound.offer(priced)
+        self.add(priced.columns)
 
     def begin(self, last: MatchedStart) -> None:
         """Take over the duals, and the groups that are allowed now, of the previous epoch."""
@@ -136,9 +150,9 @@ class ColumnGeneration:
         pools = 0 * self.frame.gpus
         if last.pools is not None and len(last.pools) == len(pools):
             pools = last.pools
-        self._most = SETTINGS.most_width
-        self.add(self.priced(self.duals._replace(jobs=last.jobs, pools=pools)))
-        self._most = SETTINGS.first_width
+        self._width = SETTINGS.most_width
+        self._prove(self.bound.duals._replace(jobs=last.jobs, pools=pools))
+        self._width = SETTINGS.first_width
 
     def _known_groups(self, pricing: PricingProblem, members: Indices) -> Columns:
         """Return those of some groups that are allowed in a pricing problem."""
@@ -150,50 +164,50 @@ class ColumnGeneration:
         allowed = pricing.allowed(rows)
         return self._columns(pricing, allowed, np.arange(len(allowed.at)))
 
-    def near_zero(self, most: int) -> Indices:
-        """Return which groups of the program cost least above what their jobs pay."""
-        reduced = self.duals.reduced(self.pool)
-        return np.sort(np.argsort(reduced, kind="stable")[:most])
-
-    def _look_wider(self, new: int) -> bool:
-        """Search more, or nearer to the duals of the program, as the bound did not rise."""
-        if not new and self._smoothed > 0.1:
-            self._smoothed /= 4
-        elif not new and self._most >= SETTINGS.most_width:
+    def _widen(self) -> bool:
+        """Let more groups grow in a search, as the bound did not rise."""
+        if self._width >= SETTINGS.most_width:
             return False
-        else:
-            self._most = min(SETTINGS.width_growth * self._most, SETTINGS.most_width)
+        self._width = min(SETTINGS.width_growth * self._width, SETTINGS.most_width)
         return True
 
-    def priced(self, duals: Duals, left: Floats | None = None, slack: float = 0.0) -> Columns:
-        """Return groups that cost less than their jobs pay; keep the duals if they prove more.
+    def price(self, duals: Duals) -> Priced[Duals, Columns]:
+        """Return groups that cost less than their jobs pay, and lower duals at which none does."""
+        drop, parts = np.zeros(len(duals.jobs)), [none(self._instance)]
+        for pricing in self.pricing_problems:
+            groups, best = self._searched(pricing, duals, duals.jobs, 0.0, self._width)
+            np.maximum.at(drop, pricing.classes, -np.minimum(groups.least, 0.0))
+            parts.append(best)
+        jobs = duals.jobs - drop
+        rounding = SETTINGS.term_rounding * (np.abs(duals.jobs) + drop)
+        jobs -= rounding + SETTINGS.dual_doubt * np.abs(jobs)
+        lower, columns = duals._replace(jobs=jobs), joined(parts)
+        value = lagrangian(self.frame, {}, (), Proof(lower, (), {}), 0.0)
+        value = value if np.isfinite(jobs).all() else -np.inf
+        return Priced(columns, len(columns.cost), lower, value)
+
+    def among(self, duals: Duals, left: Floats, slack: float = 0.0) -> Columns:
+        """Return groups of the jobs that are left, which cost little more than these pay.
 
         Parameters
         ----------
         left
-            Jobs of each class that may be in the groups; then nothing is proven.
+            Jobs of each class that may be in the groups.
         slack
-            How much more than that they may cost.
+            How much more they may cost.
         """
-        drop, parts = np.zeros(len(duals.jobs)), [none(self._instance)]
-        for pricing in self.pricing_problems:
-            pays = duals.jobs[pricing.classes]
-            if left is not None:
-                pays = np.where(left[pricing.classes] > 0.5, pays, -np.inf)
-            charge = float(duals.pools[pricing.pool]) * pricing.gang
-            width = self._most if left is None else SETTINGS.first_width
-            groups = pricing.below(pays, charge, slack, width)
-            np.maximum.at(drop, pricing.classes, -np.minimum(groups.least, 0.0))
-            parts.append(self._columns(pricing, groups, _best(groups, pays, SETTINGS.best_layers)))
-        if left is None:
-            jobs = duals.jobs - drop
-            rounding = SETTINGS.term_rounding * (np.abs(duals.jobs) + drop)
-            jobs -= rounding + SETTINGS.dual_doubt * np.abs(jobs)
-            lower = duals._replace(jobs=jobs)
-            value = lagrangian(self.frame, {}, (), Proof(lower, (), {}), 0.0)
-            if np.isfinite(lower.jobs).all() and value > self.value:
-                self.value, self.duals = value, lower
-        return joined(parts)
+        pays, width = np.where(left > 0.5, duals.jobs, -np.inf), SETTINGS.first_width
+        parts = [self._searched(p, duals, pays, slack, width)[1] for p in self.pricing_problems]
+        return joined([none(self._instance), *parts])
+
+    def _searched(
+        self, pricing: PricingProblem, duals: Duals, pays: Floats, slack: float, width: int
+    ) -> tuple[PricedGroups, Columns]:
+        """Return what a pricing problem finds, and the best of it."""
+        pays, charge = pays[pricing.classes], float(duals.pools[pricing.pool]) * pricing.gang
+        groups = pricing.below(pays, charge, slack, width)
+        which = _best(groups, pays, SETTINGS.best_layers)
+        return groups, self._columns(pricing, groups, which)
 
     def near(self, duals: Duals, slack: float) -> Columns | None:
         """Return all groups that cost less than `slack` above what jobs pay; None if too many."""
@@ -230,7 +244,7 @@ class ColumnGeneration:
 
     def _promising(self, pricing: PricingProblem, shares: tuple[float, ...]) -> Columns:
         """Return groups that at the first duals cost little more than their jobs pay."""
-        pays, parts = self.duals.jobs[pricing.classes], [none(self._instance)]
+        pays, parts = self.bound.duals.jobs[pricing.classes], [none(self._instance)]
         for share in shares:
             groups = pricing.below(pays, 0.0, share * pays, SETTINGS.seed_width)
             parts.append(self._columns(pricing, groups, _best(groups, pays, SETTINGS.seed_layers)))
@@ -252,11 +266,8 @@ class ColumnGeneration:
         allowed = np.ones(len(which), dtype=bool)
         for row in np.flatnonzero(near):
             allowed[row] = is_allowed(self._figures, self._classes, members[row], pricing.pool)
-        members, cost = np.sort(members[allowed], axis=1), groups.cost[which][allowed]
-        same = np.ones(len(members), dtype=np.intp)
-        return Columns(
-            members, same * pricing.pool, -same, -same, same * pricing.gang, cost, 0 * cost
-        )
+        cost = groups.cost[which][allowed]
+        return at_full_power(members[allowed], pricing.pool, pricing.gang, cost)
 
 
 def _best(groups: PricedGroups, pays: Floats, layers: int) -> Indices:

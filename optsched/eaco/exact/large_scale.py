@@ -79,7 +79,7 @@ class _Columns:
         self.classes = job_classes(instance)
         self.frame = frame(instance, self.classes)
         self.generation = ColumnGeneration(instance, self.classes, self.frame, search.seed)
-        self.first = self.generation.duals.jobs
+        self.first = self.generation.bound.duals.jobs
         self.dived: NDArray[np.float64] | None = None  # the best plan of a dive
         self.last = matched_start(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
         self.is_warm = self.last is not None and self.last.jobs is not None
@@ -110,7 +110,7 @@ class _Columns:
         if self.last is not None:
             generation.begin(self.last)
         search.certificate = self.certificate()
-        problems, worth = generation.pricing_problems, generation.duals.jobs
+        problems, worth = generation.pricing_problems, generation.bound.duals.jobs
         filling = filled(self.instance, self.classes, problems, worth)
         generation.add(filling)
         self._offer(filling, np.ones(len(filling.cost)))
@@ -131,19 +131,20 @@ class _Columns:
         search, generation = self.search, self.generation
         if self.dived is None or self._is_closed() or search.out_of_time():
             return
-        goal = generation.value / (1 - SETTINGS.gap_share * search.gap)
+        goal = generation.bound.value / (1 - SETTINGS.gap_share * search.gap)
         self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_left))
 
     def _warm_start(self) -> WarmStart:
         """Return what the next epoch may begin with."""
         generation = self.generation
         kept = SETTINGS.kept_per_class * len(self.classes)
-        near = generation.near_zero(max(SETTINGS.fewest_kept, kept))
+        reduced = generation.bound.duals.reduced(generation.pool)
+        near = np.argsort(reduced, kind="stable")[: max(SETTINGS.fewest_kept, kept)]
         return WarmStart(
             self.classes,
             self.first,
-            generation.duals,
-            generation.pool.members[near],
+            generation.bound.duals,
+            generation.pool.members[np.sort(near)],
             generation.fresh,
         )
 
@@ -178,7 +179,7 @@ class _Columns:
 
         The duals of the root hold at all nodes, so every group that pays at them must be there.
         """
-        duals, value = self.generation.duals, self.generation.value
+        duals, value = self.generation.bound.duals, self.generation.bound.value
         solver: proving.Solver | None = None
         listed = 0
         for _ in range(SETTINGS.listing_tries):
@@ -208,12 +209,12 @@ class _Columns:
         return self.generation.pool
 
     def _is_closed(self) -> bool:
-        return self.search.is_closed(self.generation.value, SETTINGS.gap_share)
+        return self.search.is_closed(self.generation.bound.value, SETTINGS.gap_share)
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""
         best = self.search.objective
-        duals, value = self.generation.duals, self.generation.value
+        duals, value = self.generation.bound.duals, self.generation.bound.value
         most = np.inf if best is None else best
         if self._is_closed():
             slack = SETTINGS.gap_share * self.search.gap * most - (most - value)
@@ -223,8 +224,10 @@ class _Columns:
     def _lowered(self, slack: float) -> tuple[Duals, float]:
         """Return lower duals that prove less by most of the slack: so verifying takes less."""
         generation = self.generation
-        share = 1 - SETTINGS.lowered_share * slack / (max(abs(generation.value), slack) or 1.0)
-        parts: list[Any] = [share * part for part in generation.duals]
+        share = 1 - SETTINGS.lowered_share * slack / (
+            max(abs(generation.bound.value), slack) or 1.0
+        )
+        parts: list[Any] = [share * part for part in generation.bound.duals]
         duals = Duals(*parts)
         return duals, lagrangian(self.frame, {}, (), Proof(duals, (), {}), 0.0)
 

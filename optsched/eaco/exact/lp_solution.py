@@ -33,6 +33,18 @@ class Branch(NamedTuple):
 Path = tuple[Branch, ...]
 
 
+def tightest(path: Path) -> tuple[dict[Rule, int], dict[Rule, int]]:
+    """Return for each rule the index of its tightest branch from below, and from above."""
+    lower: dict[Rule, int] = {}
+    upper: dict[Rule, int] = {}
+    for n, branch in enumerate(path):
+        side, sign = (lower, 1) if branch.is_above else (upper, -1)
+        kept = side.setdefault(branch.rule, n)
+        if sign * branch.at_most > sign * path[kept].at_most:
+            side[branch.rule] = n
+    return lower, upper
+
+
 class Proof(NamedTuple):
     """Duals of the frame's rows, of the branches on a path, and of cuts."""
 

@@ -8,10 +8,19 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
-from optsched.eaco.exact.lp_solution import Branch, Point, Proof, lagrangian, nodes_used, priced
+from optsched.eaco.exact.lp_solution import (
+    Branch,
+    Point,
+    Proof,
+    lagrangian,
+    nodes_used,
+    priced,
+    tightest,
+)
 from optsched.eaco.exact.master import Duals, Master, least_shares
 from optsched.eaco.groups.column_index import ColumnIndex
 from optsched.eaco.settings import SETTINGS
+from optsched.mip.column_generation import Priced, generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    RowDuals = tuple[Duals, dict[Rule, float]]
 
 
 class Relaxation:
@@ -79,15 +89,7 @@ class Relaxation:
     def _counted(self, rule: Rule) -> tuple[Indices, Floats]:
         """Return the columns of the pool that a rule counts, and how often."""
         if rule not in self._counts:
-            if isinstance(rule, NodeCountRow):
-                counted = np.zeros(0, dtype=np.intp), np.zeros(0)
-            elif isinstance(rule, Rank1CutRow):
-                counted = self._held.counts(rule)
-            else:
-                counts = rule.counts(self.pool)
-                which = np.flatnonzero(counts)
-                counted = which, counts[which]
-            self._counts[rule] = counted
+            self._counts[rule] = self._held.counts(rule)
         return self._counts[rule]
 
     def add_cut(self, rule: Rank1CutRow) -> bool:
@@ -116,18 +118,21 @@ class Relaxation:
         """Solve a node; return None if there is no optimum in time."""
         if not len(self._inside):
             self.add(self._cheap() if self.first is None else self.first)
-        tightest = self._bound_rows(path)
-        while True:
-            solved = self.master.solve(seconds_left())
-            if solved is None:
-                return None
-            duals = self.master.duals(solved)
-            charges = self._charges(solved)
-            reduced = self.reduced(duals, charges)
-            wanting = np.flatnonzero((reduced < -self._tolerance) & ~self._is_inside)
-            if not len(wanting):
-                return self._point(path, tightest, solved, duals)
-            self.add(self._chosen(wanting, reduced[wanting]))
+        bounding = self._bound_rows(path)
+        self._clock = seconds_left
+        outcome = generate(self, self._price)
+        solved = outcome.solved
+        if solved is None or outcome.reason == "unsolved":
+            return None
+        return self._point(path, bounding, solved, self.master.duals(solved))
+
+    def optimum(self) -> Solved | None:
+        """Return an optimum over the columns in the program, if there is one in time."""
+        return self.master.solve(self._clock())
+
+    def duals(self, solved: Solved) -> RowDuals:
+        """Return the duals of the frame's rows, and those of rules."""
+        return self.master.duals(solved), self._charges(solved)
 
     def probed(
         self, path: Path, splits: list[tuple[Rule, int]], seconds_left: Callable[[], float | None]
@@ -150,6 +155,15 @@ class Relaxation:
         self._bound_rows(path)
         return rises
 
+    def _price(self, duals: RowDuals) -> Priced[RowDuals, Indices]:
+        """Return the columns to add, of all that are listed: sifting."""
+        reduced = self.reduced(*duals)
+        costliest = float(np.abs(self.pool.cost).max(initial=0.0)) or self.penalty
+        is_low = reduced < -SETTINGS.pricing_tolerance * costliest
+        wanting = np.flatnonzero(is_low & ~self._is_inside)
+        chosen = self._chosen(wanting, reduced[wanting]) if len(wanting) else wanting
+        return Priced(chosen, len(chosen), duals)
+
     def reduced(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
         """Return the reduced cost of every column of the pool."""
         reduced = duals.reduced(self.pool)
@@ -157,11 +171,6 @@ class Relaxation:
             which, counts = self._counted(rule)
             reduced[which] += charge * counts
         return reduced
-
-    @property
-    def _tolerance(self) -> float:
-        costliest = float(np.abs(self.pool.cost).max(initial=0.0))
-        return SETTINGS.pricing_tolerance * (costliest or self.penalty)
 
     def _chosen(self, wanting: Indices, reduced: Floats) -> Indices:
         """Return the columns with least reduced cost, in all and of each class."""
@@ -185,9 +194,11 @@ class Relaxation:
         rank = np.argsort(np.where(single, -np.inf, share), kind="stable")
         return rank[: SETTINGS.first_columns + int(single.sum())]
 
-    def add(self, which: Indices) -> None:
-        """Put columns of the pool into the program."""
+    def add(self, which: Indices) -> int:
+        """Put columns of the pool into the program; return how many were not in it."""
         which = which[~self._is_inside[which]]
+        if not len(which):
+            return 0
         inverse = np.full(len(self.pool.cost), -1)
         inverse[which] = np.arange(len(which))
         entries = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
@@ -205,6 +216,7 @@ class Relaxation:
         self._inside = np.append(self._inside, which)
         self._at = np.append(self._at, first + np.arange(len(which)))
         self._is_inside[which] = True
+        return len(which)
 
     # --- nodes ---------------------------------------------------------------------------------
 
@@ -213,13 +225,7 @@ class Relaxation:
         for rule in self._bounded:
             most = self.capacity.get(rule, np.inf)
             self.master.bound_row(self._row(rule), -np.inf, most)
-        lower: dict[Rule, int] = {}
-        upper: dict[Rule, int] = {}
-        for n, branch in enumerate(path):
-            side, sign = (lower, 1) if branch.is_above else (upper, -1)
-            kept = side.setdefault(branch.rule, n)
-            if sign * branch.at_most > sign * path[kept].at_most:
-                side[branch.rule] = n
+        lower, upper = tightest(path)
         for rule in {*lower, *upper}:
             low = path[lower[rule]].at_most + 1 if rule in lower else -np.inf
             high = path[upper[rule]].at_most if rule in upper else np.inf
@@ -232,10 +238,10 @@ class Relaxation:
         charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
         return {rule: charge for rule, charge in charges.items() if charge}
 
-    def _point(self, path: Path, tightest: set[int], solved: Solved, duals: Duals) -> Point:
+    def _point(self, path: Path, bounding: set[int], solved: Solved, duals: Duals) -> Point:
         charges = self._charges(solved)
         split_duals = [0.0] * len(path)
-        for n in tightest:
+        for n in bounding:
             charge = charges.get(path[n].rule, 0.0)
             split_duals[n] = max(0.0, -charge if path[n].is_above else charge)
         cuts = {

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.cuts.cuts_and_branching import GroupCountRow, NodeCountRow
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
+    from optsched.eaco.cuts.cuts_and_branching import Rule
     from optsched.eaco.groups.columns import Columns
 
     Floats = NDArray[np.float64]
@@ -27,6 +29,7 @@ class ColumnIndex:
     """
 
     def __init__(self, columns: Columns, classes: int) -> None:
+        self._all = columns
         count, width = columns.members.shape
         held = columns.members.ravel()
         if classes < 2**16:  # numpy sorts numbers of 16 bits in linear time
@@ -41,8 +44,14 @@ class ColumnIndex:
         held, times = np.unique(self._columns[c], return_counts=True)
         return held, times
 
-    def counts(self, rule: Rank1CutRow) -> tuple[Indices, Floats]:
+    def counts(self, rule: Rule) -> tuple[Indices, Floats]:
         """Return the columns that a rule counts, and how often."""
+        if isinstance(rule, NodeCountRow):
+            return np.zeros(0, dtype=np.intp), np.zeros(0)
+        if isinstance(rule, GroupCountRow):
+            counts = rule.counts(self._all)
+            which = np.flatnonzero(counts)
+            return which, counts[which]
         weights = Counter(rule.classes)
         held = [self._columns[c] for c in weights]
         sizes = [len(columns) for columns in held]

@@ -20,7 +20,7 @@ from optsched.eaco.groups.group_members import group_of, is_allowed
 from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, gang_fits
 
-__all__ = ["Columns", "columns", "group_of", "joined", "none"]
+__all__ = ["Columns", "at_full_power", "columns", "group_of", "joined", "none"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +69,13 @@ def none(instance: EacoInstance) -> Columns:
     nothing = np.zeros(0, dtype=np.intp)
     members = np.zeros((0, instance.max_jobs_per_gpu), dtype=np.intp)
     return Columns(members, nothing, nothing, nothing, nothing, np.zeros(0), np.zeros(0))
+
+
+def at_full_power(members: Indices, pool: int, gang: int, cost: Floats) -> Columns:
+    """Return groups on one pool of nodes, at no power level or location, their watts left out."""
+    same = np.ones(len(members), dtype=np.intp)
+    members = np.sort(members, axis=1)
+    return Columns(members, same * pool, -same, -same, same * gang, cost, 0 * cost)
 
 
 def joined(parts: list[Columns]) -> Columns:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.groups.columns import Columns, joined, none
+from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
 from optsched.eaco.groups.group_members import is_allowed
 from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import ExactFigures
@@ -158,17 +158,8 @@ class _Filling:
         for n, group in enumerate(groups):
             rows[n, : len(group)] = at[list(group)]
         priced = pricing.allowed(np.sort(rows, axis=1))
-        members = np.sort(np.append(pricing.classes, len(at))[priced.at], axis=1)
-        same = np.ones(len(members), dtype=np.intp)
-        return Columns(
-            members,
-            same * pricing.pool,
-            -same,
-            -same,
-            same * pricing.gang,
-            priced.cost,
-            0 * priced.cost,
-        )
+        members = np.append(pricing.classes, len(at))[priced.at]
+        return at_full_power(members, pricing.pool, pricing.gang, priced.cost)
 
 
 def _on(pricing: PricingProblem, pays: Floats) -> _Jobs:

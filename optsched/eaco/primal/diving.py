@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.settings import SETTINGS
+from optsched.mip.column_generation import Priced, generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.exact.column_generation import ColumnGeneration
+    from optsched.eaco.exact.master import Duals
+    from optsched.eaco.groups.columns import Columns
     from optsched.mip.incremental_lp import Solved
 
     Floats = NDArray[np.float64]
@@ -62,19 +65,18 @@ def _fixed(
 
 def _again(generation: ColumnGeneration, lower: Floats, clock: Clock) -> Solved | None:
     """Solve with some groups fixed, and price those of the jobs that are left."""
-    pool, copies, solved = generation.pool, generation.frame.copies, None
+    pool, copies = generation.pool, generation.frame.copies
     left = copies - held(pool.members, lower, len(copies))
     upper = np.where(fit(pool.members, left), np.inf, lower)
     at = generation.first + np.arange(len(lower))
     generation.master.limit_columns(at, lower, upper)
-    for _ in range(SETTINGS.dive_rounds):
-        optimum = generation.master.solve(clock())
-        if optimum is None:
-            return None
-        solved = optimum
-        if not generation.add(generation.priced(generation.master.duals(solved), left)):
-            break
-    return solved
+
+    def price(duals: Duals) -> Priced[Duals, Columns]:
+        columns = generation.among(duals, left)
+        return Priced(columns, len(columns.cost), duals)
+
+    outcome = generate(generation, price, rounds=SETTINGS.dive_rounds)
+    return None if outcome.reason == "unsolved" else outcome.solved
 
 
 def _raised(generation: ColumnGeneration, x: Floats, lower: Floats, step: float) -> Floats:

@@ -44,7 +44,7 @@ def repaired(
     x = np.append(x, np.zeros(len(generation.pool.cost) - len(x)))
     for trial in range(SETTINGS.lns_tries):
         cost, chosen = total(generation, x), np.flatnonzero(x)
-        excess = generation.duals.reduced(generation.pool.take(chosen)) * x[chosen]
+        excess = generation.bound.duals.reduced(generation.pool.take(chosen)) * x[chosen]
         is_idle = idle > SETTINGS.lns_patience
         if cost <= goal or excess.sum() <= SETTINGS.lns_gain * abs(cost) or clock() == 0 or is_idle:
             break
@@ -86,7 +86,7 @@ def _reoptimised(
 ) -> Floats:
     """Return the plan with the jobs of some groups in others, if that is better."""
     left = held(generation.pool.members[free], x[free], len(generation.frame.copies))
-    generation.add(generation.priced(generation.duals, left, slack))
+    generation.add(generation.among(generation.bound.duals, left, slack))
     pool = generation.pool
     x = np.append(x, np.zeros(len(pool.cost) - len(x)))
     near = _cheapest(generation, np.flatnonzero(fit(pool.members, left)), slack)
@@ -114,7 +114,7 @@ def _reoptimised(
 def _cheapest(generation: ColumnGeneration, which: Indices, slack: float) -> Indices:
     """Return those groups that cost least above what their jobs pay, of each size."""
     pool = generation.pool.take(which)
-    reduced = generation.duals.reduced(pool)
+    reduced = generation.bound.duals.reduced(pool)
     size, chosen = (pool.members < len(generation.frame.copies)).sum(axis=1), []
     for k in range(1, pool.members.shape[1] + 1):
         same = np.flatnonzero((size == k) & (reduced < slack))

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, hstack
 
 from optsched.mip import highs
+from optsched.mip.column_generation import DualBound, Priced, generate
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.node_classes.pattern_pricing import PatternPricing
 from optsched.pal.settings import SETTINGS
@@ -54,8 +55,8 @@ class Master:
         self._known: set[object] = set()
         self._lp = LinearProgram(self._program([], jobs, counts), seed)
 
-    def add(self, patterns: Iterable[Pattern]) -> bool:
-        """Add columns that are not there yet; return whether there were any."""
+    def add(self, patterns: Iterable[Pattern]) -> int:
+        """Add columns that are not there yet; return how many."""
         new = []
         for pattern in patterns:
             if (pattern.node_class, pattern.gangs) not in self._known:
@@ -64,30 +65,35 @@ class Master:
         if new:
             self._lp.add_columns(np.array([p.cost for p in new]), csc_array(self._matrix(new)))
             self.patterns += new
-        return bool(new)
+        return len(new)
 
     def solve(self, seconds_left: Callable[[], float | None]) -> Floats | None:
         """Return how many nodes run each of `patterns`, nearly at least cost; None without time."""
-        best, types = -np.inf, len(self._jobs)
-        solved = self._lp.solve(seconds_left())
-        for _ in range(SETTINGS.master_rounds):
-            if solved is None:
-                return None
-            duals = np.maximum(solved.row_duals[:types], 0.0)
-            node_duals = np.minimum(solved.row_duals[types:], 0.0)
-            least = node_duals - SETTINGS.master_improvement * self._missing.max()
-            filled = self._pricing.fill(duals, least)
-            value = float(duals @ self._jobs + np.minimum(filled.values, 0.0) @ self._counts)
-            best = max(best, value)
-            if solved.objective - best <= SETTINGS.master_gap * abs(solved.objective):
-                break
-            if not self.add(filled.patterns):
-                break
-            solved = self._lp.solve(seconds_left())
-        return None if solved is None else self._uses(solved)
+        self._clock = seconds_left
+        no_duals = np.zeros(len(self._jobs)), np.zeros(len(self._counts))
+        bound, rounds = DualBound(no_duals), SETTINGS.master_rounds
+        generated = generate(self, self._price, _is_near, bound, rounds=rounds)
+        if generated.solved is None or generated.reason == "unsolved":
+            return None
+        return np.asarray(generated.solved.x[len(self._jobs) :])
 
-    def _uses(self, solved: Solved) -> Floats:
-        return np.asarray(solved.x[len(self._jobs) :])
+    def optimum(self) -> Solved | None:
+        """Return an optimum over the patterns so far, if there is one in time."""
+        return self._lp.solve(self._clock())
+
+    def duals(self, solved: Solved) -> tuple[Floats, Floats]:
+        """Return what jobs of each type save, and nodes of each class."""
+        types = len(self._jobs)
+        return np.maximum(solved.row_duals[:types], 0.0), np.minimum(solved.row_duals[types:], 0.0)
+
+    def _price(
+        self, duals: tuple[Floats, Floats]
+    ) -> Priced[tuple[Floats, Floats], Iterable[Pattern]]:
+        jobs, nodes = duals
+        least = nodes - SETTINGS.master_improvement * self._missing.max()
+        filled = self._pricing.fill(jobs, least)
+        value = float(jobs @ self._jobs + np.minimum(filled.values, 0.0) @ self._counts)
+        return Priced(filled.patterns, len(filled.patterns), duals, value)
 
     def whole(self, uses: Floats, time_limit_s: float | None) -> Indices:
         """Return whole numbers of nodes near fractional ones, so that most jobs have a place."""
@@ -150,3 +156,7 @@ class Master:
             row_lower=np.r_[jobs.astype(float), np.full(len(counts), -np.inf)],
             row_upper=np.r_[np.full(types, np.inf), counts.astype(float)],
         )
+
+
+def _is_near(solved: Solved, value: float) -> bool:
+    return solved.objective - value <= SETTINGS.master_gap * abs(solved.objective)
