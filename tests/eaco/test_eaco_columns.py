@@ -84,7 +84,7 @@ def test_groups_of_the_first_plan_cost_what_all_groups_do(instance):
     listed = all_columns(instance, classes)
     costs = dict(zip(map(tuple, _keys(listed)), listed.cost.tolist(), strict=True))
     frame = master.frame(instance, classes)
-    pays = column_generation.ColumnGeneration(instance, classes, frame, 0).duals.jobs
+    pays = column_generation.ColumnGeneration(instance, classes, frame, 0).bound.duals.jobs
     filling = filled(instance, classes, pricing_problems(instance, classes), pays)
     for key, cost in zip(_keys(filling), filling.cost.tolist(), strict=True):
         assert cost == pytest.approx(costs[tuple(key)], rel=1e-9)

@@ -15,10 +15,9 @@ from scipy.sparse import csr_array
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
-from optsched.eaco.groups.group_members import is_allowed
+from optsched.eaco.groups.group_figures import TypeFigures
 from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.settings import SETTINGS
-from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.mip.column_generation import DualBound, Priced, Smoothing, generate
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class ColumnGeneration:
     ) -> None:
         self.frame, self._instance, self._classes = frame, instance, classes
         self.pricing_problems = pricing_problems(instance, classes)
-        self._figures = ExactFigures(instance)
+        self._figures = TypeFigures(instance)
         self.lengths = np.log(np.maximum([c.job.work_s for c in classes], 1e-300))
         singles = [pricing.alone() for pricing in self.pricing_problems]
         costliest = float(np.max([single.cost.max(initial=0.0) for single in singles], initial=0.0))
@@ -265,7 +264,7 @@ class ColumnGeneration:
         members = np.append(pricing.classes, len(self._classes))[groups.at[which]]
         allowed = np.ones(len(which), dtype=bool)
         for row in np.flatnonzero(near):
-            allowed[row] = is_allowed(self._figures, self._classes, members[row], pricing.pool)
+            allowed[row] = self._figures.is_allowed(self._classes, members[row], pricing.pool)
         cost = groups.cost[which][allowed]
         return at_full_power(members[allowed], pricing.pool, pricing.gang, cost)
 

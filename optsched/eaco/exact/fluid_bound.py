@@ -46,9 +46,9 @@ from scipy.sparse import csr_array, vstack
 
 from optsched.cluster.power import Measured
 from optsched.eaco.exact.fluid_prices import FluidDuals, Patterns, lowered
-from optsched.eaco.groups.enumeration import Enumeration, job_classes, memory_fits
+from optsched.eaco.groups.enumeration import Enumeration, job_classes
+from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits
 from optsched.eaco.settings import SETTINGS
-from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
 from optsched.mip import highs
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ def fluid(instance: EacoInstance) -> Fluid:
     """
     classes = job_classes(instance)
     parts = list(_patterns(instance, classes))
-    duals = lowered(ExactFigures(instance), classes, parts, _solved(classes, parts))
+    duals = lowered(TypeFigures(instance), classes, parts, _solved(classes, parts))
     shares = []
     for c, work, time in zip(classes, duals.work, duals.time, strict=True):
         joules = work * Fraction(c.job.work_s) - time * (c.due or 0)
-        shares.append(joules / 3_600_000)
+        shares.append(joules / JOULES_PER_KWH)
     each = list(zip(classes, shares, strict=True))
     bound = sum((len(c.jobs) * share for c, share in each), Fraction(0))
     if bound <= 0:
@@ -147,14 +147,14 @@ def _solved(classes: list[JobClass], parts: list[Patterns]) -> FluidDuals:
 
 def _patterns(instance: EacoInstance, classes: list[JobClass]) -> Iterator[Patterns]:
     """Yield groups by gang, GPU type, size and power level, whatever deadlines say."""
-    figures, free = ExactFigures(instance), [c._replace(due=None) for c in classes]
+    figures, free = TypeFigures(instance), [c._replace(due=None) for c in classes]
     calm = instance.model_copy(update={"utilisation_limit": None})
     for gpu in instance.gpu_types:
         for gang in sorted({c.job.gpus for c in classes}):
             among = [
                 n
                 for n, c in enumerate(classes)
-                if c.job.gpus == gang and memory_fits(figures, c.jobs[:1], gpu.id)
+                if c.job.gpus == gang and figures.memory_fits([c.job.type], gpu.id)
             ]
             pools = [n for n in instance.nodes if n.gpu == gpu.id and gang_fits(gang, n)]
             if among and pools:
@@ -173,7 +173,7 @@ def _on(
     gang: int,
 ) -> Iterator[Patterns]:
     """Yield the patterns of jobs of one gang size on GPUs of one type."""
-    figures, levels = ExactFigures(instance), enumeration.sets.levels
+    figures, levels = TypeFigures(instance), enumeration.sets.levels
     names = sorted({classes[n].job.type for n in among})
     speed = np.array([figures.types[c.job.type].speeds.get(gpu.id, 1.0) for c in classes])
     allowed, known = _parts_allowed(instance, levels), _parts_known(levels)
@@ -194,9 +194,8 @@ def _on(
             )
             watts = gang * (np.minimum(at.watts[sets] * power, limit) + share)
             pace = at.rates[sets] * rate * speed[members]
-            name = None if level is None else level.id
             timed = known[size][sets]
-            yield Patterns(members, pace, watts, timed, mix, mixes, near_w, among, nodes, name)
+            yield Patterns(members, pace, watts, timed, mix, mixes, near_w, among, nodes, level)
 
 
 def _parts_allowed(instance: EacoInstance, levels: list[Level]) -> list[Bools]:

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.plan import Group
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.groups.enumeration import JobClass
-    from optsched.eaco.instance import Nodes
-    from optsched.eaco.verify.group_energy import ExactFigures
+    from optsched.eaco.groups.group_figures import TypeFigures
+    from optsched.eaco.instance import Nodes, PowerLevel
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -46,7 +45,7 @@ class Patterns(NamedTuple):
     near_w
         Watts below which floats may be off by more than `NEAR`; infinite for measured curves.
     among, nodes, level
-        All classes that may be members; nodes of the least share; id of the power level.
+        All classes that may be members; nodes of the least share; power level.
     """
 
     members: Indices
@@ -58,7 +57,7 @@ class Patterns(NamedTuple):
     near_w: float
     among: list[int]
     nodes: Nodes
-    level: str | None
+    level: PowerLevel | None
 
 
 class FluidDuals(NamedTuple):
@@ -69,7 +68,7 @@ class FluidDuals(NamedTuple):
 
 
 def lowered(
-    figures: ExactFigures, classes: list[JobClass], parts: list[Patterns], duals: FluidDuals
+    figures: TypeFigures, classes: list[JobClass], parts: list[Patterns], duals: FluidDuals
 ) -> FluidDuals:
     """Return duals at which no pattern pays more than it draws, as high as one factor allows.
 
@@ -106,23 +105,21 @@ class _Charge:
     """What jobs pay for patterns of one size, in fractions."""
 
     def __init__(
-        self, figures: ExactFigures, classes: list[JobClass], part: Patterns, duals: FluidDuals
+        self, figures: TypeFigures, classes: list[JobClass], part: Patterns, duals: FluidDuals
     ) -> None:
-        self.figures, self.nodes = figures, part.nodes
+        self.figures, self.nodes, self.level = figures, part.nodes, part.level
+        self.gang = classes[part.among[0]].job.gpus
         self.of_type: dict[str, list[tuple[JobClass, Fraction, Fraction]]] = {}
         for n in part.among:
             c = classes[n]
             pay = duals.work[n] * figures.speed(c.job, part.nodes)
             self.of_type.setdefault(c.job.type, []).append((c, pay, duals.time[n]))
-        self.group = Group(
-            jobs=classes[part.among[0]].jobs[:1], nodes=part.nodes.id, level=part.level
-        )
 
     def of(self, types: tuple[str, ...], is_timed: bool) -> tuple[Fraction, Fraction]:
         """Return what jobs of these types pay at most for a second together, and what they draw."""
-        some = [self.of_type[kind][0][0].jobs[0] for kind in types]
-        rates = self.figures.rates(some, self.nodes).by_type
-        level = self.figures.level(self.group)[0]
+        gpu = self.nodes.gpu
+        rates = self.figures.instance.rates[gpu].of(types).by_type
+        level = Fraction(1 if self.level is None else self.level.rate)
         most = Fraction(0)
         for kind in dict.fromkeys(types):
             pays: list[Fraction] = []
@@ -132,5 +129,5 @@ class _Charge:
                     pay = work * rates[kind] * level - (time if is_timed else 0)
                     pays += [pay] * min(len(c.jobs), len(types))
             most += sum(heapq.nlargest(types.count(kind), pays), Fraction(0))
-        watts = self.figures.gpu_w(some, self.group) + self.figures.node_share_w(self.nodes)
-        return most, self.figures.gang(self.group) * watts
+        watts = self.figures.gpu_w(types, gpu, self.level) + self.figures.node_share_w(self.nodes)
+        return most, self.gang * watts

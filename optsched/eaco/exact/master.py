@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
+from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures
 from optsched.mip import highs
 from optsched.mip.incremental_lp import LinearProgram
 
@@ -77,7 +77,7 @@ class Frame(NamedTuple):
 
 def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
     """Return the frame of an instance."""
-    figures, nodes = ExactFigures(instance), instance.nodes
+    figures, nodes = TypeFigures(instance), instance.nodes
     weight = {"eaco": instance.energy_weight or 0.0}.get(instance.objective, 1.0)
     unit = weight * float(instance.per_kwh) / JOULES_PER_KWH
     bare = [n.gpus * figures.gpus[n.gpu].power.bare_w for n in nodes]
@@ -103,7 +103,7 @@ def frame(instance: EacoInstance, classes: list[JobClass]) -> Frame:
     )
 
 
-def _waiting(figures: ExactFigures, jobs: JobClass) -> float:
+def _waiting(figures: TypeFigures, jobs: JobClass) -> float:
     penalty = jobs.job.waiting_penalty_kwh
     if penalty is None:
         return np.inf

@@ -14,11 +14,9 @@ from optsched.eaco.groups.enumeration import (
     Groups,
     JobClass,
     TooManyGroupsError,
-    memory_fits,
 )
-from optsched.eaco.groups.group_members import group_of, is_allowed
+from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits, group_of
 from optsched.eaco.settings import SETTINGS
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, gang_fits
 
 __all__ = ["Columns", "at_full_power", "columns", "group_of", "joined", "none"]
 
@@ -116,8 +114,9 @@ def columns(instance: EacoInstance, classes: list[JobClass]) -> Columns:
 class _Maker:
     def __init__(self, instance: EacoInstance, classes: list[JobClass]) -> None:
         self.instance, self.classes = instance, classes
-        self.figures = ExactFigures(instance)
+        self.figures = TypeFigures(instance)
         jobs = [c.job for c in classes]
+        self.gangs = {job.id: job.gpus for job in instance.jobs}
         self.work = np.array([job.work_s for job in jobs])
         self.migration = np.array([job.migration_s for job in jobs])
         self.place = np.array([c.place for c in classes])
@@ -137,7 +136,7 @@ class _Maker:
                 among = [
                     n
                     for n, c in enumerate(self.classes)
-                    if c.job.gpus == gang and memory_fits(self.figures, c.jobs[:1], gpu.id)
+                    if c.job.gpus == gang and self.figures.memory_fits([c.job.type], gpu.id)
                 ]
                 if not fitting or not among:
                     continue
@@ -165,7 +164,7 @@ class _Maker:
         return [
             n
             for n, place in enumerate(self.instance.running)
-            if place.nodes == nodes.id and self.figures.jobs[place.jobs[0]].gpus == gang
+            if place.nodes == nodes.id and self.gangs[place.jobs[0]] == gang
         ]
 
     def _made(
@@ -190,7 +189,7 @@ class _Maker:
         fine = margin >= -SETTINGS.near
         near = groups.is_near | (np.abs(margin) <= SETTINGS.near)
         for row in np.flatnonzero(fine & near):
-            fine[row] = is_allowed(self.figures, self.classes, members[row], pool, number, place)
+            fine[row] = self.figures.is_allowed(self.classes, members[row], pool, number, place)
         members, sets, work, rates = members[fine], groups.sets[fine], work[fine], rates[fine]
         runs = _run(enumeration, sets, work, level)
         cost = self._cost(runs, members, rates, moved[fine], speed[fine], pool, gang)

@@ -6,17 +6,18 @@ not linear is in a group's figures (docs/math/eaco.md, groups).
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from optsched.eaco.due_times import due_s
+from optsched.eaco.groups.group_figures import TypeFigures
 from optsched.eaco.groups.type_multisets import Multisets
 from optsched.eaco.settings import SETTINGS
-from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     from optsched.eaco.instance import EacoInstance, GpuType, Job
@@ -123,7 +124,7 @@ class Enumeration:
         self._memory_limit = gpu.memory_gb * (1 - instance.memory_headroom)
         self._type = np.array([names.index(kind.id) for kind in types])
         self._among = np.array(among)
-        figures = ExactFigures(instance)
+        figures = TypeFigures(instance)
         least = [least_rate(figures, classes[c], gpu.id) for c in among]
         self._least_rate = np.array(least)
         self.sets = Multisets(instance, gpu.id, names)
@@ -188,7 +189,7 @@ class Enumeration:
             )
 
 
-def least_rate(figures: ExactFigures, jobs: JobClass, gpu: str) -> float:
+def least_rate(figures: TypeFigures, jobs: JobClass, gpu: str) -> float:
     """Return the least rate that jobs bear on a GPU type, if they are not moved."""
     job = jobs.job
     least = 0.0 if job.max_slowdown is None else 1 / job.max_slowdown
@@ -196,12 +197,3 @@ def least_rate(figures: ExactFigures, jobs: JobClass, gpu: str) -> float:
         speed = figures.types[job.type].speeds.get(gpu, 1.0)
         least = max(least, min(job.work_s / speed / float(jobs.due), 1e9))
     return max(least, SETTINGS.any_rate)
-
-
-def memory_fits(figures: ExactFigures, jobs: tuple[str, ...], gpu: str) -> bool:
-    """Tell exactly whether jobs fit together into the memory of a GPU."""
-    limit = Fraction(figures.gpus[gpu].memory_gb)
-    if len(jobs) > 1:
-        limit *= 1 - Fraction(figures.instance.memory_headroom)
-    need = (Fraction(figures.types[figures.jobs[name].type].memory_gb) for name in jobs)
-    return sum(need, Fraction(0)) <= limit

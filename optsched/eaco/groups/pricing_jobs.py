@@ -8,8 +8,8 @@ import numpy as np
 
 from optsched.eaco.groups.completion_bounds import Gains
 from optsched.eaco.groups.enumeration import JobClass, least_rate
+from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures
 from optsched.eaco.settings import SETTINGS
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class PricingJobs:
         pool: int,
         gang: int,
     ) -> None:
-        figures, nodes, table = ExactFigures(instance), instance.nodes[pool], instance.interference
+        figures, nodes, table = TypeFigures(instance), instance.nodes[pool], instance.interference
         self.pool, self.gang, self._most = pool, gang, instance.max_jobs_per_gpu
         types = [figures.types[classes[c].job.type] for c in among]
         gpu = figures.gpus[nodes.gpu]

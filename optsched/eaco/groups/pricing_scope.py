@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.cluster.power import Affine
-from optsched.eaco.groups.enumeration import JobClass, memory_fits
-from optsched.eaco.groups.group_members import is_allowed
+from optsched.eaco.groups.group_figures import TypeFigures, gang_fits
 from optsched.eaco.groups.pricing import PricingProblem
-from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
 
 if TYPE_CHECKING:
+    from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
 
 
@@ -31,7 +30,7 @@ def has_pricing_problems(instance: EacoInstance) -> bool:
 
 def pricing_problems(instance: EacoInstance, classes: list[JobClass]) -> list[PricingProblem]:
     """Return the pricing problems of an instance, by pool of nodes and gang size."""
-    figures, problems = ExactFigures(instance), []
+    figures, problems = TypeFigures(instance), []
     for pool, nodes in enumerate(instance.nodes):
         for gang in sorted({c.job.gpus for c in classes}):
             among = [
@@ -39,8 +38,8 @@ def pricing_problems(instance: EacoInstance, classes: list[JobClass]) -> list[Pr
                 for n, c in enumerate(classes)
                 if c.job.gpus == gang
                 and gang_fits(gang, nodes)
-                and memory_fits(figures, c.jobs[:1], nodes.gpu)
-                and (c.due is None or is_allowed(figures, classes, np.array([n]), pool))
+                and figures.memory_fits([c.job.type], nodes.gpu)
+                and (c.due is None or figures.is_allowed(classes, np.array([n]), pool))
             ]
             if among:
                 problems.append(PricingProblem(instance, classes, among, pool, gang))

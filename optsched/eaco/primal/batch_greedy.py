@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
-from optsched.eaco.groups.group_members import is_allowed
+from optsched.eaco.groups.group_figures import TypeFigures
 from optsched.eaco.settings import SETTINGS
-from optsched.eaco.verify.group_energy import ExactFigures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +78,7 @@ class _Filling:
         pays: Floats,
     ) -> None:
         self.instance, self.classes, self.pricing_problems = instance, classes, problems
-        self.figures = ExactFigures(instance)
+        self.figures = TypeFigures(instance)
         self.free = [nodes.gpus * nodes.count for nodes in instance.nodes]
         self.groups: list[list[tuple[int, ...]]] = [[] for _ in problems]
         self.of = [_on(pricing, pays) for pricing in problems]
@@ -136,8 +135,8 @@ class _Filling:
             if worth[at] == -np.inf:
                 break
             members = (*group.members, int(window[at]))
-            if slack[at] > SETTINGS.near or is_allowed(
-                self.figures, self.classes, np.array(members), pricing.pool
+            if slack[at] > SETTINGS.near or self.figures.is_allowed(
+                self.classes, np.array(members), pricing.pool
             ):
                 return at, _Group(members, busy[at], memory[at], least[at], watts[at])
             worth[at] = -np.inf

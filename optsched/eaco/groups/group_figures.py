@@ -1,0 +1,178 @@
+"""What groups of jobs take and may do, for the methods: in fractions, where floats may err.
+
+Arrays of groups have their figures in floats (`columns`, `pricing`); what is near to a limit, and
+what is worked out but once, is here. The verifier has figures of its own, `verify.group_energy`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from optsched.eaco.plan import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from optsched.eaco.groups.enumeration import JobClass
+    from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
+
+    Indices = NDArray[np.intp]
+
+JOULES_PER_KWH = 3_600_000
+
+
+class TypeFigures:
+    """Figures of an instance's job types side by side.
+
+    Attributes
+    ----------
+    types, gpus
+        Entries of the instance by id.
+    """
+
+    def __init__(self, instance: EacoInstance) -> None:
+        self.instance = instance
+        self.types = {kind.id: kind for kind in instance.types}
+        self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    def node_share_w(self, nodes: Nodes) -> Fraction:
+        """Return the watts of a node outside its GPUs, above sleep, by GPU."""
+        return (Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w)) / nodes.gpus
+
+    def wake_j(self, nodes: Nodes) -> Fraction:
+        """Return the joules of waking a node, above those of sleeping on."""
+        power = nodes.power
+        return power.wake_energy_j - Fraction(power.wake_s) * Fraction(power.sleep_w)
+
+    # --- types side by side --------------------------------------------------------------------
+
+    def memory_fits(self, types: Sequence[str], gpu: str) -> bool:
+        """Tell whether jobs of some types fit together into the memory of a GPU."""
+        limit = Fraction(self.gpus[gpu].memory_gb)
+        if len(types) > 1:
+            limit *= 1 - Fraction(self.instance.memory_headroom)
+        return sum(Fraction(self.types[kind].memory_gb) for kind in types) <= limit
+
+    def utilisation(self, types: Sequence[str], gpu: str) -> Fraction:
+        """Return the utilisation of GPUs that types share at full power; it may exceed 1."""
+        table = self.instance.rates[gpu]
+        measured = table.measured.get(tuple(sorted(types)))
+        if measured is not None and measured.utilisation is not None:
+            return Fraction(measured.utilisation)
+        rates = table.of(types).by_type
+        busy = (Fraction(self.types[kind].utilisation) * rates[kind] for kind in types)
+        return sum(busy, Fraction(0))
+
+    def gpu_w(self, types: Sequence[str], gpu: str, level: PowerLevel | None = None) -> Fraction:
+        """Return the watts of each GPU that types share."""
+        measured = self.instance.rates[gpu].measured.get(tuple(sorted(types)))
+        if measured is not None and measured.gpu_power_w is not None:
+            watts = Fraction(measured.gpu_power_w)
+        else:
+            watts = self.gpus[gpu].power.watts(self.utilisation(types, gpu))
+        if level is None:
+            return watts
+        return min(watts * Fraction(level.power), Fraction(level.limit_w))
+
+    # --- jobs ----------------------------------------------------------------------------------
+
+    def speed(self, job: Job, nodes: Nodes) -> Fraction:
+        """Return the speed of a job alone, relative to what its work is stated for."""
+        return Fraction(self.types[job.type].speeds.get(nodes.gpu, 1.0))
+
+    def work_s(self, job: Job, nodes: Nodes, *, is_moved: bool) -> Fraction:
+        """Return the seconds that a job takes alone at full power on some nodes."""
+        seconds = Fraction(job.work_s) / self.speed(job, nodes)
+        return seconds + Fraction(job.migration_s) if is_moved else seconds
+
+    def credit_w(self, job: Job) -> Fraction:
+        """Return the joules that a second of a job's work is worth, objective 'epoch'."""
+        if job.work_credit_w is not None:
+            return Fraction(job.work_credit_w)
+        return self._least_j(job, is_moved=False) / Fraction(job.work_s)
+
+    def later_j(self, job: Job) -> Fraction:
+        """Return the least joules of a job that waits now, and then has GPUs of its own."""
+        return self._least_j(job, is_moved=job.id in self.instance.location_of)
+
+    def _least_j(self, job: Job, *, is_moved: bool) -> Fraction:
+        """Return the least joules of a job on GPUs of its own, at full power."""
+        return min(
+            job.gpus
+            * (self.gpu_w([job.type], nodes.gpu) + self.node_share_w(nodes))
+            * self.work_s(job, nodes, is_moved=is_moved)
+            for nodes in self.instance.nodes
+            if gang_fits(job.gpus, nodes) and self.memory_fits([job.type], nodes.gpu)
+        )
+
+    # --- groups --------------------------------------------------------------------------------
+
+    def is_allowed(
+        self, classes: list[JobClass], members: Indices, pool: int, level: int = -1, place: int = -1
+    ) -> bool:
+        """Decide exactly about a group that is near to a limit.
+
+        Parameters
+        ----------
+        members
+            Indices of classes; those beyond the last class are none.
+        pool, level, place
+            Indices of its nodes, power level and running location; -1 for none.
+        """
+        instance, nodes = self.instance, self.instance.nodes[pool]
+        types = [classes[n].job.type for n in members.tolist() if n < len(classes)]
+        if not self.memory_fits(types, nodes.gpu):
+            return False
+        rates, limit = instance.rates[nodes.gpu].of(types), instance.utilisation_limit
+        if len(types) > 1 and not rates.fits:
+            return False
+        if len(types) > 1 and limit is not None and self.utilisation(types, nodes.gpu) > limit:
+            return False
+        factor = Fraction(1 if level < 0 else self.gpus[nodes.gpu].levels[level].rate)
+        for n in {*members.tolist()} - {len(classes)}:
+            c = classes[n]
+            slowdown = 1 / (rates.by_type[c.job.type] * factor)
+            if c.job.max_slowdown is not None and slowdown > c.job.max_slowdown:
+                return False
+            work = self.work_s(c.job, nodes, is_moved=c.place >= 0 and c.place != place)
+            if c.due is not None and work * slowdown > c.due:
+                return False
+        return True
+
+
+def gang_fits(gpus: int, nodes: Nodes) -> bool:
+    """Tell whether a gang fits into a node, or fills whole nodes that there are."""
+    if gpus <= nodes.gpus:
+        return nodes.count > 0
+    many, rest = divmod(gpus, nodes.gpus)
+    return rest == 0 and many <= nodes.count
+
+
+def group_of(
+    instance: EacoInstance,
+    classes: list[JobClass],
+    members: Indices,
+    pool: int,
+    level: int,
+    place: int,
+) -> Group:
+    """Return a group of the first jobs of the classes, on the first node that is possible."""
+    names: list[str] = []
+    for c in members.tolist():
+        if c < len(classes):
+            names.append(next(name for name in classes[c].jobs if name not in names))
+    nodes = instance.nodes[pool]
+    gpu = next(gpu for gpu in instance.gpu_types if gpu.id == nodes.gpu)
+    return Group(
+        jobs=tuple(names),
+        nodes=nodes.id,
+        node=0 if place < 0 else instance.running[place].node,
+        level=None if level < 0 else gpu.levels[level].id,
+        location=None if place < 0 else instance.running[place].id,
+    )
