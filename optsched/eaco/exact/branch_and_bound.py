@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.cuts import odd_set
 from optsched.eaco.cuts.cuts_and_branching import (
     GroupCountRow,
     Rank1CutRow,
     Rule,
     best_splits,
-    violated_cuts,
 )
 from optsched.eaco.exact.farkas import PenaltyFreeRelaxation
+from optsched.eaco.exact.heuristics import needed_odd_sets, violated_cuts
 from optsched.eaco.exact.lp_solution import Branch
 from optsched.eaco.exact.node import Node
 from optsched.eaco.exact.relaxation import Relaxation
@@ -253,7 +252,7 @@ class Tree:
             if point.is_whole or point.value >= enough or clock() == 0:
                 break
             reduced = relaxation.reduced(point.proof.duals, {})
-            cuts = odd_set.needed(self.frame, self.pool, reduced, self._penalty, point)
+            cuts = needed_odd_sets(self.frame, self.pool, reduced, self._penalty, point)
             if not any([relaxation.add_cut(rule) for rule in cuts]):
                 break
             tighter = relaxation.solve((), clock)

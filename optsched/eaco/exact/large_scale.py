@@ -15,16 +15,15 @@ import numpy as np
 from optsched.eaco.exact import listed_groups, proving
 from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.exact.column_generation import ColumnGeneration
+from optsched.eaco.exact.heuristics import offer_columns, quick_start
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, frame
 from optsched.eaco.exact.warm_start import WarmStart, matched_start
-from optsched.eaco.greedy import methods
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.primal.diving import dive
 from optsched.eaco.primal.large_neighbourhood_search import repaired, total
-from optsched.eaco.primal.node_packing import groups_of, placed, plan_of
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class _Columns:
         problems, worth = generation.pricing_problems, generation.bound.duals.jobs
         filling = filled(self.instance, self.classes, problems, worth)
         generation.add(filling)
-        self._offer(filling, np.ones(len(filling.cost)))
+        offer_columns(search, self.classes, filling, np.ones(len(filling.cost)), {})
         if not search.out_of_time():
             generation.seed(SETTINGS.seed_shares[:1] if self.is_warm else SETTINGS.seed_shares)
 
@@ -156,7 +155,7 @@ class _Columns:
             search.start = None  # what the previous epoch left is too little
             return _Columns(instance, search).run()
         if search.plan is None and len(instance.jobs) <= SETTINGS.most_started_jobs:
-            plan = methods.quick_start(instance)
+            plan = quick_start(instance)
             if plan is not None:
                 search.offer(plan)
         if self._is_closed() or search.out_of_time():
@@ -233,11 +232,5 @@ class _Columns:
 
     def _take(self, x: NDArray[np.float64]) -> None:
         """Offer the plan that has each group of the program so often."""
-        self._offer(self.generation.pool.take(x > 0.5), x[x > 0.5])
-
-    def _offer(self, chosen: Columns, x: NDArray[np.float64]) -> None:
-        times = np.rint(x).astype(int).tolist()
-        groups, waiting = groups_of(self.instance, self.classes, chosen, times)
-        packed = placed(self.instance, groups, {})[0]
-        if packed is not None:
-            self.search.offer(plan_of(packed, waiting))
+        chosen = self.generation.pool.take(x > 0.5)
+        offer_columns(self.search, self.classes, chosen, x[x > 0.5], {})

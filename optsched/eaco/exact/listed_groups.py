@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.exact import proving
-from optsched.eaco.greedy import methods
+from optsched.eaco.exact.heuristics import quick_start
 from optsched.eaco.groups.enumeration import TooManyGroupsError
 from optsched.eaco.plan import EacoCertificate
 from optsched.eaco.settings import SETTINGS
@@ -23,7 +23,7 @@ def over_all(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Solve and prove over all groups, listed."""
     refuse_below_idle_power(instance)
     if search.plan is None:
-        plan = methods.quick_start(instance)
+        plan = quick_start(instance)
         if plan is not None:
             search.offer(plan)
     return prove_over_all(instance, search, np.inf, SETTINGS.most_nodes)

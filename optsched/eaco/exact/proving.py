@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optsched.eaco.exact.branch_and_bound import Tree
 from optsched.eaco.exact.certificate_writer import Writer
+from optsched.eaco.exact.heuristics import offer_columns, restricted_plan, resumed, root_duals
 from optsched.eaco.exact.master import frame
-from optsched.eaco.exact.warm_start_duals import WarmStartDuals, resumed, root_duals
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.primal.node_packing import Limits, groups_of, placed, plan_of
-from optsched.eaco.primal.restricted_master import restricted_plan
 from optsched.eaco.settings import SETTINGS
 from optsched.search import Infeasible
 
@@ -113,15 +111,13 @@ class Solver:
     def _resumed(self) -> bool:
         """Begin with what the previous epoch left; tell whether that is enough."""
         last = self.search.past
-        if not isinstance(last, WarmStartDuals):
-            return False
         point = resumed(last, self.instance, self.classes, self.tree.relaxation)
         if point is None:
             return False
         self.tree.begin(point)
         return self._is_proven()
 
-    def warm_start(self) -> WarmStartDuals:
+    def warm_start(self) -> Any:
         """Return what the next epoch may begin with."""
         root = self.proven.root
         assert root is not None
@@ -224,7 +220,7 @@ class Solver:
         if point.unplaced > 0.5:
             return None
         limits = {
-            nodes.id: Limits(
+            nodes.id: (
                 round(min(point.used(n, asleep=False), nodes.count)),
                 round(min(point.used(n, asleep=True), nodes.count - nodes.awake)),
             )
@@ -233,15 +229,8 @@ class Solver:
         return self._offer(tree.pool.take(point.columns), point.x, limits)
 
     def _offer(
-        self, chosen: Columns, x: NDArray[np.float64], limits: dict[str, Limits]
+        self, chosen: Columns, x: NDArray[np.float64], limits: dict[str, tuple[int, int]]
     ) -> int | None:
-        times = np.rint(x).astype(int).tolist()
-        groups, waiting = groups_of(self.instance, self.classes, chosen, times)
-        packed, where, is_certain = placed(self.instance, groups, limits)
-        if packed is None and limits:
-            self._offer(chosen, x, {})
-        if packed is not None:
-            self.search.offer(plan_of(packed, waiting))
-            return None
+        where = offer_columns(self.search, self.classes, chosen, x, limits)
         names = [nodes.id for nodes in self.instance.nodes]
-        return names.index(where) if where is not None and is_certain else None
+        return None if where is None else names.index(where)

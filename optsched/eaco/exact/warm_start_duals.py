@@ -64,12 +64,14 @@ def root_duals(instance: EacoInstance, classes: list[JobClass], proof: Proof) ->
 
 
 def resumed(
-    last: WarmStartDuals, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
+    last: object, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
 ) -> Point | None:
-    """Return what old duals prove; None if too few of the jobs were there.
+    """Return what old duals prove; None if there are none, or too few of the jobs were there.
 
     The cuts whose jobs are all there are put into the relaxation.
     """
+    if not isinstance(last, WarmStartDuals):
+        return None
     known = sum(c.jobs[0] in last.duals for c in classes)
     if known < SETTINGS.least_share * max(len(classes), 1):
         return None

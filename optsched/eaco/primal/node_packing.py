@@ -8,26 +8,27 @@ gang larger than a node needs whole nodes side by side.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.eaco.groups.columns import group_of
+import numpy as np
+
+from optsched.eaco.groups.group_figures import group_of
 from optsched.eaco.plan import EacoPlan
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from optsched.eaco.groups.columns import Columns
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Group
+    from optsched.search import Search
 
-
-class Limits(NamedTuple):
-    """How many nodes of a pool may be in use, and how many of them may be woken."""
-
-    used: int
-    woken: int
+    Floats = NDArray[np.float64]
+    Limits = tuple[int, int]  # of nodes: how many may be in use, and how many of them woken
 
 
 class Packing(NamedTuple):
@@ -35,6 +36,33 @@ class Packing(NamedTuple):
 
     nodes: list[int] | None
     is_certain: bool
+
+
+def offer_columns(
+    search: Search,
+    classes: list[JobClass],
+    columns: Columns,
+    x: Floats,
+    limits: Mapping[str, Limits],
+) -> str | None:
+    """Offer the plan of columns; return the nodes on which its groups do not fit for certain.
+
+    Parameters
+    ----------
+    x
+        How often each column is in the plan.
+    limits
+        By nodes, if they are limited; where they are too tight, the plan without is offered.
+    """
+    instance: Any = search.instance
+    groups, waiting = groups_of(instance, classes, columns, np.rint(x).astype(int).tolist())
+    packed, where, is_certain = placed(instance, groups, limits)
+    if packed is None and limits:
+        offer_columns(search, classes, columns, x, {})
+    if packed is not None:
+        search.offer(EacoPlan(groups=tuple(packed), waiting=tuple(waiting)))
+        return None
+    return where if is_certain else None
 
 
 def groups_of(
@@ -54,7 +82,7 @@ def groups_of(
 
 
 def placed(
-    instance: EacoInstance, groups: list[Group], limits: dict[str, Limits]
+    instance: EacoInstance, groups: list[Group], limits: Mapping[str, Limits]
 ) -> tuple[list[Group] | None, str | None, bool]:
     """Give each group a node.
 
@@ -72,7 +100,7 @@ def placed(
         free = sorted((g for g in inside if g.location is None), key=lambda g: -gangs[g.jobs[0]])
         taken = [(g.node, gangs[g.jobs[0]]) for g in kept]
         sizes = [gangs[g.jobs[0]] for g in free]
-        limit = limits.get(nodes.id, Limits(nodes.count, nodes.count - nodes.awake))
+        limit = limits.get(nodes.id, (nodes.count, nodes.count - nodes.awake))
         packing = pack(nodes, taken, sizes, limit)
         if packing.nodes is None:
             return None, nodes.id, packing.is_certain
@@ -80,11 +108,6 @@ def placed(
         for group, node in zip(free, packing.nodes, strict=True):
             done.append(group.model_copy(update={"node": node}))
     return done, None, True
-
-
-def plan_of(groups: Iterable[Group], waiting: Iterable[str]) -> EacoPlan:
-    """Return a plan."""
-    return EacoPlan(groups=tuple(groups), waiting=tuple(waiting))
 
 
 def pack(nodes: Nodes, kept: list[tuple[int, int]], gangs: list[int], limit: Limits) -> Packing:
@@ -109,7 +132,8 @@ def pack(nodes: Nodes, kept: list[tuple[int, int]], gangs: list[int], limit: Lim
 
 def _over(nodes: Nodes, free: Sequence[int], limit: Limits) -> bool:
     used = [n for n, gpus in enumerate(free) if gpus < nodes.gpus]
-    return len(used) > limit.used or sum(n >= nodes.awake for n in used) > limit.woken
+    most, woken = limit
+    return len(used) > most or sum(n >= nodes.awake for n in used) > woken
 
 
 class _Search:
