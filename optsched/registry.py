@@ -25,6 +25,7 @@ PROBLEMS = {
     "boa": "optsched.boa.problem",
     "pal": "optsched.pal.problem",
     "eaco": "optsched.eaco.problem",
+    "sia": "optsched.sia.problem",
 }
 
 

@@ -12,7 +12,7 @@ from optsched.registry import PROBLEMS, problem
 from optsched.results.result import Status
 from optsched.verification import LIMIT, Violation, is_proven
 
-NAMES = ("boa/hand", "pal/tiny", "eaco/paper-four")
+NAMES = ("boa/hand", "pal/tiny", "eaco/paper-four", "sia/hand")
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KNOWN_BAD = {"highspy": {"1.14.0": "returns wrong optima", "1.13.0": "may return wrong optima",
                          "1.13.1": "may return wrong optima"}}  # fmt: skip
 OPTIONAL = ("dask", "distributed", "ipywidgets", "jupyterlab", "pyarrow")
-GOLDEN = ("boa/hand", "pal/tiny", "eaco/paper-four")
+GOLDEN = ("boa/hand", "pal/tiny", "eaco/paper-four", "sia/hand")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

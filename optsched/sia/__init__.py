@@ -1,4 +1,4 @@
-"""Sia's round: a multiple-choice multidimensional knapsack, solved round after round."""
+"""Sia (SOSP 2023): which GPU type and how many GPUs each job gets in a round."""
 
 import lazy_loader as _lazy
 

@@ -9,20 +9,18 @@ import numpy as np
 
 from optsched.certificates.bound_tree import Split
 from optsched.sia.lagrangian_bound import Pricing
-from optsched.sia.master import TOLERANCE, Master
+from optsched.sia.master import Master
 from optsched.sia.rounding import first_options, moved_to_cheaper
+from optsched.sia.settings import SETTINGS
 from optsched.sia.verify.certificate import ChoiceCertificate, Prices, violations
 from optsched.verification import ROUNDING
 
 if TYPE_CHECKING:
-    from optsched.documents.arrays import Bools
-    from optsched.sia.instance import Floats, Indices, Round
-    from optsched.sia.master import LpSolution
+    from collections.abc import Callable
 
-SHARP = 0.02  # of the gap asked for: how near the prices come to the best ones
-MOST_ROUNDS = 60
-INSIDE = 0.999  # of the gap asked for: what is stated is rounded
-RAISES = 3
+    from optsched.documents.arrays import Bools
+    from optsched.sia.arrays import Floats, Indices, Round
+    from optsched.sia.master import LpSolution
 
 
 class WarmStart(NamedTuple):
@@ -65,7 +63,12 @@ class BranchAndBound:
         Its cost.
     programs
         How many linear programs were solved.
+    is_over, heard
+        Tells whether time is up; takes each better plan.
     """
+
+    is_over: Callable[[], bool]
+    heard: Callable[[Indices], None]
 
     def __init__(self, instance: Round, start: WarmStart, gap: float, seed: int = 0) -> None:
         self.round, self.start, self.gap = instance, start, gap
@@ -73,16 +76,18 @@ class BranchAndBound:
         self.plan: Indices | None = None
         self.objective = np.inf
         self.programs = 0
+        self.is_over, self.heard = lambda: False, lambda plan: None
         self._nodes: list[Split | Node] = []
         self._size = 0.0
         self._open: list[Node] = []
         self._seen = 0
         self._limited: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
         least = np.minimum.reduceat(instance.cost, instance.first)
-        self._negligible = TOLERANCE * (1.0 + float(np.abs(least).mean()))
+        self._negligible = SETTINGS.lp_tolerance * (1.0 + float(np.abs(least).mean()))
         excess = self.pricing.price(start.prices, instance.cost).excess
         self.master = Master(instance, first_options(instance, excess, start.basic), seed)
         self.master.start_from(start.basic, start.loose)
+        self._remember(None)
 
     # --- the tree -----------------------------------------------------------------------------
 
@@ -97,7 +102,7 @@ class BranchAndBound:
             self._nodes = [Node(0, bound=bound, proof=Prices(prices=tuple(prices.tolist())))]
             self._open = [node for node in self._nodes if isinstance(node, Node)]
         stack, dives = self._open, False
-        while stack and self._seen < most_nodes:
+        while stack and self._seen < most_nodes and not self.is_over():
             node = stack.pop(-1 if dives else _least(stack))
             dives = False
             if self.is_closed(node.bound):
@@ -131,17 +136,17 @@ class BranchAndBound:
     @property
     def aim(self) -> float:
         """The bound that closes the gap; infinite without a plan."""
-        return self.objective - INSIDE * max(self.gap, ROUNDING) * self._size
+        return self.objective - SETTINGS.closed_share * max(self.gap, ROUNDING) * self._size
 
     def _to_branch(self, node: Node, point: LpSolution) -> int | None:
         """Return the largest part of a split job; None if a node is settled.
 
         A point without split jobs may still be no plan, by less than HiGHS' tolerance.
         """
-        split = np.flatnonzero(point.share <= 1 - TOLERANCE)
+        split = np.flatnonzero(point.share <= 1 - SETTINGS.lp_tolerance)
         if len(split):
             return int(point.options[split[np.argmax(point.share[split])]])
-        if point.missing > TOLERANCE or not self._refused(point.options):
+        if point.missing > SETTINGS.lp_tolerance or not self._refused(point.options):
             return None
         is_free = self.round.counts[self.round.job[point.options]] > 1
         is_free &= ~np.isin(point.options, node.taken)
@@ -173,7 +178,9 @@ class BranchAndBound:
             return None
         self._limit(node, cost)
         point, raises = None, 0
-        for _ in range(MOST_ROUNDS):
+        for _ in range(SETTINGS.most_pricing_rounds):
+            if point is not None and self.is_over():
+                break
             self.programs += 1
             point = self.master.solve()
             if point is None:
@@ -183,16 +190,16 @@ class BranchAndBound:
                 node.bound = priced.bound
                 node.proof = Prices(prices=tuple(point.prices.tolist()))
             wanted = self._wanted(priced.excess)
-            near = SHARP * self.gap * abs(point.objective)
+            near = SETTINGS.pricing_share * self.gap * abs(point.objective)
             if len(wanted) and point.objective - node.bound > near:
                 self.master.add(wanted)
-            elif point.missing <= TOLERANCE or raises == RAISES:
+            elif point.missing <= SETTINGS.lp_tolerance or raises == SETTINGS.most_penalty_raises:
                 break
             elif self._has_no_plan(node, point, cost):
                 return None
             else:
                 raises += 1
-                self.master.raise_penalty(1000.0)
+                self.master.raise_penalty(SETTINGS.penalty_factor)
         return point
 
     def _cost(self, node: Node) -> Floats:
@@ -256,11 +263,12 @@ class BranchAndBound:
         if objective < self.objective:
             self.plan, self.objective = plan, objective
             self._size = max(abs(objective), self.round.gap_scale(places))
+            self.heard(plan)
 
     def _round(self, point: LpSolution) -> None:
         """Round a point: jobs that are split take the cheapest option that still fits."""
         instance = self.round
-        whole = point.share > 1 - TOLERANCE
+        whole = point.share > 1 - SETTINGS.lp_tolerance
         chosen = np.full(len(instance.jobs), -1, dtype=np.intp)
         chosen[instance.job[point.options[whole]]] = point.options[whole]
         free = instance.capacity - instance.use[point.options[whole]].sum(axis=0)

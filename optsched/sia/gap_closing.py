@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.sia.settings import SETTINGS
 from optsched.sia.verify.certificate import violations
 
 if TYPE_CHECKING:
-    from optsched.documents.arrays import Bools
-    from optsched.sia.instance import Floats, Indices, Round
+    from collections.abc import Callable
 
-MOST_SUMS = 100_000_000  # that enumerations may compute: seconds
-STEP, GROWTH, SLOW_GROWTH, MANY_SUMS = 1e-5, 2.0, 1.3, 1_000_000  # of targets above the bound
-TIGHT = 5e-10  # how far a bound stays below the best plan, relatively
-AT_ONCE = 1 << 19  # sums at a time
-ALLOWANCE = 1e-11  # of the terms of a budget, for what rounding makes of it
-NEAR, RANDOM, SPREAD = 0.1, 12, 0.2  # other prices: by a share, and as many at random, log-normal
-MOST_CANDIDATES = 1000
+    from optsched.documents.arrays import Bools
+    from optsched.sia.arrays import Floats, Indices, Round
 
 
 class Rows(NamedTuple):
@@ -79,14 +74,19 @@ def price_rows(prices: Floats, *, farkas: bool) -> Rows:
     for number in range(min(capacities, 8)):
         for sign in (1, -1):
             row = prices.copy()
-            row[number] *= 1 + sign * NEAR
+            row[number] *= 1 + sign * SETTINGS.price_change
             rows.append(row)
     if capacities > 1:
-        rows += [prices * np.exp(random.normal(0, SPREAD, capacities)) for _ in range(RANDOM)]
+        rows += [
+            prices * np.exp(random.normal(0, SETTINGS.log_price_spread, capacities))
+            for _ in range(SETTINGS.random_prices)
+        ]
     return Rows(np.array(rows), np.full(len(rows), farkas))
 
 
-def enumerate_below(instance: Round, rows: Rows, target: float, most: int) -> Below:
+def enumerate_below(
+    instance: Round, rows: Rows, target: float, most: int, is_over: Callable[[], bool]
+) -> Below:
     """Return the best plan that costs less than a target, infinite for the best of all."""
     capacities = len(instance.capacity)
     farkas = np.concatenate((rows.farkas, [False], np.ones(capacities, dtype=np.bool_)))
@@ -98,7 +98,7 @@ def enumerate_below(instance: Round, rows: Rows, target: float, most: int) -> Be
     tables = _tables(instance, rows, target)
     if tables is None:
         return Below(None, is_complete=True, sums=0)
-    plans, sums = _complete(tables, capacities, most)
+    plans, sums = _complete(tables, capacities, most, is_over)
     if plans is None:
         return Below(None, is_complete=False, sums=sums)
     chosen = [own[plans[:, n]] for n, own in enumerate(tables.options)]
@@ -110,11 +110,11 @@ def _best(instance: Round, plans: Indices, target: float) -> tuple[Indices | Non
     if not len(plans):
         return None, True
     costs = instance.cost[plans].sum(axis=1)
-    for plan in plans[np.argsort(costs, kind="stable")][:MOST_CANDIDATES]:
+    for plan in plans[np.argsort(costs, kind="stable")][: SETTINGS.most_candidates]:
         places = (plan - instance.first).tolist()
         if not violations(instance, places):
             return (plan, True) if instance.objective(places) < target else (None, True)
-    return None, len(plans) <= MOST_CANDIDATES
+    return None, len(plans) <= SETTINGS.most_candidates
 
 
 def _tables(instance: Round, rows: Rows, target: float) -> _Tables | None:
@@ -147,7 +147,7 @@ def _excess(
     least = np.minimum.reduceat(priced, first)
     limit = float(prices @ instance.capacity) + (0.0 if farkas else target)
     terms = float(np.abs(least).sum()) + abs(limit)
-    budget = limit - float(least.sum()) + ALLOWANCE * terms
+    budget = limit - float(least.sum()) + SETTINGS.budget_allowance * terms
     excess = priced - np.repeat(least, np.diff(np.append(first, len(options))))
     if budget > 0:
         return np.asarray(excess / budget)
@@ -155,7 +155,9 @@ def _excess(
     return np.where((excess > 0) | (budget < 0) | (terms > 0), 1.0, 0.0)
 
 
-def _complete(tables: _Tables, capacities: int, most: int) -> tuple[Indices | None, int]:
+def _complete(
+    tables: _Tables, capacities: int, most: int, is_over: Callable[[], bool]
+) -> tuple[Indices | None, int]:
     """Return all plans that keep the budgets, by places among `options`; None if too many.
 
     Of plans that use the same, only the cheapest is sure to be there.
@@ -170,12 +172,12 @@ def _complete(tables: _Tables, capacities: int, most: int) -> tuple[Indices | No
             complete.append(paths)
             continue
         own = tables.excess[level]
-        many = max(AT_ONCE // own.size, 1)
+        many = max(SETTINGS.sums_at_once // own.size, 1)
         if len(sums) > many:
             stack.append((sums[many:], paths[many:]))
             sums, paths = sums[:many], paths[:many]
         seen += len(sums) * own.size
-        if seen > most:
+        if seen > most or is_over():
             return None, seen
         place = np.tile(np.arange(len(own), dtype=np.intp), len(sums))
         paths = np.column_stack((np.repeat(paths, len(own), axis=0), place))
@@ -221,7 +223,9 @@ class Closed(NamedTuple):
     rows: Rows
 
 
-def close_gap(instance: Round, prices: Floats, bound: float, aim: float) -> Closed:
+def close_gap(
+    instance: Round, prices: Floats, bound: float, aim: float, is_over: Callable[[], bool]
+) -> Closed:
     """Enumerate plans below targets that rise from a bound until there is one, or to an aim.
 
     Parameters
@@ -230,29 +234,35 @@ def close_gap(instance: Round, prices: Floats, bound: float, aim: float) -> Clos
         Shape (capacities,): those of the bound.
     aim
         Cost of the best plan known, less the gap asked for; infinite without one.
+    is_over
+        Whether time is up.
     """
     rows = price_rows(prices, farkas=False)
-    size = max(abs(bound), TIGHT * instance.scale) or 1.0
-    step, work, proven = STEP * size, 0, -np.inf
-    while work < MOST_SUMS:
+    size = max(abs(bound), SETTINGS.tightness * instance.scale) or 1.0
+    step, work, proven = SETTINGS.first_step * size, 0, -np.inf
+    while work < SETTINGS.most_sums:
         target = min(aim, bound + step)
-        below = enumerate_below(instance, rows, target, MOST_SUMS - work)
+        below = enumerate_below(instance, rows, target, SETTINGS.most_sums - work, is_over)
         if not below.is_complete:
             break
         proven = target
         if below.plan is not None:
             objective = instance.objective((below.plan - instance.first).tolist())
-            return Closed(below.plan, objective - TIGHT * abs(objective), rows)
+            return Closed(below.plan, objective - SETTINGS.tightness * abs(objective), rows)
         if target == aim or not np.isfinite(bound + step):
             break
         work += below.sums
-        step *= GROWTH if below.sums < MANY_SUMS else SLOW_GROWTH
+        step *= (
+            SETTINGS.step_growth
+            if below.sums < SETTINGS.sums_of_slow_growth
+            else SETTINGS.slow_step_growth
+        )
     return Closed(None, proven, rows)
 
 
-def prove_none(instance: Round, prices: Floats) -> Closed:
+def prove_none(instance: Round, prices: Floats, is_over: Callable[[], bool]) -> Closed:
     """Enumerate all plans, in the hope that there is none."""
     rows = price_rows(prices, farkas=True)
-    below = enumerate_below(instance, rows, np.inf, MOST_SUMS // 4)
+    below = enumerate_below(instance, rows, np.inf, SETTINGS.most_sums // 4, is_over)
     is_none = below.is_complete and below.plan is None
     return Closed(below.plan, np.inf if is_none else -np.inf, rows)

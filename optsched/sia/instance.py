@@ -1,207 +1,122 @@
-"""A multiple-choice multidimensional knapsack: jobs, their options, the capacities of a round."""
+"""Data of Sia's round: GPUs of each type, jobs, and the goodput of their configurations."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from math import fsum, inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
+from pydantic import Field
 
-from optsched.documents.faults import shown
+from optsched.instance import Document, Instance, Positive
+from optsched.sia.faults import instance_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
+    from optsched.documents.faults import Fault
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
-
-MOST_FAULTS = 5
-CANCELLED = 1e-6
-EXACT = 2**53  # all whole numbers up to here are floats
+Name = Annotated[str, Field(min_length=1)]
 
 
-@dataclass(frozen=True, eq=False)
-class Round:
-    """Every job takes exactly one of its options, within the capacities, at least total cost.
+class GpuGroup(Document):
+    """A number of GPUs of one type."""
 
-    A job that may go without has an option that uses nothing, at the cost of going without.
+    type: Name = Field(description="A key of the instance's `gpus`.")
+    gpus: Annotated[int, Field(ge=1, le=100_000)]
 
-    All figures are kept as floats, and what is said and proven of a round is exact for these. A
-    number that no float equals (a whole number above 2**53 may be one, a `Fraction`, a `Decimal`)
-    is refused, not rounded. The arrays are copies that cannot be written to.
 
-    Attributes
-    ----------
-    jobs
-        Ids, each once; a `Choice` knows jobs again by them from round to round.
-    counts
-        Shape (jobs,): how many options each job has. All options stand in one list, job by job.
-    cost
-        Shape (options,), finite.
-    use
-        Shape (options, capacities), at least 0: what an option takes of each capacity.
-    capacity
-        Shape (capacities,), at least 0.
+class Configuration(GpuGroup):
+    """What a job may be given, and how fast it learns there."""
 
-    Raises
-    ------
-    ValueError
-        If the arrays are not so; the message names the jobs.
+    goodput: Positive = Field(
+        description="Progress per second, in any unit that all configurations of the job share."
+    )
+
+
+class SiaJob(Document):
+    """A job: it gets one of its configurations, or waits."""
+
+    id: Name
+    configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)]
+    current: GpuGroup | None = Field(
+        default=None, description="The configuration that the job has now; none if it is waiting."
+    )
+    restart_factor: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=1.0,
+        description="Share of the goodput that counts of configurations other than the current "
+        "one, for what a restart takes.",
+    )
+    preemptible: bool = Field(
+        default=True, description="false: the job keeps its current configuration."
+    )
+    must_run: bool = Field(default=False, description="true: the job does not wait.")
+
+
+class Option(NamedTuple):
+    """What a job may do: run on GPUs of a type, or wait (no type, 0 GPUs); and what it costs."""
+
+    type: str | None
+    gpus: int
+    cost: float
+
+
+class SiaInstance(Instance):
+    """A configuration for each job, or to wait: least total cost of a round of Sia.
+
+    A configuration costs (goodput / least goodput of the job's configurations) ** power, rounded to
+    hundredths: the power is below 0, so that more goodput costs less, and the costs are minimised,
+    as in Sia's code. (What Sia's paper maximises for a power above 0 is a mean of the same ratios.)
+    Where the job runs on another configuration, the ratio counts times its `restart_factor`. Ratios
+    are at least 1e-4, costs at most 3,000. To wait costs `waiting_cost`. The objective is the sum
+    over jobs, of costs as they are in floats.
+
+    Source: Jayaram Subramanya et al., "Sia: Heterogeneity-aware, goodput-optimized ML-cluster
+    scheduling", SOSP 2023; siasosp23/artifacts, sia-simulator/sia.py.
     """
 
-    jobs: Sequence[Hashable]
-    counts: Indices
-    cost: Floats
-    use: Floats
-    capacity: Floats
+    problem: ClassVar[str] = "sia"
+    example: ClassVar[str] = "sia/hand"
 
-    def __post_init__(self) -> None:
-        for name in ("counts", "cost", "use", "capacity"):
-            dtype = np.dtype(np.intp if name == "counts" else np.float64)
-            object.__setattr__(self, name, _exactly(name, getattr(self, name), dtype))
-        faults = list(_shape_faults(self)) or list(_faults(self))
-        if faults:
-            more = len(faults) - MOST_FAULTS
-            rest = [f"and {more:,} more"] if more > 0 else []
-            raise ValueError("; ".join([*faults[:MOST_FAULTS], *rest]))
+    schema_id: Literal["optsched/sia/1"] = Field(default="optsched/sia/1", alias="schema")
+    gpus: dict[Name, Annotated[int, Field(ge=0, le=10_000_000)]] = Field(
+        min_length=1, description="How many GPUs there are of each type."
+    )
+    power: Annotated[float, Field(ge=-100, lt=0)] = Field(
+        default=-0.5, description="The further below 0, the less it counts that fast jobs gain."
+    )
+    waiting_cost: Positive = Field(
+        default=1.1, description="What it costs that a job waits; its least goodput costs 1."
+    )
+    jobs: tuple[SiaJob, ...] = Field(min_length=1)
 
     @classmethod
-    def of(
-        cls,
-        options: Mapping[Any, Sequence[tuple[float, Sequence[float]]]],
-        capacity: Sequence[float],
-    ) -> Round:
-        """Return a round of options (cost, use) by job."""
-        rows = [row for own in options.values() for row in own]
-        return cls(
-            jobs=tuple(options),
-            counts=np.array([len(own) for own in options.values()], dtype=np.intp),
-            cost=_exactly("cost", [cost for cost, _ in rows], np.dtype(float)),
-            use=_exactly("use", [use for _, use in rows], np.dtype(float)).reshape(
-                len(rows), len(capacity)
-            ),
-            capacity=_exactly("capacity", capacity, np.dtype(float)),
-        )
+    def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
+        """Yield the faults that concern several fields."""
+        yield from instance_faults(document)
 
     @cached_property
-    def first(self) -> Indices:
-        """Shape (jobs,): the first option of each job."""
-        return np.cumsum(self.counts) - self.counts
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """What each job may do, in the order of its configurations; to wait comes last."""
+        return tuple(tuple(self._options(job)) for job in self.jobs)
 
-    @cached_property
-    def job(self) -> Indices:
-        """Shape (options,): the job of each option, by its place."""
-        return np.repeat(np.arange(len(self.jobs), dtype=np.intp), self.counts)
-
-    @cached_property
-    def of_capacity(self) -> tuple[Floats, ...]:
-        """What each option uses, shape (options,), capacity by capacity."""
-        return tuple(np.ascontiguousarray(column) for column in self.use.T)
-
-    @cached_property
-    def scale(self) -> float:
-        """The largest cost."""
-        return float(np.abs(self.cost).max(initial=0.0))
-
-    def objective(self, plan: Sequence[int]) -> float:
-        """Return the cost of a plan: an option for every job, by its place among its own.
-
-        Rounded once; infinite if it is beyond all floats.
-        """
-        return _sum(self.cost[self.first + np.asarray(plan, dtype=np.intp)].tolist())
-
-    def gap_scale(self, plan: Sequence[int]) -> float:
-        """Return the least that a gap of a plan is relative to: a millionth of what cancels.
-
-        Where costs have both signs, that is the smaller one of what those above 0 and those below
-        0 come to, in this plan: an objective near 0 would make a gap of the last digit of prices.
-        Where they have one sign, it is 0, and the gap is relative to the objective.
-        """
-        costs = self.cost[self.first + np.asarray(plan, dtype=np.intp)]
-        above, below = _sum(costs[costs > 0].tolist()), -_sum(costs[costs < 0].tolist())
-        return CANCELLED * min(above, below)
+    def _options(self, job: SiaJob) -> Iterator[Option]:
+        current = None if job.current is None else (job.current.type, job.current.gpus)
+        least = min(configuration.goodput for configuration in job.configurations)
+        for configuration in job.configurations:
+            here = configuration.type, configuration.gpus
+            is_moved = current is not None and here != current
+            if job.preemptible or not is_moved:
+                factor = job.restart_factor if is_moved else 1.0
+                ratio = configuration.goodput / least * factor
+                yield Option(*here, configuration_cost(ratio, self.power))
+        if job.preemptible and not job.must_run:
+            yield Option(None, 0, self.waiting_cost)
 
 
-def _sum(terms: list[float]) -> float:
-    """Return a sum, rounded once."""
+def configuration_cost(ratio: float, power: float) -> float:
+    """Return what a goodput costs, given as a multiple of the job's least: in whole hundredths."""
     try:
-        return fsum(terms)
-    except OverflowError:  # of part of it, or of all
-        total = sum(map(Fraction, terms))
-    try:
-        return float(total)
-    except OverflowError:
-        return inf if total > 0 else -inf
-
-
-def _exactly(name: str, given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of equal numbers that cannot be written to."""
-    if not isinstance(given, np.ndarray):
-        given = np.array([list(row) if np.iterable(row) else row for row in given], dtype=object)
-    if not _is_sure(given, dtype):
-        for value in given.ravel().tolist():
-            if not _is_kept(value, dtype):
-                raise ValueError(f"'{name}' has {shown(value)}, which is no {_NAMES[dtype.kind]}")
-    array = np.array(given, dtype=dtype)
-    array.setflags(write=False)
-    return array
-
-
-def _is_sure(given: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Tell whether all numbers of an array are kept by their types and sizes."""
-    if given.dtype.kind in "iu":
-        is_small = bool((given <= EXACT).all() and (given >= -EXACT).all())
-        return is_small or (dtype.kind == "i" and given.dtype.kind == "i")
-    return given.dtype.kind == "f" == dtype.kind and given.dtype.itemsize <= dtype.itemsize
-
-
-def _is_kept(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Tell whether a number is the same in an array; NaN is told of later."""
-    try:
-        converted = dtype.type(value).item()
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return bool(converted == value or value != value)
-
-
-_NAMES = {"i": "whole number", "f": "floating-point number"}
-
-
-def _shape_faults(instance: Round) -> Iterator[str]:
-    jobs, options = len(instance.jobs), int(instance.counts.sum())
-    capacities = len(instance.capacity)
-    for name, expected in (
-        ("counts", (jobs,)),
-        ("cost", (options,)),
-        ("use", (options, capacities)),
-        ("capacity", (capacities,)),
-    ):
-        shape = getattr(instance, name).shape
-        if shape != expected:
-            yield f"'{name}' has the shape {shape}, but {expected} is expected"
-
-
-def _faults(instance: Round) -> Iterator[str]:
-    for job, count in Counter(instance.jobs).items():
-        if count > 1:
-            yield f"job {job!r} is there {count} times"
-    for n in np.flatnonzero(instance.counts < 1).tolist():
-        yield f"job {instance.jobs[n]!r} has no option"
-    for n in np.flatnonzero(~(np.isfinite(instance.capacity) & (instance.capacity >= 0))).tolist():
-        yield f"capacity {n} is {instance.capacity[n]}, not a finite number from 0 up"
-    for n in np.flatnonzero(~np.isfinite(instance.cost)).tolist():
-        yield f"{_name(instance, n)} costs {instance.cost[n]}, not a finite number"
-    for n, number in np.argwhere(~(np.isfinite(instance.use) & (instance.use >= 0))).tolist():
-        told = f"uses {instance.use[n, number]} of capacity {number}"
-        yield f"{_name(instance, n)} {told}, not a finite number from 0 up"
-
-
-def _name(instance: Round, option: int) -> str:
-    job = int(instance.job[option])
-    return f"job {instance.jobs[job]!r}, option {option - int(instance.first[job])}"
+        cost: float = max(ratio, 1e-4) ** power
+    except OverflowError:  # beyond all floats
+        cost = 3000.0
+    return round(100 * min(cost, 3000.0)) / 100

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from optsched.sia.instance import Floats, Indices, Round
+from optsched.sia.settings import SETTINGS
 
-ROUNDING = 2.0**-51  # of terms, for each capacity and the cost: more than floats are off by
+if TYPE_CHECKING:
+    from optsched.sia.arrays import Floats, Indices, Round
 
 
 class LagrangianValue(NamedTuple):
@@ -35,7 +35,7 @@ class Pricing:
     def __init__(self, instance: Round) -> None:
         self.round = instance
         self._is_signed = bool((instance.cost < 0).any())
-        self._rounding = ROUNDING * (2 + len(instance.capacity))
+        self._rounding = SETTINGS.rounding * (2 + len(instance.capacity))
 
     def price(self, prices: Floats, cost: Floats) -> LagrangianValue:
         """Return what prices, none below 0, come to.

@@ -12,12 +12,11 @@ from scipy.sparse import csc_array, csr_array
 
 from optsched.mip.highs import Program
 from optsched.mip.incremental_lp import LinearProgram
+from optsched.sia.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.documents.arrays import Bools
-    from optsched.sia.instance import Floats, Indices, Round
-
-TOLERANCE = 1e-7
+    from optsched.sia.arrays import Floats, Indices, Round
 
 
 class LpSolution(NamedTuple):
@@ -127,7 +126,7 @@ class Master:
         if solved is None:
             return None
         share = solved.x[self.capacities :]
-        taken = np.flatnonzero(share > TOLERANCE)
+        taken = np.flatnonzero(share > SETTINGS.lp_tolerance)
         return LpSolution(
             objective=solved.objective,
             options=self.options[taken],

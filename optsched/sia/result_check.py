@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from optsched.documents.faults import shown
 from optsched.results.result import Status
 from optsched.search import SolverDisagreement
-from optsched.sia.instance import Round
+from optsched.sia.arrays import Round
 from optsched.sia.verify.certificate import ChoiceCertificate, Prices, prove, violations
 from optsched.verification import ROUNDING, BrokenRule, Violation, closed, relative_gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.sia.instance import Indices
+    from optsched.sia.arrays import Indices
 
 
 class Chosen(NamedTuple):

@@ -9,14 +9,46 @@ import numpy as np
 
 from optsched.sia.branch_and_bound import BranchAndBound, WarmStart
 from optsched.sia.gap_closing import Rows, close_gap, prove_none
+from optsched.sia.settings import SETTINGS
 from optsched.sia.verify.certificate import ChoiceCertificate, Enumeration, Prices
 
 if TYPE_CHECKING:
-    from optsched.sia.gap_closing import Closed
-    from optsched.sia.instance import Floats, Indices, Round
+    from collections.abc import Callable
 
-FEW_NODES = 40
-EXPENSIVE = 100.0  # of the cost of a plan: costs that would spoil a linear program
+    from optsched.sia.arrays import Floats, Indices, Round
+    from optsched.sia.gap_closing import Closed
+
+
+def _never() -> bool:
+    return False
+
+
+def _unheard(plan: Indices) -> None:
+    pass
+
+
+class Limits(NamedTuple):
+    """How far to go, and who hears of plans.
+
+    Attributes
+    ----------
+    gap
+        Relative gap at which to stop.
+    most_nodes
+        Nodes of branch and bound; with few, nothing is enumerated.
+    seed
+        Of HiGHS.
+    is_over
+        Whether time is up.
+    offer
+        Takes each better plan: an option of the common list for every job.
+    """
+
+    gap: float
+    most_nodes: int
+    seed: int = 0
+    is_over: Callable[[], bool] = _never
+    offer: Callable[[Indices], None] = _unheard
 
 
 class Solved(NamedTuple):
@@ -41,26 +73,41 @@ class Solved(NamedTuple):
 
 
 def solve_round(
-    instance: Round, start: WarmStart, gap: float, most_nodes: int, seed: int
+    instance: Round, start: WarmStart, limits: Limits, known: Indices | None = None
 ) -> Solved:
-    """Find a plan, and prove how good it is."""
-    search = BranchAndBound(instance, start, gap, seed)
-    certificate = search.run(min(most_nodes, FEW_NODES))
+    """Find a plan, and prove how good it is.
+
+    Parameters
+    ----------
+    known
+        A plan to begin with: an option of the common list for every job.
+    """
+    most_nodes = limits.most_nodes
+    search = _tree(instance, start, limits)
+    search.offer(known)
+    certificate = search.run(min(most_nodes, SETTINGS.nodes_before_enumeration))
     programs, prices = 0, search.root_prices
     if not _is_done(search, certificate):
         cheap = _without_expensive_costs(instance, search)
         if cheap is not None:
-            again = BranchAndBound(cheap, _nothing(cheap), gap, seed)
+            again = _tree(cheap, _nothing(cheap), limits)
             again.offer(search.plan)
-            better = again.run(min(most_nodes, FEW_NODES))
+            better = again.run(min(most_nodes, SETTINGS.nodes_before_enumeration))
             search.offer(again.plan)
             certificate, prices = _higher(certificate, better), again.root_prices
             programs = again.programs
-    if most_nodes > FEW_NODES and not _is_done(search, certificate):
-        certificate = _enumerated(search, certificate, prices)
-    if most_nodes > FEW_NODES and not _is_done(search, certificate):
+    is_long = most_nodes > SETTINGS.nodes_before_enumeration
+    if is_long and not (_is_done(search, certificate) or limits.is_over()):
+        certificate = _enumerated(search, certificate, prices, limits)
+    if is_long and not (_is_done(search, certificate) or limits.is_over()):
         certificate = _higher(certificate, search.run(most_nodes))
     return Solved(search.plan, certificate, search, programs + search.programs)
+
+
+def _tree(instance: Round, start: WarmStart, limits: Limits) -> BranchAndBound:
+    tree = BranchAndBound(instance, start, limits.gap, limits.seed)
+    tree.is_over, tree.heard = limits.is_over, limits.offer
+    return tree
 
 
 def _is_done(search: BranchAndBound, certificate: ChoiceCertificate) -> bool:
@@ -90,7 +137,7 @@ def _without_expensive_costs(instance: Round, search: BranchAndBound) -> Round |
         return None
     least = np.minimum.reduceat(instance.cost, instance.first)
     slack = search.objective - float(least.sum())
-    if not instance.scale > EXPENSIVE * max(slack, 0.0):
+    if not instance.scale > SETTINGS.expensive_costs * max(slack, 0.0):
         return None
     limit = np.repeat(least, instance.counts) + 2 * slack
     if not (instance.cost > limit).any():
@@ -99,18 +146,18 @@ def _without_expensive_costs(instance: Round, search: BranchAndBound) -> Round |
 
 
 def _enumerated(
-    search: BranchAndBound, certificate: ChoiceCertificate, prices: Floats
+    search: BranchAndBound, certificate: ChoiceCertificate, prices: Floats, limits: Limits
 ) -> ChoiceCertificate:
     """Enumerate what may be better than the best plan, or all plans if there is none yet."""
     instance = search.round
     assert certificate.bound is not None
     if search.plan is None:
-        none = prove_none(instance, prices)
+        none = prove_none(instance, prices, limits.is_over)
         if np.isposinf(none.bound):
             return ChoiceCertificate(bound=None, nodes=(_leaf(none.rows),))
         if none.plan is not None:
             search.offer(none.plan)
-    closed: Closed = close_gap(instance, prices, certificate.bound, search.aim)
+    closed: Closed = close_gap(instance, prices, certificate.bound, search.aim, limits.is_over)
     if closed.plan is not None:
         search.offer(closed.plan)
     if not closed.bound > certificate.bound:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.sia.settings import SETTINGS
+
 if TYPE_CHECKING:
     from optsched.documents.arrays import Bools
-    from optsched.sia.instance import Floats, Indices, Round
-
-FEW, PER_JOB = 1000, 3  # options to begin with: so many, or more for more jobs
+    from optsched.sia.arrays import Floats, Indices, Round
 
 
 def moved_to_cheaper(instance: Round, chosen: Indices, free: Floats) -> Indices:
@@ -34,7 +34,7 @@ def moved_to_cheaper(instance: Round, chosen: Indices, free: Floats) -> Indices:
 
 def first_options(instance: Round, excess: Floats, basic: Bools) -> Indices:
     """Return the options of least excess, and the basic ones, of every job its best."""
-    many = max(FEW, PER_JOB * len(instance.jobs))
+    many = max(SETTINGS.columns_at_start, SETTINGS.columns_per_job_at_start * len(instance.jobs))
     if len(excess) <= many:
         return np.arange(len(excess), dtype=np.intp)
     most = np.partition(excess, many)[many]

@@ -1,14 +1,10 @@
-"""Multiple-choice knapsacks round after round, warm-started (Sia, Jayaram Subramanya, SOSP 2023).
+"""LP-based branch and bound for the multiple-choice knapsack (Sinha & Zoltners, OR 1979).
 
-Every job takes one of its options, within capacities. In Sia's round an option is a GPU type and a
-number of GPUs, its cost a power of the goodput there (`sia_cost`), and one more is to wait.
-
->>> from optsched.sia import Choice, Round
->>> wait = (1.1, [0.0, 0.0])
->>> options = {"a": [wait, (1.0, [1.0, 0.0])], "b": [wait, (1.0, [1.0, 0.0]), (0.6, [0.0, 4.0])]}
->>> chosen = Choice().decide(Round.of(options, capacity=[1.0, 4.0]))
->>> chosen.plan.tolist(), round(chosen.objective, 6), chosen.status.value
-([1, 2], 1.6, 'optimal')
+A round is a linear program that a basic solution leaves nearly whole: it splits no more jobs than
+there are capacities. It is solved over few options, priced over all, beginning with the prices and
+the basis of the round before; jobs may come and go, and costs and capacities change. Split jobs are
+rounded; while the gap is open, nodes are branched on an option of a split job, and after some of
+them the partial plans that may be better than the best one are enumerated.
 """
 
 from __future__ import annotations
@@ -17,27 +13,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.search import Infeasible
+from optsched.sia.arrays import Round, knapsack
 from optsched.sia.branch_and_bound import BranchAndBound, WarmStart
-from optsched.sia.instance import Round
-from optsched.sia.result_check import Chosen, confirmed, verify_round
-from optsched.sia.round_solver import solve_round
-from optsched.sia.verify.certificate import ChoiceCertificate, Prices
+from optsched.sia.plan import SiaPlan
+from optsched.sia.round_solver import Limits, Solved, solve_round
+from optsched.sia.settings import SETTINGS
+from optsched.sia.verify.certificate import Prices
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from optsched.documents.arrays import Bools
-    from optsched.sia.instance import Floats, Indices
-
-__all__ = ["Choice", "ChoiceCertificate", "Chosen", "Round", "sia_cost", "verify_round"]
-
-FEW = 400  # jobs of which a round needs no prices to begin with
-PART = 8
-LEAST, MOST = 1e-100, 1e100  # of figures that a linear program is made of
-MOST_NODES = 200
+    from optsched.results.result import Result
+    from optsched.search import Search
+    from optsched.sia.arrays import Floats, Indices
+    from optsched.sia.instance import SiaInstance
+    from optsched.sia.verify.certificate import ChoiceCertificate
 
 
-class _WarmStartByJob(NamedTuple):
+class RoundMemory(NamedTuple):
     """What a round leaves for the next one: duals, and of every job which options are basic."""
 
     prices: Floats
@@ -45,124 +40,146 @@ class _WarmStartByJob(NamedTuple):
     loose: Bools
 
 
-class Choice:
-    """Chooses options for jobs, round after round, from what the last round left.
+def exact(instance: SiaInstance, search: Search) -> ChoiceCertificate:
+    """Solve a round to the gap asked for, beginning with what the one before it left.
 
-    A round is a linear program that a basic solution leaves nearly whole: it splits no more jobs
-    than there are capacities. It is solved over few options, priced over all, beginning with the
-    last prices and basis; jobs may come and go, and costs and capacities change. Split jobs are
-    rounded; while the gap is open, nodes are branched on an option of a split job, and after 40
-    of them the partial plans that may be better than the best one are enumerated. What is stated is
-    what the verifier has confirmed.
-
-    Parameters
-    ----------
-    gap
-        Relative gap at which to stop.
-    most_nodes
-        Nodes after which to stop; what is proven by then is stated. Up to 40, none is enumerated.
-    seed
-        Seed of HiGHS.
-
-    Attributes
-    ----------
-    memory
-        What the last round left; None before the first one. It can be pickled.
+    Raises
+    ------
+    Infeasible
+        If the GPUs do not suffice for the jobs that may not wait.
     """
-
-    def __init__(self, gap: float = 1e-4, most_nodes: int = MOST_NODES, seed: int = 0) -> None:
-        if not 0 <= gap < 1:
-            raise ValueError(f"the gap must be in [0, 1), not {gap!r}")
-        if not most_nodes >= 1:
-            raise ValueError(f"most_nodes must be at least 1, not {most_nodes!r}")
-        self.gap, self.most_nodes, self.seed = gap, most_nodes, seed
-        self.memory: _WarmStartByJob | None = None
-
-    def decide(self, instance: Round) -> Chosen:
-        """Return the best options, and the proof of how good they are.
-
-        Raises
-        ------
-        ValueError
-            If a figure is not 0 and beyond 1e-100 or 1e100, which no linear program bears.
-        SolverDisagreement
-            If a bound contradicts the plan.
-        """
-        for name in ("cost", "use", "capacity"):
-            sizes = np.abs(getattr(instance, name))
-            least, most = sizes.min(initial=1.0, where=sizes > 0), sizes.max(initial=0.0)
-            if least < LEAST or most > MOST:
-                figure = least if least < LEAST else most
-                raise ValueError(f"'{name}' has a figure of {figure!r}, not in [{LEAST}, {MOST}]")
-        if not len(instance.jobs):
-            nothing = Prices(prices=(0.0,) * len(instance.capacity))
-            certificate = ChoiceCertificate(bound=0.0, nodes=(nothing,))
-            return confirmed(instance, np.zeros(0, dtype=np.intp), certificate, self.gap, 0)
-        start = self._start(instance)
-        solved = solve_round(instance, start, self.gap, self.most_nodes, self.seed)
-        self.memory = _kept_for_next(instance, solved.search)
-        plan = None if solved.plan is None else solved.plan - instance.first
-        return confirmed(instance, plan, solved.certificate, self.gap, solved.programs)
-
-    def _start(self, instance: Round) -> WarmStart:
-        memory = self.memory
-        capacities = len(instance.capacity)
-        if memory is not None and len(memory.prices) == capacities:
-            return _warm_start(instance, memory)
-        if len(instance.jobs) <= FEW:
-            nothing = np.zeros(len(instance.cost), dtype=np.bool_)
-            return WarmStart(np.zeros(capacities), nothing, np.ones(capacities, dtype=np.bool_))
-        sample = _part(instance)
-        search = BranchAndBound(sample, self._start(sample), self.gap, self.seed)
-        search.run(1)
-        return _warm_start(instance, _kept_for_next(sample, search))
+    return within(instance, search, SETTINGS.most_nodes)
 
 
-def sia_cost(
-    goodput: Floats,
-    counts: Indices,
-    *,
-    restart: Floats,
-    held: Indices,
-    power: float = -0.5,
-    most: float = 3000.0,
-) -> Floats:
-    """Return what Sia has options cost: a power of the goodput over the job's least, two decimals.
+def within(instance: SiaInstance, search: Search, most_nodes: int) -> ChoiceCertificate:
+    """Solve a round as `exact` does, in no more nodes of branch and bound than these."""
+    arrays = knapsack(instance)
 
-    Parameters
-    ----------
-    goodput
-        Shape (options,), above 0.
-    counts
-        Shape (jobs,): how many options each job has.
-    restart
-        Shape (jobs,): factor of the goodput of all options but the one that the job holds.
-    held
-        Shape (jobs,): that option, by its place among the job's own; -1 if it holds none.
-    power
-        Below 0: costs are minimised.
-    most
-        Costs are cut off here.
+    def offer(plan: Indices) -> None:
+        search.offer(SiaPlan.of(instance, (plan - arrays.first).tolist()))
 
-    Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py.
+    limits = Limits(search.gap, most_nodes, search.seed, search.out_of_time, offer)
+    past = search.past
+    if past is None and search.start is not None:
+        past = _remembered(instance, search.start)
+    solved, search.state = solve_after(arrays, past, limits)
+    if not search.stopped and solved.plan is not None:
+        search.gave_up = f"{most_nodes:,} nodes do not suffice"
+    return _certified(instance, solved)
+
+
+def certify(instance: SiaInstance, search: Search) -> ChoiceCertificate:
+    """Certify a bound for any plan by prices; a few nodes more if they leave no plan.
+
+    Raises
+    ------
+    Infeasible
+        If it is proven that there is no plan.
     """
-    first = np.cumsum(counts) - counts
-    factor = np.repeat(np.where(held >= 0, restart, 1.0), counts)
-    factor[(first + held)[held >= 0]] = 1.0
-    relative = goodput / np.repeat(np.minimum.reduceat(goodput, first), counts) * factor
-    cost: Floats = np.round(np.maximum(relative, 1e-4) ** power, 2)
-    return np.minimum(cost, most)
+    arrays = knapsack(instance)
+    limits = Limits(search.gap, 1, search.seed, search.out_of_time)
+    solved, _ = solve_after(arrays, None, limits)
+    if solved.plan is None and solved.certificate.bound is not None:
+        limits = limits._replace(most_nodes=SETTINGS.nodes_before_enumeration + 1)
+        solved, _ = solve_after(arrays, None, limits)
+    if solved.plan is not None:
+        search.offer(SiaPlan.of(instance, (solved.plan - arrays.first).tolist()))
+    return _certified(instance, solved)
+
+
+def certify_claim(instance: SiaInstance, search: Search, claimed: float) -> ChoiceCertificate:
+    """Prove a bound that a solver claims, or as much of it as time and nodes allow.
+
+    Its own plans are left out of the search: what is stated is the claimant's plan.
+
+    Raises
+    ------
+    Infeasible
+        If it is proven that there is no plan.
+    """
+    arrays, known = knapsack(instance), None
+    if isinstance(search.plan, SiaPlan):
+        known = _places(instance, search.plan) + arrays.first
+    most_nodes = SETTINGS.most_nodes if claimed > 0 else 1
+    limits = Limits(search.gap, most_nodes, search.seed, search.out_of_time)
+    solved, _ = solve_after(arrays, None, limits, known)
+    return _certified(instance, solved)
+
+
+def lp_rounding(instance: SiaInstance, search: Search) -> ChoiceCertificate:
+    """Round the linear relaxation: split jobs take what fits, then jobs move to what costs less."""
+    return within(instance, search, 1)
+
+
+def _certified(instance: SiaInstance, solved: Solved) -> ChoiceCertificate:
+    if solved.certificate.bound is None:
+        text = f"{instance.name}: the GPUs do not suffice for the jobs that may not wait"
+        raise Infeasible(text, solved.certificate)
+    return solved.certificate
 
 
 # --- from round to round ----------------------------------------------------------------------
 
 
-def _warm_start(instance: Round, memory: _WarmStartByJob) -> WarmStart:
+def solve_after(
+    arrays: Round, past: RoundMemory | None, limits: Limits, known: Indices | None = None
+) -> tuple[Solved, RoundMemory]:
+    """Solve a round after another one, and return what it leaves for the next.
+
+    Parameters
+    ----------
+    past
+        What the round before left; None if there was none.
+    known
+        A plan to begin with: an option of the common list for every job.
+    """
+    solved = solve_round(arrays, _start(arrays, past, limits), limits, known)
+    return solved, _kept_for_next(arrays, solved.search)
+
+
+def _start(arrays: Round, past: RoundMemory | None, limits: Limits) -> WarmStart:
+    """Return where to begin; large rounds without a past begin with the prices of a part."""
+    capacities = len(arrays.capacity)
+    if past is not None and len(past.prices) == capacities:
+        return _warm_start(arrays, past)
+    if len(arrays.jobs) <= SETTINGS.most_jobs_unpriced:
+        nothing = np.zeros(len(arrays.cost), dtype=np.bool_)
+        return WarmStart(np.zeros(capacities), nothing, np.ones(capacities, dtype=np.bool_))
+    sample = _part(arrays)
+    search = BranchAndBound(sample, _start(sample, None, limits), limits.gap, limits.seed)
+    search.run(1)
+    return _warm_start(arrays, _kept_for_next(sample, search))
+
+
+def _remembered(instance: SiaInstance, last: Result) -> RoundMemory | None:
+    """Return what a result that was read from a file says: its prices, and options by job."""
+    node = next(iter(getattr(last.certificate, "nodes", ())), None)
+    if not isinstance(node, Prices) or not isinstance(last.plan, SiaPlan):
+        return None
+    taken = {row.id: (row.type, row.gpus) for row in last.plan.jobs}
+    places: dict[Hashable, list[int]] = {}
+    for job, options in zip(instance.jobs, instance.options, strict=True):
+        groups = [(option.type, option.gpus) for option in options]
+        if taken.get(job.id) in groups:
+            places[job.id] = [groups.index(taken[job.id])]
+    prices = np.array(node.prices)
+    return RoundMemory(prices, places, prices <= 0)
+
+
+def _places(instance: SiaInstance, plan: SiaPlan) -> Indices:
+    """Return the option of each job, by its place among its own."""
+    taken = {row.id: (row.type, row.gpus) for row in plan.jobs}
+    pairs = zip(instance.jobs, instance.options, strict=True)
+    groups = ((job.id, [(option.type, option.gpus) for option in own]) for job, own in pairs)
+    return np.array([own.index(taken[name]) for name, own in groups], dtype=np.intp)
+
+
+def _warm_start(arrays: Round, past: RoundMemory) -> WarmStart:
     """Return what a memory says of a round: basic options of the jobs that are still there."""
-    basic = np.zeros(len(instance.cost), dtype=np.bool_)
-    counts, unknown, known = instance.counts.tolist(), [], []
-    for n, (job, first) in enumerate(zip(instance.jobs, instance.first.tolist(), strict=True)):
-        places = memory.places.get(job, ())
+    basic = np.zeros(len(arrays.cost), dtype=np.bool_)
+    counts, unknown, known = arrays.counts.tolist(), [], []
+    for n, (job, first) in enumerate(zip(arrays.jobs, arrays.first.tolist(), strict=True)):
+        places = past.places.get(job, ())
         for place in places:
             if place < counts[n]:
                 known.append(first + place)
@@ -170,35 +187,35 @@ def _warm_start(instance: Round, memory: _WarmStartByJob) -> WarmStart:
             unknown.append(n)
     basic[known] = True
     if unknown:
-        priced = instance.cost + instance.use @ memory.prices
+        priced = arrays.cost + arrays.use @ past.prices
         for n in unknown:
-            first = int(instance.first[n])
+            first = int(arrays.first[n])
             basic[first + int(np.argmin(priced[first : first + counts[n]]))] = True
-    return WarmStart(memory.prices, basic, memory.loose)
+    return WarmStart(past.prices, basic, past.loose)
 
 
-def _kept_for_next(instance: Round, search: BranchAndBound) -> _WarmStartByJob:
+def _kept_for_next(arrays: Round, search: BranchAndBound) -> RoundMemory:
     basic, loose = search.root_basis
     places: dict[Hashable, list[int]] = {}
     for job, place in zip(
-        instance.job[basic].tolist(),
-        (basic - instance.first[instance.job[basic]]).tolist(),
+        arrays.job[basic].tolist(),
+        (basic - arrays.first[arrays.job[basic]]).tolist(),
         strict=True,
     ):
-        places.setdefault(instance.jobs[job], []).append(place)
-    return _WarmStartByJob(search.root_prices, places, loose)
+        places.setdefault(arrays.jobs[job], []).append(place)
+    return RoundMemory(search.root_prices, places, loose)
 
 
-def _part(instance: Round) -> Round:
+def _part(arrays: Round) -> Round:
     """Return a round of every eighth job, with an eighth of the capacities."""
-    jobs = np.arange(0, len(instance.jobs), PART)
-    is_in = np.zeros(len(instance.jobs), dtype=np.bool_)
+    jobs = np.arange(0, len(arrays.jobs), SETTINGS.jobs_per_sample)
+    is_in = np.zeros(len(arrays.jobs), dtype=np.bool_)
     is_in[jobs] = True
-    options = is_in[instance.job]
+    options = is_in[arrays.job]
     return Round(
-        jobs=[instance.jobs[n] for n in jobs.tolist()],
-        counts=instance.counts[jobs],
-        cost=instance.cost[options],
-        use=instance.use[options],
-        capacity=instance.capacity * (len(jobs) / len(instance.jobs)),
+        jobs=[arrays.jobs[n] for n in jobs.tolist()],
+        counts=arrays.counts[jobs],
+        cost=arrays.cost[options],
+        use=arrays.use[options],
+        capacity=arrays.capacity * (len(jobs) / len(arrays.jobs)),
     )

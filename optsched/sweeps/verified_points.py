@@ -90,9 +90,15 @@ def _verify(instance: Instance, frontier: Frontier, point: Point) -> None:
         verify(changed, result)
 
 
+def _change(frontier: Frontier, point: Point) -> dict[str, float]:
+    """Return a point's change of the instance; whole numbers as such, for fields that ask so."""
+    value = point.value
+    return {frontier.parameter: int(value) if value.is_integer() else value}
+
+
 def _must_be_invalid(instance: Instance, frontier: Frontier, point: Point) -> None:
     try:
-        instance.changed({frontier.parameter: point.value})
+        instance.changed(_change(frontier, point))
     except InstanceError:
         return
     text = "is stated to give no valid instance, but it does"
@@ -102,7 +108,7 @@ def _must_be_invalid(instance: Instance, frontier: Frontier, point: Point) -> No
 def _result(instance: Instance, frontier: Frontier, point: Point) -> tuple[Instance, Result]:
     """Return the instance with a point's value, and the point as a result of it."""
     try:
-        changed = instance.changed({frontier.parameter: point.value})
+        changed = instance.changed(_change(frontier, point))
         gap = float(frontier.options.get("gap") or 1e-6)
         return changed, result_of(changed, point, frontier.versions, gap)
     except (InstanceError, ValidationError, ValueError) as error:

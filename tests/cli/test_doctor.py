@@ -43,7 +43,7 @@ def test_known_optima_are_found_by_both_methods_and_proven(findings):
     named = by_name(findings)
     assert named["HiGHS, linear program"].text == "-36"
     assert named["HiGHS, integer program"].text == "-21"
-    for name in ("boa/hand", "pal/tiny", "eaco/paper-four"):
+    for name in ("boa/hand", "pal/tiny", "eaco/paper-four", "sia/hand"):
         for method in ("exact", "milp"):
             text = named[f"{name}, {method}"].text
             assert text.endswith("proven")
@@ -56,7 +56,9 @@ def test_nothing_private(findings):
     for private in (getpass.getuser(), socket.gethostname(), str(Path.home()), os.getcwd()):
         if len(private) > 3:
             assert private not in text
-    assert "/" not in text.replace("boa/", "").replace("pal/", "").replace("eaco/", "")
+    assert "/" not in text.replace("boa/", "").replace("pal/", "").replace("eaco/", "").replace(
+        "sia/", ""
+    )
 
 
 @pytest.mark.parametrize(

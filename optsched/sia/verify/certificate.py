@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.certificates.bound_tree import PathStep
-    from optsched.sia.instance import Round
+    from optsched.sia.arrays import Round
 
 
 class Prices(Document):

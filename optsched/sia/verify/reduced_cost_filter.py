@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.documents.arrays import Bools
-    from optsched.sia.instance import Floats, Round
+    from optsched.sia.arrays import Floats, Round
 
     Wholes = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.sia.instance import Floats, Round
+    from optsched.sia.arrays import Floats, Round
 
 BITS, MOST_SHIFT = 62, 900
 

@@ -1,0 +1,1 @@
+"""Greedy rules for Sia's round."""

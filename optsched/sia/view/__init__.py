@@ -1,0 +1,1 @@
+"""Tables and explanations of Sia's round."""
