@@ -13,11 +13,11 @@ import optsched
 from optsched.pal import PalCertificate
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.branch_and_bound import PlacementTree
-from optsched.pal.exact.cuts_and_branching import Point
+from optsched.pal.exact.cuts_and_branching import LpPoint
 from optsched.pal.exact.feasibility import find_any
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods
-from optsched.pal.exact.node_relaxation import Relaxation
+from optsched.pal.exact.node_relaxation import NodeRelaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.exact.subinstance import joined, only, part
@@ -225,7 +225,7 @@ def stop_at(monkeypatch, owner, name, call, *, again):
 @pytest.mark.parametrize("call", [1, 2, 5])
 def test_interrupted_in_the_tree(name, call, monkeypatch):
     instance, exact = bundled(name)
-    stop_at(monkeypatch, Relaxation, "relax", call, again=False)
+    stop_at(monkeypatch, NodeRelaxation, "relax", call, again=False)
     result = optsched.solve(instance, gap=GAPS[name])
     assert result.message == "stopped early: interrupted"
     assert not result.deterministic
@@ -236,7 +236,7 @@ def test_interrupted_in_the_tree(name, call, monkeypatch):
 @pytest.mark.parametrize("name", ["pal/tiny", "pal/sticky"])
 def test_interrupted_again_while_the_bound_is_proven(name, monkeypatch):
     instance, exact = bundled(name)
-    stop_at(monkeypatch, Relaxation, "relax", 2, again=True)
+    stop_at(monkeypatch, NodeRelaxation, "relax", 2, again=True)
     result = optsched.solve(instance, gap=GAPS[name])
     assert result.status == "feasible"
     assert result.certificate is None
@@ -244,7 +244,7 @@ def test_interrupted_again_while_the_bound_is_proven(name, monkeypatch):
 
 
 def test_interrupted_before_there_is_a_plan(monkeypatch):
-    stop_at(monkeypatch, Relaxation, "relax", 1, again=True)
+    stop_at(monkeypatch, NodeRelaxation, "relax", 1, again=True)
     result = optsched.solve(INFEASIBLE["caps of many"][0])
     assert result.status == "error"
     assert result.message == "stopped early: interrupted"
@@ -483,7 +483,7 @@ def test_bounds_of_nodes_are_those_of_the_verifier_but_for_rounding(instance, mo
     problem_arrays = arrays(instance)
     penalty = 4 * sum(job.weight * (job.remaining_s or 1) * 100 for job in instance.jobs)
     tree = PlacementTree(
-        Relaxation(
+        NodeRelaxation(
             problem_arrays, all_options(problem_arrays), rewards(problem_arrays), penalty, 0
         ),
         lambda: None,
@@ -559,7 +559,7 @@ def test_whole_points_become_plans_that_cost_no_more(instance, seed):
         if placement.gpus
     ]
     used, counts = np.unique(np.array(columns, dtype=np.intp), return_counts=True)
-    packed = rounded(problem_arrays, options, Point(used, counts.astype(float)))
+    packed = rounded(problem_arrays, options, LpPoint(used, counts.astype(float)))
     cost = feasibility.objective(instance, plan)
     assert plan_cost(instance, packed.plan(instance)) <= cost * (1 + 1e-9)
     packed.reinsert()

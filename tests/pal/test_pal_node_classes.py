@@ -17,7 +17,7 @@ from optsched.pal.node_classes import solver as node_classes
 from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation, _AggregatedBuilder
 from optsched.pal.node_classes.aggregation import aggregated
 from optsched.pal.node_classes.disaggregation import Places
-from optsched.pal.node_classes.pattern_master import Master
+from optsched.pal.node_classes.pattern_master import PatternMaster
 from optsched.pal.node_classes.pattern_pricing import PatternPricing, gang_cost
 from optsched.pal.node_classes.warm_start import WarmPatterns, keeping
 from optsched.pal.plan import Leaf, PalCertificate
@@ -354,7 +354,7 @@ def test_the_master_is_near_the_best_whole_numbers():
     nodes = aggregated(cluster(8, 2, [1] * 9 + [2] * 4 + [4] * 2))
     jobs = np.array([len(jobs.jobs) for jobs in nodes.types])
     have = np.array([node_class.count for node_class in nodes.classes])
-    master = Master(nodes, jobs, have, np.full(len(jobs), 100.0), 0)
+    master = PatternMaster(nodes, jobs, have, np.full(len(jobs), 100.0), 0)
     uses = master.solve(lambda: None)
     whole = master.whole(uses, None)
     placed = np.zeros(len(jobs))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Block:
+class GpuBlock:
     """Some GPUs of a cluster, and the jobs that are dealt to it.
 
     Attributes
@@ -77,7 +77,7 @@ def _on(whole: PalInstance, jobs: Sequence[Job], gpus: Indices) -> PalInstance:
     return restricted(whole, jobs, {names[n] for n in gpus.tolist()})
 
 
-def partitioned(instance: PalInstance, most: int) -> list[Block]:
+def partitioned(instance: PalInstance, most: int) -> list[GpuBlock]:
     """Return blocks of at most so many GPUs each, with all jobs dealt out to them.
 
     Domains are kept whole as far up the tree as they are small enough; neighbours share a block
@@ -155,7 +155,7 @@ def _units(instance: PalInstance, most: int) -> list[Indices]:
     return sorted(units, key=lambda unit: int(unit[0]))
 
 
-def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
+def _dealt(instance: PalInstance, spans: list[Indices]) -> list[GpuBlock]:
     """Return blocks with the jobs dealt out: running ones keep theirs, others are shared out."""
     number = {gpu: n for n, gpu in enumerate(instance.free_gpus)}
     block_of = np.concatenate([np.full(len(span), p) for p, span in enumerate(spans)])
@@ -181,7 +181,7 @@ def _dealt(instance: PalInstance, spans: list[Indices]) -> list[Block]:
             jobs[home].append(job)
     is_idle = not running and not spanning
     return [
-        Block(
+        GpuBlock(
             gpus=span,
             likeness=(slowdown[:, span].tobytes(), shape[span[1:]].tobytes()) if is_idle else p,
             jobs=tuple(jobs[p]),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.decomposition.partition import Block, partitioned
+from optsched.pal.decomposition.partition import GpuBlock, partitioned
 from optsched.pal.decomposition.subproblems import PlacementTask, PricingTask, results
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian
@@ -87,7 +87,7 @@ def by_blocks(instance: PalInstance, search: Search) -> PalCertificate | None:
     return certificate
 
 
-def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCertificate | None:
+def _solved(whole: Whole, partition: Sequence[GpuBlock], search: Search) -> PalCertificate | None:
     instance = whole.instance
     search.state = WarmStart(whole.problem.gpus)
     resumed = None if search.start is None else _resumed(whole, search.start, partition, search)
@@ -111,7 +111,7 @@ def _solved(whole: Whole, partition: Sequence[Block], search: Search) -> PalCert
 
 
 def _resumed(
-    whole: Whole, start: Result, partition: Sequence[Block], search: Search
+    whole: Whole, start: Result, partition: Sequence[GpuBlock], search: Search
 ) -> DualBound | None:
     """Begin with the previous epoch, and do no more than it takes to close the gap.
 
@@ -149,7 +149,7 @@ def _resumed(
 class PricedBlock(NamedTuple):
     """A block, and the duals of its GPUs by number."""
 
-    block: Block
+    block: GpuBlock
     duals: Floats
 
 
@@ -214,7 +214,9 @@ class Whole:
 # --- blocks -----------------------------------------------------------------------------------
 
 
-def _place(whole: Whole, partition: Sequence[Block], search: Search) -> dict[object, PricedBlock]:
+def _place(
+    whole: Whole, partition: Sequence[GpuBlock], search: Search
+) -> dict[object, PricedBlock]:
     """Offer the plan in which each block places the jobs that were dealt to it; return duals."""
     first = {(block.likeness, block.demand): block for block in reversed(partition)}
     keys = dict.fromkeys((block.likeness, block.demand) for block in partition)
@@ -239,7 +241,10 @@ def _place(whole: Whole, partition: Sequence[Block], search: Search) -> dict[obj
 
 
 def _gpu_duals(
-    whole: Whole, partition: Sequence[Block], known: dict[object, PricedBlock], search: Search
+    whole: Whole,
+    partition: Sequence[GpuBlock],
+    known: dict[object, PricedBlock],
+    search: Search,
 ) -> Floats:
     """Return the duals of all GPUs, as the blocks see them; zero where time runs out."""
     first = {block.likeness: block for block in reversed(partition) if block.likeness not in known}
@@ -256,12 +261,12 @@ def _gpu_duals(
     return duals
 
 
-def _placement_task(whole: Whole, block: Block, search: Search) -> PlacementTask:
+def _placement_task(whole: Whole, block: GpuBlock, search: Search) -> PlacementTask:
     part = block.to_place(whole.instance)
     return PlacementTask(part, _pricing_task(whole, block, search), SETTINGS.block_gap)
 
 
-def _pricing_task(whole: Whole, block: Block, search: Search) -> PricingTask:
+def _pricing_task(whole: Whole, block: GpuBlock, search: Search) -> PricingTask:
     instance, penalty = whole.instance, np.inf
     if search.objective is not None:
         penalty = SETTINGS.penalty * search.objective / len(instance.jobs)

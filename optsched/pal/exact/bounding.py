@@ -10,7 +10,7 @@ from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.branch_and_bound import Exclusion, PlacementTree
 from optsched.pal.exact.heuristics import HEURISTICS
 from optsched.pal.exact.lagrangian_bound import Lagrangian
-from optsched.pal.exact.node_relaxation import Duals, Relaxation
+from optsched.pal.exact.node_relaxation import NodeDuals, NodeRelaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.warm_start import (
     DualBound,
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from highspy import HighsBasis
 
     from optsched.pal.exact.branch_and_bound import PlacementNode
-    from optsched.pal.exact.cuts_and_branching import Point
+    from optsched.pal.exact.cuts_and_branching import LpPoint
     from optsched.pal.exact.lagrangian_bound import PricedOptions
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
@@ -125,17 +125,17 @@ class Solver:
             self.options = self.options.only(kept)
             self.exclusions.append(Exclusion(*solution))
 
-    def offer(self, point: Point, options: Options) -> None:
+    def offer(self, point: LpPoint, options: GangOptions) -> None:
         """Round a solution of the relaxation to a plan, and offer that."""
         packing = HEURISTICS["rounding"](self.problem, options, point)
         packing.reinsert()
         self.search.offer(packing.plan(self.instance))
 
-    def tree(self, options: Options) -> PlacementTree | None:
+    def tree(self, options: GangOptions) -> PlacementTree | None:
         """Return a tree with its root; None if there is no time for that."""
         assert self.search.objective is not None
         penalty = SETTINGS.penalty * self.search.objective
-        relaxation = Relaxation(self.problem, options, self.reward, penalty, self.search.seed)
+        relaxation = NodeRelaxation(self.problem, options, self.reward, penalty, self.search.seed)
         if self._basis is not None:
             relaxation.begin_from(self._basis)
             self._basis = None
@@ -172,7 +172,7 @@ class Solver:
             self.offer(dived, self.options)
             self.improve(tree, [point, dived])
 
-    def _not_fixed(self, tree: PlacementTree) -> Options | None:
+    def _not_fixed(self, tree: PlacementTree) -> GangOptions | None:
         """Return the options that plans below the goal may need; None if that is nearly all."""
         kept = ~tree.fixed_by_reduced_cost(min(self.goal(), self.limit))
         is_last = self.fixing_rounds() == SETTINGS.fixing_rounds
@@ -184,7 +184,7 @@ class Solver:
         """Return how often the roots of this solver were used to fix options."""
         return len(self.exclusions) - self._inherited
 
-    def improve(self, tree: PlacementTree, points: list[Point]) -> None:
+    def improve(self, tree: PlacementTree, points: list[LpPoint]) -> None:
         """Look for better plans near some points; nothing here."""
 
     def improve_parts(self, tree: PlacementTree) -> None:
@@ -224,7 +224,7 @@ class Solver:
 
     def at_zero_duals(self) -> PalCertificate:
         """Return what is proven without any duals, when there is no time to find some."""
-        duals = Duals(np.zeros(len(self.problem.gpus)), (), {})
+        duals = NodeDuals(np.zeros(len(self.problem.gpus)), (), {})
         lagrangian = Lagrangian(self.problem, all_options(self.problem), self.reward)
         value = lagrangian.priced(duals.gpus, np.zeros(1), 0.0).value
         assert self.search.objective is not None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from optsched.mip.branch_and_bound import BranchAndBound, TreeNode
-from optsched.pal.exact.cuts_and_branching import Point, Rule, splits
+from optsched.pal.exact.cuts_and_branching import CountRule, LpPoint, splits
 from optsched.pal.plan import Leaf, PalCertificate, Split
 from optsched.pal.settings import SETTINGS
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from optsched.pal.exact.node_relaxation import Duals, Path, Relaxation
+    from optsched.pal.exact.node_relaxation import NodeDuals, NodeRelaxation, Path
     from optsched.pal.instance import PalInstance
 
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class PlacementNode(TreeNode[int]):
     """A node of the tree; `point` is the solution of the relaxation there."""
 
-    duals: Duals
-    point: Point
+    duals: NodeDuals
+    point: LpPoint
 
     def inherit(self, parent: Self) -> None:
         """Take the duals of the parent, which prove more."""
@@ -42,14 +42,16 @@ class PlacementNode(TreeNode[int]):
 class Exclusion(NamedTuple):
     """Duals at which some options are only in plans that cost a limit or more."""
 
-    rules: list[Rule]
-    duals: Duals
+    rules: list[CountRule]
+    duals: NodeDuals
 
 
 class PlacementTree(BranchAndBound[PlacementNode]):
     """A branch-and-bound tree that grows until the bound is proven."""
 
-    def __init__(self, relaxation: Relaxation, seconds_left: Callable[[], float | None]) -> None:
+    def __init__(
+        self, relaxation: NodeRelaxation, seconds_left: Callable[[], float | None]
+    ) -> None:
         super().__init__(seconds_left)
         self.relaxation = relaxation
 
@@ -84,9 +86,9 @@ class PlacementTree(BranchAndBound[PlacementNode]):
         most: float,
     ) -> PalCertificate:
         """Return what the leaves prove, at most the limit of the exclusions."""
-        documents: dict[Rule, int] = {}
+        documents: dict[CountRule, int] = {}
 
-        def numbered(rules: list[Rule], used: set[int]) -> dict[int, int]:
+        def numbered(rules: list[CountRule], used: set[int]) -> dict[int, int]:
             return {n: documents.setdefault(rules[n], len(documents)) for n in sorted(used)}
 
         leaves = [
@@ -106,7 +108,7 @@ class PlacementTree(BranchAndBound[PlacementNode]):
         )
 
     def _documents(
-        self, numbered: Callable[[list[Rule], set[int]], dict[int, int]]
+        self, numbered: Callable[[list[CountRule], set[int]], dict[int, int]]
     ) -> list[Split | Leaf]:
         nodes: list[Split | Leaf] = []
         rules = self.relaxation.rules
@@ -118,7 +120,7 @@ class PlacementTree(BranchAndBound[PlacementNode]):
             nodes.append(Split(rule=numbered(rules, {rule})[rule], at_most=at_most, cases=cases))
         return nodes
 
-    def candidates(self, node: PlacementNode) -> list[tuple[Rule, float]]:
+    def candidates(self, node: PlacementNode) -> list[tuple[CountRule, float]]:
         """Return the rules whose counts are not whole at a node; none if it is whole."""
         return splits(self.relaxation.problem, self.relaxation.options, node.point)
 

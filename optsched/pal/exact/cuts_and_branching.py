@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
     from optsched.typing import Floats, Indices
 
 
-class Rule(NamedTuple):
+class CountRule(NamedTuple):
     """Counts jobs of some types in a domain, on GPUs that are fast enough; or one that keeps its.
 
     Attributes
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     slowdown: float
     job: int = -1
 
-    def columns(self, problem: PalArrays, options: Options) -> Indices:
+    def columns(self, problem: PalArrays, options: GangOptions) -> Indices:
         """Return the options that are counted."""
         if self.job >= 0:
             return np.flatnonzero(options.job == self.job)
@@ -64,14 +64,14 @@ class Rule(NamedTuple):
         )
 
 
-class Point(NamedTuple):
+class LpPoint(NamedTuple):
     """The options that a solution of the relaxation uses, and how much of each."""
 
     columns: Indices
     share: Floats
 
     @classmethod
-    def of(cls, x: Floats, options: Options) -> Point:
+    def of(cls, x: Floats, options: GangOptions) -> LpPoint:
         """Return the part of a solution that concerns options."""
         columns = np.flatnonzero(x[: len(options.type)] > SETTINGS.integral)
         return cls(columns, x[columns])
@@ -82,7 +82,7 @@ class Point(NamedTuple):
         return bool((np.abs(self.share - np.rint(self.share)) <= SETTINGS.integral).all())
 
 
-def capacity(problem: PalArrays, rule: Rule) -> int:
+def capacity(problem: PalArrays, rule: CountRule) -> int:
     """Return how many jobs of a rule the GPUs can hold: floor(GPUs / smallest gang)."""
     start, stop = problem.domains.start[rule.domain], problem.domains.stop[rule.domain]
     values = problem.slowdown[problem.types[rule.types[0]].row, start:stop]
@@ -90,7 +90,7 @@ def capacity(problem: PalArrays, rule: Rule) -> int:
     return int((values <= rule.slowdown).sum()) // smallest
 
 
-def violated_cuts(problem: PalArrays, options: Options, point: Point) -> Iterator[Rule]:
+def violated_cuts(problem: PalArrays, options: GangOptions, point: LpPoint) -> Iterator[CountRule]:
     """Yield cuts that a point violates: gangs of q GPUs or more, q GPUs for each of them.
 
     Chvatal-Gomory cuts of the capacity of the GPUs in a domain that are fast enough for a class,
@@ -104,14 +104,14 @@ def violated_cuts(problem: PalArrays, options: Options, point: Point) -> Iterato
         gpus = int(problem.domains.stop[d] - problem.domains.start[d])
         for q in np.unique(sizes[types]).tolist():
             if share[sizes[types] >= q].sum() > gpus // q + SETTINGS.violated:
-                yield Rule(tuple(np.flatnonzero(sizes >= q).tolist()), d, np.inf)
+                yield CountRule(tuple(np.flatnonzero(sizes >= q).tolist()), d, np.inf)
         for row in np.unique(rows[types]).tolist():
             mine = rows[types] == row
             group = np.flatnonzero(rows == row)
             yield from _cuts_of(problem, d, options, columns[mine], share[mine], group)
 
 
-def _by_domain(problem: PalArrays, options: Options, point: Point) -> dict[int, list[int]]:
+def _by_domain(problem: PalArrays, options: GangOptions, point: LpPoint) -> dict[int, list[int]]:
     """Return the used options inside each domain."""
     members: dict[int, list[int]] = {}
     for n, d in enumerate(options.domain[point.columns].tolist()):
@@ -123,11 +123,11 @@ def _by_domain(problem: PalArrays, options: Options, point: Point) -> dict[int, 
 def _cuts_of(
     problem: PalArrays,
     d: int,
-    options: Options,
+    options: GangOptions,
     columns: Indices,
     share: Floats,
     group: Indices,
-) -> Iterator[Rule]:
+) -> Iterator[CountRule]:
     """Yield the most violated cut for each size; `group` are the types of the class."""
     start, stop = int(problem.domains.start[d]), int(problem.domains.stop[d])
     values = np.sort(problem.slowdown[problem.types[int(group[0])].row, start:stop])
@@ -142,10 +142,12 @@ def _cuts_of(
         over = np.where(last, counts - gpus // q, 0.0)
         worst = int(np.argmax(over))
         if over[worst] > SETTINGS.violated:
-            yield Rule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
+            yield CountRule(tuple(group[sizes >= q].tolist()), d, float(ascending[worst]))
 
 
-def splits(problem: PalArrays, options: Options, point: Point) -> list[tuple[Rule, float]]:
+def splits(
+    problem: PalArrays, options: GangOptions, point: LpPoint
+) -> list[tuple[CountRule, float]]:
     """Return the rules whose counts are not whole, with these, the farthest from whole first.
 
     How many jobs of a type are placed at all comes before how many are in a domain, and that before
@@ -163,11 +165,13 @@ def splits(problem: PalArrays, options: Options, point: Point) -> list[tuple[Rul
     return [(rule, count) for _, rule, count in fractional]
 
 
-def counts(problem: PalArrays, options: Options, point: Point) -> Iterator[tuple[Rule, float]]:
+def counts(
+    problem: PalArrays, options: GangOptions, point: LpPoint
+) -> Iterator[tuple[CountRule, float]]:
     """Yield what a point counts by rules: kept placements; types by domain and threshold."""
     for column, share in zip(point.columns.tolist(), point.share.tolist(), strict=True):
         if options.job[column] >= 0:
-            yield Rule((), 0, np.inf, int(options.job[column])), share
+            yield CountRule((), 0, np.inf, int(options.job[column])), share
     members = _by_domain(problem, options, point)
     for d in sorted(members, reverse=True):
         columns, share = point.columns[members[d]], point.share[members[d]]
@@ -178,17 +182,19 @@ def counts(problem: PalArrays, options: Options, point: Point) -> Iterator[tuple
             sums = np.cumsum(share[mine][order])
             ascending = slowdown[order]
             for n in np.flatnonzero(ascending[1:] > ascending[:-1]).tolist():
-                yield Rule((t,), d, float(ascending[n])), float(sums[n])
-            yield Rule((t,), d, np.inf), float(sums[-1])
+                yield CountRule((t,), d, float(ascending[n])), float(sums[n])
+            yield CountRule((t,), d, np.inf), float(sums[-1])
 
 
-def domain_totals(problem: PalArrays, options: Options, point: Point) -> dict[Rule, float]:
+def domain_totals(
+    problem: PalArrays, options: GangOptions, point: LpPoint
+) -> dict[CountRule, float]:
     """Return how many jobs of each type a point has in each domain below the root."""
-    totals: dict[Rule, float] = {}
+    totals: dict[CountRule, float] = {}
     for d, members in _by_domain(problem, options, point).items():
         if problem.domains.parent[d] < 0:
             continue
         for n in members:
-            rule = Rule((int(options.type[point.columns[n]]),), d, np.inf)
+            rule = CountRule((int(options.type[point.columns[n]]),), d, np.inf)
             totals[rule] = totals.get(rule, 0.0) + float(point.share[n])
     return totals

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.mip.branch_and_bound import Branch
-from optsched.pal.exact.cuts_and_branching import Point, Rule, domain_totals
+from optsched.pal.exact.cuts_and_branching import CountRule, LpPoint, domain_totals
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.pal.exact.node_relaxation import Relaxation
+    from optsched.pal.exact.node_relaxation import NodeRelaxation
 
 
 class Dive:
@@ -25,14 +25,14 @@ class Dive:
         Solution of the relaxation within what is fixed so far.
     """
 
-    def __init__(self, relaxation: Relaxation, start: Point) -> None:
+    def __init__(self, relaxation: NodeRelaxation, start: LpPoint) -> None:
         self.relaxation = relaxation
         self.point = start
         self._cost = self._cost_of(start)
-        self._least: dict[Rule, int] = {}
-        self._most: dict[Rule, int] = {}
+        self._least: dict[CountRule, int] = {}
+        self._most: dict[CountRule, int] = {}
 
-    def run(self, seconds_left: Callable[[], float | None]) -> Point:
+    def run(self, seconds_left: Callable[[], float | None]) -> LpPoint:
         """Dive until every count is whole, or no step leads on."""
         for _ in range(SETTINGS.dive_steps):
             totals = domain_totals(self.relaxation.problem, self.relaxation.options, self.point)
@@ -54,8 +54,8 @@ class Dive:
 
     def _step(
         self,
-        least: dict[Rule, int],
-        most: dict[Rule, int],
+        least: dict[CountRule, int],
+        most: dict[CountRule, int],
         seconds_left: Callable[[], float | None],
     ) -> bool:
         number = self.relaxation.number
@@ -70,7 +70,9 @@ class Dive:
         self._least, self._most = least, most
         return True
 
-    def _raised(self, totals: dict[Rule, float], least: dict[Rule, int]) -> list[Rule]:
+    def _raised(
+        self, totals: dict[CountRule, float], least: dict[CountRule, int]
+    ) -> list[CountRule]:
         """Return the counts to round up, the nearest to one more first.
 
         One for each domain, so that they do not fight for the same GPUs, if enough are free;
@@ -87,7 +89,7 @@ class Dive:
         for rule, share in fraction.items():
             left[rule.types[0]] = left.get(rule.types[0], 0.0) + share
         left = {t: max(1.0, share + SETTINGS.integral) for t, share in left.items()}
-        chosen: dict[int, Rule] = {}
+        chosen: dict[int, CountRule] = {}
         for rule in sorted(fraction, key=lambda rule: -fraction[rule]):
             if free.get(rule.domain, np.inf) < sizes[rule.types[0]]:
                 self._most[rule] = int(totals[rule])
@@ -96,7 +98,7 @@ class Dive:
                 chosen[rule.domain] = rule
         return list(chosen.values())[: max(1, int(SETTINGS.dive_share * len(fraction)))]
 
-    def _free_gpus(self, least: dict[Rule, int]) -> dict[int, int]:
+    def _free_gpus(self, least: dict[CountRule, int]) -> dict[int, int]:
         """Return how many GPUs of a domain are not taken by what is fixed in it."""
         problem = self.relaxation.problem
         free: dict[int, int] = {}
@@ -106,10 +108,12 @@ class Dive:
             free[d] = free.get(d, gpus) - count * problem.types[rule.types[0]].gpus
         return free
 
-    def _cost_of(self, point: Point) -> float:
+    def _cost_of(self, point: LpPoint) -> float:
         return float(self.relaxation.options.cost[point.columns] @ point.share)
 
 
-def dive(relaxation: Relaxation, start: Point, seconds_left: Callable[[], float | None]) -> Point:
+def dive(
+    relaxation: NodeRelaxation, start: LpPoint, seconds_left: Callable[[], float | None]
+) -> LpPoint:
     """Return a solution of the relaxation in which few domains hold fractions of jobs."""
     return Dive(relaxation, start).run(seconds_left)

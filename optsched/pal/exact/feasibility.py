@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.branch_and_bound import PlacementTree
-from optsched.pal.exact.node_relaxation import Relaxation
+from optsched.pal.exact.node_relaxation import NodeRelaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.settings import SETTINGS
@@ -22,7 +22,7 @@ from optsched.search import Infeasible
 if TYPE_CHECKING:
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.branch_and_bound import PlacementNode
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
@@ -39,7 +39,7 @@ def find_any(instance: PalInstance, search: Search, problem: PalArrays) -> None:
     options = widest(all_options(free))
     reward = np.ones(len(free.types))
     penalty = SETTINGS.penalty * len(instance.jobs)
-    relaxation = Relaxation(free, options, reward, penalty, search.seed)
+    relaxation = NodeRelaxation(free, options, reward, penalty, search.seed)
     tree = PlacementTree(relaxation, search.seconds_left)
     if not tree.solve_root():
         search.out_of_time()
@@ -63,7 +63,7 @@ def without_costs(problem: PalArrays) -> PalArrays:
     return replace(problem, types=types, keeps=tuple(s._replace(cost=0.0) for s in problem.keeps))
 
 
-def widest(options: Options) -> Options:
+def widest(options: GangOptions) -> GangOptions:
     """Return the option of each type and domain that allows all GPUs, and kept placements."""
     kept = np.arange(len(options.type)) >= options.first_keep
     kept[[columns.stop - 1 for _, _, columns in options.blocks]] = True

@@ -16,7 +16,7 @@ from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.typing import Bools, Floats, Indices
 
 
@@ -53,7 +53,7 @@ class Lagrangian:
     def __init__(
         self,
         problem: PalArrays,
-        options: Options,
+        options: GangOptions,
         reward: Floats,
         copies: Floats | float = 1.0,
         keep_copies: Floats | None = None,
@@ -151,7 +151,7 @@ class ChainGroup(NamedTuple):
         return sums
 
 
-def _groups(problem: PalArrays, options: Options) -> list[ChainGroup]:
+def _groups(problem: PalArrays, options: GangOptions) -> list[ChainGroup]:
     chains: dict[tuple[int, int, int], list[slice]] = {}
     for t, d, columns in options.blocks:
         jobs = problem.types[t]
@@ -170,7 +170,9 @@ def _groups(problem: PalArrays, options: Options) -> list[ChainGroup]:
     return groups
 
 
-def _group(options: Options, size: int, members: list[tuple[Indices, list[slice]]]) -> ChainGroup:
+def _group(
+    options: GangOptions, size: int, members: list[tuple[Indices, list[slice]]]
+) -> ChainGroup:
     blocks = [(n, columns) for n, (_, blocks) in enumerate(members) for columns in blocks]
     numbers = np.concatenate([np.arange(columns.start, columns.stop) for _, columns in blocks])
     chain = np.concatenate([np.full(c.stop - c.start, n) for n, c in blocks])

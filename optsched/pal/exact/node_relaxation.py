@@ -14,8 +14,8 @@ import numpy as np
 from optsched.mip.branch_and_bound import Branch, tightest
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.cuts_and_branching import (
-    Point,
-    Rule,
+    CountRule,
+    LpPoint,
     capacity,
     violated_cuts,
 )
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Path = tuple[Branch[int], ...]  # rules by number
 
 
-class Duals(NamedTuple):
+class NodeDuals(NamedTuple):
     """Duals of GPUs, of the branches of a path, and of cuts by rule."""
 
     gpus: Floats
@@ -52,7 +52,7 @@ class Duals(NamedTuple):
         return Leaf(gpu_prices=tuple(self.gpus.tolist()), split_prices=self.branches, cuts=cuts)
 
 
-class Relaxation:
+class NodeRelaxation:
     """The relaxation of an instance, at any node.
 
     Parameters
@@ -65,15 +65,20 @@ class Relaxation:
     """
 
     def __init__(
-        self, problem: PalArrays, options: Options, reward: Floats, penalty: float, seed: int
+        self,
+        problem: PalArrays,
+        options: GangOptions,
+        reward: Floats,
+        penalty: float,
+        seed: int,
     ) -> None:
         self.problem, self.options = problem, options
-        self.rules: list[Rule] = []
+        self.rules: list[CountRule] = []
         finite = np.where(np.isfinite(reward), reward, penalty)
         self._penalty = penalty
         self._lp = LinearProgram(relaxation(problem, options, finite), seed=seed)
         self._lagrangian = Lagrangian(problem, options, reward)
-        self._numbers: dict[Rule, int] = {}
+        self._numbers: dict[CountRule, int] = {}
         self._rows: list[int] = []
         self._missing: list[tuple[int, float]] = []  # the column of missing a rule, what it costs
         self._columns: list[Indices] = []
@@ -84,7 +89,7 @@ class Relaxation:
         """Let the first relaxation start from a basis, if it is of one with as many rows."""
         self._lp.begin_from(basis)
 
-    def number(self, rule: Rule) -> int:
+    def number(self, rule: CountRule) -> int:
         """Return the number of a rule; a new one gets a row without bounds."""
         if rule not in self._numbers:
             columns = rule.columns(self.problem, self.options)
@@ -95,7 +100,7 @@ class Relaxation:
             self._columns.append(columns)
         return self._numbers[rule]
 
-    def cut(self, point: Point) -> bool:
+    def cut(self, point: LpPoint) -> bool:
         """Add the cuts that a point violates; return whether there were new ones."""
         before = len(self._capacity)
         for rule in violated_cuts(self.problem, self.options, point):
@@ -141,11 +146,11 @@ class Relaxation:
             self._lp.cost_columns(np.array([column]), np.array([SETTINGS.penalty_rise * cost]))
         return bool(missed)
 
-    def point(self, solved: Solved) -> Point:
+    def point(self, solved: Solved) -> LpPoint:
         """Return where a solution of the relaxation lies."""
-        return Point.of(solved.x, self.options)
+        return LpPoint.of(solved.x, self.options)
 
-    def duals(self, path: Path, solved: Solved) -> Duals:
+    def duals(self, path: Path, solved: Solved) -> NodeDuals:
         """Return the duals of a solution; what a branch bounds is charged to it, not to a cut."""
         row_duals = solved.row_duals
         types, gpus = len(self.problem.types), len(self.problem.gpus)
@@ -160,9 +165,11 @@ class Relaxation:
             for rule in self._capacity
             if (rule, False) not in bounds and row_duals[self._rows[rule]] < 0
         }
-        return Duals(np.maximum(-row_duals[types : types + gpus], 0.0), tuple(branch_duals), cuts)
+        return NodeDuals(
+            np.maximum(-row_duals[types : types + gpus], 0.0), tuple(branch_duals), cuts
+        )
 
-    def priced(self, path: Path, duals: Duals) -> PricedOptions:
+    def priced(self, path: Path, duals: NodeDuals) -> PricedOptions:
         """Return the options priced at some duals, and what the duals prove."""
         extra = np.zeros(len(self.options.type))
         constant = 0.0

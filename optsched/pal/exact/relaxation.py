@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class GangOptions:
     """What a job may get: options by type, domain and slowdown; after them the kept placements.
 
     Attributes
@@ -71,18 +71,18 @@ class Options:
             for start, stop in zip(starts.tolist(), stops, strict=False)
         ]
 
-    def only(self, kept: Bools) -> Options:
+    def only(self, kept: Bools) -> GangOptions:
         """Return some of the options."""
-        return Options(*(getattr(self, field.name)[kept] for field in fields(Options)))
+        return GangOptions(*(getattr(self, field.name)[kept] for field in fields(GangOptions)))
 
 
-def all_options(problem: PalArrays) -> Options:
+def all_options(problem: PalArrays) -> GangOptions:
     """Return every option that a job of each type may get, and the kept placements."""
     blocks = [block for t in range(len(problem.types)) for block in _blocks_of_type(problem, t)]
     return _joined([*blocks, _keeps(problem)])
 
 
-def _blocks_of_type(problem: PalArrays, t: int) -> Iterator[Options]:
+def _blocks_of_type(problem: PalArrays, t: int) -> Iterator[GangOptions]:
     jobs = problem.types[t]
     for d, chain in enumerate(problem.chains[jobs.row]):
         level = problem.domains.level[d]
@@ -92,7 +92,7 @@ def _blocks_of_type(problem: PalArrays, t: int) -> Iterator[Options]:
             continue  # a single GPU stands in a domain of the lowest level
         first = int(np.searchsorted(chain.ends, jobs.gpus))
         ends, slowdown = chain.ends[first:], chain.slowdown[first:]
-        yield Options(
+        yield GangOptions(
             type=np.full(len(ends), t, dtype=np.intp),
             domain=np.full(len(ends), d, dtype=np.intp),
             end=ends,
@@ -102,9 +102,9 @@ def _blocks_of_type(problem: PalArrays, t: int) -> Iterator[Options]:
         )
 
 
-def _keeps(problem: PalArrays) -> Options:
+def _keeps(problem: PalArrays) -> GangOptions:
     keeps = problem.keeps
-    return Options(
+    return GangOptions(
         type=np.array([keep.type for keep in keeps], dtype=np.intp),
         domain=np.array([keep.domain for keep in keeps], dtype=np.intp),
         end=np.zeros(len(keeps), dtype=np.intp),
@@ -114,12 +114,14 @@ def _keeps(problem: PalArrays) -> Options:
     )
 
 
-def _joined(blocks: list[Options]) -> Options:
-    names = [field.name for field in fields(Options)]
-    return Options(*(np.concatenate([getattr(block, name) for block in blocks]) for name in names))
+def _joined(blocks: list[GangOptions]) -> GangOptions:
+    names = [field.name for field in fields(GangOptions)]
+    return GangOptions(
+        *(np.concatenate([getattr(block, name) for block in blocks]) for name in names)
+    )
 
 
-def relaxation(problem: PalArrays, options: Options, reward: Floats) -> Program:
+def relaxation(problem: PalArrays, options: GangOptions, reward: Floats) -> Program:
     """Return F7; `reward` is what leaving out a job of each type costs, a finite (types,) array.
 
     Its columns are options, jobs left out by type, and then g and S; its rows are types, GPUs
@@ -132,7 +134,7 @@ def relaxation(problem: PalArrays, options: Options, reward: Floats) -> Program:
     return builder.program(reward)
 
 
-def _users(problem: PalArrays, options: Options) -> dict[tuple[int, int], list[slice]]:
+def _users(problem: PalArrays, options: GangOptions) -> dict[tuple[int, int], list[slice]]:
     """Return the options of each class in each domain that some option is in."""
     users: dict[tuple[int, int], list[slice]] = {}
     for t, d, columns in options.blocks:
@@ -152,7 +154,7 @@ class MatrixBuilder:
         Shape (GPUs,): how many there are of each.
     """
 
-    def __init__(self, problem: PalArrays, options: Options, copies: Floats) -> None:
+    def __init__(self, problem: PalArrays, options: GangOptions, copies: Floats) -> None:
         self.problem, self.options, self.copies = problem, options, copies
         self.first_given = self.columns = len(options.type) + len(problem.types)
         self.rows = len(problem.types) + len(copies)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.mip import highs
-from optsched.pal.exact.cuts_and_branching import Point
+from optsched.pal.exact.cuts_and_branching import LpPoint
 from optsched.pal.exact.relaxation import relaxation
 from optsched.pal.settings import SETTINGS
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from optsched.pal.exact.bounding import Solver
     from optsched.pal.exact.branch_and_bound import PlacementTree
     from optsched.pal.exact.lagrangian_bound import PricedOptions
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
 
 
-def offer_near(solver: Solver, tree: PlacementTree, points: list[Point]) -> None:
+def offer_near(solver: Solver, tree: PlacementTree, points: list[LpPoint]) -> None:
     """Offer a plan of options that are nearly cheapest at a root, or in use at some points."""
     search = solver.search
     assert search.objective is not None
@@ -38,7 +38,7 @@ def offer_near(solver: Solver, tree: PlacementTree, points: list[Point]) -> None
         solver.offer(point, options)
 
 
-def near(tree: PlacementTree, objective: float, points: list[Point]) -> NDArray[np.bool_]:
+def near(tree: PlacementTree, objective: float, points: list[LpPoint]) -> NDArray[np.bool_]:
     """Return the options that are nearly cheapest, or in use at one of some points."""
     root = tree.nodes[0]
     priced: PricedOptions = tree.relaxation.priced(root.path, root.duals)
@@ -51,12 +51,12 @@ def near(tree: PlacementTree, objective: float, points: list[Point]) -> NDArray[
 
 def whole_below_root(
     tree: PlacementTree,
-    options: Options,
+    options: GangOptions,
     penalty: float,
     gap: float,
     time_limit_s: float | None,
     seed: int,
-) -> Point | None:
+) -> LpPoint | None:
     """Return a solution for some options in which counts below the root are whole, if there is one.
 
     Parameters
@@ -81,4 +81,4 @@ def whole_below_root(
     )
     if outcome.status == "interrupted":
         raise KeyboardInterrupt
-    return None if outcome.x is None else Point.of(outcome.x, options)
+    return None if outcome.x is None else LpPoint.of(outcome.x, options)

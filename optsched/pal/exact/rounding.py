@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.pal.exact.cuts_and_branching import Point
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.cuts_and_branching import LpPoint
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
     from optsched.typing import Floats, Indices
@@ -143,7 +143,7 @@ class GangPacking:
         return PalPlan(jobs=tuple(placements))
 
 
-def rounded(problem: PalArrays, options: Options, point: Point) -> GangPacking:
+def rounded(problem: PalArrays, options: GangOptions, point: LpPoint) -> GangPacking:
     """Place jobs as a fractional solution suggests, and those that do not fit where it is cheapest.
 
     A job gets the option at which the running sum of its type's shares, from the cheapest on,
@@ -168,7 +168,7 @@ def rounded(problem: PalArrays, options: Options, point: Point) -> GangPacking:
 
 
 def _whole_counts(
-    problem: PalArrays, options: Options, point: Point, packing: GangPacking
+    problem: PalArrays, options: GangOptions, point: LpPoint, packing: GangPacking
 ) -> tuple[list[int], list[int]]:
     """Return options and how many jobs get each of them."""
     chosen: dict[int, int] = {}
@@ -193,7 +193,7 @@ def _whole_counts(
 
 
 def _steps(
-    options: Options, columns: Indices, share: Floats
+    options: GangOptions, columns: Indices, share: Floats
 ) -> tuple[dict[int, int], tuple[int, float]]:
     """Return the options at which running sums reach whole numbers, and the last with the rest."""
     if not len(columns):
@@ -207,7 +207,7 @@ def _steps(
 
 
 def _flow(
-    packing: GangPacking, options: Options, columns: list[int], counts: list[int]
+    packing: GangPacking, options: GangOptions, columns: list[int], counts: list[int]
 ) -> Iterator[Indices]:
     """Yield the GPUs for each option, ascending by slowdown, by a maximum flow."""
     if not columns:

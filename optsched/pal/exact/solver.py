@@ -15,7 +15,7 @@ from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.pal.exact.branch_and_bound import PlacementTree
-    from optsched.pal.exact.cuts_and_branching import Point
+    from optsched.pal.exact.cuts_and_branching import LpPoint
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
     from optsched.search import Search
@@ -33,7 +33,7 @@ class FullSolver(Solver):
         self.search.out_of_time()  # parts may have been cut short
         return self._proven_by_previous_duals()
 
-    def improve(self, tree: PlacementTree, points: list[Point]) -> None:
+    def improve(self, tree: PlacementTree, points: list[LpPoint]) -> None:
         """Look for better plans near some points of the first root; nothing for few jobs."""
         if len(self.instance.jobs) < SETTINGS.many_jobs or self.fixing_rounds():
             return

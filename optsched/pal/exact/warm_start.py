@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.cuts_and_branching import Rule, capacity
-from optsched.pal.exact.node_relaxation import Duals
+from optsched.pal.exact.cuts_and_branching import CountRule, capacity
+from optsched.pal.exact.node_relaxation import NodeDuals
 from optsched.pal.plan import Leaf, PalCertificate, Within
 from optsched.pal.settings import SETTINGS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedOptions
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
 
@@ -43,10 +43,12 @@ class WarmStart(NamedTuple):
 class DualSolution(NamedTuple):
     """Duals of GPUs and cuts; cuts go by their number among the rules."""
 
-    rules: list[Rule]
-    duals: Duals
+    rules: list[CountRule]
+    duals: NodeDuals
 
-    def priced(self, problem: PalArrays, options: Options, lagrangian: Lagrangian) -> PricedOptions:
+    def priced(
+        self, problem: PalArrays, options: GangOptions, lagrangian: Lagrangian
+    ) -> PricedOptions:
         """Return the options priced at these duals, and what the duals prove."""
         extra, constant = np.zeros(len(options.type)), 0.0
         for number, dual in self.duals.cuts.items():
@@ -66,7 +68,7 @@ class DualSolution(NamedTuple):
 
 def without_cuts(duals: Floats) -> DualSolution:
     """Return duals of GPUs alone."""
-    return DualSolution([], Duals(duals, (), {}))
+    return DualSolution([], NodeDuals(duals, (), {}))
 
 
 def previous_duals(
@@ -108,7 +110,7 @@ class DualBound(NamedTuple):
 
 
 def best_duals(
-    instance: PalInstance, problem: PalArrays, options: Options, lagrangian: Lagrangian,
+    instance: PalInstance, problem: PalArrays, options: GangOptions, lagrangian: Lagrangian,
     start: Result, objective: float,
 ) -> DualBound | None:  # fmt: skip
     """Return the duals of the previous epoch that prove most now; None if there are none."""
@@ -135,7 +137,7 @@ def _gpu_duals(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -
 
 def _rules(
     instance: PalInstance, problem: PalArrays, certificate: PalCertificate, leaf: Leaf
-) -> list[tuple[Rule, float]]:
+) -> list[tuple[CountRule, float]]:
     """Return the cuts of now that are like those of a leaf, with their duals."""
     type_of = {instance.jobs[n].id: t for t, jobs in enumerate(problem.types) for n in jobs.jobs}
     domain = {name: d for d, name in enumerate(problem.domains.names)}
@@ -148,7 +150,7 @@ def _rules(
         if types:
             alike = tuple(_types_like(problem, types, rule.slowest is None))
             slowest = np.inf if rule.slowest is None else rule.slowest
-            cuts.append((Rule(alike, domain[rule.domain], slowest), cut.price))
+            cuts.append((CountRule(alike, domain[rule.domain], slowest), cut.price))
     return cuts
 
 
@@ -161,10 +163,10 @@ def _types_like(problem: PalArrays, types: list[int], of_any_class: bool) -> Ite
 
 
 def _scaled(
-    duals: Floats, rules: list[tuple[Rule, float]], scale: float, most: float
+    duals: Floats, rules: list[tuple[CountRule, float]], scale: float, most: float
 ) -> DualSolution:
     """Return duals in another unit; more than a whole plan costs is no sensible dual."""
     limit = most / scale
     cuts = {n: min(price, limit) * scale for n, (_, price) in enumerate(rules) if price > 0}
     scaled = np.minimum(duals, limit) * scale
-    return DualSolution([rule for rule, _ in rules], Duals(scaled, (), cuts))
+    return DualSolution([rule for rule, _ in rules], NodeDuals(scaled, (), cuts))

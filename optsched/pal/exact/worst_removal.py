@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.bounding import Solver
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.exact.warm_start import DualBound
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
@@ -33,7 +33,7 @@ class DualCosts(NamedTuple):
     """What jobs cost at some duals of an instance."""
 
     problem: PalArrays
-    options: Options
+    options: GangOptions
     bound: DualBound
 
     def excess(self, packing: GangPacking) -> Floats:
@@ -47,7 +47,7 @@ class DualCosts(NamedTuple):
         return np.array([excess[n] for n in range(len(excess))])
 
 
-def remove_worst_at(solver: Solver, options: Options, bound: DualBound) -> None:
+def remove_worst_at(solver: Solver, options: GangOptions, bound: DualBound) -> None:
     """Reoptimise jobs of much excess at some duals of a solver, until these prove its goal."""
     costs = DualCosts(solver.problem, options, bound)
     instance, search, proven = solver.instance, solver.search, bound.value

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 
-class Column(NamedTuple):
+class LevelColumn(NamedTuple):
     """The domains at one level, in the order of their GPUs.
 
     Attributes
@@ -83,7 +83,7 @@ class FreeGpus:
     """
 
     def __init__(
-        self, levels: tuple[str, ...], columns: tuple[Column, ...], free: NDArray[np.bool_]
+        self, levels: tuple[str, ...], columns: tuple[LevelColumn, ...], free: NDArray[np.bool_]
     ) -> None:
         self.levels = levels
         self.columns = columns
@@ -209,7 +209,7 @@ def fewest_domains(counts: Indices, size: int) -> Iterator[tuple[int, int]]:
         size -= share
 
 
-def column_of(domains: Indices) -> Column:
+def column_of(domains: Indices) -> LevelColumn:
     """Return the column of a level from the domain around each GPU; those of one stand together."""
     is_first = np.r_[True, domains[1:] != domains[:-1]]
-    return Column(np.cumsum(is_first) - 1, np.flatnonzero(is_first))
+    return LevelColumn(np.cumsum(is_first) - 1, np.flatnonzero(is_first))

@@ -17,7 +17,7 @@ from optsched.pal.exact.arrays import Domains, KeepOption, PalArrays, SlowdownCh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.pal.node_classes.aggregation import Nodes
+    from optsched.pal.node_classes.aggregation import NodeClasses
     from optsched.typing import Floats, Indices
 
 
@@ -60,7 +60,7 @@ class Units:
     keep_nodes: Floats
 
 
-def units(nodes: Nodes) -> Units:
+def units(nodes: NodeClasses) -> Units:
     """Return the units of aggregated nodes."""
     sizes = [len(each.gpus[0]) for each in nodes.classes]
     spans = list(pairwise(np.cumsum([0, *sizes]).tolist()))
@@ -90,7 +90,7 @@ def units(nodes: Nodes) -> Units:
     )
 
 
-def _above(nodes: Nodes) -> Iterator[Above]:
+def _above(nodes: NodeClasses) -> Iterator[Above]:
     """Yield the domains above the nodes in which a gang may spread, children before parents."""
     inside = [-1] * len(nodes.classes)
     size = [1] * len(nodes.classes)  # nodes of the topmost domain so far
@@ -109,7 +109,7 @@ def _above(nodes: Nodes) -> Iterator[Above]:
             number += 1
 
 
-def _domains(nodes: Nodes, above: list[Above]) -> Domains:
+def _domains(nodes: NodeClasses, above: list[Above]) -> Domains:
     """Return the classes and the domains above them; they have no GPUs in a row."""
     number = len(nodes.classes) + len(above)
     parent = np.full(number, -1, dtype=np.intp)
@@ -126,7 +126,9 @@ def _domains(nodes: Nodes, above: list[Above]) -> Domains:
     )
 
 
-def _copied(nodes: Nodes, spans: list[tuple[int, int]], domain: Above) -> tuple[Indices, Indices]:
+def _copied(
+    nodes: NodeClasses, spans: list[tuple[int, int]], domain: Above
+) -> tuple[Indices, Indices]:
     """Return the units of a domain, and the domain or node inside that each of them stands in.
 
     A unit comes as often as there are nodes, but no more often than a gang can take it.
@@ -153,7 +155,7 @@ def _chain(values: Floats, mine: Indices, inside: Indices | None) -> SlowdownCha
     return SlowdownChain(mine[order], ends, ascending[ends - 1])
 
 
-def _keeps(nodes: Nodes, spans: list[tuple[int, int]]) -> tuple[list[KeepOption], list[int]]:
+def _keeps(nodes: NodeClasses, spans: list[tuple[int, int]]) -> tuple[list[KeepOption], list[int]]:
     """Return one kept placement for all nodes of a class, and in how many nodes it is."""
     keeps, times = [], []
     for k, (node_class, (start, _)) in enumerate(zip(nodes.classes, spans, strict=True)):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from optsched.mip.highs import Program
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.exact.arrays import SlowdownChain
-    from optsched.pal.node_classes.aggregation import Nodes
+    from optsched.pal.node_classes.aggregation import NodeClasses
     from optsched.typing import Floats, Indices
 
 
@@ -50,7 +50,7 @@ class AggregatedRelaxation:
         Cost of leaving out a job where that is not allowed.
     """
 
-    def __init__(self, nodes: Nodes, penalty: float, seed: int) -> None:
+    def __init__(self, nodes: NodeClasses, penalty: float, seed: int) -> None:
         self._nodes, self._units = nodes, units(nodes)
         self._options = all_options(self._units.arrays)
         self._reward = np.array([jobs.reward for jobs in nodes.types])
@@ -75,7 +75,7 @@ class AggregatedRelaxation:
             self._basis = program.basis()
         return solved
 
-    def renewed(self, nodes: Nodes) -> AggregatedRelaxation | None:
+    def renewed(self, nodes: NodeClasses) -> AggregatedRelaxation | None:
         """Return that of other nodes, solved from the basis of this one; None if it is no such."""
         if self._basis is None or not _are_alike(self._nodes, nodes):
             return None
@@ -113,7 +113,7 @@ class AggregatedRelaxation:
         return duals
 
 
-def _are_alike(old: Nodes, new: Nodes) -> bool:
+def _are_alike(old: NodeClasses, new: NodeClasses) -> bool:
     """Tell whether two relaxations differ in nothing but numbers of jobs and nodes."""
     if old.wide_keeps or new.wide_keeps or any(c.around for c in (*old.classes, *new.classes)):
         return False

@@ -70,7 +70,7 @@ class NodeClass:
 
 
 @dataclass(frozen=True)
-class Nodes:
+class NodeClasses:
     """The nodes of a cluster by classes, and the types of jobs.
 
     Attributes
@@ -126,7 +126,7 @@ class Nodes:
         ]
 
 
-def aggregated(instance: PalInstance) -> Nodes:
+def aggregated(instance: PalInstance) -> NodeClasses:
     """Return the nodes of an instance by classes."""
     names = sorted({job.application_class for job in instance.jobs})  # whatever the order of jobs
     slowdown, rows = slowdown_rows(instance, names)
@@ -141,7 +141,7 @@ def aggregated(instance: PalInstance) -> Nodes:
     class_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     members = np.split(np.argsort(class_of, kind="stable"), np.cumsum(np.bincount(class_of))[:-1])
     classes = tuple(_node_class(slowdown, gpus[same], around, same, narrow) for same in members)
-    return Nodes(types, slowdown, classes, tuple(wide))
+    return NodeClasses(types, slowdown, classes, tuple(wide))
 
 
 def _node_class(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.pal.instance import PalInstance
-    from optsched.pal.node_classes.aggregation import NodeClass, Nodes
+    from optsched.pal.node_classes.aggregation import NodeClass, NodeClasses
     from optsched.pal.node_classes.pattern_pricing import Pattern
     from optsched.typing import Indices
 
@@ -36,7 +36,7 @@ class Places:
 
     def __init__(
         self,
-        nodes: Nodes,
+        nodes: NodeClasses,
         open_nodes: Sequence[Indices],
         patterns: Sequence[Pattern],
         uses: Indices,

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.mip.incremental_lp import Solved
-    from optsched.pal.node_classes.aggregation import Nodes
+    from optsched.pal.node_classes.aggregation import NodeClasses
     from optsched.pal.node_classes.pattern_pricing import Pattern
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
 
-class Master:
+class PatternMaster:
     """The master program.
 
     Parameters
@@ -47,7 +47,7 @@ class Master:
     """
 
     def __init__(
-        self, nodes: Nodes, jobs: Indices, counts: Indices, missing: Floats, seed: int
+        self, nodes: NodeClasses, jobs: Indices, counts: Indices, missing: Floats, seed: int
     ) -> None:
         self.patterns: list[Pattern] = []
         self._jobs, self._counts, self._missing, self._seed = jobs, counts, missing, seed

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from optsched.pal.job_types import GangType
-    from optsched.pal.node_classes.aggregation import NodeClass, Nodes
+    from optsched.pal.node_classes.aggregation import NodeClass, NodeClasses
     from optsched.typing import Floats, Indices
 
 
@@ -45,7 +45,7 @@ class Fillings(NamedTuple):
 class PatternPricing:
     """Fills nodes."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: NodeClasses) -> None:
         self._classes = len(nodes.classes)
         members: dict[int, list[int]] = {}
         for k, node_class in enumerate(nodes.classes):

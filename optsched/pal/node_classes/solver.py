@@ -20,7 +20,7 @@ from optsched.pal.greedy.fast_fallback import fall_back
 from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
 from optsched.pal.node_classes.aggregation import aggregated, sizes
 from optsched.pal.node_classes.disaggregation import Places
-from optsched.pal.node_classes.pattern_master import Master
+from optsched.pal.node_classes.pattern_master import PatternMaster
 from optsched.pal.node_classes.warm_start import WarmPatterns, keeping, previous_gpu_duals
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan
 from optsched.pal.settings import SETTINGS
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     from optsched.pal.instance import PalInstance
     from optsched.pal.node_classes.aggregated_relaxation import AggregatedBound
-    from optsched.pal.node_classes.aggregation import Nodes
+    from optsched.pal.node_classes.aggregation import NodeClasses
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
 
-def few_node_classes(instance: PalInstance, search: Search) -> Nodes | None:
+def few_node_classes(instance: PalInstance, search: Search) -> NodeClasses | None:
     """Return the nodes of an instance by classes if this method suits it and its time limit."""
     gpus, left = len(instance.free_gpus), search.seconds_left()
     time = np.inf if left is None else left - SETTINGS.classes_s - SETTINGS.classes_s_per_gpu * gpus
@@ -67,7 +67,7 @@ def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | Non
     return by_patterns(instance, search, aggregated(instance))
 
 
-def by_patterns(instance: PalInstance, search: Search, nodes: Nodes) -> PalCertificate | None:
+def by_patterns(instance: PalInstance, search: Search, nodes: NodeClasses) -> PalCertificate | None:
     """Place the jobs of an instance whose nodes have been aggregated, and bound the cost.
 
     Raises
@@ -94,7 +94,7 @@ def by_patterns(instance: PalInstance, search: Search, nodes: Nodes) -> PalCerti
 
 
 def _bound(
-    nodes: Nodes, search: Search, previous: WarmPatterns
+    nodes: NodeClasses, search: Search, previous: WarmPatterns
 ) -> tuple[AggregatedRelaxation, AggregatedBound]:
     """Return a bound by the duals of the previous epoch if they do, else by the relaxation's."""
     assert search.objective is not None
@@ -119,14 +119,16 @@ def _certificate(
 # --- plans ------------------------------------------------------------------------------------
 
 
-def _place(instance: PalInstance, search: Search, nodes: Nodes, previous: WarmPatterns) -> Master:
+def _place(
+    instance: PalInstance, search: Search, nodes: NodeClasses, previous: WarmPatterns
+) -> PatternMaster:
     """Offer a plan of patterns, with what fits into none of them placed last."""
     fits = [jobs.gpus <= nodes.largest for jobs in nodes.types]
     wide = [jobs for jobs, fit in zip(nodes.types, fits, strict=True) if not fit]
     open_nodes = nodes.besides(sum(jobs.gpus * len(jobs.jobs) for jobs in wide))
     jobs = np.array([len(jobs.jobs) for jobs in nodes.types]) * fits
     counts = np.array([len(numbers) for numbers in open_nodes], dtype=np.intp)
-    master = Master(nodes, jobs, counts, _missing(nodes), search.seed)
+    master = PatternMaster(nodes, jobs, counts, _missing(nodes), search.seed)
     master.add(keeping(nodes))
     master.add(previous.patterns(nodes))
     uses = master.solve(search.seconds_left)
@@ -138,7 +140,7 @@ def _place(instance: PalInstance, search: Search, nodes: Nodes, previous: WarmPa
     return master
 
 
-def _missing(nodes: Nodes) -> Floats:
+def _missing(nodes: NodeClasses) -> Floats:
     """Return what it costs to place a job of each type nowhere."""
     slowest = nodes.slowdown.max(axis=1)
     costliest = [jobs.cost(0, slowest[jobs.row]) for jobs in nodes.types]
@@ -146,7 +148,7 @@ def _missing(nodes: Nodes) -> Floats:
     return np.asarray(np.minimum(reward, SETTINGS.missing * np.array(costliest)))
 
 
-def _offer(instance: PalInstance, search: Search, nodes: Nodes, places: Places) -> None:
+def _offer(instance: PalInstance, search: Search, nodes: NodeClasses, places: Places) -> None:
     """Offer a plan; jobs that have no place yet get one in what is left free, if there is any."""
     plan = places.plan(instance)
     left = [

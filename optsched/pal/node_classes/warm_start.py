@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from optsched.pal.job_types import GangType
     from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
-    from optsched.pal.node_classes.aggregation import Nodes
+    from optsched.pal.node_classes.aggregation import NodeClasses
     from optsched.search import Search
 
     Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class WarmPatterns(NamedTuple):
 
     @classmethod
     def kept(
-        cls, nodes: Nodes, patterns: Sequence[Pattern], relaxation: AggregatedRelaxation
+        cls, nodes: NodeClasses, patterns: Sequence[Pattern], relaxation: AggregatedRelaxation
     ) -> WarmPatterns:
         """Return what an epoch leaves; of very many patterns the last ones."""
         known: dict[bytes, dict[PatternKey, None]] = {}
@@ -57,7 +57,7 @@ class WarmPatterns(NamedTuple):
             known.setdefault(slowdown, {})[gangs] = None
         return cls({slowdown: list(gangs) for slowdown, gangs in known.items()}, relaxation)
 
-    def patterns(self, nodes: Nodes) -> Iterator[Pattern]:
+    def patterns(self, nodes: NodeClasses) -> Iterator[Pattern]:
         """Yield what nodes can run of what is known, without jobs of types that are gone."""
         types: dict[object, int] = {}
         for t in sorted(range(len(nodes.types)), key=lambda t: nodes.types[t].moving):
@@ -78,7 +78,7 @@ class WarmPatterns(NamedTuple):
                     yield Pattern(k, gangs, cost)
 
 
-def previous_gpu_duals(search: Search, nodes: Nodes) -> Floats | None:
+def previous_gpu_duals(search: Search, nodes: NodeClasses) -> Floats | None:
     """Return the duals of GPUs of the previous epoch, if it had as many; they need not be right."""
     certificate = None if search.start is None else search.start.certificate
     if not isinstance(certificate, PalCertificate):
@@ -89,7 +89,7 @@ def previous_gpu_duals(search: Search, nodes: Nodes) -> Floats | None:
     return np.array(leaf.gpu_prices)
 
 
-def keeping(nodes: Nodes) -> Iterator[Pattern]:
+def keeping(nodes: NodeClasses) -> Iterator[Pattern]:
     """Yield the patterns in which nothing moves."""
     for k, node_class in enumerate(nodes.classes):
         gangs = tuple(

@@ -24,7 +24,7 @@ from optsched.search import Search
 
 if TYPE_CHECKING:
     from optsched.pal.exact.branch_and_bound import PlacementTree
-    from optsched.pal.exact.relaxation import Options
+    from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.greedy.free_gpus import Indices
     from optsched.pal.plan import PalCertificate
     from optsched.rollout.policies.placement_round import Batch, ClusterData
@@ -124,7 +124,7 @@ class Planted(Solver):
     least_nodes = 7
     trees = 0
 
-    def tree(self, options: Options) -> PlacementTree | None:
+    def tree(self, options: GangOptions) -> PlacementTree | None:
         """Return a tree with its root."""
         self.trees += 1
         return super().tree(options)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.cluster.binning import Binned
-    from optsched.pal.greedy.free_gpus import Column, Indices
+    from optsched.pal.greedy.free_gpus import Indices, LevelColumn
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
@@ -49,7 +49,7 @@ class ClusterData:
         cluster = view.cluster
         self.levels = cluster.levels
         self.node_of = np.array(cluster.node_of, dtype=np.intp)
-        self.columns: tuple[Column, ...] = tuple(
+        self.columns: tuple[LevelColumn, ...] = tuple(
             column_of(np.array(domains, dtype=np.intp)[self.node_of])
             for domains in cluster.ancestors
         )

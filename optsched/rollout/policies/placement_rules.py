@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from optsched.pal.greedy.list_scheduling import Rule
     from optsched.rollout.policies.placement_round import Batch
     from optsched.rollout.policies.round_options import Bins
+    from optsched.typing import Floats
 
-BINNINGS: dict[Bins, Callable[[pal_rules.Floats], Binned]] = {
+BINNINGS: dict[Bins, Callable[[Floats], Binned]] = {
     "released": binning.kmeans_as_released,
     "silhouette": binning.kmeans_by_silhouette,
     "exact": binning.exact,
@@ -89,7 +90,7 @@ class ByClass:
 
     bins: Bins = "released"
 
-    def scores(self, batch: Batch) -> dict[str, pal_rules.Floats]:
+    def scores(self, batch: Batch) -> dict[str, Floats]:
         """Return the values of bins by class."""
         return batch.world.scores(BINNINGS[self.bins])
 
