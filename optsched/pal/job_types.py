@@ -13,8 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from optsched.documents.arrays import Floats
     from optsched.pal.instance import Job, PalInstance
-    from optsched.typing import Floats
 
 
 Figure = TypeVar("Figure", float, "Floats")

@@ -14,8 +14,8 @@ from optsched.pal.job_types import JobDemand, slowdown_rows
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.instance import Job, PalInstance
-    from optsched.typing import Floats, Indices
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,11 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.exact.warm_start import DualSolution
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
     from optsched.search import Search
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:

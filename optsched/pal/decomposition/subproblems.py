@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from highspy import HighsBasis
 
+    from optsched.documents.arrays import Floats
     from optsched.pal.instance import PalInstance
-    from optsched.typing import Floats
 
 
 Done = TypeVar("Done", covariant=True)

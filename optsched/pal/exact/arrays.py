@@ -18,8 +18,8 @@ from optsched.pal.job_types import GangType, job_types, slowdown_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.pal.instance import PalInstance
-    from optsched.typing import Bools, Floats, Indices
 
 
 @dataclass(frozen=True)

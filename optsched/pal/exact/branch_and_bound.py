@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Literal
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Bools
     from optsched.pal.exact.node_relaxation import NodeDuals, NodeRelaxation, Path
     from optsched.pal.instance import PalInstance
 
@@ -72,7 +70,7 @@ class PlacementTree(BranchAndBound[PlacementNode]):
         self.plant(node)
         return True
 
-    def fixed_by_reduced_cost(self, limit: float) -> NDArray[np.bool_]:
+    def fixed_by_reduced_cost(self, limit: float) -> Bools:
         """Tell which options are only in plans that cost at least a limit."""
         root = self.nodes[0]
         priced = self.relaxation.priced(root.path, root.duals)

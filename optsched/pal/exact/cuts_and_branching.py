@@ -12,10 +12,10 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
-    from optsched.typing import Floats, Indices
 
 
 class CountRule(NamedTuple):

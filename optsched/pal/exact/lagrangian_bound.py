@@ -15,9 +15,9 @@ import numpy as np
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import GangOptions
-    from optsched.typing import Bools, Floats, Indices
 
 
 class PricedOptions(NamedTuple):

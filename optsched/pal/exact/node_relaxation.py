@@ -26,14 +26,11 @@ from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from highspy import HighsBasis
-    from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.relaxation import GangOptions
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 Path = tuple[Branch[int], ...]  # rules by number
@@ -182,6 +179,6 @@ class NodeRelaxation:
             constant -= dual * self._capacity[rule]
         return self._lagrangian.priced(duals.gpus, extra, constant)
 
-    def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> NDArray[np.bool_]:
+    def fixed_by_reduced_cost(self, priced: PricedOptions, limit: float) -> Bools:
         """Tell which options are only in plans that cost at least a limit."""
         return self._lagrangian.fixed_by_reduced_cost(priced, limit)

@@ -28,8 +28,8 @@ from optsched.mip.highs import Program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.typing import Bools, Floats, Indices
 
 
 @dataclass(frozen=True)

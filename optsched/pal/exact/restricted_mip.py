@@ -19,8 +19,7 @@ from optsched.pal.exact.relaxation import relaxation
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Bools
     from optsched.pal.exact.bounding import Solver
     from optsched.pal.exact.branch_and_bound import PlacementTree
     from optsched.pal.exact.lagrangian_bound import PricedOptions
@@ -38,7 +37,7 @@ def offer_near(solver: Solver, tree: PlacementTree, points: list[LpPoint]) -> No
         solver.offer(point, options)
 
 
-def near(tree: PlacementTree, objective: float, points: list[LpPoint]) -> NDArray[np.bool_]:
+def near(tree: PlacementTree, objective: float, points: list[LpPoint]) -> Bools:
     """Return the options that are nearly cheapest, or in use at one of some points."""
     root = tree.nodes[0]
     priced: PricedOptions = tree.relaxation.priced(root.path, root.duals)

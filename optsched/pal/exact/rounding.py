@@ -14,12 +14,12 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.cuts_and_branching import LpPoint
     from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
-    from optsched.typing import Floats, Indices
 
 
 Placed = dict[int, "Indices"]  # GPUs by number of the job

@@ -20,13 +20,13 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from optsched.documents.arrays import Floats
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.bounding import Solver
     from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.exact.warm_start import DualBound
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
-    from optsched.typing import Floats
 
 
 class DualCosts(NamedTuple):

@@ -22,11 +22,11 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.instance import PalInstance
     from optsched.pal.job_types import GangType
     from optsched.pal.plan import PalPlan
     from optsched.search import Search
-    from optsched.typing import Floats, Indices
 
 
 def is_short(instance: PalInstance, search: Search, seconds_per_gpu: float) -> bool:

@@ -13,8 +13,8 @@ import numpy as np
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.greedy.free_gpus import FreeGpus
-    from optsched.typing import Floats, Indices
 
 
 class Ranking:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from optsched.cluster.binning import Binned
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.greedy.free_gpus import FreeGpus, Gang
     from optsched.pal.greedy.list_scheduling import Rule
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalPlan
-    from optsched.typing import Floats, Indices
 
     Scores = Mapping[str, Floats]  # per class (GPUs,), in the order of `topology.gpus`
     Penalties = Mapping[str, Sequence[float]]  # per model, one at each level

@@ -17,8 +17,8 @@ from optsched.pal.exact.arrays import Domains, KeepOption, PalArrays, SlowdownCh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.node_classes.aggregation import NodeClasses
-    from optsched.typing import Floats, Indices
 
 
 class Above(NamedTuple):

@@ -26,11 +26,11 @@ from optsched.pal.node_classes.aggregated_arrays import units
 if TYPE_CHECKING:
     from highspy import HighsBasis
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.mip.highs import Program
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.exact.arrays import SlowdownChain
     from optsched.pal.node_classes.aggregation import NodeClasses
-    from optsched.typing import Floats, Indices
 
 
 @dataclass(frozen=True)

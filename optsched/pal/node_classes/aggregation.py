@@ -17,9 +17,9 @@ from optsched.pal.job_types import job_types, slowdown_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.instance import PalInstance
     from optsched.pal.job_types import GangType
-    from optsched.typing import Floats, Indices
 
 
 NONE = np.iinfo(np.intp).max  # of a GPU that a node does not have

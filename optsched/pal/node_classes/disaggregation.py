@@ -12,10 +12,10 @@ from optsched.pal.plan import PalPlan, Placement
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from optsched.documents.arrays import Indices
     from optsched.pal.instance import PalInstance
     from optsched.pal.node_classes.aggregation import NodeClass, NodeClasses
     from optsched.pal.node_classes.pattern_pricing import Pattern
-    from optsched.typing import Indices
 
 
 class Places:

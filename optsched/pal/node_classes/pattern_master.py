@@ -23,14 +23,10 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Indices
     from optsched.mip.incremental_lp import Solved
     from optsched.pal.node_classes.aggregation import NodeClasses
     from optsched.pal.node_classes.pattern_pricing import Pattern
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 class PatternMaster:

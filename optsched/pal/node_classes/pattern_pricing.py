@@ -14,9 +14,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.pal.job_types import GangType
     from optsched.pal.node_classes.aggregation import NodeClass, NodeClasses
-    from optsched.typing import Floats, Indices
 
 
 class PlacedGang(NamedTuple):

@@ -27,14 +27,10 @@ from optsched.pal.settings import SETTINGS
 from optsched.search import Search
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats
     from optsched.pal.instance import PalInstance
     from optsched.pal.node_classes.aggregated_relaxation import AggregatedBound
     from optsched.pal.node_classes.aggregation import NodeClasses
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 def few_node_classes(instance: PalInstance, search: Search) -> NodeClasses | None:

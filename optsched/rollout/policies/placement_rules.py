@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from optsched.cluster.binning import Binned
+    from optsched.documents.arrays import Floats
     from optsched.pal.greedy.free_gpus import FreeGpus
     from optsched.pal.greedy.list_scheduling import Rule
     from optsched.rollout.policies.placement_round import Batch
     from optsched.rollout.policies.round_options import Bins
-    from optsched.typing import Floats
 
 BINNINGS: dict[Bins, Callable[[Floats], Binned]] = {
     "released": binning.kmeans_as_released,
