@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
-MOST_FAULTS = 5
-CANCELLED = 1e-6
-EXACT = 2**53  # all whole numbers up to here are floats
-
 
 @dataclass(frozen=True, eq=False)
 class Round:
@@ -69,9 +65,9 @@ class Round:
             object.__setattr__(self, name, _exactly(name, getattr(self, name), dtype))
         faults = list(_shape_faults(self)) or list(_faults(self))
         if faults:
-            more = len(faults) - MOST_FAULTS
+            more = len(faults) - 5
             rest = [f"and {more:,} more"] if more > 0 else []
-            raise ValueError("; ".join([*faults[:MOST_FAULTS], *rest]))
+            raise ValueError("; ".join([*faults[:5], *rest]))
 
     @classmethod
     def of(
@@ -127,7 +123,7 @@ class Round:
         """
         costs = self.cost[self.first + np.asarray(plan, dtype=np.intp)]
         above, below = _sum(costs[costs > 0].tolist()), -_sum(costs[costs < 0].tolist())
-        return CANCELLED * min(above, below)
+        return 1e-6 * min(above, below)
 
 
 def knapsack(instance: SiaInstance) -> Round:
@@ -175,7 +171,7 @@ def _exactly(name: str, given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
 def _is_sure(given: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Tell whether all numbers of an array are kept by their types and sizes."""
     if given.dtype.kind in "iu":
-        is_small = bool((given <= EXACT).all() and (given >= -EXACT).all())
+        is_small = bool((given <= 2**53).all() and (given >= -(2**53)).all())  # all are floats
         return is_small or (dtype.kind == "i" and given.dtype.kind == "i")
     return given.dtype.kind == "f" == dtype.kind and given.dtype.itemsize <= dtype.itemsize
 

@@ -52,7 +52,7 @@ class SiaJob(Document):
     must_run: bool = Field(default=False, description="true: the job does not wait.")
 
 
-class Option(NamedTuple):
+class RoundOption(NamedTuple):
     """What a job may do: run on GPUs of a type, or wait (no type, 0 GPUs); and what it costs."""
 
     type: str | None
@@ -95,11 +95,11 @@ class SiaInstance(Instance):
         yield from instance_faults(document)
 
     @cached_property
-    def options(self) -> tuple[tuple[Option, ...], ...]:
+    def options(self) -> tuple[tuple[RoundOption, ...], ...]:
         """What each job may do, in the order of its configurations; to wait comes last."""
         return tuple(tuple(self._options(job)) for job in self.jobs)
 
-    def _options(self, job: SiaJob) -> Iterator[Option]:
+    def _options(self, job: SiaJob) -> Iterator[RoundOption]:
         current = None if job.current is None else (job.current.type, job.current.gpus)
         least = min(configuration.goodput for configuration in job.configurations)
         for configuration in job.configurations:
@@ -108,9 +108,9 @@ class SiaInstance(Instance):
             if job.preemptible or not is_moved:
                 factor = job.restart_factor if is_moved else 1.0
                 ratio = configuration.goodput / least * factor
-                yield Option(*here, configuration_cost(ratio, self.power))
+                yield RoundOption(*here, configuration_cost(ratio, self.power))
         if job.preemptible and not job.must_run:
-            yield Option(None, 0, self.waiting_cost)
+            yield RoundOption(None, 0, self.waiting_cost)
 
 
 def configuration_cost(ratio: float, power: float) -> float:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from optsched.search import Search
-    from optsched.sia.instance import Option, SiaInstance
+    from optsched.sia.instance import RoundOption, SiaInstance
 
 
 def in_order(instance: SiaInstance, search: Search) -> None:
@@ -112,7 +112,7 @@ class _Shares:
             return
         self.move(n, min(fitting, key=lambda o: ((o.type, o.gpus) != group, o.gpus, o.cost)))
 
-    def fits(self, n: int, option: Option) -> bool:
+    def fits(self, n: int, option: RoundOption) -> bool:
         """Tell whether a job may move to an option."""
         if option.type is None:
             return True
@@ -120,7 +120,7 @@ class _Shares:
         own = held.gpus if held.type == option.type else 0
         return option.gpus <= self.free[option.type] + own
 
-    def move(self, n: int, option: Option) -> None:
+    def move(self, n: int, option: RoundOption) -> None:
         """Let a job move to an option that fits."""
         held = self.options[n]
         if held.type is not None:
@@ -129,19 +129,19 @@ class _Shares:
             self.free[option.type] -= option.gpus
         self.options[n] = option
 
-    def take(self, n: int, options: Iterable[Option]) -> None:
+    def take(self, n: int, options: Iterable[RoundOption]) -> None:
         """Let a job move to the option of least cost that fits, if any does; of fewest GPUs."""
         fitting = [option for option in options if self.fits(n, option)]
         if fitting:
             self.move(n, min(fitting, key=lambda option: (option.cost, option.gpus)))
 
-    def density(self, n: int, option: Option) -> float:
+    def density(self, n: int, option: RoundOption) -> float:
         """Return what a change saves per share of a type's GPUs; without more GPUs, without end."""
         saved = self.options[n].cost - option.cost
         more = self._share(option) - self._share(self.options[n])
         return saved / more if more > 0 else float("inf") if saved > 0 else 0.0
 
-    def _share(self, option: Option) -> float:
+    def _share(self, option: RoundOption) -> float:
         return option.gpus / self._instance.gpus[option.type] if option.type else 0.0
 
     def changes(self, n: int) -> list[tuple[float, int]]:

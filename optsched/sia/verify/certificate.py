@@ -18,9 +18,9 @@ from pydantic import Field
 
 from optsched.certificates.bound_tree import Price, Split, at_leaves, tree_faults, written
 from optsched.instance import Document
-from optsched.sia.verify.enumeration import Row, unproven
+from optsched.sia.verify.enumeration import PriceRow, unproven
 from optsched.sia.verify.reduced_cost_filter import ReducedCostFilter
-from optsched.sia.verify.reduced_costs import Problem
+from optsched.sia.verify.reduced_costs import ReducedCosts
 from optsched.verification import BrokenRule
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _Verifier:
     def __init__(self, instance: Round, bound: float | None) -> None:
         self._round, self._problem, self._filter = (
             instance,
-            Problem(instance),
+            ReducedCosts(instance),
             ReducedCostFilter(instance),
         )
         self._stated = bound
@@ -164,7 +164,7 @@ class _Verifier:
             for option, job in pairs
             if option not in barred and only.get(job, option) == option
         ]
-        rows = [Row(row.kind == "infeasible", row.prices) for row in node.rows]
+        rows = [PriceRow(row.kind == "infeasible", row.prices) for row in node.rows]
         reason = unproven(self._problem, options, rows, self._bound)
         if reason is not None:
             rule = "infeasible" if self._bound is None else "bound"

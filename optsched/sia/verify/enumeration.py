@@ -22,16 +22,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from optsched.sia.verify.reduced_costs import Problem
+    from optsched.sia.verify.reduced_costs import ReducedCosts
 
     Wholes = NDArray[np.int64]
 
-BUDGET_BITS = 40
 MOST_SUMS = 1_000_000_000  # that an enumeration may compute: seconds
 AT_ONCE = 1 << 20  # sums: 8 MiB
 
 
-class Row(NamedTuple):
+class PriceRow(NamedTuple):
     """Prices of the capacities, for costs, or (`farkas`) for uses alone."""
 
     farkas: bool
@@ -49,7 +48,7 @@ class _Table(NamedTuple):
 
 
 def unproven(
-    problem: Problem, options: list[int], rows: Sequence[Row], bound: Fraction | None
+    problem: ReducedCosts, options: list[int], rows: Sequence[PriceRow], bound: Fraction | None
 ) -> str | None:
     """Return why it is not proven that no plan of these options costs less; None if it is.
 
@@ -62,7 +61,7 @@ def unproven(
     """
     capacities = len(problem.capacity)
     units = [tuple(float(k == number) for k in range(capacities)) for number in range(capacities)]
-    every = [*rows, Row(False, (0.0,) * capacities), *[Row(True, unit) for unit in units]]
+    every = [*rows, PriceRow(False, (0.0,) * capacities), *[PriceRow(True, unit) for unit in units]]
     every = [row for row in every if row.farkas or bound is not None]
     if not every:
         return "there is no capacity that a plan could exceed"
@@ -86,7 +85,9 @@ def unproven(
     return _enumerate(choices, budget, capacities)
 
 
-def _table(problem: Problem, options: list[int], row: Row, bound: Fraction | None) -> _Table:
+def _table(
+    problem: ReducedCosts, options: list[int], row: PriceRow, bound: Fraction | None
+) -> _Table:
     """Price options exactly, in whole multiples of one over a power of two."""
     priced, unit = problem.priced(options, row.prices, farkas=row.farkas)
     jobs, least = problem.job(options), dict[int, int]()
@@ -109,7 +110,7 @@ def _floor(value: Fraction) -> int:
 
 
 def _shift(table: _Table) -> int:
-    return max(table.budget.bit_length() - BUDGET_BITS, 0)
+    return max(table.budget.bit_length() - 40, 0)
 
 
 def _in_units(table: _Table) -> list[int]:

@@ -12,7 +12,7 @@ from optsched.verification import BrokenRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.sia.instance import Option, SiaInstance
+    from optsched.sia.instance import RoundOption, SiaInstance
     from optsched.sia.plan import SiaPlan
 
 
@@ -30,7 +30,7 @@ def used(plan: SiaPlan) -> Counter[str]:
     return taken
 
 
-def chosen_options(instance: SiaInstance, plan: SiaPlan) -> list[Option]:
+def chosen_options(instance: SiaInstance, plan: SiaPlan) -> list[RoundOption]:
     """Return the option that each job of the instance takes.
 
     Raises

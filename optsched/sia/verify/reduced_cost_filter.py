@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     Wholes = NDArray[np.int64]
 
 USE_BITS, SUM_BITS = 30, 61
-MOST_FACTOR = 1000  # 2.0 to this power is a float
 
 
 class ReducedCostFilter:
@@ -67,6 +66,6 @@ def _bits(value: Fraction) -> int:
 
 def _floors(values: Floats, shift: int) -> Wholes:
     """Return values times a power of two, rounded down."""
-    if abs(shift) <= MOST_FACTOR:
+    if abs(shift) <= 1000:  # 2.0 to this power is a float
         return np.floor(values * 2.0**shift).astype(np.int64)  # the same, and faster
     return np.floor(np.ldexp(values, shift)).astype(np.int64)

@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 
     from optsched.sia.arrays import Floats, Round
 
-BITS, MOST_SHIFT = 62, 900
 
-
-class Problem:
+class ReducedCosts:
     """A round as the verifier reads it: plain integers, and floats that stand for fractions.
 
     Attributes
@@ -67,8 +65,8 @@ class Problem:
 def _whole(numbers: Floats) -> tuple[list[int], int]:
     """Return floats as multiples of one over a power of two, and that power."""
     _, exponents = np.frexp(numbers)
-    shift = BITS - int(exponents.max(initial=0))  # magnitudes stay below 2**62
-    if 0 <= shift < MOST_SHIFT:
+    shift = 62 - int(exponents.max(initial=0))  # magnitudes stay below 2**62
+    if 0 <= shift < 900:
         scaled = np.ldexp(numbers, shift)  # exact: it only changes exponents, of no denormal
         if (scaled == np.rint(scaled)).all():
             return scaled.astype(np.int64).tolist(), 1 << shift

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from optsched.results.result import Result
     from optsched.sia.instance import SiaJob
 
-NAMED = 3
 UNLIMITED = 10_000_000  # GPUs: no plan takes more
 
 
@@ -51,9 +50,9 @@ def binding(instance: SiaInstance, result: Result) -> Iterator[str]:
         yield f"{taken[name]} of {gpus} GPUs of type '{name}' have a job: {left}"
     waiting = [row.id for row in plan.jobs if row.type is None]
     if waiting:
-        more = f" and {len(waiting) - NAMED} more" if len(waiting) > NAMED else ""
+        more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
         noun = "job waits" if len(waiting) == 1 else "jobs wait"
-        yield f"{len(waiting)} {noun}: {', '.join(waiting[:NAMED])}{more}"
+        yield f"{len(waiting)} {noun}: {', '.join(waiting[:3])}{more}"
 
 
 def prices(instance: SiaInstance, result: Result) -> Iterator[Price]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from optsched.results.result import Result
-    from optsched.sia.instance import Option, SiaInstance, SiaJob
+    from optsched.sia.instance import RoundOption, SiaInstance, SiaJob
 
 SHOWN = 40  # jobs of a plan in a table for the terminal; of more, the costliest
 
@@ -89,18 +89,18 @@ def objective_name(instance: SiaInstance) -> str:
     return "total cost"
 
 
-def _chosen(instance: SiaInstance, plan: SiaPlan) -> list[tuple[SiaJob, Option]]:
+def _chosen(instance: SiaInstance, plan: SiaPlan) -> list[tuple[SiaJob, RoundOption]]:
     return list(zip(instance.jobs, feasibility.chosen_options(instance, plan), strict=True))
 
 
-def _goodput(job: SiaJob, option: Option) -> float:
+def _goodput(job: SiaJob, option: RoundOption) -> float:
     for each in job.configurations:
         if (each.type, each.gpus) == (option.type, option.gpus):
             return each.goodput
     return 0.0
 
 
-def _change(job: SiaJob, option: Option) -> str:
+def _change(job: SiaJob, option: RoundOption) -> str:
     if job.current is None:
         return "waits" if option.type is None else "starts"
     if option.type is None:
@@ -109,7 +109,7 @@ def _change(job: SiaJob, option: Option) -> str:
     return "keeps" if is_kept else "restarts"
 
 
-def _decision(job: SiaJob, option: Option) -> dict[str, str]:
+def _decision(job: SiaJob, option: RoundOption) -> dict[str, str]:
     goodput = _goodput(job, option)
     return {
         "job": job.id,
