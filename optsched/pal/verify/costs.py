@@ -52,7 +52,7 @@ class PlacementTerms(NamedTuple):
         return cls(job.weight, remaining_s, penalty, slowest, restart_s)
 
     def cost(self) -> Fraction:
-        """Return what the placement adds to the objective, exactly."""
+        """Return what the placement adds to the objective, exactly: a line in the slowdown."""
         weight, remaining_s, penalty, slowest, restart_s = map(Fraction, self)
         return weight * (remaining_s * penalty * slowest + restart_s)
 
