@@ -46,7 +46,7 @@ def test_figures_of_groups_are_those_of_the_verifier(instance):
         types = [exact.jobs[name].type for name in group.jobs]
         level = levels(instance, nodes)[group.level]
         assert own.gpu_w(types, nodes.gpu, level) == exact.gpu_w(group.jobs, group)
-        assert own.utilisation(types, nodes.gpu) == exact.utilisation(group.jobs, nodes)
+        assert instance.rates[nodes.gpu].busy(types) == exact.utilisation(group.jobs, nodes)
         for name in group.jobs:
             job = exact.jobs[name]
             is_moved = exact.is_moved(job, group)

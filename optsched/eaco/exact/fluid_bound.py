@@ -151,11 +151,7 @@ def _patterns(instance: EacoInstance, classes: list[JobClass]) -> Iterator[Patte
     calm = instance.model_copy(update={"utilisation_limit": None})
     for gpu in instance.gpu_types:
         for gang in sorted({c.job.gpus for c in classes}):
-            among = [
-                n
-                for n, c in enumerate(classes)
-                if c.job.gpus == gang and figures.memory_fits([c.job.type], gpu.id)
-            ]
+            among = figures.alone_on(classes, gang, gpu.id)
             pools = [n for n in instance.nodes if n.gpu == gpu.id and gang_fits(gang, n)]
             if among and pools:
                 least = min(pools, key=figures.node_share_w)

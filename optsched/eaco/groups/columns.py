@@ -133,11 +133,7 @@ class _Maker:
             pools = [n for n, nodes in enumerate(self.instance.nodes) if nodes.gpu == gpu.id]
             for gang in sorted({c.job.gpus for c in self.classes}):
                 fitting = [n for n in pools if gang_fits(gang, self.instance.nodes[n])]
-                among = [
-                    n
-                    for n, c in enumerate(self.classes)
-                    if c.job.gpus == gang and self.figures.memory_fits([c.job.type], gpu.id)
-                ]
+                among = self.figures.alone_on(self.classes, gang, gpu.id)
                 if not fitting or not among:
                     continue
                 enumeration = Enumeration(self.instance, self.classes, among, gpu)

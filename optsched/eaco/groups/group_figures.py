@@ -59,26 +59,17 @@ class TypeFigures:
             limit *= 1 - Fraction(self.instance.memory_headroom)
         return sum(Fraction(self.types[kind].memory_gb) for kind in types) <= limit
 
-    def utilisation(self, types: Sequence[str], gpu: str) -> Fraction:
-        """Return the utilisation of GPUs that types share at full power; it may exceed 1."""
-        table = self.instance.rates[gpu]
-        measured = table.measured.get(tuple(sorted(types)))
-        if measured is not None and measured.utilisation is not None:
-            return Fraction(measured.utilisation)
-        rates = table.of(types).by_type
-        busy = (Fraction(self.types[kind].utilisation) * rates[kind] for kind in types)
-        return sum(busy, Fraction(0))
-
     def gpu_w(self, types: Sequence[str], gpu: str, level: PowerLevel | None = None) -> Fraction:
         """Return the watts of each GPU that types share."""
-        measured = self.instance.rates[gpu].measured.get(tuple(sorted(types)))
-        if measured is not None and measured.gpu_power_w is not None:
-            watts = Fraction(measured.gpu_power_w)
-        else:
-            watts = self.gpus[gpu].power.watts(self.utilisation(types, gpu))
+        watts = self.instance.rates[gpu].gpu_w(types, self.gpus[gpu].power)
         if level is None:
             return watts
         return min(watts * Fraction(level.power), Fraction(level.limit_w))
+
+    def alone_on(self, classes: list[JobClass], gang: int, gpu: str) -> list[int]:
+        """Return which classes have gangs of a size, and fit on GPUs of a type alone."""
+        same = (n for n, c in enumerate(classes) if c.job.gpus == gang)
+        return [n for n in same if self.memory_fits([classes[n].job.type], gpu)]
 
     # --- jobs ----------------------------------------------------------------------------------
 
@@ -129,10 +120,11 @@ class TypeFigures:
         types = [classes[n].job.type for n in members.tolist() if n < len(classes)]
         if not self.memory_fits(types, nodes.gpu):
             return False
-        rates, limit = instance.rates[nodes.gpu].of(types), instance.utilisation_limit
+        table, limit = instance.rates[nodes.gpu], instance.utilisation_limit
+        rates = table.of(types)
         if len(types) > 1 and not rates.fits:
             return False
-        if len(types) > 1 and limit is not None and self.utilisation(types, nodes.gpu) > limit:
+        if len(types) > 1 and limit is not None and table.busy(types) > limit:
             return False
         factor = Fraction(1 if level < 0 else self.gpus[nodes.gpu].levels[level].rate)
         for n in {*members.tolist()} - {len(classes)}:

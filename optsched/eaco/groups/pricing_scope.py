@@ -33,13 +33,11 @@ def pricing_problems(instance: EacoInstance, classes: list[JobClass]) -> list[Pr
     figures, problems = TypeFigures(instance), []
     for pool, nodes in enumerate(instance.nodes):
         for gang in sorted({c.job.gpus for c in classes}):
+            alone = figures.alone_on(classes, gang, nodes.gpu) if gang_fits(gang, nodes) else []
             among = [
                 n
-                for n, c in enumerate(classes)
-                if c.job.gpus == gang
-                and gang_fits(gang, nodes)
-                and figures.memory_fits([c.job.type], nodes.gpu)
-                and (c.due is None or figures.is_allowed(classes, np.array([n]), pool))
+                for n in alone
+                if classes[n].due is None or figures.is_allowed(classes, np.array([n]), pool)
             ]
             if among:
                 problems.append(PricingProblem(instance, classes, among, pool, gang))
