@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
+from optsched.eaco.cuts.cuts_and_branching import ColumnIndex, Rank1CutRow
 from optsched.eaco.cuts.rank1 import PATTERNS, weighted_sets
-from optsched.eaco.groups.column_index import ColumnIndex
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.settings import SETTINGS

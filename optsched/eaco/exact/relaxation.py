@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
+from optsched.eaco.cuts.cuts_and_branching import ColumnIndex, NodeCountRow, Rank1CutRow, Rule
 from optsched.eaco.exact.lp_solution import (
     Branch,
     Point,
@@ -18,7 +18,6 @@ from optsched.eaco.exact.lp_solution import (
     tightest,
 )
 from optsched.eaco.exact.master import Duals, Master, least_shares
-from optsched.eaco.groups.column_index import ColumnIndex
 from optsched.eaco.settings import SETTINGS
 from optsched.mip.column_generation import Priced, generate
 
