@@ -93,10 +93,10 @@ def test_fewer_options_are_left_below_the_old_prices(monkeypatch):
     """Where the old prices do not close the gap, they still fix options."""
     instance, result = racks()
     sizes = []
-    relaxation = bounding.Relaxation
+    relaxation = bounding.NodeRelaxation
     monkeypatch.setattr(
         bounding,
-        "Relaxation",
+        "NodeRelaxation",
         lambda *args: sizes.append(len(args[1].type)) or relaxation(*args),
     )
     resumed(instance, result, gap=0.004)
