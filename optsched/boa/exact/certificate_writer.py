@@ -9,7 +9,6 @@ Rescaling).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
@@ -115,15 +114,17 @@ def _total(instance: BoaInstance, of_value: int, of_use: int, problem: BoaArrays
     """Return the least sum of value and use, so many times each, as a multiple of 2**-192."""
     pair = (of_value, of_use) if instance.budget is not None else (of_use, of_value)
     if instance.widths == "continuous":
-        continuous = Continuous(*pair, unit=of_value or 1)
-        return sum(continuous.of_phase(c, phase) for c in instance.classes for phase in c.phases)
+        unit = of_value or 1
+        jobs, gpus = (Fraction(weight, unit) for weight in pair)
+        least = (_least_real(c, p, jobs, gpus) for c in instance.classes for p in c.phases)
+        return sum(math.floor(share * SCALE * unit) for share in least)
     problem = problem or arrays(instance)
     price = of_use / of_value if of_value else math.inf
     total = sum(_least_path(c, *pair) for c in instance.classes if _is_rescaled(c))
     floats, members = problem.groups.priced(price), problem.groups.members
     least_floats = floats.min(axis=1, keepdims=True)
     rows, columns = np.nonzero(floats <= least_floats * (1 + SETTINGS.float_tolerance))
-    least: dict[int, int] = {}
+    least_of: dict[int, int] = {}
     near = rows.tolist(), members[rows].tolist(), problem.groups.gpus[rows, columns].tolist()
     for row, (i, e), gpus in zip(*near, strict=True):
         job_class, k = instance.classes[i], int(gpus)
@@ -131,8 +132,8 @@ def _total(instance: BoaInstance, of_value: int, of_use: int, problem: BoaArrays
             continue
         phase = job_class.phases[e]
         weight = _weight(_jobs(job_class, phase.work_gpu_s), k, _speedup(phase.speedup, k), *pair)
-        least[row] = min(least.get(row, weight), weight)
-    return total + sum(least.values())
+        least_of[row] = min(least_of.get(row, weight), weight)
+    return total + sum(least_of.values())
 
 
 def _is_rescaled(job_class: JobClass) -> bool:
@@ -169,41 +170,20 @@ def _weight(jobs: Ratio, k: int, speedup: Ratio, of_jobs: int, of_gpus: int) -> 
     return weight + of_gpus * (k * scaled // unit) if of_gpus else weight
 
 
-@dataclass(frozen=True)
-class Continuous:
-    """Least weights of phases over real widths k: of (jobs + gpus k) / s(k), in closed form.
-
-    Attributes
-    ----------
-    of_jobs, of_gpus
-        What jobs and GPUs weigh, in multiples of 1 / `unit`.
-    """
-
-    of_jobs: int
-    of_gpus: int
-    unit: int
-
-    def of_phase(self, job_class: JobClass, phase: Phase) -> int:
-        """Return the least weight of a phase, rounded down, as a multiple of 2**-192 / `unit`."""
-        load = Fraction(*_jobs(job_class, phase.work_gpu_s))
-        return math.floor(load * self._least_ratio(phase.speedup) * SCALE * self.unit)
-
-    def _least_ratio(self, speedup: Speedup) -> Fraction:
-        a, c = Fraction(self.of_jobs, self.unit), Fraction(self.of_gpus, self.unit)
-        if isinstance(speedup, Table):  # linear pieces: the ratio is monotone on each
-            return min((a + c * k) / Fraction(s) for k, s in speedup.measured.items())
-        share, last = Fraction(_share(speedup)), Fraction(speedup.max_gpus)
-        best = last
-        if share < 1 and c:
-            best = a * share / (c * (1 - share))
-            if isinstance(speedup, Amdahl):
-                if 1 < best < last**2:  # the least is at the root, and rational but for it
-                    root = math.isqrt(int(a * share * c * (1 - share) * SCALE**2))
-                    return a * (1 - share) + c * share + 2 * Fraction(root, SCALE)
-                best = min(best, last)
-        best = min(max(best, Fraction(1)), last)
-        over, under = _speedup(speedup, best)
-        return (a + c * best) * under / over
+def _least_real(job_class: JobClass, phase: Phase, jobs: Fraction, gpus: Fraction) -> Fraction:
+    """Return the least load * (jobs + gpus k) / s(k) of a phase over real widths k, from below."""
+    load, speedup = Fraction(*_jobs(job_class, phase.work_gpu_s)), phase.speedup
+    if isinstance(speedup, Table):  # linear pieces: the ratio is monotone on each
+        return load * min((jobs + gpus * k) / Fraction(s) for k, s in speedup.measured.items())
+    share, best = Fraction(_share(speedup)), Fraction(speedup.max_gpus)
+    if share < 1 and gpus:
+        ratio = jobs * share / (gpus * (1 - share))
+        if isinstance(speedup, Amdahl) and 1 < ratio < best**2:  # at its root: rational but for it
+            root = math.isqrt(int(jobs * share * gpus * (1 - share) * SCALE**2))
+            return load * (jobs * (1 - share) + gpus * share + 2 * Fraction(root, SCALE))
+        best = min(max(ratio, Fraction(1)), best)
+    over, under = _speedup(speedup, best)
+    return load * (jobs + gpus * best) * under / over
 
 
 def _share(speedup: Amdahl | Power) -> float:

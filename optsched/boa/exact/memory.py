@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.boa.instance import Table
 from optsched.boa.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from optsched.boa.instance import BoaInstance, Phase
+    from optsched.boa.instance import BoaInstance
 
 
 def memory(instance: BoaInstance, method: str) -> int | None:
     """Return the bytes that a method takes at its peak; of a greedy one, its bound does."""
     if instance.widths == "continuous":
         return None
-    nodes = sum(_widths(phase) for c in instance.classes for phase in c.phases)
+    nodes = sum(len(phase.speedup.widths) for c in instance.classes for phase in c.phases)
     if method == "milp":
         switches = sum(
-            _widths(phase) for c in instance.classes if c.rescale_s for phase in c.phases
+            len(phase.speedup.widths) for c in instance.classes if c.rescale_s for phase in c.phases
         )
         built = SETTINGS.width_bytes * nodes + SETTINGS.rescaling_bytes * switches
         return SETTINGS.pyomo_bytes + built
@@ -29,8 +28,3 @@ def memory(instance: BoaInstance, method: str) -> int | None:
     if method == "exact" and instance.widths == "integer":
         each += SETTINGS.labelled_bytes
     return SETTINGS.loaded_bytes + each * nodes
-
-
-def _widths(phase: Phase) -> int:
-    speedup = phase.speedup
-    return len(speedup.gpus) if isinstance(speedup, Table) else speedup.max_gpus

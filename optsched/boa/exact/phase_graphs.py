@@ -27,9 +27,21 @@ class Path(NamedTuple):
     use: float
 
 
+@dataclass(frozen=True)
 class _Rescaled:
-    """What chains and stacks of them have."""
+    """What chains and stacks of them have; arrays of a stack have an axis for chains in front.
 
+    Attributes
+    ----------
+    gpus
+        Shape (columns,): every width that some phase allows.
+    value, use
+        Shape (phases, columns); value is infinite where a phase does not allow the width.
+    rescale_value, rescale_use
+        Shape (columns,): added in the first phase, and wherever the column changes.
+    """
+
+    gpus: Floats
     value: Floats
     use: Floats
     rescale_value: Floats
@@ -43,26 +55,9 @@ class _Rescaled:
 
 @dataclass(frozen=True)
 class PhaseChain(_Rescaled):
-    """A class with several phases and rescaling between them.
-
-    Attributes
-    ----------
-    owner
-        Number of the class.
-    gpus
-        Shape (columns,): every width that some phase allows.
-    value, use
-        Shape (phases, columns); value is infinite where a phase does not allow the width.
-    rescale_value, rescale_use
-        Shape (columns,): added in the first phase, and wherever the column changes.
-    """
+    """A class, by its number, with several phases and rescaling between them."""
 
     owner: int
-    gpus: Floats
-    value: Floats
-    use: Floats
-    rescale_value: Floats
-    rescale_use: Floats
 
     def path(self, columns: NDArray[np.intp]) -> Path:
         """Add up a path through the chain."""
@@ -75,30 +70,15 @@ class PhaseChain(_Rescaled):
 
 @dataclass(frozen=True)
 class ChainStack(_Rescaled):
-    """Chains with the same widths in each phase, one above the other.
-
-    Attributes
-    ----------
-    owners
-        Numbers of the classes.
-    gpus
-        Shape (columns,).
-    value, use, rescale_value, rescale_use
-        As those of a chain, with an axis for the chains in front.
-    """
+    """Chains with the same widths in each phase, one above the other; the numbers of classes."""
 
     owners: list[int]
-    gpus: Floats
-    value: Floats
-    use: Floats
-    rescale_value: Floats
-    rescale_use: Floats
 
     def chains(self) -> list[PhaseChain]:
         """Return the chains, as views."""
         arrays = self.value, self.use, self.rescale_value, self.rescale_use
-        rows = zip(self.owners, *arrays, strict=True)
-        return [PhaseChain(owner, self.gpus, *of_chain) for owner, *of_chain in rows]
+        rows = zip(*arrays, self.owners, strict=True)
+        return [PhaseChain(self.gpus, *of_chain) for of_chain in rows]
 
     def paths(self, columns: NDArray[np.intp]) -> list[Path]:
         """Add up a path through each chain; `columns` has the shape (chains, phases)."""
@@ -147,7 +127,7 @@ def stacks(
         gpus, jobs = _nodes([parts[p] for p in key], row[at], rates[:, None] * work[at])
         rescaling = np.repeat(lost[:, None], len(gpus), axis=1)
         both = *value_and_use(jobs, gpus, flipped), *value_and_use(rescaling, gpus, flipped)
-        stacked.append(ChainStack(numbers, gpus, *both))
+        stacked.append(ChainStack(gpus, *both, numbers))
     return stacked
 
 

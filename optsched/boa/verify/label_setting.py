@@ -179,7 +179,7 @@ def _paths(chain: PhaseGraph, ceiling: int, goal: _Goal, effort: _Effort) -> Lab
     if len(chain.phases) == 1:
         return _widths(chain, ceiling, goal)
     d, m = goal.weights
-    _, after = completions(chain, goal.weights)
+    after = completions(chain, goal.weights)
     entering: Labels = [(0, 0)]
     staying: dict[int, Labels] = {}
     for nodes, rest in zip(chain.phases, after, strict=True):

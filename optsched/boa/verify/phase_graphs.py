@@ -193,15 +193,11 @@ def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> WidthNode:
     return WidthNode(held, mean) if flipped else WidthNode(mean, held)
 
 
-def completions(chain: PhaseGraph, weights: PriceWeights) -> tuple[int, list[dict[int, int]]]:
-    """Return the least weight of a path through a chain, and from after each node to its end."""
+def completions(chain: PhaseGraph, weights: PriceWeights) -> list[dict[int, int]]:
+    """Return the least weight of a path from after each node to the end of a chain."""
     after: list[dict[int, int]] = [dict.fromkeys(chain.phases[-1], 0)]
     for nodes, earlier in zip(chain.phases[:0:-1], chain.phases[-2::-1], strict=True):
         keep = {k: node.weighed(weights) + after[0][k] for k, node in nodes.items()}
         switch = min(cost + chain.rescaling[k].weighed(weights) for k, cost in keep.items())
         after.insert(0, {k: min(switch, keep.get(k, switch)) for k in earlier})
-    first = chain.phases[0]
-    least = min(
-        first[k].weighed(weights) + chain.rescaling[k].weighed(weights) + after[0][k] for k in first
-    )
-    return least, after
+    return after
