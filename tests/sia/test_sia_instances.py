@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import optsched
 from optsched.cli.main import app
 from optsched.instances import build_sia
+from optsched.registry import problem
 from optsched.sia import SiaInstance
 
 HAND = optsched.read("sia/hand")
@@ -127,3 +128,12 @@ def test_an_infeasible_round_is_told_and_explained(tmp_path):
     told = command("solve", path, "--output", result, code=3)
     assert "the GPUs do not suffice for the jobs that may not wait" in told
     assert "proven" in command("verify", path, result)
+
+
+def test_estimates_of_memory_grow_with_the_options_and_refuse_before_anything_is_built():
+    estimate = problem("sia").memory
+    large = optsched.read("sia/cluster-64")
+    for method in ("exact", "milp", "in-order"):
+        assert 0 < estimate(HAND, method) < estimate(large, method) < 2**28
+    with pytest.raises(optsched.TooLarge, match=r"method 'milp' needs about 0\.1 GiB"):
+        optsched.solve(large, method="milp", memory_gib=0.05)
