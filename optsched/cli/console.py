@@ -96,17 +96,26 @@ def spinner(text: str) -> Iterator[Callable[[str], None]]:
 
 def changes(texts: list[str] | None) -> dict[str, Any]:
     """Return the changes of fields that options PATH=VALUE ask for; values are JSON or words."""
-    return dict(_change(text) for text in texts or ())
+    return assignments("--set", "PATH=VALUE, for example budget_gpus=24", texts)
 
 
-def _change(text: str) -> tuple[str, Any]:
-    path, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--set {text}: expected PATH=VALUE, for example budget_gpus=24")
-    try:
-        return path, json.loads(value)
-    except (ValueError, RecursionError):
-        return path, value
+def assignments(option: str, expected: str, texts: list[str] | None) -> dict[str, Any]:
+    """Return what an option that may be given several times assigns; values are JSON or words."""
+    values: dict[str, Any] = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"{option} {text}: expected {expected}")
+        try:
+            values[key] = json.loads(value)
+        except (ValueError, RecursionError):
+            values[key] = value
+    return values
+
+
+def group(summary: str) -> typer.Typer:
+    """Return commands that stand under a name of their own."""
+    return typer.Typer(cls=Commands, no_args_is_help=True, help=summary, rich_markup_mode=None)
 
 
 @contextlib.contextmanager

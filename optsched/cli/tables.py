@@ -78,10 +78,10 @@ def comparison(instance: Instance, result: Result, others: Iterable[Result]) -> 
     return table
 
 
-def grid(columns: Iterable[str], entries: Iterable[Iterable[str]]) -> Table:
-    """Return a table of texts, aligned on the right."""
+def grid(columns: Iterable[str], entries: Iterable[Iterable[str]], left: int = 0) -> Table:
+    """Return a table of texts, aligned on the right but for some columns on the left."""
     table = _table(*columns)
-    for column in table.columns:
+    for column in table.columns[left:]:
         column.justify = "right"
     for entry in entries:
         table.add_row(*entry)

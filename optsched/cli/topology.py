@@ -27,12 +27,7 @@ class FileFormat(StrEnum):
     NVIDIA_SMI = "nvidia-smi"
 
 
-app = typer.Typer(
-    cls=console.Commands,
-    no_args_is_help=True,
-    help="Import and show topologies of clusters.",
-    rich_markup_mode=None,
-)
+app = console.group("Import and show topologies of clusters.")
 
 
 @app.command("import")
@@ -96,15 +91,12 @@ def show(
 
 def _table(topology: Topology) -> Table:
     """Return a row for each level from the root down: domains, and their GPUs."""
-    from rich import box
-    from rich.table import Table
+    from optsched.cli import tables
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in ("level", "domains", "available GPUs", "in each"):
-        table.add_column(heading, justify="left" if heading == "level" else "right")
+    rows = []
     for level in reversed(topology.levels):
         sizes = [len(topology.gpus_in(int(domain))) for domain in topology.domains_at(level)]
         ends = dict.fromkeys([min(sizes, default=0), max(sizes, default=0)])
         each = " to ".join(f"{size:,}" for size in ends)
-        table.add_row(level, f"{len(sizes):,}", f"{sum(sizes):,}", each)
-    return table
+        rows.append((level, f"{len(sizes):,}", f"{sum(sizes):,}", each))
+    return tables.grid(("level", "domains", "available GPUs", "in each"), rows, left=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,12 +21,7 @@ Options = Annotated[
     typer.Option("--option", metavar="KEY=VALUE", help="May be given several times."),
 ]
 
-app = typer.Typer(
-    cls=console.Commands,
-    no_args_is_help=True,
-    help="Import, generate and show traces of jobs.",
-    rich_markup_mode=None,
-)
+app = console.group("Import, generate and show traces of jobs.")
 
 
 @app.command("import")
@@ -72,14 +66,15 @@ def formats() -> None:
 
     Example: optsched trace formats
     """
+    from optsched.cli import tables
     from optsched.traces import FORMATS
     from optsched.traces.importers.registry import format_options
 
     rows = []
     for name, known in FORMATS.items():
         options = " ".join(f"{key}={value}" for key, value in format_options(name).items())
-        rows.append({"format": name, "what it is": known.summary, "options": options})
-    console.show(_table(rows, left=3))
+        rows.append((name, known.summary, options))
+    console.show(tables.grid(("format", "what it is", "options"), rows, left=3))
 
 
 @app.command()
@@ -121,17 +116,7 @@ def generators(
 
 def keywords(options: list[str] | None) -> dict[str, Any]:
     """Return options given as KEY=VALUE; values are JSON, or else words."""
-    return dict(_keyword(text) for text in options or ())
-
-
-def _keyword(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--option {text}: expected KEY=VALUE")
-    try:
-        return key, json.loads(value)
-    except (ValueError, RecursionError):
-        return key, value
+    return console.assignments("--option", "KEY=VALUE", options)
 
 
 def _shown(trace: Trace) -> list[Table | str]:
@@ -139,18 +124,7 @@ def _shown(trace: Trace) -> list[Table | str]:
     from optsched.cli import tables
     from optsched.traces.summary import groups, headline
 
-    parts: list[Table | str] = [tables.rows(headline(trace)), "", _table(groups(trace))]
+    rows = groups(trace)
+    table = tables.grid(rows[0], (row.values() for row in rows), left=1)
+    parts: list[Table | str] = [tables.rows(headline(trace)), "", table]
     return [*parts, *(["", *trace.notes] if trace.notes else [])]
-
-
-def _table(rows: list[dict[str, str]], left: int = 1) -> Table:
-    """Return rows as a table; the first `left` columns hold words, the others figures."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for number, heading in enumerate(rows[0]):
-        table.add_column(heading, justify="left" if number < left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row.values())
-    return table

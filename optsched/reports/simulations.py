@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.results.drawing import plain, styled
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -107,38 +109,33 @@ def _from_start_to_end(jobs: pd.DataFrame) -> Iterator[Bar]:
 
 def jct_picture(sources: Iterable[SimulatedTrace], ax: Axes) -> Axes:
     """Draw the share of jobs whose JCT is at most so long; jobs that have not ended count."""
-    from optsched.rollout.results.plot import COLOURS, DASHES, TICKS
+    from optsched.rollout.results.plot import label_jct_distribution
 
-    for n, source in enumerate(sources):
+    for source, style in styled(sources):
         jct = np.sort(source.jobs["jct_s"].dropna().to_numpy())
         share = np.arange(1, len(jct) + 1) / max(len(source.jobs), 1)
-        style: dict[str, Any] = {"color": COLOURS[n % len(COLOURS)]}
-        style["linestyle"] = DASHES[n % len(DASHES)]
         ax.step(np.maximum(jct, 1.0), share, where="post", label=source.name, **style)
-    ax.set_xscale("log")
-    limits = ax.get_xlim()
-    ax.set_xticks(list(TICKS), list(TICKS.values()))
-    ax.minorticks_off()
-    ax.set_xlim(limits)
-    ax.set(ylim=(0, 1.02), xlabel="job completion time (log scale)", ylabel="share of jobs")
+    label_jct_distribution(ax)
     return _finished(ax)
 
 
 def usage_picture(sources: Iterable[SimulatedTrace], ax: Axes) -> Axes:
     """Draw the share of all GPUs of ready nodes that have a job, averaged over stretches."""
-    from optsched.rollout.results.plot import COLOURS, DASHES
-
     held = list(sources)
     longest = max(float(source.summary["end_s"]) for source in held)
     unit, seconds = ("hours", 3600.0) if longest < 3 * 86400 else ("days", 86400.0)
-    for n, source in enumerate(held):
+    for source, style in styled(held):
         edges, share = _usage(source.epochs)
-        style: dict[str, Any] = {"color": COLOURS[n % len(COLOURS)]}
-        style["linestyle"] = DASHES[n % len(DASHES)]
         ax.stairs(100 * share, edges / seconds, baseline=None, label=source.name, **style)
     ax.set(ylim=(0, 103), xlabel=f"time ({unit})", ylabel="GPUs allocated (% of those ready)")
     ax.set_xlim(left=0)
     return _finished(ax)
+
+
+def _finished(ax: Axes) -> Axes:
+    plain(ax)
+    ax.legend(fontsize=8, frameon=False)
+    return ax
 
 
 def _usage(epochs: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -149,14 +146,6 @@ def _usage(epochs: pd.DataFrame) -> tuple[Floats, Floats]:
         for key in ("busy", "available")
     )
     return edges, np.divide(busy, ready, out=np.zeros(len(busy)), where=ready > 0)
-
-
-def _finished(ax: Axes) -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="0.9", lw=0.6)
-    ax.set_axisbelow(True)
-    ax.legend(fontsize=8, frameon=False)
-    return ax
 
 
 def _list(column: pd.Series) -> list[float | None]:

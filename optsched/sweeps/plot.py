@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from optsched.results.drawing import axes, plain
 from optsched.sweeps.parameters import ROLLOUT, split_unit
 
 if TYPE_CHECKING:
@@ -36,10 +37,7 @@ def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
         bound, and the star the knee. Other methods are points; of rollouts, every policy is a line.
         Crosses at the foot are values at which the first method has no result.
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(figsize=(7, 4.4), layout="constrained")[1]
+    ax = axes(ax)
     first, *others = frontier.methods
     if frontier.problem == ROLLOUT:
         _draw_policies(ax, frontier)
@@ -119,9 +117,7 @@ def _label(ax: Axes, frontier: Frontier) -> None:
     ax.set_xlabel(_with_unit(*split_unit(frontier.parameter)))
     ax.set_ylabel(_with_unit(frontier.objective_name, frontier.objective_unit))
     ax.set_title(frontier.instance, fontsize=10)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="0.9", lw=0.6)
-    ax.set_axisbelow(True)
+    plain(ax)
 
 
 def _with_unit(name: str, unit: str) -> str:

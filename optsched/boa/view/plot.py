@@ -10,6 +10,7 @@ from optsched.boa.exact.budget_frontier import hull_vertices
 from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import feasibility
 from optsched.boa.view.tables import objective_name, objective_unit
+from optsched.results.drawing import COLOURS, DASHES, axes, plain
 from optsched.results.result import figure
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance, JobClass, Speedup
     from optsched.boa.plan import BoaPlan
 
-# Okabe and Ito's palette: distinct for colour-blind readers too. Dashes tell lines apart that
-# share a colour, and any two in print.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKS = ("o", "s", "^")  # of a class's first, middle and last phase
 NAMED = 22  # lines in the legend
 FEW_WIDTHS = 8  # GPUs up to which the axis is linear
@@ -45,7 +42,7 @@ def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
         a class are mixed, a line for each share of them, the thicker the more. Lines are moved a
         little, so that none hides another.
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     classes = {c.id: c for c in instance.classes}
     lines = [(n, row.id, s) for n, row in enumerate(plan.classes) for s in row.sequences]
     mixed = len(lines) > len(classes)
@@ -84,7 +81,7 @@ def plot_speedups(instance: BoaInstance, ax: Axes | None = None) -> Axes:
         other widths are worth renting where widths are mixed and rescaling is free. The dotted line
         is a perfect speedup.
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     widest = most = 1.0
     for n, mark, name, speedup in _curves(instance):
         colour = COLOURS[n % len(COLOURS)]
@@ -105,12 +102,6 @@ def plot_speedups(instance: BoaInstance, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("speedup (GPUs of speedup 1)")
     ax.set_title(instance.name, fontsize=10)
     return _finished(ax)
-
-
-def _axes(ax: Axes | None) -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(7, 4.4), layout="constrained")[1] if ax is None else ax
 
 
 def _work_done(job_class: JobClass) -> NDArray[np.float64]:
@@ -143,9 +134,7 @@ def _width_scale(ax: Axes, widest: float) -> None:
 
 
 def _finished(ax: Axes) -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="0.9", lw=0.6)
-    ax.set_axisbelow(True)
+    plain(ax)
     handles, labels = ax.get_legend_handles_labels()
     if len(labels) > NAMED:
         handles, labels = handles[:NAMED], [*labels[: NAMED - 1], "and more"]

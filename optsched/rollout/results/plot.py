@@ -7,11 +7,11 @@ given by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.results.drawing import COLOURS, axes, plain, styled
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.results.decision_log import epoch_column
 from optsched.rollout.results.metrics import GPU_H
@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 
     Records = Mapping[str, Record]
 
-# Okabe and Ito's palette: distinct for colour-blind readers too. Dashes tell lines apart that
-# share a colour, and any two in print.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 FILLS = COLOURS[:-1]  # of areas, for which black is too heavy
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21_600: "6 h",
          86_400: "1 d", 864_000: "10 d", 8_640_000: "100 d"}  # fmt: skip
 
@@ -90,14 +86,7 @@ def jct_distribution(records: Records, ax: Axes | None = None) -> Axes:
         jct = np.maximum([*jct[:1], *jct], 1.0)  # shorter ones have no place on the axis
         share = np.arange(len(jct)) / max(len(record.trace), 1)
         ax.step(jct, share, where="post", label=name, **style)
-    ax.set_xscale("log")
-    limits = ax.get_xlim()
-    ax.set_xticks(list(TICKS), list(TICKS.values()))
-    ax.minorticks_off()
-    ax.set_xlim(limits)
-    ax.set_ylim(0, 1.02)
-    ax.set_xlabel("job completion time (log scale)")
-    ax.set_ylabel("share of jobs")
+    label_jct_distribution(ax)
     return _finished(ax, records)
 
 
@@ -162,7 +151,7 @@ def timeline(record: Record, ax: Axes | None = None) -> Axes:
     if not record.intervals and record.jobs.allocated_gpu_us.any():
         raise ValueError("the rollout kept no intervals: run it with keep_intervals=True")
     cluster = Cluster(record.scenario)
-    ax = _axes(ax, (9, min(14.0, max(2.5, 1.2 + 0.16 * cluster.gpus))))
+    ax = axes(ax, (9, min(14.0, max(2.5, 1.2 + 0.16 * cluster.gpus))))
     unit = _unit({"": record})
     whole = max(record.end_us / US / unit[1], 1e-9)
     named = len({job for job, *_ in record.intervals}) <= LAYOUT.named_jobs
@@ -185,18 +174,23 @@ def timeline(record: Record, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _axes(ax: Axes | None, size: tuple[float, float] = (6.5, 4.2)) -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+def label_jct_distribution(ax: Axes) -> None:
+    """Make the axis of times logarithmic, with times that people name, and label both."""
+    ax.set_xscale("log")
+    limits = ax.get_xlim()
+    ax.set_xticks(list(TICKS), list(TICKS.values()))
+    ax.minorticks_off()
+    ax.set_xlim(limits)
+    ax.set(ylim=(0, 1.02), xlabel="job completion time (log scale)", ylabel="share of jobs")
 
 
 def _styled(records: Records) -> Iterator[tuple[str, Record, dict[str, Any]]]:
-    """Yield each rollout with the colour and dashes of its line."""
-    for (name, record), colour, dashes in zip(
-        records.items(), cycle(COLOURS), cycle(DASHES), strict=False
-    ):
-        yield name, record, {"color": colour, "linestyle": dashes, "linewidth": 1.5}
+    for (name, record), style in styled(records.items()):
+        yield name, record, style | {"linewidth": 1.5}
+
+
+def _axes(ax: Axes | None) -> Axes:
+    return axes(ax, (6.5, 4.2))
 
 
 def _prices(record: Record) -> tuple[float, float]:
@@ -235,9 +229,7 @@ def _over_time(ax: Axes, records: Records, unit: tuple[str, float]) -> Axes:
 
 
 def _finished(ax: Axes, records: Records) -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="0.9", lw=0.6)
-    ax.set_axisbelow(True)
+    plain(ax)
     if len(records) > 1 and ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=8, frameon=False)
     return ax

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.markup import escape
@@ -68,7 +68,7 @@ def comparison(compared: Comparison) -> list[Table | str]:
 
 def policies() -> Table:
     """Return a table of the policies."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table = _frame()
     for heading in ("policy", "what it does", "source"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "policy")
     for entry in registry.ENTRIES:
@@ -87,10 +87,8 @@ def policy_options(name: str) -> Table:
     from optsched.rollout.policy_options import described
 
     entry = registry.entry(name)
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold",
-        title=f"{entry.name}: {entry.summary}", title_justify="left", title_style="",
-    )  # fmt: skip
+    title = f"{entry.name}: {entry.summary}"
+    table = _frame(title=title, title_justify="left", title_style="")
     for heading in ("option", "type", "default", "what it is"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "option")
     for row in described(entry.maker().options):
@@ -100,7 +98,7 @@ def policy_options(name: str) -> Table:
 
 def scenarios(named: Iterable[tuple[str, Scenario]]) -> Table:
     """Return a table of scenarios: their GPUs, trace and policies."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table = _frame()
     for heading in ("scenario", "GPUs", "trace", "jobs", "what it is"):
         right = heading in ("GPUs", "jobs")
         table.add_column(heading, justify="right" if right else "left", no_wrap=True)
@@ -114,8 +112,13 @@ def scenarios(named: Iterable[tuple[str, Scenario]]) -> Table:
     return table
 
 
+def _frame(**options: Any) -> Table:
+    style: dict[str, Any] = {"padding": (0, 1, 0, 0), "header_style": "bold"}
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, **style, **options)
+
+
 def _table(first: str, keys: list[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table = _frame()
     table.add_column(first, overflow="fold")
     for key in keys:
         table.add_column(SHOWN[key], justify="right", overflow="fold")

@@ -107,34 +107,20 @@ def philly() -> World:
 
 def helios() -> World:
     """Return a world with the main figures of Helios, and Philly's shapes."""
-    return _like(
-        "helios-like",
-        gpus=6_220,
-        exponent=FITTED.helios_exponent,
-        stretch=FITTED.helios_stretch,
-        shares=(0.221, 0.155),
-    )
+    shape = FITTED.helios_exponent, FITTED.helios_stretch
+    return _like("helios-like", 6_220, *shape, killed=0.221, failed=0.155)
 
 
 def acme() -> World:
     """Return a world with the main figures of Acme's cluster Seren, and Philly's shapes."""
-    return _like(
-        "acme-like",
-        gpus=2_288,
-        exponent=FITTED.acme_exponent,
-        stretch=FITTED.acme_stretch,
-        shares=(0.075, 0.429),
-    )
+    shape = FITTED.acme_exponent, FITTED.acme_stretch
+    return _like("acme-like", 2_288, *shape, killed=0.075, failed=0.429)
 
 
 def _like(
-    name: str,
-    gpus: int,
-    exponent: float,
-    stretch: tuple[float, float],
-    shares: tuple[float, float],
-) -> World:
-    killed, failed = shares
+    name: str, gpus: int, exponent: float, stretch: tuple[float, float], killed: float,
+    failed: float,
+) -> World:  # fmt: skip
     return World(
         name=name,
         source="InternLM/AcmeTrace @6d6ac9cd data/cluster_summary.csv (mean GPUs, mean and median "
