@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from optsched.documents.faults import shown
+from optsched.documents.faults import is_number, shown
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
 from optsched.registry import UnknownNameError
 
@@ -199,7 +199,7 @@ def _power(base: Fraction, exponent: float) -> Fraction:
 
 def _order_faults(document: Mapping[str, Any], low: str, high: str) -> Iterator[Fault]:
     first, second = document.get(low), document.get(high)
-    if _is_number(first) and _is_number(second) and first > second:
+    if is_number(first) and is_number(second) and first > second:
         yield (high,), f"{shown(second)} W is below {low}, {shown(first)} W"
 
 
@@ -211,18 +211,14 @@ def _table_faults(table: Mapping[str, Any], limits: Sequence[Any]) -> Iterator[F
         yield ("power_w",), f"has {len(watts)} values for {len(busy)} in utilisation"
     for n in range(1, len(busy)):
         before, after = busy[n - 1], busy[n]
-        if _is_number(before) and _is_number(after) and after <= before:
+        if is_number(before) and is_number(after) and after <= before:
             yield ("utilisation", n), f"{shown(after)} after {shown(before)}: must ascend"
     low, high = limits
     for n, value in enumerate(watts):
-        if _is_number(value) and _is_number(low) and value < low:
+        if is_number(value) and is_number(low) and value < low:
             yield ("power_w", n), f"{shown(value)} W is below context_w, {shown(low)} W"
-        if _is_number(value) and _is_number(high) and value > high:
+        if is_number(value) and is_number(high) and value > high:
             yield ("power_w", n), f"{shown(value)} W is above peak_w, {shown(high)} W"
-
-
-def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _PARKING = "8bitai/gpu-parking-tax @146dd1c9, dose-response runs (bare, context)"

@@ -6,11 +6,12 @@ import difflib
 import functools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
@@ -115,6 +116,26 @@ def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[
 def lines(faults: Iterable[Fault]) -> list[str]:
     """Write faults as text, in the order of their paths."""
     return [f"{path_text(path)}: {text}" for path, text in sorted(faults, key=_order)]
+
+
+def prefixed(path: Path, faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Yield faults of a part of a document, with the path of the part before theirs."""
+    return (((*path, *tail), text) for tail, text in faults)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return what stands in a raw document where an object is expected; empty if it is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def sequence(value: Any) -> Sequence[Any]:
+    """Return what stands in a raw document where a list is expected; empty if it is none."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Tell whether a value in a raw document is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def path_text(path: Path) -> str:

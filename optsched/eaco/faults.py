@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from optsched.cluster.topology_faults import some
-from optsched.documents.faults import Fault, nearest, shown
-from optsched.eaco.interference import is_number
+from optsched.documents.faults import Fault, is_number, nearest, prefixed, sequence, shown
 
 _MOST = 100_000
 Entry = tuple[int, Mapping[str, Any]]
@@ -19,15 +18,15 @@ def instance_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     for key in ("gpu_types", "nodes", "types", "jobs", "running"):
         yield from _id_faults(key, parts.entries[key])
     for n, gpu in parts.entries["gpu_types"]:
-        yield from _prefixed(("gpu_types", n), _level_faults(gpu))
+        yield from prefixed(("gpu_types", n), _level_faults(gpu))
     for n, nodes in parts.entries["nodes"]:
-        yield from _prefixed(("nodes", n), _nodes_faults(parts, nodes))
+        yield from prefixed(("nodes", n), _nodes_faults(parts, nodes))
     for n, kind in parts.entries["types"]:
         speeds = kind.get("speeds")
         for gpu in speeds if isinstance(speeds, Mapping) else ():
-            yield from _prefixed(("types", n, "speeds", gpu), _unknown(parts, "gpu_types", gpu))
+            yield from prefixed(("types", n, "speeds", gpu), _unknown(parts, "gpu_types", gpu))
     for n, job in parts.entries["jobs"]:
-        yield from _prefixed(("jobs", n), _job_faults(parts, job))
+        yield from prefixed(("jobs", n), _job_faults(parts, job))
     yield from _running_faults(parts)
     yield from _interference_faults(parts, document.get("interference"))
     yield from _objective_faults(document, parts.entries["jobs"])
@@ -40,7 +39,7 @@ class _Parts:
         self.entries: dict[str, list[Entry]] = {}
         self.by_id: dict[str, dict[str, Mapping[str, Any]]] = {}
         for key in ("gpu_types", "nodes", "types", "jobs", "running"):
-            objects = [(n, e) for n, e in enumerate(_sequence(document.get(key))) if _is_object(e)]
+            objects = [(n, e) for n, e in enumerate(sequence(document.get(key))) if _is_object(e)]
             self.entries[key] = objects
             self.by_id[key] = {}
             for _, entry in objects:
@@ -66,7 +65,7 @@ def _id_faults(key: str, entries: Sequence[Entry]) -> Iterator[Fault]:
 
 
 def _level_faults(gpu: Mapping[str, Any]) -> Iterator[Fault]:
-    levels = [(n, e) for n, e in enumerate(_sequence(gpu.get("levels"))) if _is_object(e)]
+    levels = [(n, e) for n, e in enumerate(sequence(gpu.get("levels"))) if _is_object(e)]
     yield from _id_faults("levels", levels)
     power = gpu.get("power")
     context = power.get("context_w") if isinstance(power, Mapping) else None
@@ -78,14 +77,14 @@ def _level_faults(gpu: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _nodes_faults(parts: _Parts, nodes: Mapping[str, Any]) -> Iterator[Fault]:
-    yield from _prefixed(("gpu",), _unknown(parts, "gpu_types", nodes.get("gpu")))
+    yield from prefixed(("gpu",), _unknown(parts, "gpu_types", nodes.get("gpu")))
     on, count = nodes.get("on"), nodes.get("count")
     if is_number(on) and is_number(count) and on > count:
         yield ("on",), f"{shown(on)} nodes are on, but there are {shown(count)}"
 
 
 def _job_faults(parts: _Parts, job: Mapping[str, Any]) -> Iterator[Fault]:
-    yield from _prefixed(("type",), _unknown(parts, "types", job.get("type")))
+    yield from prefixed(("type",), _unknown(parts, "types", job.get("type")))
     kind = parts.by_id["types"].get(str(job.get("type")), {})
     nodes = parts.by_id["nodes"]
     reasons = [_unsuitable(parts, job, kind, name) for name in nodes]
@@ -119,21 +118,21 @@ def _running_faults(parts: _Parts) -> Iterator[Fault]:
     load: dict[tuple[Any, int], int] = {}
     for n, place in parts.entries["running"]:
         path = ("running", n)
-        yield from _prefixed((*path, "nodes"), _unknown(parts, "nodes", place.get("nodes")))
-        for i, name in enumerate(_sequence(place.get("jobs"))):
-            yield from _prefixed((*path, "jobs", i), _unknown(parts, "jobs", name))
+        yield from prefixed((*path, "nodes"), _unknown(parts, "nodes", place.get("nodes")))
+        for i, name in enumerate(sequence(place.get("jobs"))):
+            yield from prefixed((*path, "jobs", i), _unknown(parts, "jobs", name))
             if isinstance(name, str) and holder.setdefault(name, n) != n:
                 yield (*path, "jobs", i), f"job {shown(name)} runs in running[{holder[name]}], too"
-            elif isinstance(name, str) and name in _sequence(place.get("jobs"))[:i]:
+            elif isinstance(name, str) and name in sequence(place.get("jobs"))[:i]:
                 yield (*path, "jobs", i), f"job {shown(name)} stands here twice"
-        yield from _prefixed(path, _gang_faults(parts, place, load))
+        yield from prefixed(path, _gang_faults(parts, place, load))
 
 
 def _gang_faults(
     parts: _Parts, place: Mapping[str, Any], load: dict[tuple[Any, int], int]
 ) -> Iterator[Fault]:
     """Compare the gangs of a running group with each other and with its nodes."""
-    jobs = [parts.by_id["jobs"].get(str(name), {}) for name in _sequence(place.get("jobs"))]
+    jobs = [parts.by_id["jobs"].get(str(name), {}) for name in sequence(place.get("jobs"))]
     gangs = [job.get("gpus", 1) for job in jobs if job]
     other = [gang for gang in gangs if gang != gangs[0]]
     if other:
@@ -168,13 +167,13 @@ def _node_faults(
 
 def _interference_faults(parts: _Parts, interference: Any) -> Iterator[Fault]:
     groups = interference.get("groups") if isinstance(interference, Mapping) else None
-    for n, group in enumerate(_sequence(groups)):
+    for n, group in enumerate(sequence(groups)):
         if not isinstance(group, Mapping):
             continue
         path = ("interference", "groups", n)
-        yield from _prefixed((*path, "gpu"), _unknown(parts, "gpu_types", group.get("gpu")))
-        for i, name in enumerate(_sequence(group.get("types"))):
-            yield from _prefixed((*path, "types", i), _unknown(parts, "types", name))
+        yield from prefixed((*path, "gpu"), _unknown(parts, "gpu_types", group.get("gpu")))
+        for i, name in enumerate(sequence(group.get("types"))):
+            yield from prefixed((*path, "types", i), _unknown(parts, "types", name))
 
 
 def _objective_faults(document: Mapping[str, Any], jobs: Sequence[Entry]) -> Iterator[Fault]:
@@ -195,14 +194,6 @@ def _objective_faults(document: Mapping[str, Any], jobs: Sequence[Entry]) -> Ite
             yield ("jobs", n, "training_epoch_s"), "missing: objective 'eaco' needs it"
         if job.get("waiting_penalty_kwh") is not None:
             yield ("jobs", n, "waiting_penalty_kwh"), "with objective 'eaco' no job waits"
-
-
-def _prefixed(path: tuple[str | int, ...], faults: Iterator[Fault]) -> Iterator[Fault]:
-    return (((*path, *tail), text) for tail, text in faults)
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _is_object(value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
 
-from optsched.documents.faults import shown
+from optsched.documents.faults import is_number, shown
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
 
 if TYPE_CHECKING:
@@ -260,11 +260,6 @@ def _lowered(rates: dict[str, Fraction], within: Mapping[str, Fraction]) -> dict
 
 def _names(types: Any) -> TypeGuard[Sequence[str]]:
     return isinstance(types, list | tuple) and all(isinstance(name, str) for name in types)
-
-
-def is_number(value: Any) -> TypeGuard[int | float]:
-    """Tell whether a value in a raw document is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _group_faults(group: Mapping[str, Any]) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from optsched.cluster.topology_faults import some
-from optsched.documents.faults import Fault, nearest, shown
+from optsched.documents.faults import Fault, is_number, nearest, sequence, shown
 
 ONE_FOR_ALL = "give remaining_s for every job, or for none"
 
@@ -16,10 +16,10 @@ def instance_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     cluster = _Cluster(document)
     yield from _profile_faults(document, cluster)
     yield from _locality_faults(document, cluster.levels)
-    for n, gpu in enumerate(_sequence(document.get("unavailable"))):
+    for n, gpu in enumerate(sequence(document.get("unavailable"))):
         if isinstance(gpu, str) and cluster.gpus and gpu not in cluster.gpus:
             yield ("unavailable", n), _no_gpu(gpu, cluster)
-    jobs = [(n, j) for n, j in enumerate(_sequence(document.get("jobs"))) if _is_object(j)]
+    jobs = [(n, j) for n, j in enumerate(sequence(document.get("jobs"))) if _is_object(j)]
     yield from _id_faults(jobs)
     yield from _holder_faults(jobs)
     for n, job in jobs:
@@ -37,15 +37,15 @@ class _Cluster:
     def __init__(self, document: Mapping[str, Any]) -> None:
         topology = document.get("topology")
         topology = topology if isinstance(topology, Mapping) else {}
-        self.levels = [x for x in _sequence(topology.get("levels")) if isinstance(x, str)]
-        domains = [d for d in _sequence(topology.get("domains")) if _is_object(d)]
+        self.levels = [x for x in sequence(topology.get("levels")) if isinstance(x, str)]
+        domains = [d for d in sequence(topology.get("domains")) if _is_object(d)]
         parents = {str(d.get("id")): d.get("parent") for d in domains}
         drained = {str(d.get("id")) for d in domains if d.get("drained") is True}
-        taken = {x for x in _sequence(document.get("unavailable")) if isinstance(x, str)}
+        taken = {x for x in sequence(document.get("unavailable")) if isinstance(x, str)}
         self.gpus: dict[str, bool] = {}  # whether anything may be placed there
         for domain in domains:
             open_for_jobs = not drained & _around(str(domain.get("id")), parents)
-            for gpu in _sequence(domain.get("gpus")):
+            for gpu in sequence(domain.get("gpus")):
                 if isinstance(gpu, str):
                     self.gpus[gpu] = open_for_jobs and gpu not in taken
         self.size = sum(self.gpus.values())
@@ -89,12 +89,12 @@ def _locality_faults(document: Mapping[str, Any], levels: list[str]) -> Iterator
 def _penalty_faults(values: Sequence[Any]) -> Iterator[Fault]:
     hint = "; locality_kind 'measured' takes the monotone envelope"
     for n, value in enumerate(values):
-        if not _is_number(value):
+        if not is_number(value):
             continue
         before = values[n - 1] if n else None
         if value < 1:
             yield (n,), f"a penalty must be at least 1, found {shown(value)}{hint}"
-        elif _is_number(before) and value < before:
+        elif is_number(before) and value < before:
             text = f"{shown(value)} after {shown(before)}: penalties must not decrease to the root"
             yield (n,), text + hint
 
@@ -110,7 +110,7 @@ def _id_faults(jobs: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Fault]:
 def _holder_faults(jobs: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Fault]:
     holder: dict[str, int] = {}
     for n, job in jobs:
-        for i, gpu in enumerate(_sequence(job.get("current"))):
+        for i, gpu in enumerate(sequence(job.get("current"))):
             if not isinstance(gpu, str):
                 continue
             if gpu in holder:
@@ -141,7 +141,7 @@ def _job_faults(
 
 
 def _running_faults(cluster: _Cluster, job: Mapping[str, Any]) -> Iterator[Fault]:
-    current, size = _sequence(job.get("current")), job.get("gpus")
+    current, size = sequence(job.get("current")), job.get("gpus")
     if not current:
         return
     if isinstance(size, int) and len(current) != size:
@@ -166,13 +166,5 @@ def _no_gpu(gpu: str, cluster: _Cluster) -> str:
     return f"the topology has no GPU {shown(gpu)}; {nearest(gpu, known)}"
 
 
-def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
 def _is_object(value: Any) -> bool:
     return isinstance(value, Mapping)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

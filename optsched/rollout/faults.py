@@ -8,8 +8,16 @@ from typing import Any
 from optsched.boa.instance import phase_faults
 from optsched.cluster.topology import Topology
 from optsched.cluster.topology_faults import some
-from optsched.documents.faults import Fault, InstanceError, nearest, shown
-from optsched.eaco.interference import is_number
+from optsched.documents.faults import (
+    Fault,
+    InstanceError,
+    is_number,
+    mapping,
+    nearest,
+    prefixed,
+    sequence,
+    shown,
+)
 
 UNIFORM_LEVELS = ("node", "cluster")
 
@@ -20,15 +28,15 @@ def scenario_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     size = _Size(document)
     yield from _limit_faults(document, size)
     yield from _profile_faults(document.get("profile"), size)
-    yield from _prefixed(("locality",), locality_faults(document.get("locality"), size.levels))
+    yield from prefixed(("locality",), locality_faults(document.get("locality"), size.levels))
     yield from _events_faults(document)
-    for name, model in _mapping(document.get("models")).items():
+    for name, model in mapping(document.get("models")).items():
         if isinstance(model, Mapping):
-            yield from _prefixed(("models", name), _model_faults(document, size, model))
+            yield from prefixed(("models", name), _model_faults(document, size, model))
     yield from _sharing_faults(document)
     trace = document.get("trace")
     if isinstance(trace, Mapping):
-        yield from _prefixed(("trace",), _trace_faults(trace))
+        yield from prefixed(("trace",), _trace_faults(trace))
         yield from _retry_faults(document, trace)
 
 
@@ -83,11 +91,11 @@ def _limit_faults(document: Mapping[str, Any], size: _Size) -> Iterator[Fault]:
         return
     if size.gpus == 0:
         yield ("topology",), "has no GPU that is not drained"
-    at_start = _mapping(document.get("rented")).get("at_start")
+    at_start = mapping(document.get("rented")).get("at_start")
     if is_number(at_start) and size.nodes is not None and at_start > size.nodes:
         text = f"{shown(at_start)} nodes are rented, but the cluster has {size.nodes}"
         yield ("rented", "at_start"), text
-    for queue, quota in _mapping(document.get("quotas")).items():
+    for queue, quota in mapping(document.get("quotas")).items():
         if is_number(quota) and quota > size.gpus:
             yield ("quotas", queue), f"{shown(quota)} GPUs, but the cluster has {size.gpus}"
     budget = document.get("budget_gpus")
@@ -96,7 +104,7 @@ def _limit_faults(document: Mapping[str, Any], size: _Size) -> Iterator[Fault]:
 
 
 def _profile_faults(profile: Any, size: _Size) -> Iterator[Fault]:
-    known = _sequence(_mapping(profile).get("gpus"))
+    known = sequence(mapping(profile).get("gpus"))
     if not known or not size.gpus:
         return
     missing = sorted(set(size.ids) - {gpu for gpu in known if isinstance(gpu, str)})
@@ -110,7 +118,7 @@ def _profile_faults(profile: Any, size: _Size) -> Iterator[Fault]:
 
 def locality_faults(factors: Any, levels: Sequence[str]) -> Iterator[Fault]:
     """Yield the faults of locality factors: one by level, at least 1, not falling to the root."""
-    values = _sequence(factors)
+    values = sequence(factors)
     if values and levels and len(values) != len(levels):
         names = ", ".join(levels)
         yield (), f"has {len(values)} factors for {len(levels)} levels ({names})"
@@ -126,10 +134,10 @@ def locality_faults(factors: Any, levels: Sequence[str]) -> Iterator[Fault]:
 
 
 def _events_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
-    events = _mapping(document.get("events"))
+    events = mapping(document.get("events"))
     name = events.get("application_class")
-    yield from _prefixed(("events", "application_class"), _class_faults(document, name))
-    factor = _sequence(events.get("factor"))
+    yield from prefixed(("events", "application_class"), _class_faults(document, name))
+    factor = sequence(events.get("factor"))
     if len(factor) != 2 or not all(is_number(value) for value in factor):
         return
     low, high = factor
@@ -146,7 +154,7 @@ def _class_faults(document: Mapping[str, Any], name: Any) -> Iterator[Fault]:
         return
     if document.get("profile") is None:
         yield (), f"{shown(name)} is a class of a profile, but there is none"
-    known = _mapping(_mapping(document.get("profile")).get("slowdown"))
+    known = mapping(mapping(document.get("profile")).get("slowdown"))
     if known and name not in known:
         yield (), f"the profile has no class {shown(name)}; {nearest(name, some(name, known))}"
 
@@ -155,12 +163,12 @@ def _model_faults(
     document: Mapping[str, Any], size: _Size, model: Mapping[str, Any]
 ) -> Iterator[Fault]:
     name = model.get("application_class")
-    yield from _prefixed(("application_class",), _class_faults(document, name))
-    yield from _prefixed(("locality",), locality_faults(model.get("locality"), size.levels))
-    yield from _prefixed(("phases",), phase_faults(model.get("phases")))
-    yield from _prefixed(("phases",), _width_faults(model.get("phases"), size))
+    yield from prefixed(("application_class",), _class_faults(document, name))
+    yield from prefixed(("locality",), locality_faults(model.get("locality"), size.levels))
+    yield from prefixed(("phases",), phase_faults(model.get("phases")))
+    yield from prefixed(("phases",), _width_faults(model.get("phases"), size))
     memory = model.get("memory_gb")
-    limit = _mapping(document.get("sharing")).get("memory_gb")
+    limit = mapping(document.get("sharing")).get("memory_gb")
     if is_number(memory) and is_number(limit) and memory > limit:
         text = f"{shown(memory)} GB, but each GPU has {shown(limit)} (sharing.memory_gb)"
         yield ("memory_gb",), text
@@ -168,8 +176,8 @@ def _model_faults(
 
 def _width_faults(phases: Any, size: _Size) -> Iterator[Fault]:
     """Name the phases that cannot run, since the least of their widths is above the cluster."""
-    for e, phase in enumerate(_sequence(phases)):
-        widths = _sequence(_mapping(_mapping(phase).get("speedup")).get("gpus"))
+    for e, phase in enumerate(sequence(phases)):
+        widths = sequence(mapping(mapping(phase).get("speedup")).get("gpus"))
         counts = [width for width in widths if _is_count(width)]
         if counts and size.gpus and min(counts) > size.gpus:
             text = f"needs {min(counts)} GPUs at least, but the cluster has {size.gpus}"
@@ -177,13 +185,13 @@ def _width_faults(phases: Any, size: _Size) -> Iterator[Fault]:
 
 
 def _sharing_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
-    interference = _mapping(_mapping(document.get("sharing")).get("interference"))
+    interference = mapping(mapping(document.get("sharing")).get("interference"))
     known = document.get("models", {})
-    for n, group in enumerate(_sequence(interference.get("groups"))):
+    for n, group in enumerate(sequence(interference.get("groups"))):
         path = ("sharing", "interference", "groups", n)
-        if _mapping(group).get("gpu") is not None:
+        if mapping(group).get("gpu") is not None:
             yield (*path, "gpu"), "a scenario has GPUs of one kind: leave it out"
-        for i, name in enumerate(_sequence(_mapping(group).get("types"))):
+        for i, name in enumerate(sequence(mapping(group).get("types"))):
             if isinstance(name, str) and isinstance(known, Mapping) and name not in known:
                 hint = nearest(name, some(name, known))
                 yield (*path, "types", i), f"models has no {shown(name)}; {hint}"
@@ -207,7 +215,7 @@ def _trace_faults(trace: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _retry_faults(document: Mapping[str, Any], trace: Mapping[str, Any]) -> Iterator[Fault]:
     """Compare reasons with Philly's, which all generators use; those of a file are its own."""
-    limits = _mapping(_mapping(document.get("retries")).get("limits"))
+    limits = mapping(mapping(document.get("retries")).get("limits"))
     if not limits or not isinstance(trace.get("generator"), str):
         return
     from optsched.traces.generators.philly_statistics import REASONS
@@ -217,18 +225,6 @@ def _retry_faults(document: Mapping[str, Any], trace: Mapping[str, Any]) -> Iter
         if isinstance(name, str) and name not in known:
             path = ("retries", "limits", name)
             yield path, f"no job fails for this reason; {nearest(name, some(name, known))}"
-
-
-def _prefixed(path: tuple[str | int, ...], faults: Iterator[Fault]) -> Iterator[Fault]:
-    return (((*path, *tail), text) for tail, text in faults)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _is_count(value: Any) -> bool:

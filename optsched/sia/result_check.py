@@ -6,7 +6,7 @@ from math import fsum, inf, isfinite, nextafter
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from optsched.documents.faults import shown
+from optsched.documents.faults import is_number, shown
 from optsched.results.result import Status
 from optsched.search import SolverDisagreement
 from optsched.sia.arrays import Round
@@ -102,9 +102,9 @@ def _type_faults(chosen: Chosen) -> Iterator[BrokenRule]:
     """Yield which fields are not of their types and ranges."""
     for name in ("objective", "bound", "gap"):
         value = getattr(chosen, name)
-        if value is not None and not (_is_number(value) and isfinite(value)):
+        if value is not None and not (is_number(value) and isfinite(value)):
             yield BrokenRule(name, f"{shown(value)} is stated, which is no finite number")
-    if not (_is_number(chosen.gap_limit) and 0 <= chosen.gap_limit < 1):
+    if not (is_number(chosen.gap_limit) and 0 <= chosen.gap_limit < 1):
         yield BrokenRule("gap_limit", f"{shown(chosen.gap_limit)} is not in [0, 1)")
     programs = chosen.programs
     if not isinstance(programs, int) or isinstance(programs, bool) or programs < 0:
@@ -112,10 +112,6 @@ def _type_faults(chosen: Chosen) -> Iterator[BrokenRule]:
     for option in () if chosen.plan is None else chosen.plan:
         if isinstance(option, bool) or not hasattr(option, "__index__"):
             yield BrokenRule("one-option", f"{shown(option)} is no number of an option")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _stated(
