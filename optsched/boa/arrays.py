@@ -28,9 +28,8 @@ from optsched.boa.speedup_curves import curves
 from optsched.boa.verify.feasibility import limit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import BoaInstance
+    from optsched.documents.arrays import Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,12 @@ class FreePhases:
         Shape (groups, columns). Where a group has fewer widths, value is infinite and use zero.
     """
 
-    members: NDArray[np.intp]
-    gpus: NDArray[np.float64]
-    value: NDArray[np.float64]
-    use: NDArray[np.float64]
+    members: Indices
+    gpus: Floats
+    value: Floats
+    use: Floats
 
-    def priced(self, price: float) -> NDArray[np.float64]:
+    def priced(self, price: float) -> Floats:
         """Return value + price * use, shape (groups, columns)."""
         return priced(self.value, self.use, price)
 
@@ -73,13 +72,13 @@ class BoaArrays:
 class WidthChoice(NamedTuple):
     """A column for every group and a path for every chain, and what they add up to."""
 
-    columns: NDArray[np.intp]
+    columns: Indices
     paths: tuple[Path, ...]
     value: float
     use: float
 
 
-def choice(arrays: BoaArrays, columns: NDArray[np.intp], paths: tuple[Path, ...]) -> WidthChoice:
+def choice(arrays: BoaArrays, columns: Indices, paths: tuple[Path, ...]) -> WidthChoice:
     """Add up a column for every group and a path for every chain."""
     rows = np.arange(len(columns))
     groups = arrays.groups

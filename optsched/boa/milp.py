@@ -24,10 +24,9 @@ from optsched.models import boa
 from optsched.search import SolverDisagreement
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaCertificate
+    from optsched.documents.arrays import Floats
     from optsched.search import Search
 
 
@@ -93,7 +92,7 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
     return bound, np.inf
 
 
-def _start(model: Any, variables: list[Any], search: Search) -> NDArray[np.float64] | None:
+def _start(model: Any, variables: list[Any], search: Search) -> Floats | None:
     """Return the values of w and y for the best plan so far, if it has one width per phase."""
     plan = search.plan
     if not isinstance(plan, BoaPlan) or any(len(c.sequences) > 1 for c in plan.classes):

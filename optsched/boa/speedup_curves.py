@@ -12,11 +12,8 @@ from optsched.boa.instance import Amdahl, Table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import Speedup
-
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats
 
 
 class SpeedupCurves(NamedTuple):
@@ -33,8 +30,8 @@ class SpeedupCurves(NamedTuple):
     """
 
     rows: list[int]
-    gpus: NDArray[np.float64]
-    speedup: NDArray[np.float64]
+    gpus: Floats
+    speedup: Floats
 
 
 def curves(speedups: Iterable[Speedup]) -> list[SpeedupCurves]:

@@ -18,8 +18,7 @@ from optsched.sia.greedy.methods import in_order
 from optsched.sia.plan import SiaPlan
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats
     from optsched.search import Search
     from optsched.sia.instance import SiaInstance
     from optsched.sia.verify.certificate import ChoiceCertificate
@@ -54,7 +53,7 @@ def milp(instance: SiaInstance, search: Search) -> ChoiceCertificate | None:
     return certificate
 
 
-def _start(model: Any, variables: list[Any], search: Search) -> NDArray[np.float64] | None:
+def _start(model: Any, variables: list[Any], search: Search) -> Floats | None:
     """Return the values of the variables for the best plan so far."""
     if not isinstance(search.plan, SiaPlan):
         return None

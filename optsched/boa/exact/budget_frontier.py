@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optsched.boa.instance import BoaInstance
+    from optsched.documents.arrays import Bools, Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -44,23 +45,23 @@ class BudgetFrontier:
         lambda, which turns jobs into mean JCT.
     """
 
-    gpus: NDArray[np.float64]
-    jobs: NDArray[np.float64]
-    price: NDArray[np.float64]
+    gpus: Floats
+    jobs: Floats
+    price: Floats
     arrival_rate_per_s: float = 1.0
 
-    def jobs_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+    def jobs_at(self, budget_gpus: ArrayLike) -> Floats:
         """Return the least mean jobs in the system at each budget; NaN below the least budget."""
         budgets = np.asarray(budget_gpus, float)
         return np.asarray(np.interp(budgets, self.gpus, self.jobs, left=np.nan))
 
-    def mean_jct_s(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+    def mean_jct_s(self, budget_gpus: ArrayLike) -> Floats:
         """Return the least mean JCT in seconds at each budget; NaN below the least budget."""
         jobs = self.jobs_at(budget_gpus)
         jobs /= self.arrival_rate_per_s
         return jobs
 
-    def price_at(self, budget_gpus: ArrayLike) -> NDArray[np.float64]:
+    def price_at(self, budget_gpus: ArrayLike) -> Floats:
         """Return the price mu, in jobs per GPU, at each budget; NaN below the least budget."""
         budgets = np.asarray(budget_gpus, float)
         steps = np.searchsorted(self.gpus, budgets, side="left") - 1
@@ -79,9 +80,9 @@ class BudgetFrontier:
 class Steps(NamedTuple):
     """Steps along hulls: what each buys and costs; and what the beginnings of hulls add up to."""
 
-    jobs: NDArray[np.float64]
-    gpus: NDArray[np.float64]
-    rate: NDArray[np.float64]
+    jobs: Floats
+    gpus: Floats
+    rate: Floats
     first_jobs: float
     first_gpus: float
 
@@ -134,9 +135,7 @@ def frontier_of_arrays(load: ArrayLike, widths: ArrayLike, speedup: ArrayLike) -
     return _merged(hull_steps(load, widths, np.asarray(speedup, float)), 1.0)
 
 
-def hull_steps(
-    load: NDArray[np.float64], widths: NDArray[np.float64], speedup: NDArray[np.float64]
-) -> list[Steps]:
+def hull_steps(load: Floats, widths: Floats, speedup: Floats) -> list[Steps]:
     """Return the steps along the hulls, block by block; `frontier_of_arrays` tells the shapes."""
     size = SETTINGS.block_phases
     parts = [slice(start, start + size) for start in range(0, len(load), size)]
@@ -144,7 +143,7 @@ def hull_steps(
         return list(pool.map(lambda part: _block(load[part], widths, speedup[part]), parts))
 
 
-def hull_vertices(widths: NDArray[np.float64], speedup: NDArray[np.float64]) -> NDArray[np.bool_]:
+def hull_vertices(widths: Floats, speedup: Floats) -> Bools:
     """Mark the vertices of the upper concave hull between argmax s/k and argmax s.
 
     A point is one where every slope from the left, the origin included, exceeds every slope to the
@@ -175,9 +174,7 @@ def hull_vertices(widths: NDArray[np.float64], speedup: NDArray[np.float64]) -> 
     return left > right
 
 
-def _block(
-    load: NDArray[np.float64], widths: NDArray[np.float64], speedup: NDArray[np.float64]
-) -> Steps:
+def _block(load: Floats, widths: Floats, speedup: Floats) -> Steps:
     vertices = hull_vertices(widths, np.ascontiguousarray(speedup.T))
     at = np.flatnonzero(vertices.T)  # row by row, so neighbours are vertices of one hull
     row, column = np.divmod(at.astype(np.uint32), np.uint32(len(widths)))
@@ -194,7 +191,7 @@ def _block(
     return Steps(bought, cost, bought / cost, *firsts.tolist())
 
 
-def _free(row: NDArray[np.uint32], cost: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _free(row: NDArray[np.uint32], cost: Floats) -> Bools:
     """Mark the steps that belong to the beginning of their hull: what they buy costs nothing.
 
     Such are all steps up to the last one of a row that costs nothing or, by rounding, less: where a
@@ -215,7 +212,7 @@ def _merged(parts: list[Steps], arrival_rate_per_s: float) -> BudgetFrontier:
         pieces = _pieces(parts, count, pool)
         ends = np.cumsum([sum(map(len, piece)) for piece in pieces]).tolist()
 
-        def take(piece: list[NDArray[np.intp]], end: int) -> None:
+        def take(piece: list[Indices], end: int) -> None:
             rates = np.concatenate([p.rate[i] for p, i in zip(parts, piece, strict=True)])
             order = _falling(rates)
             out, after = slice(end - len(rates), end), slice(end - len(rates) + 1, end + 1)
@@ -238,9 +235,7 @@ def _merged(parts: list[Steps], arrival_rate_per_s: float) -> BudgetFrontier:
 # times faster than floats. So rates are sorted by 16 of their bits at a time.
 
 
-def _pieces(
-    parts: list[Steps], count: int, pool: ThreadPoolExecutor
-) -> list[list[NDArray[np.intp]]]:
+def _pieces(parts: list[Steps], count: int, pool: ThreadPoolExecutor) -> list[list[Indices]]:
     """Return pieces of about equal size, by falling rate: for each part the steps in it."""
     if not count:
         return []
@@ -249,7 +244,7 @@ def _pieces(
     spread = int(highest - min(part.min() for part in bits))
     shift = np.uint64(max(0, spread.bit_length() - 16))
 
-    def sort(part: Steps) -> tuple[NDArray[np.uint16], NDArray[np.intp]]:
+    def sort(part: Steps) -> tuple[NDArray[np.uint16], Indices]:
         keys = ((highest - part.rate.view(np.uint64)) >> shift).astype(np.uint16)
         order = np.argsort(keys, kind="stable")
         return keys[order], order
@@ -267,7 +262,7 @@ def _pieces(
     ]
 
 
-def _falling(rate: NDArray[np.float64]) -> NDArray[np.intp]:
+def _falling(rate: Floats) -> Indices:
     """Return the order of falling rates, equal ones in the order of their index.
 
     The 32 bits that tell the rates apart best are sorted in two passes; a stable sort then puts

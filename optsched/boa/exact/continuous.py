@@ -23,13 +23,11 @@ from optsched.boa.speedup_curves import curves, speedup_at
 from optsched.boa.verify import feasibility
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import Amdahl, BoaInstance, Speedup
     from optsched.boa.speedup_curves import SpeedupCurves
+    from optsched.documents.arrays import Bools, Floats
     from optsched.search import Search
 
-    Floats = NDArray[np.float64]
 
 Widths = list[list[float]]
 
@@ -58,7 +56,7 @@ class Smooth:
     load: Floats
     parallel: Floats
     most: Floats
-    powers: NDArray[np.bool_]
+    powers: Bools
     tables: list[SpeedupCurves]
     limit: float
     gpus_limited: bool

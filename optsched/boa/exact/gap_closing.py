@@ -27,7 +27,8 @@ from optsched.boa.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from optsched.documents.arrays import Indices
+
 
 LABEL_LIMIT = "label limit"
 
@@ -164,7 +165,7 @@ def _left_open(arrays: BoaArrays, price: float, cutoff: float, effort: LabelEffo
     return Open(columns, groups, units, least + least_groups[groups].tolist(), base)
 
 
-def _options(arrays: BoaArrays, group: int, columns: NDArray[np.intp]) -> Unit:
+def _options(arrays: BoaArrays, group: int, columns: Indices) -> Unit:
     value, use = arrays.groups.value[group, columns], arrays.groups.use[group, columns]
     kept = undominated(value, use)
     columns = columns[kept]

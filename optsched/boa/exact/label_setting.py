@@ -12,9 +12,8 @@ from optsched.boa.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from optsched.boa.exact.phase_graphs import Path, PhaseChain
+    from optsched.documents.arrays import Floats, Indices
 
 
 class Labels(NamedTuple):
@@ -28,12 +27,12 @@ class Labels(NamedTuple):
         What it was extended by: a column of a chain's phase, or an option of a unit.
     """
 
-    value: NDArray[np.float64]
-    use: NDArray[np.float64]
-    parent: NDArray[np.intp]
-    pick: NDArray[np.intp]
+    value: Floats
+    use: Floats
+    parent: Indices
+    pick: Indices
 
-    def taken(self, index: NDArray[np.intp]) -> Labels:
+    def taken(self, index: Indices) -> Labels:
         """Return the labels at an index."""
         return Labels(self.value[index], self.use[index], self.parent[index], self.pick[index])
 
@@ -92,12 +91,12 @@ class Unit(NamedTuple):
         Turns the index of an option into a column or a path.
     """
 
-    value: NDArray[np.float64]
-    use: NDArray[np.float64]
+    value: Floats
+    use: Floats
     make: Callable[[int], int | Path]
 
 
-def undominated(value: NDArray[np.float64], use: NDArray[np.float64]) -> NDArray[np.intp]:
+def undominated(value: Floats, use: Floats) -> Indices:
     """Return the indices, by growing use, of pairs that no other equals or beats in both."""
     if len(value) <= 1:
         return np.arange(len(value))
@@ -122,9 +121,7 @@ def paths_through(chain: PhaseChain, price: float, cutoff: float, effort: LabelE
     return Unit(last.value[ends], last.use[ends], lambda n: _traced(chain, layers, ends[n]))
 
 
-def _priced_before(
-    nodes: NDArray[np.float64], rescaling: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _priced_before(nodes: Floats, rescaling: Floats) -> Floats:
     """Return the least priced value from the start to each node, the node included."""
     before = np.empty_like(nodes)
     before[0] = nodes[0] + rescaling
@@ -134,14 +131,14 @@ def _priced_before(
     return before
 
 
-def _first_layer(chain: PhaseChain, columns: NDArray[np.intp]) -> Labels:
+def _first_layer(chain: PhaseChain, columns: Indices) -> Labels:
     value = chain.value[0, columns] + chain.rescale_value[columns]
     use = chain.use[0, columns] + chain.rescale_use[columns]
     return Labels(value, use, np.full(len(columns), -1), columns)
 
 
 def _next_layer(
-    chain: PhaseChain, e: int, layer: Labels, columns: NDArray[np.intp], effort: LabelEffort
+    chain: PhaseChain, e: int, layer: Labels, columns: Indices, effort: LabelEffort
 ) -> Labels:
     """Extend labels by a phase: each stays at its width, or any undominated one changes."""
     if len(columns) == 1 and (layer.pick == columns[0]).all():

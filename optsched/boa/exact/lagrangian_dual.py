@@ -18,9 +18,8 @@ from optsched.boa.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from optsched.boa.exact.phase_graphs import ChainStack, Path
+    from optsched.documents.arrays import Floats
 
 
 class Dual(NamedTuple):
@@ -83,7 +82,7 @@ def maximise(arrays: BoaArrays, stop: Callable[[], bool] = lambda: False) -> Dua
     return Dual(price, bound, within, beyond)
 
 
-def completions(nodes: NDArray[np.float64], rescaling: NDArray[np.float64]) -> NDArray[np.float64]:
+def completions(nodes: Floats, rescaling: Floats) -> Floats:
     """Return the least priced value from after each node to the end.
 
     Parameters

@@ -21,7 +21,7 @@ from optsched.boa.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from optsched.documents.arrays import Indices
 
 
 class Open(NamedTuple):
@@ -41,8 +41,8 @@ class Open(NamedTuple):
         Value and use of the phases that are settled.
     """
 
-    columns: NDArray[np.intp]
-    groups: NDArray[np.intp]
+    columns: Indices
+    groups: Indices
     units: list[Unit]
     least: list[float]
     base: tuple[float, float]

@@ -16,11 +16,10 @@ from optsched.boa.verify import feasibility
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from optsched.boa.exact.lagrangian_dual import Dual
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import ClassPlan
+    from optsched.documents.arrays import Indices
     from optsched.search import Search
 
 
@@ -99,7 +98,7 @@ def _neighbours(problem: BoaArrays, dual: Dual) -> tuple[WidthChoice, WidthChoic
 
 
 def _moved(
-    problem: BoaArrays, source: WidthChoice, target: WidthChoice, parts: NDArray[np.intp]
+    problem: BoaArrays, source: WidthChoice, target: WidthChoice, parts: Indices
 ) -> WidthChoice:
     """Replace the columns of groups and the paths of chains by those of another choice."""
     count = len(source.columns)

@@ -15,10 +15,9 @@ from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaPlan
+    from optsched.documents.arrays import Floats
     from optsched.search import Search
 
 
@@ -56,9 +55,9 @@ class _Options(NamedTuple):
 
     rows: list[PhaseBlock]
     ladders: list[Ladder]
-    widths: NDArray[np.float64]
-    value: NDArray[np.float64]
-    use: NDArray[np.float64]
+    widths: Floats
+    value: Floats
+    use: Floats
 
 
 def _class_options(instance: BoaInstance) -> list[_Options]:

@@ -11,18 +11,15 @@ import numpy as np
 from optsched.boa.speedup_curves import curves
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import BoaInstance
     from optsched.boa.speedup_curves import SpeedupCurves
-
-    Floats = NDArray[np.float64]
+    from optsched.documents.arrays import Floats, Indices
 
 
 class Path(NamedTuple):
     """One column per phase of a chain, and what the columns add up to."""
 
-    columns: NDArray[np.intp]
+    columns: Indices
     value: float
     use: float
 
@@ -59,7 +56,7 @@ class PhaseChain(_Rescaled):
 
     owner: int
 
-    def path(self, columns: NDArray[np.intp]) -> Path:
+    def path(self, columns: Indices) -> Path:
         """Add up a path through the chain."""
         phases = np.arange(len(columns))
         started = np.r_[True, columns[1:] != columns[:-1]]
@@ -80,7 +77,7 @@ class ChainStack(_Rescaled):
         rows = zip(*arrays, self.owners, strict=True)
         return [PhaseChain(self.gpus, *of_chain) for of_chain in rows]
 
-    def paths(self, columns: NDArray[np.intp]) -> list[Path]:
+    def paths(self, columns: Indices) -> list[Path]:
         """Add up a path through each chain; `columns` has the shape (chains, phases)."""
         nodes, started = columns[:, :, None], np.ones(columns.shape, bool)
         started[:, 1:] = columns[:, 1:] != columns[:, :-1]
@@ -131,9 +128,7 @@ def stacks(
     return stacked
 
 
-def _nodes(
-    parts: list[SpeedupCurves], rows: NDArray[np.intp], load: Floats
-) -> tuple[Floats, Floats]:
+def _nodes(parts: list[SpeedupCurves], rows: Indices, load: Floats) -> tuple[Floats, Floats]:
     """Return all widths, and the mean jobs of each chain, phase and width, infinite for some."""
     gpus = np.unique(np.concatenate([part.gpus for part in parts]))
     jobs = np.full((*load.shape, len(gpus)), np.inf)

@@ -28,9 +28,8 @@ from optsched.boa.greedy.published import boa_published as boa_published
 from optsched.boa.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import BoaInstance
+    from optsched.documents.arrays import Floats, Indices
     from optsched.search import Search
 
 
@@ -135,7 +134,7 @@ def _efficient_widths(block: PhaseBlock) -> Ladder:
     return Ladder(columns, starts)
 
 
-def _shortening(seconds: NDArray[np.float64]) -> NDArray[np.intp]:
+def _shortening(seconds: Floats) -> Indices:
     """Return the columns that are faster than every narrower one."""
     before = np.r_[np.inf, np.minimum.accumulate(seconds)[:-1]]
     return np.flatnonzero(seconds < before)

@@ -21,10 +21,9 @@ from optsched.boa.verify import feasibility
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import BoaInstance
     from optsched.boa.plan import BoaPlan
+    from optsched.documents.arrays import Floats, Indices
     from optsched.search import Search
 
 
@@ -51,8 +50,8 @@ class PhaseBlock(NamedTuple):
     opens: bool
     rate_per_s: float
     rescale_s: float
-    gpus: NDArray[np.float64]
-    seconds: NDArray[np.float64]
+    gpus: Floats
+    seconds: Floats
 
 
 class Ladder(NamedTuple):
@@ -66,8 +65,8 @@ class Ladder(NamedTuple):
         The parameter from which on each is taken, strictly ascending from minus infinity.
     """
 
-    columns: NDArray[np.intp]
-    starts: NDArray[np.float64]
+    columns: Indices
+    starts: Floats
 
     def at(self, parameter: float) -> int:
         """Return the column that is taken at a parameter."""
@@ -87,9 +86,9 @@ class Family(NamedTuple):
 
     blocks: list[PhaseBlock]
     ladders: list[Ladder]
-    starts: NDArray[np.float64]
-    working: NDArray[np.float64]
-    rescaling: NDArray[np.float64]
+    starts: Floats
+    working: Floats
+    rescaling: Floats
 
     def plan(self, instance: BoaInstance, member: int) -> BoaPlan:
         """Write the plan of a member."""
@@ -127,7 +126,7 @@ def every_width(block: PhaseBlock) -> Ladder:
     return Ladder(np.arange(len(starts)), starts)
 
 
-def steepest(x: NDArray[np.float64], y: NDArray[np.float64]) -> Ladder:
+def steepest(x: Floats, y: Floats) -> Ladder:
     """Climb the lower hull of (x, y) from its first point down to its lowest.
 
     The parameter is minus the price of x: at price p the point of least y + p x is taken, at equal
@@ -147,7 +146,7 @@ def steepest(x: NDArray[np.float64], y: NDArray[np.float64]) -> Ladder:
     return Ladder(np.array(points[:count], np.intp), np.array(slopes[:count]))
 
 
-def one_by_one(columns: list[NDArray[np.intp]], gains: list[NDArray[np.float64]]) -> list[Ladder]:
+def one_by_one(columns: list[Indices], gains: list[Floats]) -> list[Ladder]:
     """Climb one step at a time, always the next step of largest gain; the parameter counts steps.
 
     A step comes into reach only after the ones below it on its ladder, so it waits for the least
@@ -210,29 +209,27 @@ def offer_best(
             return
 
 
-Climb = tuple["NDArray[np.intp]", "NDArray[np.float64]"]  # members at which the GPUs held change
+Climb = tuple["Indices", "Floats"]  # members at which the GPUs held change
 
 
 def _add(
-    jumps: NDArray[np.float64],
-    steps: NDArray[np.intp],
-    jobs: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    jumps: Floats,
+    steps: Indices,
+    jobs: Floats,
+    gpus: Floats,
 ) -> None:
     terms = np.array([jobs, jobs * gpus])
     terms[:, 1:] -= terms[:, :-1]
     jumps[:, steps] += terms
 
 
-def _add_rescaling(
-    jumps: NDArray[np.float64], block: PhaseBlock, before: Climb, now: Climb
-) -> None:
+def _add_rescaling(jumps: Floats, block: PhaseBlock, before: Climb, now: Climb) -> None:
     steps = np.union1d(before[0], now[0])
     gpus, old = _held(now, steps), _held(before, steps)
     jobs = np.where(gpus != old, block.rate_per_s * block.rescale_s, 0.0)
     _add(jumps, steps, jobs, gpus)
 
 
-def _held(climb: Climb, steps: NDArray[np.intp]) -> NDArray[np.float64]:
-    held: NDArray[np.float64] = climb[1][np.searchsorted(climb[0], steps, "right") - 1]
+def _held(climb: Climb, steps: Indices) -> Floats:
+    held: Floats = climb[1][np.searchsorted(climb[0], steps, "right") - 1]
     return held

@@ -26,9 +26,8 @@ from optsched.boa.verify import feasibility
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.boa.instance import BoaInstance
+    from optsched.documents.arrays import Floats
     from optsched.search import Search
 
 
@@ -124,7 +123,7 @@ def _trials(instance: BoaInstance, members: Family) -> list[int]:
     return list(dict.fromkeys(rounded.tolist()))
 
 
-def _rounding_points(members: Family) -> NDArray[np.float64]:
+def _rounding_points(members: Family) -> Floats:
     """Return the use from which on each step's fractional width is nearer to its upper end.
 
     On a hull's edge from (k, t) to (k', t') a job that does a share w of its work at k' needs
@@ -136,5 +135,5 @@ def _rounding_points(members: Family) -> NDArray[np.float64]:
         seconds = block.seconds[ladder.columns]
         turns = ladder.starts[1:].astype(np.intp) - 1
         share[turns] = seconds[:-1] / (seconds[:-1] + seconds[1:])
-    points: NDArray[np.float64] = use[:-1] + share * np.diff(use)
+    points: Floats = use[:-1] + share * np.diff(use)
     return points

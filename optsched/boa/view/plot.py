@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from optsched.boa.instance import BoaInstance, JobClass, Speedup
     from optsched.boa.plan import BoaPlan
+    from optsched.documents.arrays import Floats
 
 MARKS = ("o", "s", "^")  # of a class's first, middle and last phase
 NAMED = 22  # lines in the legend
@@ -104,7 +104,7 @@ def plot_speedups(instance: BoaInstance, ax: Axes | None = None) -> Axes:
     return _finished(ax)
 
 
-def _work_done(job_class: JobClass) -> NDArray[np.float64]:
+def _work_done(job_class: JobClass) -> Floats:
     """Return the per cent of a job's work that is done before each phase, and at the end."""
     done = np.cumsum([0.0, *(phase.work_gpu_s for phase in job_class.phases)])
     return np.asarray(100 * done / done[-1])

@@ -20,13 +20,9 @@ from optsched.eaco.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Indices
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, order=True)

@@ -14,8 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.documents.arrays import Bools, Floats, Indices
+
     Whole = NDArray[np.int64]
     Link = tuple[int, int]
 
@@ -91,7 +91,7 @@ class Matching:
         """Blossoms that have a dual, those inside others, too."""
         return [blossom for blossom in self._blossoms.values() if blossom.dual > 0]
 
-    def share_a_blossom(self, ends: Indices) -> NDArray[np.bool_]:
+    def share_a_blossom(self, ends: Indices) -> Bools:
         """Tell which pairs of jobs, shape (2, pairs), are inside the same blossom."""
         a, b = self._top[ends]
         return np.asarray(a == b)

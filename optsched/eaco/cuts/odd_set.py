@@ -19,12 +19,11 @@ from optsched.eaco.settings import SETTINGS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Floats, Indices
     from optsched.eaco.exact.lp_solution import Point
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
     Whole = NDArray[np.int64]
 
 

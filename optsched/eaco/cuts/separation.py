@@ -15,12 +15,9 @@ from optsched.eaco.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
-
-    Floats = NDArray[np.float64]
 
 
 def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow]:

@@ -14,10 +14,7 @@ from optsched.eaco.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
+    from optsched.documents.arrays import Floats, Indices
 
 
 class Gains:

@@ -14,13 +14,10 @@ from optsched.eaco.plan import Group
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Indices
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
 
-    Indices = NDArray[np.intp]
 
 JOULES_PER_KWH = 3_600_000
 

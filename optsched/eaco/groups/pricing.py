@@ -18,12 +18,8 @@ from optsched.eaco.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.eaco.groups.completion_bounds import Gains
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 class Partial(NamedTuple):
@@ -46,7 +42,7 @@ class Partial(NamedTuple):
     watts: Floats
     reduced: Floats
 
-    def take(self, which: Indices | NDArray[np.bool_] | slice) -> Partial:
+    def take(self, which: Indices | Bools | slice) -> Partial:
         """Return some of the groups."""
         taken: list[Any] = [array[which] for array in self]
         return Partial(*taken)
@@ -69,7 +65,7 @@ class PricedGroups(NamedTuple):
     at: Indices
     cost: Floats
     reduced: Floats
-    is_near: NDArray[np.bool_]
+    is_near: Bools
     least: Floats
 
 

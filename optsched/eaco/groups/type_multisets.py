@@ -17,13 +17,9 @@ from optsched.cluster.power import Affine, Fan, Measured, PowerLaw
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from optsched.cluster.power import GpuPower
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.eaco.instance import EacoInstance
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 class Level(NamedTuple):
@@ -163,7 +159,7 @@ class Multisets:
     def _within_smaller(self, rates: Floats, children: Indices) -> Floats:
         below = self.levels[-1]
         size = rates.shape[1]
-        unfit: NDArray[np.bool_] = np.zeros(len(rates), dtype=bool)
+        unfit: Bools = np.zeros(len(rates), dtype=bool)
         for n in range(size):
             others = [i for i in range(size) if i != n]
             smaller = below.rates[children[:, n]]

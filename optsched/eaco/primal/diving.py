@@ -16,14 +16,12 @@ from optsched.mip.column_generation import Priced, generate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.eaco.exact.column_generation import ColumnGeneration
     from optsched.eaco.exact.master import Duals
     from optsched.eaco.groups.columns import Columns
     from optsched.mip.incremental_lp import Solved
 
-    Floats = NDArray[np.float64]
     Clock = Callable[[], float | None]
 
 
@@ -101,7 +99,7 @@ def _raised(generation: ColumnGeneration, x: Floats, lower: Floats, step: float)
     return lower
 
 
-def fit(members: NDArray[np.intp], left: Floats) -> NDArray[np.bool_]:
+def fit(members: Indices, left: Floats) -> Bools:
     """Tell which groups have no more jobs of any class than are left."""
     most = np.append(left, np.inf) + 1e-6
     fits = np.ones(len(members), dtype=bool)
@@ -110,7 +108,7 @@ def fit(members: NDArray[np.intp], left: Floats) -> NDArray[np.bool_]:
     return fits
 
 
-def held(members: NDArray[np.intp], times: Floats, classes: int) -> Floats:
+def held(members: Indices, times: Floats, classes: int) -> Floats:
     """Return how many jobs of each class groups have."""
     each = np.repeat(times[:, None], members.shape[1], axis=1)
     return np.asarray(

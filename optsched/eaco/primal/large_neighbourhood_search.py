@@ -19,12 +19,9 @@ from optsched.mip import highs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Floats, Indices
     from optsched.eaco.exact.column_generation import ColumnGeneration
 
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
 
 

@@ -13,15 +13,13 @@ from optsched.pal.greedy.free_gpus import FreeGpus, column_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from optsched.cluster.binning import Binned
-    from optsched.pal.greedy.free_gpus import Indices, LevelColumn
+    from optsched.documents.arrays import Bools, Floats, Indices
+    from optsched.pal.greedy.free_gpus import LevelColumn
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
 
-    Floats = NDArray[np.float64]
 
 NO_CLASS = "(all GPUs alike)"
 
@@ -83,7 +81,7 @@ class ClusterData:
             self._scores[name] = {key: binning(row).scores for key, row in self.slowdown.items()}
         return self._scores[name]
 
-    def usable(self, ready: Sequence[bool]) -> NDArray[np.bool_]:
+    def usable(self, ready: Sequence[bool]) -> Bools:
         """Return whether each GPU stands in a node that is ready, an array (GPUs,)."""
         return np.array(ready, dtype=np.bool_)[self.node_of]
 
@@ -109,7 +107,7 @@ class Batch:
     world: ClusterData
     jobs: list[int]
     held: list[tuple[int, ...]]
-    usable: NDArray[np.bool_]
+    usable: Bools
     lent: frozenset[int] = frozenset()
 
     @cached_property

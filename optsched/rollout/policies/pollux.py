@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Floats
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
@@ -37,7 +38,7 @@ class Row(NamedTuple):
 class Best(NamedTuple):
     """Least sums of costs: `value[c]` within c GPUs, and which column each job then takes."""
 
-    value: NDArray[np.float64]
+    value: Floats
     choice: NDArray[np.int16]
     rows: Sequence[Row]
 
