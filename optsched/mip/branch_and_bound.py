@@ -103,6 +103,7 @@ class BranchAndBound(ABC, Generic[Node]):
     """
 
     newest_first = False  # of nodes that prove the same; the oldest otherwise
+    dives = False  # into the second branch of a node that was just branched
     reliability = ReliabilitySettings()
 
     def __init__(self, seconds_left: Callable[[], float | None]) -> None:
@@ -133,6 +134,11 @@ class BranchAndBound(ABC, Generic[Node]):
     # --- the tree -----------------------------------------------------------------------------
 
     @property
+    def solved(self) -> int:
+        """How many of the nodes are solved: what the limit of nodes is about."""
+        return len(self.nodes)
+
+    @property
     def bound(self) -> float:
         """The least bound of a leaf: what the tree proves."""
         return min(node.bound for node in self.nodes if node.disjunction is None)
@@ -145,7 +151,7 @@ class BranchAndBound(ABC, Generic[Node]):
     def plant(self, root: Node) -> None:
         """Begin anew with a root."""
         self.nodes, self._open = [], []
-        self._push(root, 0)
+        self._push(root.bound, 0)
         self.nodes.append(root)
 
     def explore(
@@ -159,11 +165,13 @@ class BranchAndBound(ABC, Generic[Node]):
             Called with each new node; may look for plans there.
         """
         self.goal, self.most_nodes = goal, most_nodes
-        while self._open and len(self.nodes) < most_nodes and self.seconds_left() != 0:
+        while self._open and self.solved < most_nodes and self.seconds_left() != 0:
             if self._open[0][0] >= goal():
                 return
             leaf = heapq.heappop(self._open)
             node = self.nodes[abs(leaf[1])]
+            if node.bound >= goal():  # the end of a dive
+                continue
             try:
                 branched = self.branch(node)
             except OutOfTime:
@@ -174,7 +182,7 @@ class BranchAndBound(ABC, Generic[Node]):
                 self._join(node, branched)
                 for child in branched:
                     visit(child)
-        if len(self.nodes) >= most_nodes:
+        if self.solved >= most_nodes:
             self.ended = f"the branch-and-bound tree reached its limit of {most_nodes:,}"
         elif not self._open:
             self.ended = "all leaves are whole, and rounding keeps them below the goal"
@@ -206,8 +214,8 @@ class BranchAndBound(ABC, Generic[Node]):
         self.nodes += children
         rule, at_most, _ = children[0].path[-1]
         node.disjunction = Disjunction(rule, at_most, (first, first + 1))
-        for n, child in enumerate(children):
-            self._push(child, first + n)
+        self._push(children[0].bound, first)
+        self._push(-np.inf if self.dives else children[1].bound, first + 1)
 
-    def _push(self, node: Node, place: int) -> None:
-        heapq.heappush(self._open, (node.bound, -place if self.newest_first else place))
+    def _push(self, bound: float, place: int) -> None:
+        heapq.heappush(self._open, (bound, -place if self.newest_first else place))

@@ -41,9 +41,11 @@ class ReliabilitySettings:
     patience
         Rules in a row that are no better than the best, after which trying ends.
     trials
-        After so many of a rule its pseudo-costs stand for it.
+        After so many of a rule its pseudo-costs stand for it; infinite for strong branching alone.
     least_gain
         What a branch counts as gaining at least, in the unit of the bound.
+    most_gain
+        Gains count up to so many times what is missing to the goal.
     """
 
     most_tried: int = 20
@@ -51,6 +53,7 @@ class ReliabilitySettings:
     patience: int = 8
     trials: float = 1
     least_gain: float = 1e-9
+    most_gain: float = 1.0
 
 
 DEFAULT = ReliabilitySettings()
@@ -136,7 +139,8 @@ class ReliabilityBranching(Generic[Node]):
         most_nodes
             That the tree may have.
         """
-        settings, worth = self.settings, goal - node.bound
+        settings = self.settings
+        worth = settings.most_gain * (goal - node.bound)
         if len(candidates) == 1:
             return self._solved(node, *candidates[0], worth)
         known = [c for c in candidates if self._costs.trials(c[0]) >= settings.trials]

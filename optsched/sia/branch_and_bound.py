@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from optsched.certificates.bound_tree import Split
+from optsched.mip.branch_and_bound import Branch, BranchAndBound, TreeNode
 from optsched.sia.lagrangian_bound import Pricing
 from optsched.sia.master import Master
 from optsched.sia.rounding import first_options, moved_to_cheaper
@@ -41,18 +42,37 @@ class WarmStart(NamedTuple):
     loose: Bools
 
 
-@dataclass
-class Node:
-    """A leaf of the tree: what is taken and barred there, and the best that is proven."""
+@dataclass(eq=False)
+class ChoiceNode(TreeNode[int]):
+    """A node of the tree: options are taken and barred there.
 
-    number: int
-    bound: float
+    Attributes
+    ----------
+    proof
+        Prices that prove its bound.
+    point
+        Solution of its linear program; None before it is solved.
+    """
+
     proof: Prices
-    taken: tuple[int, ...] = ()
-    barred: tuple[int, ...] = ()
+    point: LpSolution | None = None
+
+    @property
+    def taken(self) -> list[int]:
+        """The options that are taken."""
+        return [branch.rule for branch in self.path if branch.is_above]
+
+    @property
+    def barred(self) -> list[int]:
+        """The options that are barred."""
+        return [branch.rule for branch in self.path if not branch.is_above]
+
+    def inherit(self, parent: Self) -> None:
+        """Take the prices of the parent, which prove more."""
+        self.bound, self.proof = parent.bound, parent.proof
 
 
-class BranchAndBound:
+class ChoiceTree(BranchAndBound[ChoiceNode]):
     """Finds a plan of a round, and a proof of how good it is.
 
     Attributes
@@ -65,69 +85,68 @@ class BranchAndBound:
         How many linear programs were solved.
     is_over, heard
         Tells whether time is up; takes each better plan.
+    root_prices, root_basis
+        Of the root, for the next round to begin with.
     """
 
     is_over: Callable[[], bool]
     heard: Callable[[Indices], None]
+    dives = True
 
     def __init__(self, instance: Round, start: WarmStart, gap: float, seed: int = 0) -> None:
-        self.round, self.start, self.gap = instance, start, gap
+        super().__init__(lambda: 0.0 if self.is_over() else None)
+        self.round, self.gap = instance, gap
         self.pricing = Pricing(instance)
         self.plan: Indices | None = None
         self.objective = np.inf
         self.programs = 0
         self.is_over, self.heard = lambda: False, lambda plan: None
-        self._nodes: list[Split | Node] = []
         self._size = 0.0
-        self._open: list[Node] = []
-        self._seen = 0
-        self._limited: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+        self._solved = 0
+        self._limited: tuple[list[int], list[int]] = ([], [])
         least = np.minimum.reduceat(instance.cost, instance.first)
         self._negligible = SETTINGS.lp_tolerance * (1.0 + float(np.abs(least).mean()))
-        excess = self.pricing.price(start.prices, instance.cost).excess
-        self.master = Master(instance, first_options(instance, excess, start.basic), seed)
+        priced = self.pricing.price(start.prices, instance.cost)
+        self.plant(ChoiceNode((), priced.bound, Prices(prices=tuple(start.prices.tolist()))))
+        self.root_prices = start.prices
+        self.root_basis = np.flatnonzero(start.basic), start.loose
+        self.master = Master(instance, first_options(instance, priced.excess, start.basic), seed)
         self.master.start_from(start.basic, start.loose)
-        self._remember(None)
 
     # --- the tree -----------------------------------------------------------------------------
 
     def run(self, most_nodes: int) -> ChoiceCertificate:
-        """Search until the gap is closed or so many nodes are solved; or go on so far.
+        """Search until the gap is closed or so many nodes are solved; or go on so far."""
+        self.explore(lambda: self.aim, lambda _: None, most_nodes)
+        nodes = tuple(
+            node.proof if node.disjunction is None else Split(**node.disjunction._asdict())
+            for node in self.standing
+        )
+        return ChoiceCertificate(bound=None if np.isinf(self.bound) else self.bound, nodes=nodes)
 
-        Depth first below a node that was branched; else the node of least bound comes next.
+    @property
+    def solved(self) -> int:
+        """How many nodes are solved: each when it is its turn."""
+        return self._solved
+
+    def relax(self, path: tuple[Branch[int], ...], parent: ChoiceNode) -> ChoiceNode:
+        """Return a node with the prices of its parent; plans may close it before it is solved."""
+        return ChoiceNode(path, parent.bound, parent.proof)
+
+    def branch(self, node: ChoiceNode) -> tuple[ChoiceNode, ChoiceNode] | None:
+        """Solve a node, round its solution, and return its branches unless it is settled.
+
+        The branch that takes the option, the second one, is dived into.
         """
-        if not self._nodes:
-            prices = self.start.prices
-            bound = self.pricing.price(prices, self.round.cost).bound
-            self._nodes = [Node(0, bound=bound, proof=Prices(prices=tuple(prices.tolist())))]
-            self._open = [node for node in self._nodes if isinstance(node, Node)]
-        stack, dives = self._open, False
-        while stack and self._seen < most_nodes and not self.is_over():
-            node = stack.pop(-1 if dives else _least(stack))
-            dives = False
-            if self.is_closed(node.bound):
-                continue
-            self._seen += 1
-            point = self._settle(node)
-            if self._seen == 1:
-                self._remember(point)
-            if point is None or self.is_closed(node.bound):
-                continue
-            self._round(point)
-            option = self._to_branch(node, point)
-            if option is not None and not self.is_closed(node.bound):
-                stack += self._branch(node, option)
-                dives = True
-        return self._certificate()
-
-    def _remember(self, point: LpSolution | None) -> None:
-        """Keep the prices and the basis of the root, for the next round."""
-        if point is None:
-            start = self.start
-            self.root_prices = start.prices
-            self.root_basis = np.flatnonzero(start.basic), start.loose
-        else:
+        self._solved += 1
+        point = self._settle(node)
+        if self._solved == 1 and point is not None:
             self.root_prices, self.root_basis = point.prices, self.master.basic()
+        if point is None or self.is_closed(node.bound):
+            return None
+        self._round(point)
+        node.point = point
+        return None if self.is_closed(node.bound) else super().branch(node)
 
     def is_closed(self, bound: float) -> bool:
         """Tell whether a bound is within the gap asked for."""
@@ -138,39 +157,27 @@ class BranchAndBound:
         """The bound that closes the gap; infinite without a plan."""
         return self.objective - SETTINGS.closed_share * max(self.gap, ROUNDING) * self._size
 
-    def _to_branch(self, node: Node, point: LpSolution) -> int | None:
-        """Return the largest part of a split job; None if a node is settled.
+    def candidates(self, node: ChoiceNode) -> list[tuple[int, float]]:
+        """Return the largest part of a split job; none if a node is settled.
 
-        A point without split jobs may still be no plan, by less than HiGHS' tolerance.
+        A point without split jobs may still be no plan, by less than HiGHS' tolerance. To try other
+        options would take as long as to go on: few rounds have more than five nodes.
         """
+        point = node.point
+        assert point is not None
         split = np.flatnonzero(point.share <= 1 - SETTINGS.lp_tolerance)
         if len(split):
-            return int(point.options[split[np.argmax(point.share[split])]])
+            largest = split[np.argmax(point.share[split])]
+            return [(int(point.options[largest]), float(point.share[largest]))]
         if point.missing > SETTINGS.lp_tolerance or not self._refused(point.options):
-            return None
+            return []
         is_free = self.round.counts[self.round.job[point.options]] > 1
         is_free &= ~np.isin(point.options, node.taken)
-        return int(point.options[np.argmax(is_free)]) if is_free.any() else None
-
-    def _branch(self, node: Node, option: int) -> list[Node]:
-        """Branch a node; the branch that takes the option is looked at first."""
-        count = len(self._nodes)
-        proven = node.bound, node.proof
-        without = Node(count, *proven, node.taken, (*node.barred, option))
-        taking = Node(count + 1, *proven, (*node.taken, option), node.barred)
-        self._nodes[node.number] = Split(rule=option, at_most=0, cases=(count, count + 1))
-        self._nodes += [without, taking]
-        return [without, taking]
-
-    def _certificate(self) -> ChoiceCertificate:
-        leaves = [node for node in self._nodes if isinstance(node, Node)]
-        bound = min(leaf.bound for leaf in leaves)
-        nodes = tuple(node if isinstance(node, Split) else node.proof for node in self._nodes)
-        return ChoiceCertificate(bound=None if np.isinf(bound) else bound, nodes=nodes)
+        return [(int(point.options[np.argmax(is_free)]), 0.5)] if is_free.any() else []
 
     # --- a node -------------------------------------------------------------------------------
 
-    def _settle(self, node: Node) -> LpSolution | None:
+    def _settle(self, node: ChoiceNode) -> LpSolution | None:
         """Solve the linear program of a node over all options; None if it has no plan."""
         cost = self._cost(node)
         if np.isinf(np.minimum.reduceat(cost, self.round.first)).any():
@@ -202,7 +209,7 @@ class BranchAndBound:
                 self.master.raise_penalty(SETTINGS.penalty_factor)
         return point
 
-    def _cost(self, node: Node) -> Floats:
+    def _cost(self, node: ChoiceNode) -> Floats:
         """Return the costs of the options, infinite where a node does not have them."""
         instance = self.round
         if not (node.taken or node.barred):
@@ -217,7 +224,7 @@ class BranchAndBound:
         cost[list(node.barred)] = np.inf
         return cost
 
-    def _limit(self, node: Node, cost: Floats) -> None:
+    def _limit(self, node: ChoiceNode, cost: Floats) -> None:
         """Bring the linear program from the last node to this one."""
         taken, barred = self._limited
         free = np.setdiff1d(
@@ -239,7 +246,7 @@ class BranchAndBound:
         lacking = np.minimum.reduceat(known, self.round.first) > self._negligible
         return self.pricing.best(excess)[lacking]
 
-    def _has_no_plan(self, node: Node, point: LpSolution, cost: Floats) -> bool:
+    def _has_no_plan(self, node: ChoiceNode, point: LpSolution, cost: Floats) -> bool:
         """Prove that a node has no plan, if the prices do."""
         value = self.pricing.price(point.prices, np.where(np.isinf(cost), np.inf, 0.0)).bound
         if value <= 0:
@@ -280,8 +287,3 @@ class BranchAndBound:
             chosen[job] = fitting[np.argmin(instance.cost[fitting])]
             free -= instance.use[chosen[job]]
         self.offer(moved_to_cheaper(instance, chosen, free))
-
-
-def _least(stack: list[Node]) -> int:
-    """Return the node of least bound."""
-    return min(range(len(stack)), key=lambda n: stack[n].bound)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.sia.branch_and_bound import BranchAndBound, WarmStart
+from optsched.sia.branch_and_bound import ChoiceTree, WarmStart
 from optsched.sia.gap_closing import Rows, close_gap, prove_none
 from optsched.sia.settings import SETTINGS
 from optsched.sia.verify.certificate import ChoiceCertificate, Enumeration, Prices
@@ -68,7 +68,7 @@ class Solved(NamedTuple):
 
     plan: Indices | None
     certificate: ChoiceCertificate
-    search: BranchAndBound
+    search: ChoiceTree
     programs: int
 
 
@@ -104,13 +104,13 @@ def solve_round(
     return Solved(search.plan, certificate, search, programs + search.programs)
 
 
-def _tree(instance: Round, start: WarmStart, limits: Limits) -> BranchAndBound:
-    tree = BranchAndBound(instance, start, limits.gap, limits.seed)
+def _tree(instance: Round, start: WarmStart, limits: Limits) -> ChoiceTree:
+    tree = ChoiceTree(instance, start, limits.gap, limits.seed)
     tree.is_over, tree.heard = limits.is_over, limits.offer
     return tree
 
 
-def _is_done(search: BranchAndBound, certificate: ChoiceCertificate) -> bool:
+def _is_done(search: ChoiceTree, certificate: ChoiceCertificate) -> bool:
     """Tell whether there is no plan, or the gap is closed."""
     return certificate.bound is None or search.is_closed(certificate.bound)
 
@@ -128,7 +128,7 @@ def _nothing(instance: Round) -> WarmStart:
     return WarmStart(np.zeros(capacities), basic, np.ones(capacities, dtype=np.bool_))
 
 
-def _without_expensive_costs(instance: Round, search: BranchAndBound) -> Round | None:
+def _without_expensive_costs(instance: Round, search: ChoiceTree) -> Round | None:
     """Return a round in which what costs more than the plan by itself costs a little more than it.
 
     No plan costs more there, so that its bounds hold for the round. None if nothing is.
@@ -146,7 +146,7 @@ def _without_expensive_costs(instance: Round, search: BranchAndBound) -> Round |
 
 
 def _enumerated(
-    search: BranchAndBound, certificate: ChoiceCertificate, prices: Floats, limits: Limits
+    search: ChoiceTree, certificate: ChoiceCertificate, prices: Floats, limits: Limits
 ) -> ChoiceCertificate:
     """Enumerate what may be better than the best plan, or all plans if there is none yet."""
     instance = search.round

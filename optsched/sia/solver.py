@@ -15,7 +15,7 @@ import numpy as np
 
 from optsched.search import Infeasible
 from optsched.sia.arrays import Round, knapsack
-from optsched.sia.branch_and_bound import BranchAndBound, WarmStart
+from optsched.sia.branch_and_bound import ChoiceTree, WarmStart
 from optsched.sia.plan import SiaPlan
 from optsched.sia.round_solver import Limits, Solved, solve_round
 from optsched.sia.settings import SETTINGS
@@ -146,7 +146,7 @@ def _start(arrays: Round, past: RoundMemory | None, limits: Limits) -> WarmStart
         nothing = np.zeros(len(arrays.cost), dtype=np.bool_)
         return WarmStart(np.zeros(capacities), nothing, np.ones(capacities, dtype=np.bool_))
     sample = _part(arrays)
-    search = BranchAndBound(sample, _start(sample, None, limits), limits.gap, limits.seed)
+    search = ChoiceTree(sample, _start(sample, None, limits), limits.gap, limits.seed)
     search.run(1)
     return _warm_start(arrays, _kept_for_next(sample, search))
 
@@ -194,7 +194,7 @@ def _warm_start(arrays: Round, past: RoundMemory) -> WarmStart:
     return WarmStart(past.prices, basic, past.loose)
 
 
-def _kept_for_next(arrays: Round, search: BranchAndBound) -> RoundMemory:
+def _kept_for_next(arrays: Round, search: ChoiceTree) -> RoundMemory:
     basic, loose = search.root_basis
     places: dict[Hashable, list[int]] = {}
     for job, place in zip(

@@ -6,7 +6,7 @@ from hypothesis import given
 import optsched
 from optsched.eaco import EacoInstance
 from optsched.eaco.exact import listed_groups
-from optsched.eaco.exact.branch_and_bound import Tree
+from optsched.eaco.exact.branch_and_bound import GroupingTree
 from optsched.eaco.groups.columns import columns, group_of
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.settings import SETTINGS
@@ -267,7 +267,7 @@ def test_interrupted(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Tree, "explore", stop)
+    monkeypatch.setattr(GroupingTree, "explore", stop)
     result = solved(instance, gap=1e-9)
     assert result.status in ("feasible", "optimal")
     assert "interrupted" in result.message

@@ -12,9 +12,8 @@ from optsched.eaco.exact.lp_solution import Point
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from optsched.eaco.exact.branch_and_bound import Tree
+    from optsched.eaco.exact.branch_and_bound import GroupingNode, GroupingTree
     from optsched.eaco.exact.lp_solution import Proof
-    from optsched.eaco.exact.node import Node
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
 
@@ -34,7 +33,7 @@ class Writer:
         self._order = sorted(range(len(classes)), key=lambda c: first[classes[c].jobs[0]])
 
     def written(
-        self, tree: Tree, kind: Literal["prices", "infeasible"], most: float
+        self, tree: GroupingTree, kind: Literal["prices", "infeasible"], most: float
     ) -> plan.EacoCertificate:
         """Return what a tree proves, but no more than `most`."""
         assert tree.root is not None
@@ -48,7 +47,7 @@ class Writer:
             left_out=stated if kind == "infeasible" else None,
             everywhere=self._prices(tree.root, number) if len(tree.nodes) > 1 else None,
             rules=tuple(self._rule(rule) for rule in used),
-            nodes=tuple(self._node(node, number) for node in tree.nodes),
+            nodes=tuple(self._node(node, number) for node in tree.standing),
         )
 
     def single(self, proof: Proof, value: float, most: float) -> plan.EacoCertificate:
@@ -60,22 +59,23 @@ class Writer:
             kind="prices", bound=stated, nodes=(plan.Leaf(prices=self._prices(point, {})),)
         )
 
-    def _used(self, tree: Tree) -> list[cuts_and_branching.Rule]:
+    def _used(self, tree: GroupingTree) -> list[cuts_and_branching.Rule]:
         assert tree.root is not None
         used: dict[cuts_and_branching.Rule, None] = {}
         if len(tree.nodes) > 1:
             used |= dict.fromkeys(tree.root.cuts)
-        for node in tree.nodes:
-            rules = [node.split[0]] if node.split is not None else list(node.point.cuts)
+        for node in tree.standing:
+            split = node.disjunction
+            rules = list(node.point.cuts) if split is None else [split.rule]
             used |= dict.fromkeys(rules)
         return list(used)
 
     def _node(
-        self, node: Node, number: dict[cuts_and_branching.Rule, int]
+        self, node: GroupingNode, number: dict[cuts_and_branching.Rule, int]
     ) -> plan.Split | plan.Leaf | plan.Unpackable:
-        if node.split is not None:
-            rule, at_most = node.split
-            return plan.Split(rule=number[rule], at_most=at_most, cases=node.branches)
+        if node.disjunction is not None:
+            rule, at_most, cases = node.disjunction
+            return plan.Split(rule=number[rule], at_most=at_most, cases=cases)
         if node.unpackable is not None:
             return plan.Unpackable(nodes=self.instance.nodes[node.unpackable].id)
         point = node.point

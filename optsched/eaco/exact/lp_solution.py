@@ -9,6 +9,7 @@ import numpy as np
 
 from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rule
 from optsched.eaco.settings import SETTINGS
+from optsched.mip.branch_and_bound import Branch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,27 +23,7 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 
-class Branch(NamedTuple):
-    """A rule and a number: its count is at most that, or at least one more."""
-
-    rule: Rule
-    at_most: int
-    is_above: bool
-
-
-Path = tuple[Branch, ...]
-
-
-def tightest(path: Path) -> tuple[dict[Rule, int], dict[Rule, int]]:
-    """Return for each rule the index of its tightest branch from below, and from above."""
-    lower: dict[Rule, int] = {}
-    upper: dict[Rule, int] = {}
-    for n, branch in enumerate(path):
-        side, sign = (lower, 1) if branch.is_above else (upper, -1)
-        kept = side.setdefault(branch.rule, n)
-        if sign * branch.at_most > sign * path[kept].at_most:
-            side[branch.rule] = n
-    return lower, upper
+Path = tuple[Branch[Rule], ...]
 
 
 class Proof(NamedTuple):
@@ -165,7 +146,7 @@ def _least_nodes(frame: Frame, path: Path, proof: Proof) -> Floats:
     return np.asarray(np.min(corners, axis=0))
 
 
-def _signed(branch: Branch, dual: float) -> float:
+def _signed(branch: Branch[Rule], dual: float) -> float:
     return -dual if branch.is_above else dual
 
 

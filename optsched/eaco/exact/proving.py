@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.eaco.exact.branch_and_bound import Tree
+from optsched.eaco.exact.branch_and_bound import GroupingTree
 from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.exact.heuristics import offer_columns, restricted_plan, resumed, root_duals
 from optsched.eaco.exact.master import frame
@@ -20,7 +20,8 @@ from optsched.search import Infeasible
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.node import Node
+    from optsched.eaco.exact.branch_and_bound import GroupingNode
+    from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.instance import EacoInstance
@@ -59,10 +60,14 @@ class Solver:
         self.classes = job_classes(instance)
         self.frame = frame(instance, self.classes)
         self.columns = self._capped(columns(instance, self.classes) if pool is None else pool)
-        self.tree = Tree(self.frame, self.columns, self._penalty(), search.seed)
+        self.tree = self._tree(self.frame, self.columns, self._penalty())
         self.proven = self.tree
         self.writer = Writer(instance, self.classes)
         self.claimed = np.inf
+
+    def _tree(self, frame: Frame, pool: Columns, penalty: float) -> GroupingTree:
+        search = self.search
+        return GroupingTree(frame, pool, penalty, search.seed, search.seconds_left, self._try)
 
     def _capped(self, pool: Columns) -> Columns:
         """Return columns that cost at most twice what they can in a plan as good as the best.
@@ -98,14 +103,13 @@ class Solver:
     def solve_root(self, claimed: float) -> bool:
         """Solve the root; return whether there was time for it."""
         self.claimed = claimed
-        clock = self.search.seconds_left
         if self._resumed():
             return True
-        if not self.tree.solve_root(clock):
+        if not self.tree.solve_root():
             self.search.out_of_time()
             return False
         if not self._is_proven():
-            self.tree.tighten(clock, self.goal())
+            self.tree.tighten(self.goal())
         return True
 
     def _resumed(self) -> bool:
@@ -136,7 +140,8 @@ class Solver:
         """Look for a plan, fix by reduced cost, and branch and bound."""
         search = self.search
         search.certificate = self.certificate()
-        self._visit(self.tree.nodes[0])
+        if self.tree.nodes[0].point.is_whole:
+            self._try(self.tree, self.tree.nodes[0])
         if search.plan is None:
             self._find_any()
         if most_nodes == 1 or self._is_proven():
@@ -165,7 +170,7 @@ class Solver:
             limit = min(best, float(ahead[near])) if near < len(ahead) else best
             self.tree = root.fixed_by_reduced_cost(limit)
             goal = partial(self._goal_below, limit)
-            self.tree.explore(goal, self._visit, self.search.seconds_left, most_nodes)
+            self.tree.explore(goal, lambda _: None, most_nodes)
             self.proven = self.best()
             if self.tree.bound < limit or self.tree.bound >= self.goal():
                 return
@@ -174,7 +179,7 @@ class Solver:
     def _goal_below(self, limit: float) -> float:
         return min(self.goal(), limit)
 
-    def best(self) -> Tree:
+    def best(self) -> GroupingTree:
         """Return the tree that proves most."""
         return max(self.proven, self.tree, key=lambda tree: tree.bound)
 
@@ -191,15 +196,14 @@ class Solver:
             waiting=waiting, node_cost=nothing, wake_cost=nothing, gross=0.0
         )
         free = self.columns._replace(cost=np.zeros(len(self.columns.cost)))
-        tree = Tree(bare, free, 1.0, self.search.seed)
+        tree = self._tree(bare, free, 1.0)
 
         def goal() -> float:
             return SETTINGS.left_out if self.search.plan is None else -np.inf
 
-        clock = self.search.seconds_left
-        if not tree.solve_root(clock):
+        if not tree.solve_root():
             return
-        tree.explore(goal, lambda node: self._try(tree, node), clock, SETTINGS.most_nodes)
+        tree.explore(goal, lambda _: None, SETTINGS.most_nodes)
         if self.search.plan is None and tree.bound >= SETTINGS.left_out:
             raise Infeasible(
                 f"{self.instance.name}: no plan places all jobs that must not wait within the "
@@ -211,10 +215,7 @@ class Solver:
 
     # --- plans ---------------------------------------------------------------------------------
 
-    def _visit(self, node: Node) -> int | None:
-        return self._try(self.tree, node) if node.point.is_whole else None
-
-    def _try(self, tree: Tree, node: Node) -> int | None:
+    def _try(self, tree: GroupingTree, node: GroupingNode) -> int | None:
         """Offer the plan of a point that is whole; return where it does not fit for certain."""
         point = node.point
         if point.unplaced > 0.5:

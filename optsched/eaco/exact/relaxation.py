@@ -8,17 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from optsched.eaco.cuts.cuts_and_branching import ColumnIndex, NodeCountRow, Rank1CutRow, Rule
-from optsched.eaco.exact.lp_solution import (
-    Branch,
-    Point,
-    Proof,
-    lagrangian,
-    nodes_used,
-    priced,
-    tightest,
-)
+from optsched.eaco.exact.lp_solution import Point, Proof, lagrangian, nodes_used, priced
 from optsched.eaco.exact.master import Duals, Master, least_shares
 from optsched.eaco.settings import SETTINGS
+from optsched.mip.branch_and_bound import Branch, tightest
 from optsched.mip.column_generation import Priced, generate
 
 if TYPE_CHECKING:
@@ -117,13 +110,13 @@ class Relaxation:
         """Solve a node; return None if there is no optimum in time."""
         if not len(self._inside):
             self.add(self._cheap() if self.first is None else self.first)
-        bounding = self._bound_rows(path)
+        self._bound_rows(path)
         self._clock = seconds_left
         outcome = generate(self, self._price)
         solved = outcome.solved
         if solved is None or outcome.reason == "unsolved":
             return None
-        return self._point(path, bounding, solved, self.master.duals(solved))
+        return self._point(path, solved, self.master.duals(solved))
 
     def optimum(self) -> Solved | None:
         """Return an optimum over the columns in the program, if there is one in time."""
@@ -219,28 +212,28 @@ class Relaxation:
 
     # --- nodes ---------------------------------------------------------------------------------
 
-    def _bound_rows(self, path: Path) -> set[int]:
-        """Bound the rows of a path's rules; return the indices of the tightest branches."""
+    def _bound_rows(self, path: Path) -> None:
+        """Bound the rows of a path's rules, and no others."""
         for rule in self._bounded:
             most = self.capacity.get(rule, np.inf)
             self.master.bound_row(self._row(rule), -np.inf, most)
-        lower, upper = tightest(path)
-        for rule in {*lower, *upper}:
-            low = path[lower[rule]].at_most + 1 if rule in lower else -np.inf
-            high = path[upper[rule]].at_most if rule in upper else np.inf
+        bounds = tightest(path)
+        self._bounded = list(dict.fromkeys(rule for rule, _ in bounds))
+        for rule in self._bounded:
+            lower, upper = bounds.get((rule, True)), bounds.get((rule, False))
+            low = -np.inf if lower is None else path[lower].at_most + 1
+            high = np.inf if upper is None else path[upper].at_most
             high = min(high, self.capacity.get(rule, np.inf))
             self.master.bound_row(self._row(rule), low, max(low, high))
-        self._bounded = list({*lower, *upper})
-        return {*lower.values(), *upper.values()}
 
     def _charges(self, solved: Solved) -> dict[Rule, float]:
         charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
         return {rule: charge for rule, charge in charges.items() if charge}
 
-    def _point(self, path: Path, bounding: set[int], solved: Solved, duals: Duals) -> Point:
+    def _point(self, path: Path, solved: Solved, duals: Duals) -> Point:
         charges = self._charges(solved)
         split_duals = [0.0] * len(path)
-        for n in bounding:
+        for n in tightest(path).values():
             charge = charges.get(path[n].rule, 0.0)
             split_duals[n] = max(0.0, -charge if path[n].is_above else charge)
         cuts = {

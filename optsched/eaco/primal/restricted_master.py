@@ -15,14 +15,14 @@ from optsched.mip import highs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.eaco.exact.branch_and_bound import Tree
+    from optsched.eaco.exact.branch_and_bound import GroupingTree
     from optsched.search import Search
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
 
 
-def restricted_plan(tree: Tree, search: Search) -> tuple[Indices, Floats] | None:
+def restricted_plan(tree: GroupingTree, search: Search) -> tuple[Indices, Floats] | None:
     """Return groups of the tree's pool and how often each is in a plan; None if none was found."""
     reduced = tree.reduced()
     best = np.inf if search.objective is None else search.objective
