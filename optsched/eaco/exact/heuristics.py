@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
-    from optsched.eaco.exact.branch_and_bound import Tree
+    from optsched.eaco.exact.branch_and_bound import GroupingTree
     from optsched.eaco.exact.lp_solution import Point, Proof
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.exact.relaxation import Relaxation
@@ -47,7 +47,7 @@ def quick_start(instance: EacoInstance) -> EacoPlan | None:
     return plan
 
 
-def restricted_plan(tree: Tree, search: Search) -> tuple[Indices, Floats] | None:
+def restricted_plan(tree: GroupingTree, search: Search) -> tuple[Indices, Floats] | None:
     """Return groups of the tree's pool and how often each is in a plan; None if none was found."""
     plan: tuple[Indices, Floats] | None = loaded(ENTRIES["restricted master"])(tree, search)
     return plan
