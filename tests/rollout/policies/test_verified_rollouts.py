@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import optsched.eaco.exact.solver
+import optsched.solving
 from optsched.pal.exact.bounding import Solver
 from optsched.rollout import simulate
 from optsched.rollout.engine.decision import SolveRecord
