@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from optsched.documents.faults import Fault, nearest, shown
+from optsched.documents.faults import Fault, is_number, mapping, nearest, prefixed, sequence, shown
 
 
 def instance_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield faults between the parts of an instance; bears fields of wrong types."""
-    types = document.get("gpus")
-    known = types if isinstance(types, Mapping) else {}
+    known = mapping(document.get("gpus"))
     first: dict[str, int] = {}
-    for n, job in enumerate(_sequence(document.get("jobs"))):
+    for n, job in enumerate(sequence(document.get("jobs"))):
         if not isinstance(job, Mapping):
             continue
         name = job.get("id")
         if isinstance(name, str) and first.setdefault(name, n) != n:
             yield ("jobs", n, "id"), f"{shown(name)} is already the id of jobs[{first[name]}]"
-        yield from ((("jobs", n, *path), text) for path, text in _job_faults(job, known))
+        yield from prefixed(("jobs", n), _job_faults(job, known))
 
 
 def _job_faults(job: Mapping[str, Any], types: Mapping[str, Any]) -> Iterator[Fault]:
     first: dict[tuple[Any, Any], int] = {}
-    for n, configuration in enumerate(_sequence(job.get("configurations"))):
+    for n, configuration in enumerate(sequence(job.get("configurations"))):
         here = _group(configuration)
         if here is None:
             continue
@@ -40,7 +39,8 @@ def _job_faults(job: Mapping[str, Any], types: Mapping[str, Any]) -> Iterator[Fa
     if job.get("current") is None:
         if job.get("preemptible") is False:
             yield ("preemptible",), "only a job with a current configuration can keep it"
-        if isinstance(job.get("restart_factor"), int | float) and job["restart_factor"] != 1:
+        factor = job.get("restart_factor")
+        if is_number(factor) and factor != 1:
             yield ("restart_factor",), "only a job with a current configuration restarts"
 
 
@@ -54,7 +54,3 @@ def _group(value: Any) -> tuple[str, int] | None:
 
 def _text(group: tuple[str, int]) -> str:
     return f"{group[1]} GPUs of type {shown(group[0])}"
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
