@@ -19,6 +19,8 @@ Rate = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]
 Slowdown = Annotated[float, Field(ge=1, le=1e6, allow_inf_nan=False)]
 Moment = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
 
+MOST_JOBS_PER_GPU = 8
+
 
 class PowerLevel(Document):
     """A power limit of a GPU, with what it does to speed and watts.
@@ -163,7 +165,7 @@ class EacoInstance(Instance):
     )
     price_usd_per_kwh: Positive | None = None
     carbon_g_per_kwh: Positive | None = None
-    max_jobs_per_gpu: Annotated[int, Field(ge=1, le=8)] = 4
+    max_jobs_per_gpu: Annotated[int, Field(ge=1, le=MOST_JOBS_PER_GPU)] = 4
     memory_headroom: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = Field(
         default=0.0,
         description="Share of a GPU's memory that a group of two or more leaves free; estimates "

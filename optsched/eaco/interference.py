@@ -172,12 +172,20 @@ class GroupRates:
         rates = self.of(types).by_type
         return sum((self._utilisation[name] * rates[name] for name in types), Fraction(0))
 
-    def gpu_w(self, types: Sequence[str], power: GpuPower) -> Fraction:
-        """Return the watts of each GPU that types of known rates share, as measured if it was."""
+    def gpu_w(
+        self, types: Sequence[str], power: GpuPower, busy: Fraction | None = None
+    ) -> Fraction:
+        """Return the watts of each GPU that types of known rates share, as measured if it was.
+
+        Parameters
+        ----------
+        busy
+            As of `busy`, where it is at hand.
+        """
         measured = self.measured.get(tuple(sorted(types)))
         if measured is not None and measured.gpu_power_w is not None:
             return Fraction(measured.gpu_power_w)
-        return power.watts(self.busy(types))
+        return power.watts(self.busy(types) if busy is None else busy)
 
     @property
     def repairs(self) -> list[Repair]:

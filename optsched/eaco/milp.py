@@ -15,6 +15,7 @@ import numpy as np
 
 from optsched.eaco.exact import listed_groups
 from optsched.eaco.greedy import methods
+from optsched.eaco.group_figures import JOULES_PER_KWH
 from optsched.eaco.plan import EacoPlan
 from optsched.mip.pyomo_model import claimed_bound, must_agree, run_model
 from optsched.models import eaco
@@ -118,4 +119,4 @@ def _cancelling(instance: EacoInstance) -> float:
         return 0.0
     most = max(gpu.power.peak_w for gpu in instance.gpu_types)
     watts = sum(max(job.gpus * most, job.work_credit_w or 0.0) for job in instance.jobs)
-    return float(instance.per_kwh) * watts * (instance.epoch_s or 0.0) / 3.6e6
+    return float(instance.per_kwh) * watts * (instance.epoch_s or 0.0) / JOULES_PER_KWH

@@ -10,10 +10,6 @@ if TYPE_CHECKING:
 
     from optsched.eaco.instance import EacoInstance
 
-LEAST_PEAK_W = 10.0  # of a GPU; accelerators for notebooks draw more
-LEAST_CAP = Fraction(1, 100)  # of what one node draws at its peak
-MOST_SLOWDOWN = 10.0
-
 
 def doubts(instance: EacoInstance) -> Iterator[str]:
     """Yield what a user should look at: fields given in vain, and units that look wrong."""
@@ -22,7 +18,7 @@ def doubts(instance: EacoInstance) -> Iterator[str]:
     if instance.epoch_s is not None and instance.objective != "epoch":
         yield f"epoch_s is given in vain: the objective is '{instance.objective}'"
     for gpu in instance.gpu_types:
-        if gpu.power.peak_w < LEAST_PEAK_W:
+        if gpu.power.peak_w < 10:  # accelerators for notebooks draw more
             yield f"GPU type '{gpu.id}' draws {gpu.power.peak_w:g} W at its peak: are these kW?"
     yield from _cap(instance)
     most = instance.max_jobs_per_gpu
@@ -31,16 +27,16 @@ def doubts(instance: EacoInstance) -> Iterator[str]:
         named = " + ".join(larger[0].types)
         more = f" and {len(larger) - 1} more" if len(larger) > 1 else ""
         yield f"measured in vain, since at most {most} jobs share a GPU: {named}{more}"
-    patient = [job for job in instance.jobs if (job.max_slowdown or 1) > MOST_SLOWDOWN]
+    patient = [job for job in instance.jobs if (job.max_slowdown or 1) > 10]
     if patient:
         first = patient[0]
         text = f"job '{first.id}' bears a slowdown of {first.max_slowdown:g}"
-        yield text + (f", {len(patient) - 1} more above {MOST_SLOWDOWN:g}" if patient[1:] else "")
+        yield text + (f", {len(patient) - 1} more above 10" if patient[1:] else "")
 
 
 def _cap(instance: EacoInstance) -> Iterator[str]:
     cap = instance.power_cap_w
     peak = {gpu.id: Fraction(gpu.power.peak_w) for gpu in instance.gpu_types}
     nodes = (Fraction(n.power.base_w) + n.gpus * peak[n.gpu] for n in instance.nodes)
-    if cap is not None and Fraction(cap) < LEAST_CAP * min(nodes):
+    if cap is not None and 100 * Fraction(cap) < min(nodes):
         yield f"the power cap of {cap:g} W is below 1 % of one node's peak: are these kW?"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from optsched.eaco.exact.memory import memory
 from optsched.eaco.greedy.rules import EACO, RULES
+from optsched.eaco.group_figures import JOULES_PER_KWH
 from optsched.eaco.instance import EacoInstance
 from optsched.eaco.plan import EacoCertificate, EacoPlan
 from optsched.eaco.verify import certificate as proof
@@ -29,7 +30,7 @@ def gap_scale(instance: EacoInstance) -> float:
     gpus = {gpu.id: gpu.power.peak_w for gpu in instance.gpu_types}
     watts = sum(n.count * (n.gpus * gpus[n.gpu] + n.power.base_w) for n in instance.nodes)
     price = instance.price_usd_per_kwh or instance.carbon_g_per_kwh or 1.0
-    return watts * (instance.epoch_s or 0.0) / 3.6e6 * price
+    return watts * (instance.epoch_s or 0.0) / JOULES_PER_KWH * price
 
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:

@@ -118,6 +118,10 @@ class EacoSettings:
     lowered_share
         Of the gap that is left over, by which duals are lowered: so verifying takes less.
 
+    search_steps, step_gain, step_gain_kwh
+        Local search: steps that are looked at; what one must gain, of the objective and beside.
+    done_share
+        Of a job's work: what rounding leaves of it once it has ended.
     batch_window
         Next jobs that the greedy grouping looks at for each group.
     dive_sure, dive_steps, dive_rounds
@@ -227,6 +231,10 @@ class EacoSettings:
     fewest_kept: int = 2_000
     lowered_share: float = 0.9
 
+    search_steps: int = 200_000
+    step_gain: float = 1e-9
+    step_gain_kwh: float = 1e-12
+    done_share: float = 1e-9
     batch_window: int = 200
     dive_sure: float = 0.7
     dive_steps: int = 200

@@ -21,10 +21,10 @@ from optsched.eaco.greedy import methods
 from optsched.eaco.plausibility import doubts
 from optsched.eaco.problem import PROBLEM
 from optsched.eaco.verify import feasibility
-from optsched.eaco.view.plot import COLOURS, HATCHES, LABELLED, NAMED, plot
-from optsched.eaco.view.plot import SHOWN as DRAWN
+from optsched.eaco.view.figures import SHOWN
+from optsched.eaco.view.plot import COLOURS, HATCHES, plot
 from optsched.eaco.view.summary import headline, objective_name, objective_unit, summary
-from optsched.eaco.view.tables import SHOWN, decisions, frame
+from optsched.eaco.view.tables import decisions, frame
 from optsched.results.result import Result
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances, small_instance
@@ -296,12 +296,12 @@ def test_a_gang_over_several_nodes_names_them():
 
 
 def test_of_many_groups_those_that_take_most_are_listed():
-    count = SHOWN + 5
+    count = SHOWN.groups + 5
     jobs = [{"work_s": 100.0 + n} for n in range(count)]
     instance = small_instance(jobs, nodes={"x": {"gpus": 8, "count": 10}})
     groups = tuple(Group(jobs=(f"j{n}",), nodes="x", node=n // 8) for n in range(count))
     rows = decisions(instance, EacoPlan(groups=groups))
-    assert len(rows) == SHOWN + 1
+    assert len(rows) == SHOWN.groups + 1
     assert rows[0]["jobs and slowdowns"] == f"j{count - 1} 1"
     assert rows[-1]["jobs and slowdowns"] == "... and 5 groups that take less"
 
@@ -325,7 +325,7 @@ def test_plot_has_a_bar_for_each_job(shared):
 
 
 def test_plot_takes_axes_and_draws_the_longest_of_many():
-    count = DRAWN + 2
+    count = SHOWN.groups + 2
     jobs = [{"work_s": 3600.0 * (n + 1), "type": f"t{n}"} for n in range(count)]
     instance = small_instance(jobs, nodes={"x": {"gpus": 8, "count": 10}})
     groups = tuple(Group(jobs=(f"j{n}",), nodes="x", node=n // 8) for n in range(count))
@@ -334,13 +334,13 @@ def test_plot_takes_axes_and_draws_the_longest_of_many():
     assert ax is given
     bars = [patch for container in ax.containers for patch in container]
     assert min(bar.get_width() for bar in bars) == pytest.approx(3)
-    assert f"the longest {DRAWN} of {count} groups" in ax.get_title()
-    assert count > LABELLED
+    assert f"the longest {SHOWN.groups} of {count} groups" in ax.get_title()
+    assert count > SHOWN.labelled_groups
     assert not ax.texts
     looks = {(to_hex(bar.get_facecolor()), bar.get_hatch()) for bar in bars}
     assert len(looks) == len(bars) <= len(COLOURS) * len(HATCHES)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels[-1] == f"+{count - NAMED} more types"
+    assert labels[-1] == f"+{count - SHOWN.legend_types} more types"
 
 
 def test_plot_of_a_plan_in_which_all_wait():

@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import given
 
+from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits, group_of
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits, group_of
 from optsched.eaco.verify import group_energy
 from optsched.eaco.verify.group_energy import ExactFigures
 from tests.support.oracles.eaco import is_allowed

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
+from optsched.eaco.group_figures import TypeFigures
 from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
-from optsched.eaco.groups.group_figures import TypeFigures
 from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.settings import SETTINGS
 from optsched.mip.column_generation import DualBound, Priced, Smoothing, generate

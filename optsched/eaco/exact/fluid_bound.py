@@ -46,8 +46,8 @@ from scipy.sparse import csr_array, vstack
 
 from optsched.cluster.power import Measured
 from optsched.eaco.exact.fluid_prices import FluidDuals, Patterns, lowered
+from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits
 from optsched.eaco.groups.enumeration import Enumeration, job_classes
-from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits
 from optsched.eaco.settings import SETTINGS
 from optsched.mip import highs
 

@@ -16,8 +16,8 @@ from optsched.eaco.settings import SETTINGS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optsched.eaco.group_figures import TypeFigures
     from optsched.eaco.groups.enumeration import JobClass
-    from optsched.eaco.groups.group_figures import TypeFigures
     from optsched.eaco.instance import Nodes, PowerLevel
 
     Floats = NDArray[np.float64]

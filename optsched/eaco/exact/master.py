@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures
+from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures
 from optsched.mip import highs
 from optsched.mip.incremental_lp import LinearProgram
 

@@ -10,14 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.due_times import due_s
+from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
-
-JOULES_PER_KWH = 3.6e6
-DONE = 1e-9  # of a job's work: what rounding leaves of it
 
 
 class Draft(NamedTuple):
@@ -69,8 +68,8 @@ class GroupCosts:
         self.instance = instance
         self.jobs = instance.jobs
         self.nodes = instance.nodes
-        self.types = {kind.id: kind for kind in instance.types}
-        self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
+        self.figures = TypeFigures(instance)
+        self.types, self.gpus = self.figures.types, self.figures.gpus
         self.places = {place.id: place for place in instance.running}
         self._mixes: dict[tuple[str, ...], TypeMix] = {}
         self._allowed: dict[Draft, bool] = {}
@@ -129,17 +128,11 @@ class GroupCosts:
         rates = table.of(types)
         if not rates.fits:
             return TypeMix(False, rates.is_known, {}, {}, 0.0, 0.0)
-        busy, watts = table.busy(types), table.gpu_w(types, self.gpus[gpu].power)
+        busy = table.busy(types)
+        watts = table.gpu_w(types, self.gpus[gpu].power, busy)
         speeds = {name: float(rate) for name, rate in rates.by_type.items()}
-        may_share = len(types) == 1 or self._may_share(gpu, types, busy)
+        may_share = len(types) == 1 or self.figures.may_share(types, gpu)
         return TypeMix(may_share, True, rates.by_type, speeds, float(busy), float(watts))
-
-    def _may_share(self, gpu: str, types: tuple[str, ...], busy: Fraction) -> bool:
-        limit = self.instance.utilisation_limit
-        if len(types) > self.instance.max_jobs_per_gpu or (limit is not None and busy > limit):
-            return False
-        most_gb = Fraction(self.gpus[gpu].memory_gb) * (1 - Fraction(self.instance.memory_headroom))
-        return sum(Fraction(self.types[name].memory_gb) for name in types) <= most_gb
 
     # --- rules --------------------------------------------------------------------------------
 
@@ -180,23 +173,16 @@ class GroupCosts:
 
     def _hosts(self, job: Job) -> list[int]:
         """Return the pools on which a job fits alone, those with the fastest GPUs first."""
-        kind = self.types[job.type]
-        fitting = [
-            n
-            for n, pool in enumerate(self.nodes)
-            if kind.memory_gb <= self.gpus[pool.gpu].memory_gb
-            and (job.gpus <= pool.gpus or job.gpus % pool.gpus == 0)
-            and job.gpus <= pool.gpus * pool.count
-        ]
-        return sorted(fitting, key=lambda n: -kind.speeds.get(self.nodes[n].gpu, 1.0))
+        speeds = self.types[job.type].speeds
+        fitting = [n for n, pool in enumerate(self.nodes) if self.figures.fits_alone(job, pool)]
+        return sorted(fitting, key=lambda n: -speeds.get(self.nodes[n].gpu, 1.0))
 
     def _work(self, n: int, pool: int, is_moved: bool) -> Fraction:
         key = (n, pool, is_moved)
         if key not in self._works:
-            job = self.jobs[n]
-            speed = self.types[job.type].speeds.get(self.nodes[pool].gpu, 1.0)
-            moving = Fraction(job.migration_s) if is_moved else 0
-            self._works[key] = Fraction(job.work_s) / Fraction(speed) + moving
+            self._works[key] = self.figures.work_s(
+                self.jobs[n], self.nodes[pool], is_moved=is_moved
+            )
         return self._works[key]
 
     # --- costs --------------------------------------------------------------------------------
@@ -249,7 +235,7 @@ class GroupCosts:
             seconds = min(left[n] / rates[n] for n in left)
             yield seconds, self.gpu_w(draft, mix)
             left = {n: left[n] - seconds * rates[n] for n in left}
-            left = {n: rest for n, rest in left.items() if rest > DONE * work[n]}
+            left = {n: rest for n, rest in left.items() if rest > SETTINGS.done_share * work[n]}
 
     def peak_w(self, draft: Draft) -> float:
         """Return the greatest watts of each GPU of a group in any phase."""

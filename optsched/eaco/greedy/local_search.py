@@ -6,8 +6,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from optsched.eaco.greedy import node_packing
-from optsched.eaco.greedy.group_costs import JOULES_PER_KWH, Draft
+from optsched.eaco.greedy.group_costs import Draft
 from optsched.eaco.greedy.grouping import Grouping
+from optsched.eaco.group_figures import JOULES_PER_KWH
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
 
     Groups = tuple[Draft, ...]
     Step = tuple[Groups, Groups]  # before and after
-
-TRIALS = 200_000  # steps that are looked at
-WORTH, TINY_KWH = 1e-9, 1e-12  # of the objective, and beside: a step must gain more
 
 
 def improved(grouping: Grouping, is_over: Callable[[], bool] = lambda: False) -> Grouping:
@@ -37,13 +36,16 @@ def improved(grouping: Grouping, is_over: Callable[[], bool] = lambda: False) ->
     """
     estimates, drafts = grouping.estimates, dict.fromkeys(grouping.drafts)
     scale = sum(abs(estimates.cost(draft)) for draft in drafts)
-    worth = WORTH * (scale + nodes_cost(estimates, _gpus(estimates, drafts))) + TINY_KWH
+    worth = (
+        SETTINGS.step_gain * (scale + nodes_cost(estimates, _gpus(estimates, drafts)))
+        + SETTINGS.step_gain_kwh
+    )
     trials = itertools.count()
     has_moved = True
     while has_moved:
         has_moved = False
         for before, after in _steps(estimates, list(drafts)):
-            if is_over() or next(trials) > TRIALS:
+            if is_over() or next(trials) > SETTINGS.search_steps:
                 has_moved = False
                 break
             if not all(draft in drafts for draft in before):

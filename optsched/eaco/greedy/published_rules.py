@@ -8,6 +8,7 @@ nothing of running jobs they stay where they are. All run at full power.
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,31 @@ if TYPE_CHECKING:
 
     from optsched.eaco.greedy.group_costs import Draft, GroupCosts
 
-PACKED_FROM = 1.5  # FIFO_packed: the sum of rates that a pair must exceed
-KEPT_FROM = 1.0  # Gandiva: as much as the jobs get by taking turns
-JUMBO, TINY = 0.85, 0.95  # Lucid: mean speeds beside others, below which the label is 2, or 1
-LABELS = 2  # Lucid: greatest sum of labels of a pair
+
+@dataclass(frozen=True)
+class PublishedThresholds:
+    """Figures of the sources.
+
+    Attributes
+    ----------
+    packed_from
+        FIFO_packed: the sum of rates that a pair must exceed.
+    kept_from
+        Gandiva: the sum of rates from which a pair is kept, what jobs get by taking turns.
+    jumbo, tiny
+        Lucid: mean speeds beside others, below which the label is 2, or 1.
+    labels
+        Lucid: greatest sum of labels of a pair.
+    """
+
+    packed_from: float = 1.5
+    kept_from: float = 1.0
+    jumbo: float = 0.85
+    tiny: float = 0.95
+    labels: int = 2
+
+
+THRESHOLDS = PublishedThresholds()
 
 
 def fifo(estimates: GroupCosts) -> Grouping:
@@ -59,7 +81,7 @@ def fifo_packed(estimates: GroupCosts) -> Grouping:
     for place, job in enumerate(queue):
         pairs = [(old, new) for old, new in _pairs(grouping, job)]
         best = max(pairs, key=lambda pair: throughput(estimates, pair[1]), default=None)
-        if best is None or throughput(estimates, best[1]) <= PACKED_FROM:
+        if best is None or throughput(estimates, best[1]) <= THRESHOLDS.packed_from:
             grouping.wait(queue[place:])
             break
         grouping.replace(*best)
@@ -95,7 +117,8 @@ def gandiva_gavel(estimates: GroupCosts, seed: int) -> Grouping:
     if not grouping.waiting:
         return grouping
     running = Grouping.running(estimates).drafts
-    kept = [d for d in running if len(d.jobs) > 1 and throughput(estimates, d) >= KEPT_FROM]
+    pairs = [draft for draft in running if len(draft.jobs) > 1]
+    kept = [pair for pair in pairs if throughput(estimates, pair) >= THRESHOLDS.kept_from]
     paired = Grouping.from_scratch(estimates, kept)
     for pair in sorted(_random_pairs(paired, random.Random(seed))):
         first = paired.alone(pair[0])
@@ -116,7 +139,7 @@ def _random_pairs(grouping: Grouping, generator: random.Random) -> Iterator[tupl
         two = sorted(generator.sample(free, 2))
         first = grouping.alone(two[0])
         both = grouping.beside(first, two[1]) if first else None
-        if both and throughput(grouping.estimates, both) >= KEPT_FROM:
+        if both and throughput(grouping.estimates, both) >= THRESHOLDS.kept_from:
             free = [n for n in free if n not in two]
             yield tuple(two)
     yield from ((n,) for n in free)
@@ -135,7 +158,7 @@ def gandiva(estimates: GroupCosts) -> Grouping:
     grouping = Grouping.running(estimates)
     waiting = _exclusively(grouping)
     for job in sorted(waiting, key=lambda n: utilisation(estimates, n)):
-        _join_first(grouping, job, _by_utilisation(grouping), KEPT_FROM)
+        _join_first(grouping, job, _by_utilisation(grouping), THRESHOLDS.kept_from)
     return grouping
 
 
@@ -231,7 +254,8 @@ def lucid(estimates: GroupCosts) -> Grouping:
         mine = known[estimates.jobs[job].type]
         singles = [draft for draft in grouping.drafts if len(draft.jobs) == 1]
         others = {d: known[estimates.jobs[d.jobs[0]].type] for d in singles}
-        calm = sorted((d for d in singles if others[d] + mine <= LABELS), key=others.__getitem__)
+        calm = [draft for draft in singles if others[draft] + mine <= THRESHOLDS.labels]
+        calm.sort(key=others.__getitem__)
         old, new = _first_wider(grouping, job, calm)
         alone = None if new else grouping.alone(job)
         if old and new:
@@ -255,5 +279,5 @@ def labels(estimates: GroupCosts) -> dict[str, int]:
         mixes = [estimates.side_by_side(gpu, [name, other]) for other in names]
         speeds = [mix.speeds[name] for mix in mixes if name in mix.speeds]
         mean = fmean(speeds) if speeds else 0.0
-        by_type[name] = 2 if mean < JUMBO else 1 if mean < TINY else 0
+        by_type[name] = 2 if mean < THRESHOLDS.jumbo else 1 if mean < THRESHOLDS.tiny else 0
     return by_type

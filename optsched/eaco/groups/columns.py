@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits, group_of
 from optsched.eaco.groups.enumeration import (
     Enumeration,
     Groups,
     JobClass,
     TooManyGroupsError,
 )
-from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits, group_of
 from optsched.eaco.settings import SETTINGS
 
 __all__ = ["Columns", "at_full_power", "columns", "group_of", "joined", "none"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.eaco.due_times import due_s
-from optsched.eaco.groups.group_figures import TypeFigures
+from optsched.eaco.group_figures import TypeFigures
 from optsched.eaco.groups.type_multisets import Multisets
 from optsched.eaco.settings import SETTINGS
 

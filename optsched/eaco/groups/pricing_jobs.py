@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures
 from optsched.eaco.groups.completion_bounds import Gains
 from optsched.eaco.groups.enumeration import JobClass, least_rate
-from optsched.eaco.groups.group_figures import JOULES_PER_KWH, TypeFigures
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.cluster.power import Affine
-from optsched.eaco.groups.group_figures import TypeFigures, gang_fits
+from optsched.eaco.group_figures import TypeFigures, gang_fits
 from optsched.eaco.groups.pricing import PricingProblem
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from optsched.eaco.group_figures import TypeFigures
 from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
-from optsched.eaco.groups.group_figures import TypeFigures
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.verify.limits import LIMITS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Wholes = NDArray[np.int64]
     Positions = NDArray[np.int32]
-
-MEMORY, BUSY = 24, 14  # cells
-BLOCK, BLOCKS = 20, 50  # positions, at least; blocks, at most
-FEW = 24  # jobs for which that is not worth it
 
 
 class CompletionBounds:
@@ -42,8 +40,8 @@ class CompletionBounds:
     def __init__(
         self, nets: Wholes, memory: Wholes, busy: Wholes, tops: tuple[int, int], most: int
     ) -> None:
-        self._nets, self._block = nets, max(BLOCK, -(-len(nets) // BLOCKS))
-        self._wide = (MEMORY, BUSY) if len(nets) > FEW else (2, 2)
+        self._nets, self._block = nets, max(LIMITS.block, -(-len(nets) // LIMITS.blocks))
+        self._wide = LIMITS.cells if len(nets) > LIMITS.few_jobs else (2, 2)
         self._units = tops[0] // self._wide[0] + 1, tops[1] // self._wide[1] + 1
         self._cell = np.minimum(memory // self._units[0], self._wide[0] + 1)
         self._step = np.minimum(busy // self._units[1], self._wide[1] + 1)

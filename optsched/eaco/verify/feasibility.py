@@ -229,18 +229,17 @@ def exact_objective(instance: EacoInstance, plan: EacoPlan) -> Fraction:
 
 def total_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     """Return the joules of groups until their last jobs end, and of waking nodes."""
-    instance, rates = figures.instance, EqualRates(figures.instance)
-    even = {
-        nodes.id: EqualRateEnergy(rates, figures, nodes)
-        for nodes in instance.nodes
-        if equal_rates_hold(instance, figures.gpus[nodes.gpu])
-    }
+    instance, even = figures.instance, {}
+    closed = [n for n in instance.nodes if equal_rates_hold(instance, figures.gpus[n.gpu])]
+    if closed:
+        rates = EqualRates(instance)
+        even = {nodes.id: EqualRateEnergy(rates, figures, nodes) for nodes in closed}
     joules = wakes_j(figures, groups)
     for alike in figures.alike(groups):
         first = alike[0]
         if first.level is None and first.nodes in even:
             jobs, energy = [figures.jobs[name] for name in first.jobs], even[first.nodes]
-            works = [(figures.work_s(job, first), rates.busy[job.type]) for job in jobs]
+            works = [(figures.work_s(job, first), energy.rates.busy[job.type]) for job in jobs]
             each = energy.joules(sorted(works, reverse=True)) / energy.per_j
             joules += len(alike) * figures.gang(first) * each
         else:

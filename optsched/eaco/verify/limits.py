@@ -33,6 +33,11 @@ class ProofLimits:
         Groups that the filter looks at in one go; some 100 bytes each.
     usually_kept
         Groups for each set of equal jobs that the filter usually leaves for several leaves.
+    cells, few_jobs
+        Of the filter's table of what further jobs may add, by memory and by utilisation; for so few
+        jobs it is not worth its time.
+    block, blocks
+        Positions in the order of work that share a table at least, and tables at most.
     looks
         At single nodes, while gangs are packed.
     gangs
@@ -48,6 +53,10 @@ class ProofLimits:
     rows_per_term: int = 100
     rows: int = 500_000
     usually_kept: int = 100
+    cells: tuple[int, int] = (24, 14)
+    few_jobs: int = 24
+    block: int = 20
+    blocks: int = 50
     looks: int = 30_000_000
     gangs: int = 10_000
 

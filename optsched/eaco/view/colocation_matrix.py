@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.view.figures import SHOWN
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from optsched.eaco.instance import EacoInstance
-
-WRITTEN = 16  # so many types leave room for figures in the cells
 
 
 def plot_colocation(instance: EacoInstance, ax: Axes | None = None, gpu: str | None = None) -> Axes:
@@ -52,7 +52,7 @@ def plot_colocation(instance: EacoInstance, ax: Axes | None = None, gpu: str | N
     _write(ax, rates, measured)
     ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(names)), names)
-    ax.tick_params(labelsize=8 if len(names) <= WRITTEN else 6, length=0)
+    ax.tick_params(labelsize=8 if len(names) <= SHOWN.written_types else 6, length=0)
     ax.set_xlabel("partner on the same GPUs")
     ax.set_ylabel("job")
     ax.set_title(f"{instance.name}, pairs on {gpu}", fontsize=10)
@@ -92,7 +92,7 @@ def _write(ax: Axes, rates: NDArray[np.float64], measured: NDArray[np.bool_]) ->
     for (i, j), rate in np.ndenumerate(rates):
         if np.isnan(rate):
             ax.plot(j, i, marker="x", color="0.4", ms=6)
-        elif len(rates) <= WRITTEN:
+        elif len(rates) <= SHOWN.written_types:
             dark = rate < (1 + np.nanmin(rates, initial=0.5)) / 2
             ax.text(j, i, f"{rate:.2f}", ha="center", va="center", fontsize=7,
                     color="white" if dark else "black",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from optsched.eaco.instance import EacoInstance
+from optsched.eaco.instance import MOST_JOBS_PER_GPU, EacoInstance
 from optsched.eaco.plan import EacoCertificate, EacoPlan, Leaf
 from optsched.eaco.verify.group_energy import ExactFigures
-from optsched.eaco.view.figures import performance
+from optsched.eaco.view.figures import SHOWN, performance
+from optsched.eaco.view.summary import some
 from optsched.explanation.explanation import Lever, Price, Rule
 from optsched.results.result import figure
 
@@ -19,16 +20,12 @@ if TYPE_CHECKING:
     from optsched.eaco.view.figures import Figures
     from optsched.results.result import Result
 
-MORE = 1.01  # a limit that is one per cent higher
-NEAR = 0.99  # of a limit, from which on it counts as used up
-MOST_SHARING = 8
 CLUSTER = {
     "power_cap_w": "the power cap of {:,.6g} W",
     "utilisation_limit": "groups keep within a utilisation of {:g}",
     "memory_headroom": "groups leave a share of {:g} of a GPU's memory free",
     "max_jobs_per_gpu": "at most {} jobs share a GPU",
 }
-NODES_SHOWN, NAMED = 5, 3
 
 
 def rules(instance: EacoInstance) -> list[Rule]:
@@ -50,7 +47,7 @@ def rules(instance: EacoInstance) -> list[Rule]:
 
 
 def _cluster_rules(instance: EacoInstance) -> list[Rule]:
-    off = {"memory_headroom": 0.0, "max_jobs_per_gpu": MOST_SHARING}
+    off = {"memory_headroom": 0.0, "max_jobs_per_gpu": MOST_JOBS_PER_GPU}
     values = {key: getattr(instance, key) for key in CLUSTER}
     given = {key: value for key, value in values.items() if value != off.get(key)}
     return [Rule(key, CLUSTER[key].format(value)) for key, value in given.items()]
@@ -75,7 +72,7 @@ def without(instance: EacoInstance, dropped: Set[str]) -> EacoInstance | None:
     for key in dropped & set(CLUSTER):
         document.pop(key, None)
     if "max_jobs_per_gpu" in dropped:
-        document["max_jobs_per_gpu"] = MOST_SHARING
+        document["max_jobs_per_gpu"] = MOST_JOBS_PER_GPU
     return EacoInstance.from_document(document, instance.name)
 
 
@@ -96,14 +93,14 @@ def binding(instance: EacoInstance, result: Result) -> Iterator[str]:
     yield f"{runs.nodes_on} of {count} nodes are used: {left}"
     cap = instance.power_cap_w
     if cap is not None:
-        near = "binds" if runs.power_w >= NEAR * cap else "does not bind"
+        near = "binds" if runs.power_w >= SHOWN.near * cap else "does not bind"
         yield f"the power cap of {figure(cap)} W {near}: {figure(runs.power_w)} W are drawn at most"
     at_limit = _at_limit(instance, runs)
     for text, names in at_limit.items():
         if names:
-            yield f"{text}: {_some(names)}"
+            yield f"{text}: {some(names, SHOWN.names)}"
     if result.plan.waiting:
-        yield f"jobs that wait: {_some(list(result.plan.waiting))}"
+        yield f"jobs that wait: {some(result.plan.waiting, SHOWN.names)}"
 
 
 def _at_limit(instance: EacoInstance, runs: Figures) -> dict[str, list[str]]:
@@ -111,11 +108,11 @@ def _at_limit(instance: EacoInstance, runs: Figures) -> dict[str, list[str]]:
     slow, near, late = [], [], []
     for job in (job for group in runs.groups for job in group.jobs):
         most = jobs[job.id].max_slowdown
-        if most is not None and job.slowdown > 1 and job.slowdown >= NEAR * most:
+        if most is not None and job.slowdown > 1 and job.slowdown >= SHOWN.near * most:
             slow.append(job.id)
         if job.is_late:
             late.append(f"{job.id} in {job.due_s:,.6g} s")
-        elif job.due_s is not None and job.latest_s >= NEAR * job.due_s:
+        elif job.due_s is not None and job.latest_s >= SHOWN.near * job.due_s:
             near.append(job.id)
     return {
         "jobs within 1 % of the slowdown that they bear": slow,
@@ -143,7 +140,7 @@ def prices(instance: EacoInstance, result: Result) -> Iterator[Price]:
 
 def levers(instance: EacoInstance, result: Result) -> Iterator[Lever]:
     """Yield one more node of each kind, and limits that are one per cent higher."""
-    for n, nodes in enumerate(instance.nodes[:NODES_SHOWN]):
+    for n, nodes in enumerate(instance.nodes[: SHOWN.nodes]):
         document = _document(instance)
         document["nodes"][n]["count"] += 1
         yield _lever(f"1 more node of '{nodes.id}' ({_gpus(nodes.gpus)})", document)
@@ -151,13 +148,13 @@ def levers(instance: EacoInstance, result: Result) -> Iterator[Lever]:
         document = _document(instance)
         held = [job for job in document["jobs"] if job.get(key, 0) > 0]
         for job in held:
-            job[key] *= MORE
+            job[key] *= SHOWN.more
         if held:
             yield _lever(f"1 % more: {text}", document)
     if instance.power_cap_w is not None:
-        higher = _document(instance) | {"power_cap_w": MORE * instance.power_cap_w}
+        higher = _document(instance) | {"power_cap_w": SHOWN.more * instance.power_cap_w}
         yield _lever("1 % more: power cap", higher)
-    if instance.max_jobs_per_gpu < MOST_SHARING:
+    if instance.max_jobs_per_gpu < MOST_JOBS_PER_GPU:
         more = _document(instance) | {"max_jobs_per_gpu": instance.max_jobs_per_gpu + 1}
         yield _lever("1 more job per GPU", more)
 
@@ -180,8 +177,3 @@ def _job_text(job: Job) -> str:
 
 def _gpus(number: int) -> str:
     return "1 GPU" if number == 1 else f"{number} GPUs"
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

@@ -5,6 +5,7 @@ Part of the verifier: it imports neither numpy nor solvers and shares no code wi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,38 @@ from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, clus
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Job
     from optsched.eaco.plan import EacoPlan, Group
+
+
+@dataclass(frozen=True)
+class ViewLimits:
+    """How much tables, pictures and explanations show.
+
+    Attributes
+    ----------
+    groups
+        Of a plan in a table for the terminal, those that take most; in a picture, those that run
+        longest.
+    labelled_groups, written_types
+        So many leave room for the names of jobs in a picture, for rates in a matrix.
+    legend_types, nodes, names
+        Types in a legend, entries of nodes that levers are pulled for, names in a sentence.
+    near
+        Of a limit, from which on it counts as used up.
+    more
+        What a limit is multiplied by to see what it costs.
+    """
+
+    groups: int = 40
+    labelled_groups: int = 12
+    written_types: int = 16
+    legend_types: int = 21
+    nodes: int = 5
+    names: int = 3
+    near: float = 0.99
+    more: float = 1.01
+
+
+SHOWN = ViewLimits()
 
 
 class JobFigures(NamedTuple):

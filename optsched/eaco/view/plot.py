@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.verify import feasibility
-from optsched.eaco.view.figures import performance
+from optsched.eaco.view.figures import SHOWN, performance
 from optsched.eaco.view.summary import objective_name, objective_unit
 from optsched.results.result import figure
 
@@ -25,9 +25,6 @@ COLOURS = (
     "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 HATCHES = ("", "////", "....", "xxxx", "----", "||||", "oooo")
-SHOWN = 40  # groups, those that run longest
-LABELLED = 12  # so many groups leave room for the names of jobs
-NAMED = 21  # types in the legend
 EDGE = "0.3"
 
 
@@ -55,11 +52,11 @@ def plot(instance: EacoInstance, plan: EacoPlan, ax: Axes | None = None) -> Axes
     """
     figures = performance(instance, plan)
     pairs = sorted(zip(plan.groups, figures.groups, strict=True), key=lambda pair: -pair[1].run_s)
-    shown = pairs[:SHOWN]
+    shown = pairs[: SHOWN.groups]
     ax = _axes(len(shown)) if ax is None else ax
     styles = _styles(instance)
     for row, (_, runs) in enumerate(shown):
-        _draw(ax, instance, runs, row, styles, len(shown) <= LABELLED)
+        _draw(ax, instance, runs, row, styles, len(shown) <= SHOWN.labelled_groups)
     ax.set_yticks(range(len(shown)), [_place(group) for group, _ in shown], fontsize=8)
     ax.set_ylim(max(len(shown), 1) - 0.4, -0.6)
     ax.set_xlim(left=0)
@@ -83,7 +80,7 @@ def _axes(groups: int) -> Axes:
     """Return the axes of a new figure with room for so many groups."""
     import matplotlib.pyplot as plt
 
-    height = 1.4 + (0.55 if groups <= LABELLED else 0.22) * max(groups, 2)
+    height = 1.4 + (0.55 if groups <= SHOWN.labelled_groups else 0.22) * max(groups, 2)
     return plt.subplots(figsize=(8, height), layout="constrained")[1]
 
 
@@ -145,10 +142,11 @@ def _entries(
     names = [name for name in styles if name in used]
     entries: list[Patch | Line2D] = [
         Patch(facecolor=colour, hatch=hatch, edgecolor=EDGE, lw=0.5, label=name)
-        for name, (colour, hatch) in ((name, styles[name]) for name in names[:NAMED])
+        for name, (colour, hatch) in ((name, styles[name]) for name in names[: SHOWN.legend_types])
     ]
-    if len(names) > NAMED:
-        entries.append(Line2D([], [], ls="", label=f"+{len(names) - NAMED} more types"))
+    if len(names) > SHOWN.legend_types:
+        more = len(names) - SHOWN.legend_types
+        entries.append(Line2D([], [], ls="", label=f"+{more} more types"))
     if any(job.deadline_s is not None for job in instance.jobs):
         entries.append(Line2D([], [], color="black", lw=2, label="deadline"))
     return entries

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from optsched.eaco.plan import EacoPlan
 from optsched.eaco.plausibility import doubts
 from optsched.eaco.verify import feasibility
-from optsched.eaco.view.figures import performance
+from optsched.eaco.view.figures import SHOWN, performance
 from optsched.results.result import figure
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ def _job_notes(instance: EacoInstance, plan: EacoPlan, runs: Figures) -> dict[st
         slowdowns = [job.slowdown for job in jobs]
         notes["slowdown"] = f"{fmean(slowdowns):.4f} on average, {max(slowdowns):.4f} at most"
     if plan.waiting:
-        notes["jobs waiting"] = f"{len(plan.waiting)}: {_some(plan.waiting, 3)}"
+        notes["jobs waiting"] = f"{len(plan.waiting)}: {some(plan.waiting, SHOWN.names)}"
     if instance.running:
         moved = sum(job.is_moved for job in jobs)
         notes["jobs moved"] = f"{moved} of {len(instance.location_of)} running"
     if any(job.deadline_s is not None for job in instance.jobs):
         due = "due at the earliest end that they can have alone"
-        late = f"{len(runs.late)}: {_some(runs.late, 3)}, {due}"
+        late = f"{len(runs.late)}: {some(runs.late, SHOWN.names)}, {due}"
         notes["late jobs"] = late if runs.late else "none"
     return notes
 
@@ -90,7 +90,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _some(names: Sequence[str], count: int) -> str:
+def some(names: Sequence[str], count: int) -> str:
+    """Return the first of some names, and how many more there are."""
     more = f" and {len(names) - count} more" if len(names) > count else ""
     return ", ".join(names[:count]) + more
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.eaco.plan import EacoPlan
-from optsched.eaco.view.figures import performance
+from optsched.eaco.view.figures import SHOWN, performance
 from optsched.results.result import figure
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import Group
     from optsched.eaco.view.figures import GroupFigures, JobFigures
-
-SHOWN = 40  # groups of a plan in a table for the terminal; of more, those that take most
 
 
 def frame(instance: EacoInstance, plan: EacoPlan) -> pd.DataFrame:
@@ -100,12 +98,12 @@ def decisions(instance: EacoInstance, plan: EacoPlan) -> list[dict[str, str]]:
     """
     figures = performance(instance, plan)
     entries = list(zip(plan.groups, figures.groups, strict=True))
-    if len(entries) > SHOWN:
+    if len(entries) > SHOWN.groups:
         entries.sort(key=lambda entry: -entry[1].energy_kwh)
-    rows = [_decision(instance, group, runs) for group, runs in entries[:SHOWN]]
+    rows = [_decision(instance, group, runs) for group, runs in entries[: SHOWN.groups]]
     if not any(row["level"] for row in rows):
         rows = [{key: text for key, text in row.items() if key != "level"} for row in rows]
-    rest = entries[SHOWN:]
+    rest = entries[SHOWN.groups :]
     if rest:
         kwh = figure(sum(runs.energy_kwh for _, runs in rest))
         more = f"... and {len(rest)} groups that take less"

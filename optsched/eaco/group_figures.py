@@ -35,6 +35,9 @@ class TypeFigures:
         self.instance = instance
         self.types = {kind.id: kind for kind in instance.types}
         self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
+        left = 1 - Fraction(instance.memory_headroom)
+        self._memory_gb = {kind.id: Fraction(kind.memory_gb) for kind in instance.types}
+        self._shared_gb = {gpu.id: Fraction(gpu.memory_gb) * left for gpu in instance.gpu_types}
 
     # --- nodes ---------------------------------------------------------------------------------
 
@@ -51,10 +54,9 @@ class TypeFigures:
 
     def memory_fits(self, types: Sequence[str], gpu: str) -> bool:
         """Tell whether jobs of some types fit together into the memory of a GPU."""
-        limit = Fraction(self.gpus[gpu].memory_gb)
-        if len(types) > 1:
-            limit *= 1 - Fraction(self.instance.memory_headroom)
-        return sum(Fraction(self.types[kind].memory_gb) for kind in types) <= limit
+        if len(types) == 1:
+            return self.types[types[0]].memory_gb <= self.gpus[gpu].memory_gb
+        return sum([self._memory_gb[kind] for kind in types]) <= self._shared_gb[gpu]
 
     def gpu_w(self, types: Sequence[str], gpu: str, level: PowerLevel | None = None) -> Fraction:
         """Return the watts of each GPU that types share."""
@@ -67,6 +69,18 @@ class TypeFigures:
         """Return which classes have gangs of a size, and fit on GPUs of a type alone."""
         same = (n for n, c in enumerate(classes) if c.job.gpus == gang)
         return [n for n in same if self.memory_fits([classes[n].job.type], gpu)]
+
+    def may_share(self, types: Sequence[str], gpu: str) -> bool:
+        """Tell whether types keep the limits of groups: memory, and for two or more all others."""
+        instance = self.instance
+        if not self.memory_fits(types, gpu):
+            return False
+        if len(types) == 1:
+            return True
+        limit = instance.utilisation_limit
+        if len(types) > instance.max_jobs_per_gpu or not instance.rates[gpu].of(types).fits:
+            return False
+        return limit is None or instance.rates[gpu].busy(types) <= limit
 
     # --- jobs ----------------------------------------------------------------------------------
 
@@ -96,8 +110,12 @@ class TypeFigures:
             * (self.gpu_w([job.type], nodes.gpu) + self.node_share_w(nodes))
             * self.work_s(job, nodes, is_moved=is_moved)
             for nodes in self.instance.nodes
-            if gang_fits(job.gpus, nodes) and self.memory_fits([job.type], nodes.gpu)
+            if self.fits_alone(job, nodes)
         )
+
+    def fits_alone(self, job: Job, nodes: Nodes) -> bool:
+        """Tell whether a job may have GPUs of its own on some nodes."""
+        return gang_fits(job.gpus, nodes) and self.memory_fits([job.type], nodes.gpu)
 
     # --- groups --------------------------------------------------------------------------------
 
@@ -115,14 +133,9 @@ class TypeFigures:
         """
         instance, nodes = self.instance, self.instance.nodes[pool]
         types = [classes[n].job.type for n in members.tolist() if n < len(classes)]
-        if not self.memory_fits(types, nodes.gpu):
+        if not self.may_share(types, nodes.gpu):
             return False
-        table, limit = instance.rates[nodes.gpu], instance.utilisation_limit
-        rates = table.of(types)
-        if len(types) > 1 and not rates.fits:
-            return False
-        if len(types) > 1 and limit is not None and table.busy(types) > limit:
-            return False
+        rates = instance.rates[nodes.gpu].of(types)
         factor = Fraction(1 if level < 0 else self.gpus[nodes.gpu].levels[level].rate)
         for n in {*members.tolist()} - {len(classes)}:
             c = classes[n]
