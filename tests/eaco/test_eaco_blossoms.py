@@ -138,7 +138,7 @@ def test_the_root_needs_no_other_cuts(seed, monkeypatch):
     """All sets come from the matching: the relaxation with them is whole, or nearly so."""
     instance = instance_of(30, seed)
     with monkeypatch.context() as patch:
-        patch.setattr(branch_and_bound, "BLOSSOM_ROUNDS", 0)
+        patch.setitem(vars(SETTINGS), "odd_set_rounds", 0)
         expected = optsched.solve(instance)
     monkeypatch.setattr(branch_and_bound, "violated_cuts", lambda *_: [])
     result = optsched.solve(instance)

@@ -21,6 +21,7 @@ from optsched.eaco.cuts.cuts_and_branching import (
 from optsched.eaco.exact.farkas import PenaltyFreeRelaxation
 from optsched.eaco.exact.heuristics import needed_odd_sets, violated_cuts
 from optsched.eaco.exact.relaxation import Relaxation
+from optsched.eaco.settings import SETTINGS
 from optsched.mip.branch_and_bound import Branch, BranchAndBound, TreeNode
 from optsched.mip.reliability_branching import ReliabilitySettings
 
@@ -37,15 +38,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
     Clock = Callable[[], float | None]
-
-CUT_ROUNDS = 400  # at the root
-BLOSSOM_ROUNDS = 10  # at the root of pairs
-PATIENCE = 3  # rounds without a rise
-CUTS_PER_ROUND = 100
-ROUNDS_BELOW = 8  # at other nodes
-FIRST = 800  # columns in the program once those of no use are dropped
-SETTLED = 1e-5  # relative rise of the bound below which cutting ends
-SETTLED_PAIRS = 1e-7  # odd sets of pairs close all of the gap in the end
 
 
 @dataclass(eq=False)
@@ -90,7 +82,11 @@ class GroupingTree(BranchAndBound[GroupingNode]):
 
     newest_first = True
     reliability = ReliabilitySettings(  # a probe takes a fraction of what a node takes
-        most_tried=15, nodes_per_trial=1, patience=15, trials=np.inf, most_gain=np.inf
+        most_tried=SETTINGS.probed_splits,
+        nodes_per_trial=1,
+        patience=15,
+        trials=np.inf,
+        most_gain=np.inf,
     )
 
     def __init__(
@@ -129,7 +125,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
     def begin(self, point: Point) -> None:
         """Take duals of old for the root; if they are too low, it begins with what they favour."""
         self._set_root(point)
-        self.relaxation.first = np.argsort(self.reduced(), kind="stable")[:FIRST]
+        self.relaxation.first = np.argsort(self.reduced(), kind="stable")[: SETTINGS.kept_columns]
 
     def tighten(self, enough: float) -> None:
         """Cut the root, which was solved, until it proves enough."""
@@ -137,7 +133,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         assert point is not None
         pairs = self.pool.members.shape[1] == 2
         point = self._blossomed(point, enough) if pairs else point
-        point = self._cut(point, (), CUT_ROUNDS, enough)
+        point = self._cut(point, (), SETTINGS.root_cut_rounds, enough)
         self._set_root(self._penalty_free.solve(point, (), np.inf, self.seconds_left))
 
     def reduced(self) -> Floats:
@@ -151,7 +147,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         reduced = self.reduced()
         kept = reduced <= limit - self.root.value + 1e-9 * abs(limit)
         kept[self.root.columns] = True
-        first = np.argsort(reduced[kept], kind="stable")[:FIRST]
+        first = np.argsort(reduced[kept], kind="stable")[: SETTINGS.kept_columns]
         own = self._penalty, self._seed, self.seconds_left, self._pack
         tree = GroupingTree(self.frame, self.pool.take(kept), *own, first)
         positions = np.cumsum(kept) - 1
@@ -200,7 +196,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         if point is None:
             return None
         if point.value < self.goal() and not point.is_whole:
-            point = self._cut(point, path, ROUNDS_BELOW, self.goal())
+            point = self._cut(point, path, SETTINGS.cut_rounds_below, self.goal())
         point = self._penalty_free.solve(point, path, self.goal(), clock)
         return GroupingNode(path, point.value, point)
 
@@ -237,7 +233,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
     def _blossomed(self, point: Point, enough: float) -> Point:
         """Return the point of the root once no blossom of a matching calls for an odd set."""
         relaxation = self.relaxation
-        for _ in range(BLOSSOM_ROUNDS):
+        for _ in range(SETTINGS.odd_set_rounds):
             if point.is_whole or point.value >= enough or self.seconds_left() == 0:
                 break
             reduced = relaxation.reduced(point.proof.duals, {})
@@ -252,21 +248,21 @@ class GroupingTree(BranchAndBound[GroupingNode]):
 
     def _cut(self, point: Point, path: Path, rounds: int, enough: float) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""
-        patience, last = PATIENCE, point
-        settled = SETTLED if self.pool.members.shape[1] > 2 else SETTLED_PAIRS
+        patience, last = SETTINGS.cut_patience, point
+        settled = SETTINGS.settled if self.pool.members.shape[1] > 2 else SETTINGS.settled_pairs
         for _ in range(rounds):
             if point.value >= enough:
                 break
             self.relaxation.drop_loose()
             cuts = violated_cuts(self.frame, self.pool.take(last.columns), last.x)
-            if not any([self.relaxation.add_cut(rule) for rule in cuts[:CUTS_PER_ROUND]]):
+            if not any([self.relaxation.add_cut(rule) for rule in cuts[: SETTINGS.cuts_per_round]]):
                 break
             tighter = self.relaxation.solve(path, self.seconds_left)
             if tighter is None:
                 break
             last, rise = tighter, tighter.value - point.value
             point = tighter if rise >= 0 else point
-            patience = patience - 1 if rise < settled * abs(point.value) else PATIENCE
+            patience = patience - 1 if rise < settled * abs(point.value) else SETTINGS.cut_patience
             if not patience:
                 break
         return point

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.eaco.exact import branch_and_bound
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.plan import EacoCertificate, Leaf, Split, Unpackable
+from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify import certificate as proof
 from optsched.eaco.verify.group_enumeration import GroupOptions
 from optsched.instance import InstanceError
@@ -51,7 +51,8 @@ def branched():
     types = {f"t{n:02d}": round(draw.uniform(0.1, 0.6), 2) for n in range(16)}
     instance = small_instance(jobs, types=types, max_jobs_per_gpu=3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branch_and_bound, "CUT_ROUNDS", 1)  # more of them close the gap at the root
+        # more of them close the gap at the root
+        patch.setitem(vars(SETTINGS), "root_cut_rounds", 1)
         certificate = certified(instance)
     assert sum(isinstance(node, Split) for node in certificate.nodes) >= 2
     return instance, certificate
