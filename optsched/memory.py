@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,8 @@ CGROUPS = (  # limit and use of a control group, version 2 and 1, and what its u
     ),
 )
 CACHED = ("inactive_file", "total_inactive_file")  # counts as use, but is given up when asked for
+NEW_OBJECTS = 50_000
+"""After how many new objects the garbage collector looks at them during a solve."""
 
 
 class TooLarge(ValueError):
@@ -96,3 +100,24 @@ def _what_fits(instance: Instance, method: Method, given: float) -> str:
 def _gib(count: float) -> str:
     gib = count / 2**30
     return f"{gib:,.0f} GiB" if gib >= 10 else f"{gib:.1f} GiB" if gib >= 0.1 else "0.1 GiB"
+
+
+@contextmanager
+def spared_collections() -> Iterator[None]:
+    """Keep the garbage collector off what is there already: instances have many small parts.
+
+    Visiting them again and again is half of the time of a solve with a hundred thousand phases.
+    Plans have many parts, too, so that new ones are looked at less often.
+    """
+    if gc.get_freeze_count():
+        yield  # somebody else does so
+        return
+    gc.collect(1)  # what the last solve left: once frozen it would never be young again
+    gc.freeze()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()

@@ -78,6 +78,7 @@ class Method:
     `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to
     the search as it finds them, and may return a certificate of the bound that it reached.
     `effort` is the relative cost among the greedy methods, by CPU time: cheap ones come first.
+    `counts_programs` says that it heeds `Search.program_limit`.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Method:
     source: str
     entry: str
     effort: int = 1
+    counts_programs: bool = False
 
     def __call__(self, instance: Any, search: Search) -> Document | None:
         """Run the method on an instance; its plans go to `search`."""

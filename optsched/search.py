@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from optsched.registry import problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
     from optsched.instance import Document, Instance
@@ -25,11 +26,41 @@ class Infeasible(Exception):
 
 
 class SolverDisagreement(RuntimeError):
-    """A bound above an objective: one of the two is wrong, so neither is reported."""
+    """A bound above an objective: one of the two is wrong, so neither is reported.
+
+    Attributes
+    ----------
+    result
+        The plan alone, which keeps the rules, without a bound.
+    """
+
+    def __init__(self, message: str, result: Result | None = None) -> None:
+        super().__init__(message)
+        self.result = result
 
 
+class WarmStart(Protocol):
+    """What a method leaves in memory for the next epoch, one class for each solver.
+
+    A method makes it by `of` from what it solved, and puts it into `Search.state`; the next solve
+    gets it by `Search.previous`, and takes over by `resumed` what is still there.
+    """
+
+    @classmethod
+    def of(cls, *solved: Any) -> Self:
+        """Return what is left of what was solved."""
+        ...
+
+    def resumed(self, *present: Any) -> Any:
+        """Return what is left for the jobs and GPUs of now; None if that is too little."""
+        ...
+
+
+Left = TypeVar("Left", bound=WarmStart)
 LEAST_GAP = 1e-10
 """Relative, below which floats do not tell a bound from an objective."""
+PROGRAM_LIMIT = "limit of linear programs"
+"""The one reason to stop early that is the same wherever a solve runs."""
 
 
 class Search:
@@ -49,13 +80,21 @@ class Search:
         The result of the previous epoch.
     executor
         Takes work that methods part into pieces.
+    program_limit
+        Linear programs after which methods that count them stop; None for no limit.
+    plans
+        Plans to begin with; None for the quick ones of the method.
 
     Attributes
     ----------
     state
-        What a method leaves for the next epoch, in memory only: columns, a basis.
-    past
-        What the previous epoch left as its `state`; None if nothing, or if it was read from a file.
+        What a method leaves for the next epoch, in memory only.
+    programs
+        Linear programs that were asked for, of methods that count them.
+    begun_with
+        Objective of the best plan to begin with, if it was the best so far.
+    is_warm
+        Whether what the previous epoch left proved the plan, so that no program was solved.
     is_interrupted
         Whether Ctrl-C ended the solve.
     """
@@ -69,6 +108,8 @@ class Search:
         threads: int = 1,
         start: Result | None = None,
         executor: Executor | None = None,
+        program_limit: int | None = None,
+        plans: Iterable[Document] | None = None,
     ) -> None:
         self.instance = instance
         self.gap = gap
@@ -76,8 +117,12 @@ class Search:
         self.threads = threads
         self.start = start
         self.executor = executor
-        self.state: Any = None
-        self.past: Any = None if start is None else start.state
+        self.program_limit = program_limit
+        self.plans = plans
+        self.state: WarmStart | None = None
+        self.programs = 0
+        self.begun_with: float | None = None
+        self.is_warm = False
         self.started = time.perf_counter()
         self.deadline = None if time_limit_s is None else self.started + time_limit_s
         self.plan: Document | None = None
@@ -97,6 +142,22 @@ class Search:
         if self.objective is None or objective < self.objective:
             self.plan, self.objective = plan, objective
         return True
+
+    def begin(self, quick: Callable[[Any], Document | None] | None = None) -> None:
+        """Offer the plans to begin with: those that were given, else a quick one of the method."""
+        before, plans = self.objective, self.plans
+        if plans is None:
+            plan = None if quick is None else quick(self.instance)
+            plans = () if plan is None else (plan,)
+        for plan in plans:
+            self.offer(plan)
+        if self.objective != before:
+            self.begun_with = self.objective
+
+    def previous(self, left: type[Left]) -> Left | None:
+        """Return what a method of this kind left in the previous epoch; None of another one."""
+        state = None if self.start is None else self.start.state
+        return state if isinstance(state, left) else None
 
     def goal(self, share: float = 1.0, *, slack: float = 0.0) -> float:
         """Return the bound that closes the gap to the best plan so far; infinite without a plan.
@@ -128,8 +189,21 @@ class Search:
             return None
         return max(0.0, self.deadline - time.perf_counter())
 
+    def seconds_for_program(self) -> float | None:
+        """Count a linear program; return the seconds that it may take, 0 beyond the limit."""
+        self.programs += 1
+        return 0.0 if self._has_used_up_programs() else self.seconds_left()
+
+    def _has_used_up_programs(self) -> bool:
+        if self.program_limit is None or self.programs <= self.program_limit:
+            return False
+        self.stopped = self.stopped or PROGRAM_LIMIT
+        return True
+
     def out_of_time(self) -> bool:
-        """Tell whether the deadline has passed, and remember that it cut the solve short."""
+        """Tell whether time or programs are used up, and remember that it cut the solve short."""
+        if self._has_used_up_programs():
+            return True
         if self.deadline is None or time.perf_counter() < self.deadline:
             return False
         self.stopped = self.stopped or "time limit"
@@ -137,7 +211,12 @@ class Search:
 
 
 def check_options(
-    time_limit_s: float | None, gap: float, seed: int, threads: int, memory_gib: float | None
+    time_limit_s: float | None,
+    gap: float,
+    seed: int,
+    threads: int,
+    memory_gib: float | None,
+    program_limit: int | None,
 ) -> None:
     """Raise a `ValueError` for an option of `solve` that is out of range."""
     if time_limit_s is not None and not time_limit_s >= 0:
@@ -152,16 +231,21 @@ def check_options(
         raise ValueError(f"the number of threads must be in [1, 1024], not {threads!r}")
     if memory_gib is not None and not memory_gib > 0:
         raise ValueError(f"the memory must be more than 0 GiB, not {memory_gib!r}")
+    if program_limit is not None and not program_limit >= 1:
+        raise ValueError(f"the limit of linear programs must be at least 1, not {program_limit!r}")
 
 
-def check_start(start: Result | None, instance: Instance, method: Method) -> None:
-    """Raise a `ValueError` if a method cannot begin with that result."""
-    if start is None:
-        return
-    if start.problem != instance.problem:
+def check_begin(search: Search, method: Method) -> None:
+    """Raise a `ValueError` if a method cannot begin, or stop, as it is asked to."""
+    start, instance = search.start, search.instance
+    if start is not None and start.problem != instance.problem:
         raise ValueError(
             f"a result of '{start.problem}' is no start for {instance.name}, "
             f"an instance of '{instance.problem}'"
         )
-    if method.kind != "exact":
+    if method.kind != "exact" and (start is not None or search.plans is not None):
         raise ValueError(f"method '{method.name}' is greedy: it takes no start")
+    if search.program_limit is not None and not method.counts_programs:
+        raise ValueError(
+            f"method '{method.name}' does not count linear programs: it takes no limit of them"
+        )

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.memory import must_fit
+from optsched.memory import must_fit, spared_collections
 from optsched.registry import problem
+from optsched.results.ending import Ending
 from optsched.results.result import Result, Status, versions
-from optsched.search import Infeasible, Search, SolverDisagreement, check_options, check_start
+from optsched.search import (
+    PROGRAM_LIMIT,
+    Infeasible,
+    Search,
+    SolverDisagreement,
+    check_begin,
+    check_options,
+)
 from optsched.verification import LIMIT, closed, proof_faults, proof_terms, relative_gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
     from concurrent.futures import Executor
 
     from optsched.instance import Document, Instance
     from optsched.registry import Method, Problem
 
 
-NEW_OBJECTS = 50_000
-"""After how many new objects the garbage collector looks at them during a solve."""
 LEAST_GREEDY_S, GREEDY_SHARE = 2.0, 0.5
 """CPU seconds for greedy plans after an exact method: at least; and as a share of its own."""
 
@@ -32,10 +36,12 @@ def solve(
     method: str | None = None,
     *,
     time_limit_s: float | None = None,
+    program_limit: int | None = None,
     gap: float = 1e-6,
     seed: int = 0,
     threads: int = 1,
     start: Result | None = None,
+    plans: Iterable[Document] | None = None,
     executor: Executor | None = None,
     memory_gib: float | None = None,
     verify: bool | None = None,
@@ -48,6 +54,10 @@ def solve(
         Name of a method; `optsched methods PROBLEM` lists them. The default is the exact one.
     time_limit_s
         Seconds after which the best plan so far is returned, with an honest bound.
+    program_limit
+        Linear programs after which it is, so that it is the same one wherever that runs: EaCO
+        counts them all, PAL those of the nodes of its tree, beside which no other is then solved.
+        For the exact methods of these two.
     gap
         Relative gap at which to stop.
     seed
@@ -58,6 +68,9 @@ def solve(
         The result of the previous epoch, of an instance with many of the same jobs: the exact
         methods of PAL and EaCO begin with its plan and prices, and with what it still has in
         memory. BOA, `milp`, and EaCO's groups after a result from a file, begin afresh.
+    plans
+        Plans for an exact method of PAL or EaCO to begin with, made as it takes them: in place of
+        the greedy plans of its own, and of those that are tried where a gap stays open.
     executor
         Takes the pieces of a method that parts its work, such as `decomposition` of PAL;
         by default they are worked one after the other.
@@ -84,13 +97,15 @@ def solve(
     SolverDisagreement
         If a bound contradicts a plan.
     """
-    check_options(time_limit_s, gap, seed, threads, memory_gib)
+    check_options(time_limit_s, gap, seed, threads, memory_gib, program_limit)
     entry = problem(instance.problem)
     chosen = entry.methods[0] if method is None else entry.method(method)
-    check_start(start, instance, chosen)
+    search = Search(
+        instance, time_limit_s, gap, seed, threads, start, executor, program_limit, plans
+    )
+    check_begin(search, chosen)
     must_fit(instance, chosen, memory_gib)
-    search = Search(instance, time_limit_s, gap, seed, threads, start, executor)
-    with _spared_collections():
+    with spared_collections():
         outcome = _run(entry, chosen, search)
         return concluded(chosen, search, outcome, verify=verify)
 
@@ -128,14 +143,10 @@ def concluded(
     """
     instance, certificate = search.instance, outcome.certificate
     entry = problem(instance.problem)
-    bound = getattr(certificate, "bound", None)
-    if bound is not None and search.objective is not None and bound > search.objective:
-        raise SolverDisagreement(
-            f"{instance.name}: method '{method.name}' has a plan of {search.objective!r}, "
-            f"but the bound {bound!r} lies above it"
-        )
+    _refuse_contradiction(method, search, outcome)
     begun = time.perf_counter()
     is_proven, certificate, doubt = _verified(instance, certificate, verify)
+    is_refused = certificate is None and outcome.certificate is not None
     verification_s = time.perf_counter() - begun
     bound = getattr(certificate, "bound", None)
     difference = relative_gap(search.objective, bound, entry.gap_scale(instance))
@@ -156,7 +167,7 @@ def concluded(
         gap_limit=search.gap,
         seconds=round(time.perf_counter() - search.started, 6),
         verification_s=round(verification_s, 6),
-        deterministic=not (search.stopped or search.skipped),
+        deterministic=search.stopped in ("", PROGRAM_LIMIT) and not search.skipped,
         seed=search.seed,
         plan=search.plan,
         certificate=certificate,
@@ -164,7 +175,24 @@ def concluded(
     )
     if is_proven:
         result.confirmed()
-    return result.solved(is_interrupted=search.is_interrupted).attached(instance, search.state)
+    is_greedy = search.objective is not None and search.objective == search.begun_with
+    ending = Ending(search.is_interrupted, is_refused, search.is_warm, is_greedy)
+    return result.solved(ending).attached(instance, search.state)
+
+
+def _refuse_contradiction(method: Method, search: Search, outcome: Outcome) -> None:
+    """Raise `SolverDisagreement` if there is a plan that cannot be by what a method states."""
+    bound, objective = getattr(outcome.certificate, "bound", None), search.objective
+    is_above = bound is not None and objective is not None and bound > objective
+    if not is_above and (objective is None or not outcome.is_infeasible):
+        return
+    stated = "that there is none" if bound is None else f"the bound {bound!r}, which lies above it"
+    plan = concluded(method, search, Outcome(None))
+    raise SolverDisagreement(
+        f"{search.instance.name}: method '{method.name}' has a plan of {objective!r}, but states "
+        f"{stated}",
+        plan.solved(plan.ending._replace(is_refused=True)),
+    )
 
 
 def _verified(
@@ -176,43 +204,16 @@ def _verified(
     terms = proof_terms(instance, certificate)
     if verify is False or (verify is None and terms > LIMIT):
         reason = "it was asked not to be" if verify is False else f"that takes {terms:.1e} terms"
-        return (
-            False,
-            certificate,
-            (f"not verified, since {reason}: `optsched verify INSTANCE RESULT` does so"),
-        )
+        doubt = f"not verified, since {reason}: `optsched verify INSTANCE RESULT` does so"
+        return False, certificate, doubt
     refused = proof_faults(instance, certificate)
     if not refused:
         return True, certificate, ""
-    return (
-        False,
-        None,
-        (
-            f"the verifier refused the method's proof ({refused[0]}), so that no bound is stated; "
-            "this is a defect of optsched, please report it"
-        ),
+    doubt = (
+        f"the verifier refused the method's proof ({refused[0]}), so that no bound is stated; "
+        "this is a defect of optsched, please report it"
     )
-
-
-@contextmanager
-def _spared_collections() -> Iterator[None]:
-    """Keep the garbage collector off what is there already: instances have many small parts.
-
-    Visiting them again and again is half of the time of a solve with a hundred thousand phases.
-    Plans have many parts, too, so that new ones are looked at less often.
-    """
-    if gc.get_freeze_count():
-        yield  # somebody else does so
-        return
-    gc.collect(1)  # what the last solve left: once frozen it would never be young again
-    gc.freeze()
-    thresholds = gc.get_threshold()
-    gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
+    return False, None, doubt
 
 
 def _run(entry: Problem, chosen: Method, search: Search) -> Outcome:
@@ -231,7 +232,7 @@ def _run(entry: Problem, chosen: Method, search: Search) -> Outcome:
             # A certificate may come with a plan; a greedy method is known by its own ones.
             taker = search if chosen.kind == "exact" else Search(search.instance)
             certificate = entry.certify(search.instance, taker)
-        if chosen.kind == "exact" and not search.is_interrupted:
+        if chosen.kind == "exact" and search.plans is None and not search.is_interrupted:
             _try_greedy(entry, search, certificate, time.process_time() - begun)
     except Infeasible as proof:
         return Outcome(proof.certificate, is_infeasible=True, message=str(proof))

@@ -150,7 +150,7 @@ def solve(
     finally:
         if output is not None:
             write(result, output)
-    if compare and result.plan is not None and not as_json and not result.is_interrupted:
+    if compare and result.plan is not None and not as_json and not result.ending.is_interrupted:
         _print_comparison(instance, result, run)
     if result.plan is None:
         typer.echo(f"{result.status}: {result.message}", err=True)
@@ -279,6 +279,6 @@ def _print_comparison(instance: Instance, result: Result, run: Callable[[str], R
             except TooLarge as error:
                 typer.echo(f"compared only so far: {error}", err=True)
                 break
-            if others[-1].is_interrupted:
+            if others[-1].ending.is_interrupted:
                 break
     console.show("", tables.comparison(instance, result, others))

@@ -54,6 +54,7 @@ def _methods() -> Iterator[Method]:
         "all groups, set partitioning with fixing by reduced costs",
         EACO,
         "optsched.eaco.exact.solver:exact",
+        counts_programs=True,
     )
     yield Method(
         "columns",
@@ -61,6 +62,7 @@ def _methods() -> Iterator[Method]:
         "groups found as prices ask for them, by column generation",
         EACO,
         "optsched.eaco.exact.large_scale:columns",
+        counts_programs=True,
     )
     yield Method(
         "milp",

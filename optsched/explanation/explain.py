@@ -250,7 +250,7 @@ def _saving(lever: Lever, result: Result, left: float | None) -> Price:
     if left == 0.0:
         return Price(lever.change, None, unit, "solved again", note="no time was left")
     again = solve(lever.instance, time_limit_s=left, gap=result.gap_limit, seed=result.seed)
-    if again.is_interrupted:
+    if again.ending.is_interrupted:
         raise KeyboardInterrupt
     assert result.objective is not None
     if again.objective is None:

@@ -14,7 +14,7 @@ import numpy as np
 from optsched.mip.pyomo_model import claimed_bound, must_agree, run_model
 from optsched.models import pal
 from optsched.pal.exact import solver as exact
-from optsched.pal.greedy import methods
+from optsched.pal.greedy import pal_rules
 from optsched.pal.plan import PalPlan
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def milp(instance: PalInstance, search: Search) -> PalCertificate | None:
     SolverDisagreement
         If HiGHS contradicts what can be proven without it.
     """
-    greedy = methods.quick_start(instance)
+    greedy = pal_rules.quick_start(instance)
     if greedy is not None:
         search.offer(greedy)
     claimed, stated = 0.0, math.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.pal.exact.memory import memory
+from optsched.pal.greedy.rules import RULES, SC24
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import PalCertificate, PalPlan
 from optsched.pal.settings import SETTINGS
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optsched.search import Search
-
-SC24 = "PAL, SC'24, arXiv 2408.11919"
-RELEASED = "PAL's released code, hal-uw/blox-pal 8a59070"
 
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -55,6 +53,7 @@ def _methods() -> Iterator[Method]:
         "type chains by HiGHS, rounding, branch and bound with prices",
         SC24,
         "optsched.pal.decomposition.solver:by_size",
+        counts_programs=True,
     )
     yield Method(
         "milp",
@@ -77,27 +76,9 @@ def _methods() -> Iterator[Method]:
         "optsched; patterns as in cutting stock, Gilmore and Gomory 1961",
         "optsched.pal.node_classes.solver:by_node_class",
     )
-    for name, effort, text, source in GREEDY:
-        function = name.replace("-", "_")
-        yield Method(
-            name, "greedy", text, source, f"optsched.pal.greedy.methods:{function}", effort
-        )
+    yield from RULES
 
 
-# The second figure is the effort: CPU time relative to packed-sticky, with 1,024 to 8,192 GPUs.
-GREEDY = (
-    ("packed-sticky", 1, "fewest nodes, running jobs keep their GPUs", RELEASED),
-    ("packed-non-sticky", 1, "fewest nodes, every job placed again", RELEASED),
-    ("random-sticky", 2, "random GPUs, running jobs keep theirs", RELEASED),
-    ("random-non-sticky", 2, "random GPUs, every job placed again", RELEASED),
-    ("pm-first", 3, "the fastest free GPUs, wherever they stand", f"{SC24}; {RELEASED}"),
-    ("pal-greedy", 3, "least penalty x bin, one job after the other", f"{SC24}; {RELEASED}"),
-    ("pal-silhouette", 20, "the same, bins by silhouette as the paper means", SC24),
-    ("pal-multilevel", 2, "the same with every level of the topology", "optsched, after PAL"),
-    ("gandiva-like", 1, "best fit, then moves that undo fragmentation", "Gandiva, OSDI'18"),
-    ("slurm-best-fit", 1, "lowest switch that holds the job, best fit", "Slurm, topology/tree"),
-    ("kueue-best-fit", 1, "lowest domain that fits, fewest GPUs left", "Kueue, topology-aware"),
-)
 METHODS = tuple(_methods())
 
 

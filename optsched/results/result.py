@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, SerializeAsAny
 from optsched.documents.json_files import dumps
 from optsched.instance import Document, Instance, html_rows
 from optsched.registry import EXPLAIN, loaded, problem
+from optsched.results.ending import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,8 +120,7 @@ class Result(Verifiable):
 
     _instance: Any = PrivateAttr(default=None)
     _state: Any = PrivateAttr(default=None)
-    _is_solved_here: bool = PrivateAttr(default=False)
-    _is_interrupted: bool = PrivateAttr(default=False)
+    _ending: Ending | None = PrivateAttr(default=None)
 
     def of(self, instance: Instance, state: Any = None) -> Self:
         """Attach the instance that the result belongs to; `frame` needs it.
@@ -156,22 +156,22 @@ class Result(Verifiable):
     @property
     def is_solved_here(self) -> bool:
         """Whether it comes from a solve of this process and its workers, not from a file."""
-        return self._is_solved_here
+        return self._ending is not None
 
     @property
-    def is_interrupted(self) -> bool:
-        """Whether Ctrl-C ended its solve, if it comes from one here."""
-        return self._is_interrupted
+    def ending(self) -> Ending:
+        """How its solve ended, if it comes from one here."""
+        return self._ending or Ending()
 
-    def solved(self, *, is_interrupted: bool = False) -> Self:
+    def solved(self, ending: Ending) -> Self:
         """Note that it comes from a solve; for solvers only."""
-        self._is_solved_here, self._is_interrupted = True, is_interrupted
+        self._ending = ending
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy; one with other data is neither verified nor from a solve."""
         copied = super().model_copy(update=update, deep=deep)
-        copied._is_solved_here = self._is_solved_here and not update
+        copied._ending = None if update else self._ending
         return copied
 
     @property
@@ -248,7 +248,7 @@ class Result(Verifiable):
 
     def _status_text(self) -> str:
         """Return the status; what only a file says of it is not repeated."""
-        if self._is_verified or (self._is_solved_here and self.status != Status.INFEASIBLE):
+        if self._is_verified or (self.is_solved_here and self.status != Status.INFEASIBLE):
             return str(self.status)
         return "no plan, unverified" if self.plan is None else str(Status.UNVERIFIED)
 

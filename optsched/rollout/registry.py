@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from optsched.eaco.greedy.rules import EACO, RULES
+from optsched.eaco.greedy.rules import EACO
+from optsched.eaco.greedy.rules import RULES as GROUPING_RULES
+from optsched.pal.greedy.rules import RULES as PLACEMENT_RULES
+from optsched.pal.greedy.rules import SC24
 from optsched.registry import UnknownNameError, loaded
 
 if TYPE_CHECKING:
@@ -39,8 +42,6 @@ class Entry:
 
 
 _POLICIES = "optsched.rollout.policies."
-_BLOX = "hal-uw/blox-pal, branch artifact, placement/"
-_PAL = "Jain et al., PAL, SC 2024, arXiv 2408.11919"
 _EPEW = "Li et al., EPEW 2024, arXiv 2406.15560; BOA, arXiv 2602.01404"
 _POLLUX = "Pollux, OSDI 2021, petuum/adaptdl, branch osdi21-artifact"
 
@@ -75,52 +76,21 @@ ENTRIES: tuple[Entry, ...] = (
         "Gu et al., Tiresias, NSDI 2019",
         _POLICIES + "round_based:tiresias",
     ),
-    Entry(
-        "packed-sticky",
-        "in rounds: few nodes; running jobs keep their GPUs",
-        _BLOX + "packing_sticky.py",
-        _POLICIES + "round_based:packed_sticky",
-    ),
-    Entry(
-        "packed-non-sticky",
-        "in rounds: few nodes, all jobs placed again",
-        _BLOX + "packing_nonsticky.py",
-        _POLICIES + "round_based:packed_non_sticky",
-    ),
-    Entry(
-        "random-sticky",
-        "in rounds: any GPUs; running jobs keep their GPUs",
-        _BLOX + "random_sticky.py",
-        _POLICIES + "round_based:random_sticky",
-    ),
-    Entry(
-        "random-non-sticky",
-        "in rounds: any GPUs, all jobs placed again",
-        _BLOX + "random_nonsticky.py",
-        _POLICIES + "round_based:random_non_sticky",
-    ),
-    Entry(
-        "pm-first",
-        "in rounds: the fastest GPUs, class by class",
-        _PAL,
-        _POLICIES + "round_based:pm_first",
-    ),
-    Entry(
-        "pal-greedy",
-        "in rounds: PAL as published, class by class",
-        _PAL,
-        _POLICIES + "round_based:pal_greedy",
-    ),
-    Entry(
-        "pal-multilevel",
-        "in rounds: PAL over all levels of the topology",
-        "",
-        _POLICIES + "round_based:pal_multilevel",
+    *(
+        Entry(
+            rule.name,
+            f"in rounds: {rule.summary}",
+            rule.source,
+            _POLICIES + "round_based:placing",
+            rule.name,
+        )
+        for rule in PLACEMENT_RULES
+        if rule.is_policy
     ),
     Entry(
         "pal",
         "in rounds: least total slowdown of all jobs at once, by the exact method",
-        _PAL,
+        SC24,
         _POLICIES + "round_based:pal",
     ),
     Entry(
@@ -200,7 +170,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     *(
         Entry(rule.name, rule.summary, rule.source, _POLICIES + "eaco:sharing", rule.name)
-        for rule in RULES
+        for rule in GROUPING_RULES
     ),
 )
 

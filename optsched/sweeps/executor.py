@@ -98,7 +98,7 @@ def _solved(task: SweepTask) -> Point:
         return _invalid(task, "; ".join(error.faults))
     assert isinstance(instance, Instance)
     result = solve(instance, task.method, **task.options)
-    if result.is_interrupted:
+    if result.ending.is_interrupted:
         raise KeyboardInterrupt
     return point_of(task.value, result)
 

@@ -21,7 +21,7 @@ from optsched.pal.exact.node_relaxation import NodeRelaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.exact.subinstance import joined, only, part
-from optsched.pal.greedy import packing_rules
+from optsched.pal.greedy.rules import BY_NAME
 from optsched.pal.plan import Leaf
 from optsched.pal.verify import feasibility
 from optsched.pal.verify.certificate import leaf_values, prove
@@ -528,7 +528,7 @@ def test_values_of_prices_of_gpus_are_those_of_the_verifier_but_for_rounding(ins
 
 def any_plan(instance, seed):
     """A plan on GPUs that are drawn; None if the draw ends in a dead end."""
-    return packing_rules.non_sticky(instance, packing_rules.uniform(seed))
+    return BY_NAME["random-non-sticky"].plan(instance, seed)
 
 
 def column(problem_arrays, options, n, gpus):

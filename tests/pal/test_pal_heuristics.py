@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import assume, given
 
 from optsched.cluster import binning
-from optsched.pal.greedy import methods, packing_rules, pal_rules
+from optsched.pal.greedy import pal_rules
 from optsched.pal.greedy.free_gpus import ClusterState
 from optsched.pal.greedy.list_scheduling import class_order
+from optsched.pal.greedy.rules import BY_NAME
 from optsched.pal.verify import feasibility
+from optsched.registry import loaded
 from tests.support.oracles.pal import (
     best_for_one,
     bitmask_optimum,
@@ -41,7 +44,7 @@ CHEAP = [name for name in STICKY + NON_STICKY if name not in {"pal_greedy", "pal
 def plan_by(name, instance, seed=0):
     """Run a method alone; return the one plan that it offers, or None."""
     plans = []
-    getattr(methods, name)(instance, SimpleNamespace(seed=seed, offer=plans.append))
+    BY_NAME[name.replace("_", "-")](instance, SimpleNamespace(seed=seed, offer=plans.append))
     assert len(plans) <= 1
     return plans[0] if plans else None
 
@@ -509,7 +512,7 @@ def test_running_jobs_keep_their_gpus_but_for_one_migration(name, instance):
 def test_a_migration_only_saves(instance):
     state = ClusterState(instance)
     assume(any(state.held(job) is not None for job in instance.jobs))
-    before = packing_rules.unmoved(instance, packing_rules.consolidate)
+    before = replace(BY_NAME["packed-sticky"], running="kept").plan(instance)
     assume(before is not None)
     after = plan_by("gandiva_like", instance)
     assert plan_cost(instance, after) <= plan_cost(instance, before) * (1 + 1e-12)
@@ -520,7 +523,7 @@ def test_a_migration_only_saves(instance):
 def test_the_quick_start_is_the_better_of_two(instance):
     plans = [pal_rules.pal_multilevel(instance), pal_rules.pal_multilevel_sticky(instance)]
     costs = [plan_cost(instance, plan) for plan in plans if plan is not None]
-    quick = methods.quick_start(instance)
+    quick = pal_rules.quick_start(instance)
     if costs:
         assert plan_cost(instance, quick) == pytest.approx(min(costs), rel=1e-12)
     else:
@@ -663,13 +666,15 @@ def test_every_rule_on_many_levels_with_uneven_nodes():
         assert not feasibility.violations(instance, plan_by(name, instance))
 
 
-def test_every_method_has_a_docstring_of_its_own():
-    texts = [inspect.getdoc(getattr(methods, name)) for name in STICKY + NON_STICKY]
-    assert len(set(texts)) == 11
+def test_every_rule_has_a_summary_of_its_own_and_a_documented_function():
+    rules = [BY_NAME[name.replace("_", "-")] for name in STICKY + NON_STICKY]
+    assert len({rule.summary for rule in rules}) == len(BY_NAME) == 11
+    assert all(inspect.getdoc(loaded(rule.entry)) for rule in rules)
 
 
 def test_the_rules_import_no_solver():
     unwanted = "{'highspy', 'pyomo', 'scipy', 'sklearn', 'pandas', 'optsched.pal.exact.solver'}"
-    code = f"import sys, optsched.pal.greedy.methods; print({unwanted} & set(sys.modules))"
+    modules = ", ".join(f"optsched.pal.greedy.{n}" for n in ("rules", "packing_rules", "pal_rules"))
+    code = f"import sys, {modules}; print({unwanted} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -10,7 +10,7 @@ import optsched
 from optsched.mip import highs
 from optsched.models import pal
 from optsched.pal import milp as method
-from optsched.pal.greedy import methods
+from optsched.pal.greedy import pal_rules
 from optsched.pal.plan import Leaf, PalCertificate
 from optsched.search import Search
 from tests.support.builders.milp_parts import lying
@@ -94,7 +94,7 @@ def test_plan_may_be_that_of_the_greedy_start(claims, monkeypatch):
 @law(300)
 @given(pal_instances())
 def test_a_start_is_a_point_of_the_program_and_costs_what_the_plan_does(instance):
-    plans = [methods.quick_start(instance), _solved(instance)]
+    plans = [pal_rules.quick_start(instance), _solved(instance)]
     model = pal.build(instance)
     compiled = highs.compile_model(model)
     program = compiled.program
@@ -128,7 +128,7 @@ def test_highs_gets_the_best_plan_so_far(is_started, monkeypatch):
     monkeypatch.setattr(highs, "solve", seen)
     search = Search(CROSSED)
     if is_started:
-        search.offer(methods.quick_start(CROSSED))
+        search.offer(pal_rules.quick_start(CROSSED))
     method.solve_formulation(CROSSED, search)
     assert [start is not None for start in starts] == [is_started]
     if is_started:

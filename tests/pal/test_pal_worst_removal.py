@@ -13,7 +13,7 @@ from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.warm_start import DualBound, without_cuts
 from optsched.pal.exact.worst_removal import DualCosts, packed, remove_worst
-from optsched.pal.greedy import methods
+from optsched.pal.greedy import pal_rules
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import PalPlan
 from optsched.pal.settings import SETTINGS
@@ -68,7 +68,7 @@ def offered(instance, plan):
 
 def test_what_jobs_pay_too_much_and_idle_gpus_are_all_of_the_gap():
     instance = optsched.read("pal/racks-256")
-    plan = methods.quick_start(instance)
+    plan = pal_rules.quick_start(instance)
     prices = np.random.default_rng(0).uniform(0, 0.2, len(instance.free_gpus))
     costs = costs_at(instance, prices)
     packing = packed(instance, costs.problem, plan)

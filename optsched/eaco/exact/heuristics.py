@@ -36,8 +36,7 @@ ENTRIES = {
     "node packing": "optsched.eaco.primal.node_packing:offer_columns",
     "cuts": "optsched.eaco.cuts.separation:violated_cuts",
     "odd sets": "optsched.eaco.cuts.odd_set:needed",
-    "resumed duals": "optsched.eaco.exact.warm_start_duals:resumed",
-    "duals to resume": "optsched.eaco.exact.warm_start_duals:root_duals",
+    "warm start": "optsched.eaco.exact.warm_start_duals:WarmStartDuals",
 }
 
 
@@ -88,13 +87,13 @@ def needed_odd_sets(
 
 
 def resumed(
-    last: Any, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
+    search: Search, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
 ) -> Point | None:
     """Return what the duals of the previous epoch prove; None if they say too little."""
-    point: Point | None = loaded(ENTRIES["resumed duals"])(last, instance, classes, relaxation)
-    return point
+    last = search.previous(loaded(ENTRIES["warm start"]))
+    return None if last is None else last.resumed(instance, classes, relaxation)
 
 
 def root_duals(instance: EacoInstance, classes: list[JobClass], proof: Proof) -> Any:
     """Return what the proof of a root leaves to the next epoch."""
-    return loaded(ENTRIES["duals to resume"])(instance, classes, proof)
+    return loaded(ENTRIES["warm start"]).of(instance, classes, proof)

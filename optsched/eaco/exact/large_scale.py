@@ -62,6 +62,7 @@ def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     Infeasible
         If the nodes or the tolerances leave no room for all jobs.
     """
+    search.begin()
     if not has_pricing_problems(instance):
         return listed_groups.over_all(instance, search)
     return _Columns(instance, search).run()
@@ -90,14 +91,14 @@ class _Columns:
         for margin, step in SETTINGS.trials:
             if self._is_closed() or search.out_of_time():
                 break
-            solved = self.generation.run(margin * search.gap, search.seconds_left)
+            solved = self.generation.run(margin * search.gap, search.seconds_for_program)
             search.certificate = self.certificate()
             if solved is not None:
                 self._dive(solved, step)
         if not self.is_warm:  # there, a cold start takes less time
             self._repair()
         search.certificate = self.certificate()
-        search.state = self._warm_start()
+        search.state = WarmStart.of(self.classes, self.first, self.generation)
         return search.certificate
 
     def _begin(self) -> None:
@@ -118,7 +119,7 @@ class _Columns:
 
     def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
-        x = dive(self.generation, solved, step, self.search.seconds_left)
+        x = dive(self.generation, solved, step, self.search.seconds_for_program)
         if x is None:
             return
         self._take(x)
@@ -131,21 +132,7 @@ class _Columns:
         if self.dived is None or self._is_closed() or search.out_of_time():
             return
         goal = generation.bound.value / (1 - SETTINGS.gap_share * search.gap)
-        self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_left))
-
-    def _warm_start(self) -> WarmStart:
-        """Return what the next epoch may begin with."""
-        generation = self.generation
-        kept = SETTINGS.kept_per_class * len(self.classes)
-        reduced = generation.bound.duals.reduced(generation.pool)
-        near = np.argsort(reduced, kind="stable")[: max(SETTINGS.fewest_kept, kept)]
-        return WarmStart(
-            self.classes,
-            self.first,
-            generation.bound.duals,
-            generation.pool.members[np.sort(near)],
-            generation.fresh,
-        )
+        self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_for_program))
 
     def run(self) -> EacoCertificate | None:
         """Solve the relaxation, find a plan, and close the gap between them."""
@@ -155,14 +142,12 @@ class _Columns:
             search.start = None  # what the previous epoch left is too little
             return _Columns(instance, search).run()
         if search.plan is None and len(instance.jobs) <= SETTINGS.most_started_jobs:
-            plan = quick_start(instance)
-            if plan is not None:
-                search.offer(plan)
+            search.begin(quick_start)
         if self._is_closed() or search.out_of_time():
             return self.certificate()
         if search.plan is None:
             return listed_groups.over_all(instance, search)
-        self.generation.run(0.0, search.seconds_left)
+        self.generation.run(0.0, search.seconds_for_program)
         if self._is_closed() or search.out_of_time():
             return self.certificate()
         certificate = self._through()

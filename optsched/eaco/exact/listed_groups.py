@@ -23,9 +23,7 @@ def over_all(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Solve and prove over all groups, listed."""
     refuse_below_idle_power(instance)
     if search.plan is None:
-        plan = quick_start(instance)
-        if plan is not None:
-            search.offer(plan)
+        search.begin(quick_start)
     return prove_over_all(instance, search, np.inf, SETTINGS.most_nodes)
 
 

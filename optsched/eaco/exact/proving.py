@@ -67,7 +67,8 @@ class Solver:
 
     def _tree(self, frame: Frame, pool: Columns, penalty: float) -> GroupingTree:
         search = self.search
-        return GroupingTree(frame, pool, penalty, search.seed, search.seconds_left, self._try)
+        clock = search.seconds_for_program
+        return GroupingTree(frame, pool, penalty, search.seed, clock, self._try)
 
     def _capped(self, pool: Columns) -> Columns:
         """Return columns that cost at most twice what they can in a plan as good as the best.
@@ -114,12 +115,13 @@ class Solver:
 
     def _resumed(self) -> bool:
         """Begin with what the previous epoch left; tell whether that is enough."""
-        last = self.search.past
-        point = resumed(last, self.instance, self.classes, self.tree.relaxation)
+        arguments = self.instance, self.classes, self.tree.relaxation
+        point = resumed(self.search, *arguments)
         if point is None:
             return False
         self.tree.begin(point)
-        return self._is_proven()
+        self.search.is_warm = self._is_proven()
+        return self.search.is_warm
 
     def warm_start(self) -> Any:
         """Return what the next epoch may begin with."""

@@ -31,6 +31,7 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     refuse_below_idle_power(instance)
     if large_scale.is_large(instance):
         return large_scale.columns(instance, search)
+    search.begin()
     return over_all(instance, search)
 
 

@@ -15,6 +15,7 @@ from optsched.eaco.settings import SETTINGS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optsched.eaco.exact.column_generation import ColumnGeneration
     from optsched.eaco.exact.master import Duals
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.results.result import Result
@@ -44,6 +45,31 @@ class WarmStart(NamedTuple):
     members: Indices
     fresh: int
 
+    @classmethod
+    def of(cls, classes: list[JobClass], first: Floats, generation: ColumnGeneration) -> WarmStart:
+        """Return what column generation leaves, from its first duals on."""
+        kept = max(SETTINGS.fewest_kept, SETTINGS.kept_per_class * len(classes))
+        duals, pool = generation.bound.duals, generation.pool
+        near = np.sort(np.argsort(duals.reduced(pool), kind="stable")[:kept])
+        return cls(classes, first, duals, pool.members[near], generation.fresh)
+
+    def resumed(self, classes: list[JobClass], first: Floats, most: int) -> MatchedStart | None:
+        """Return duals and groups by the classes of now; None if too few were there.
+
+        Parameters
+        ----------
+        first, most
+            As of `matched_start`.
+        """
+        here = _matched(self.classes, classes)
+        if (here >= 0).sum() < SETTINGS.least_share * max(len(classes), 1):
+            return None
+        members = np.append(here, len(classes))[self.members]
+        complete = members[(members >= 0).all(axis=1)]
+        jobs = _duals(self, here, first)
+        members = _fitted(complete, most, len(classes))
+        return MatchedStart(jobs, self.duals.pools, members, members[:0])
+
 
 class MatchedStart(NamedTuple):
     """The previous epoch, by the classes of this one: duals, groups, and groups of its plan."""
@@ -69,20 +95,10 @@ def matched_start(
     if start is None or not isinstance(start.plan, EacoPlan):
         return None
     planned = _planned(start.plan, classes, most)
-    last = start.state
-    if not isinstance(last, WarmStart):
+    if not isinstance(start.state, WarmStart):
         return MatchedStart(None, None, planned[:0], planned) if len(planned) else None
-    here = _matched(last.classes, classes)
-    if (here >= 0).sum() < SETTINGS.least_share * max(len(classes), 1):
-        return None
-    members = np.append(here, len(classes))[last.members]
-    complete = (members >= 0).all(axis=1)
-    return MatchedStart(
-        _duals(last, here, first),
-        last.duals.pools,
-        _fitted(members[complete], most, len(classes)),
-        planned,
-    )
+    matched = start.state.resumed(classes, first, most)
+    return None if matched is None else matched._replace(planned=planned)
 
 
 def _planned(plan: EacoPlan, classes: list[JobClass], most: int) -> Indices:

@@ -46,48 +46,46 @@ class WarmStartDuals(NamedTuple):
     gpus: dict[str, float]
     cuts: list[tuple[tuple[str, ...], int, float]]
 
+    @classmethod
+    def of(cls, instance: EacoInstance, classes: list[JobClass], proof: Proof) -> WarmStartDuals:
+        """Return what the proof of a root leaves."""
+        cuts = [
+            (tuple(classes[c].jobs[0] for c in rule.classes), rule.divisor, dual)
+            for rule, dual in proof.cuts.items()
+            if isinstance(rule, Rank1CutRow)
+        ]
+        each = zip(classes, proof.duals.jobs.tolist(), strict=True)
+        pools = zip((n.id for n in instance.nodes), proof.duals.pools.tolist(), strict=True)
+        return cls(
+            duals={name: dual for c, dual in each for name in c.jobs},
+            work_s={job.id: job.work_s for job in instance.jobs},
+            gpus=dict(pools),
+            cuts=cuts,
+        )
 
-def root_duals(instance: EacoInstance, classes: list[JobClass], proof: Proof) -> WarmStartDuals:
-    """Return what the proof of a root leaves."""
-    cuts = [
-        (tuple(classes[c].jobs[0] for c in rule.classes), rule.divisor, dual)
-        for rule, dual in proof.cuts.items()
-        if isinstance(rule, Rank1CutRow)
-    ]
-    each = zip(classes, proof.duals.jobs.tolist(), strict=True)
-    return WarmStartDuals(
-        duals={name: dual for c, dual in each for name in c.jobs},
-        work_s={job.id: job.work_s for job in instance.jobs},
-        gpus=dict(zip((n.id for n in instance.nodes), proof.duals.pools.tolist(), strict=True)),
-        cuts=cuts,
-    )
+    def resumed(
+        self, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
+    ) -> Point | None:
+        """Return what old duals prove; None if too few of the jobs were there.
 
-
-def resumed(
-    last: object, instance: EacoInstance, classes: list[JobClass], relaxation: Relaxation
-) -> Point | None:
-    """Return what old duals prove; None if there are none, or too few of the jobs were there.
-
-    The cuts whose jobs are all there are put into the relaxation.
-    """
-    if not isinstance(last, WarmStartDuals):
-        return None
-    known = sum(c.jobs[0] in last.duals for c in classes)
-    if known < SETTINGS.least_share * max(len(classes), 1):
-        return None
-    cuts = _cuts(last, classes)
-    for rule in cuts:
-        assert isinstance(rule, Rank1CutRow)
-        relaxation.add_cut(rule)
-    duals = Duals(
-        jobs=_duals(last, instance, classes),
-        pools=np.array([last.gpus.get(nodes.id, 0.0) for nodes in instance.nodes]),
-        places=np.zeros(len(instance.running)),
-        watt=0.0,
-    )
-    raised = duals._replace(jobs=_raised(duals, cuts, relaxation))
-    proof, value = relaxation.proven((), Proof(raised, (), cuts))
-    return priced(proof, value)
+        The cuts whose jobs are all there are put into the relaxation.
+        """
+        known = sum(c.jobs[0] in self.duals for c in classes)
+        if known < SETTINGS.least_share * max(len(classes), 1):
+            return None
+        cuts = _cuts(self, classes)
+        for rule in cuts:
+            assert isinstance(rule, Rank1CutRow)
+            relaxation.add_cut(rule)
+        duals = Duals(
+            jobs=_duals(self, instance, classes),
+            pools=np.array([self.gpus.get(nodes.id, 0.0) for nodes in instance.nodes]),
+            places=np.zeros(len(instance.running)),
+            watt=0.0,
+        )
+        raised = duals._replace(jobs=_raised(duals, cuts, relaxation))
+        proof, value = relaxation.proven((), Proof(raised, (), cuts))
+        return priced(proof, value)
 
 
 def _cuts(last: WarmStartDuals, classes: list[JobClass]) -> dict[Rule, float]:

@@ -62,7 +62,9 @@ def _rule(
     besides: tuple[str, ...] = (),
     has_levels: bool = False,
 ) -> GroupingRule:
-    return GroupingRule(name, "greedy", summary, source, entry, effort, draws, besides, has_levels)
+    return GroupingRule(
+        name, "greedy", summary, source, entry, effort, False, draws, besides, has_levels
+    )
 
 
 RULES = (

@@ -30,7 +30,7 @@ def restricted_plan(tree: GroupingTree, search: Search) -> tuple[Indices, Floats
     order = order[reduced[order] <= best - tree.bound]
     outcome = highs.solve(
         tree.relaxation.master.whole(tree.pool.take(order)),
-        time_limit_s=search.seconds_left(),
+        time_limit_s=search.seconds_for_program(),
         gap=SETTINGS.restricted_share * search.gap,
         most_nodes=SETTINGS.restricted_nodes,
         seed=search.seed,

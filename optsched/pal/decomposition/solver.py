@@ -52,7 +52,7 @@ def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    if len(instance.free_gpus) <= SETTINGS.large_gpus:
+    if len(instance.free_gpus) <= SETTINGS.large_gpus or search.program_limit is not None:
         return exact(instance, search)
     nodes = few_node_classes(instance, search)
     short_s = SETTINGS.blocks_short_s if nodes is None else SETTINGS.classes_short_s
@@ -85,7 +85,7 @@ def by_blocks(instance: PalInstance, search: Search) -> PalCertificate | None:
 
 def _solved(whole: Whole, partition: Sequence[GpuBlock], search: Search) -> PalCertificate | None:
     instance = whole.instance
-    search.state = WarmStart(whole.problem.gpus)
+    search.state = WarmStart.of(whole.problem)
     resumed = None if search.start is None else _resumed(whole, search.start, partition, search)
     if resumed is not None and search.is_closed(resumed.value):
         return whole.certificate(resumed, search)

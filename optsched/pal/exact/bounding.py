@@ -43,8 +43,6 @@ class Solver:
         Of the relaxation for nearly as many jobs, to begin with; no harm if it is of another one.
     """
 
-    least_nodes: int | None = None  # that of the settings
-
     def __init__(
         self,
         instance: PalInstance,
@@ -100,6 +98,7 @@ class Solver:
             self._previous = best_duals(*arguments)
         if self._previous is None or self._previous.value < self.goal():
             return None
+        self.search.is_warm = True
         bound = min(self._previous.value, objective)
         return self._previous.solution.certificate(self.instance, self.problem, bound)
 
@@ -190,14 +189,8 @@ class Solver:
     def improve_parts(self, tree: PlacementTree) -> None:
         """Look for better plans in parts; nothing here."""
 
-    def solve(self, work: int | None = None) -> PalCertificate | None:
-        """Grow a tree to the goal, or as far as time and work allow; return what it proves.
-
-        Parameters
-        ----------
-        work
-            Options times nodes; by default `SETTINGS.work`.
-        """
+    def solve(self) -> PalCertificate | None:
+        """Grow a tree to the goal, or as far as the limits allow; return what it proves."""
         certificate = self._proven_by_previous_duals()
         if certificate is not None:
             return certificate
@@ -209,9 +202,8 @@ class Solver:
             self.search.out_of_time()
             self.search.gave_up = "the first linear program was not solved"
             return self.at_zero_duals()
-        work = SETTINGS.work if work is None else work
-        least_nodes = SETTINGS.least_nodes if self.least_nodes is None else self.least_nodes
-        most_nodes = max(least_nodes, work // max(1, len(self.options.type)))
+        usual = max(SETTINGS.least_nodes, SETTINGS.work // max(1, len(self.options.type)))
+        most_nodes = self.search.program_limit or usual
         try:
             tree.explore(self.goal, lambda node: self._visit(tree, node), most_nodes)
         except KeyboardInterrupt:

@@ -31,7 +31,7 @@ TABLE = (
         "at first",
         "the better one of two greedy plans over all levels of the topology",
         "docs/math/pal.md, greedy rules",
-        "optsched.pal.greedy.methods:quick_start",
+        "optsched.pal.greedy.pal_rules:quick_start",
     ),
     PrimalHeuristic(
         "repair",

@@ -90,10 +90,16 @@ def reoptimised(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
     plan = search.plan
     assert isinstance(plan, PalPlan)
     smaller = part(instance, plan, jobs)
-    inner = Search(smaller, search.seconds_left(), SETTINGS.part_gap, search.seed)
+    inner = Search(
+        smaller,
+        search.seconds_left(),
+        SETTINGS.part_gap,
+        search.seed,
+        program_limit=SETTINGS.least_nodes,
+    )
     inner.offer(only(plan, jobs))
     before = inner.objective
-    Solver(smaller, inner).solve(work=0)
+    Solver(smaller, inner).solve()
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     return inner.objective != before

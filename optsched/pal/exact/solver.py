@@ -63,12 +63,13 @@ def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    solver = FullSolver(instance, search)
-    search.state = WarmStart(solver.problem.gpus)
+    kind = FullSolver if search.program_limit is None else Solver  # one tree is all that it counts
+    solver = kind(instance, search)
+    search.state = WarmStart.of(solver.problem)
     certificate = solver.resume()
     if certificate is not None:
         return certificate
-    start(instance, search)
+    search.begin(HEURISTICS["greedy"].__call__)
     return _certified(solver)
 
 

@@ -36,6 +36,21 @@ class WarmStart(NamedTuple):
 
     gpus: tuple[str, ...]
 
+    @classmethod
+    def of(cls, problem: PalArrays) -> WarmStart:
+        """Return what an epoch leaves."""
+        return cls(problem.gpus)
+
+    def resumed(self, duals: Sequence[float], gpus: tuple[str, ...]) -> Floats | None:
+        """Return duals of the GPUs of now; None if they are not of these ones.
+
+        GPUs that were not there get the greatest dual: too great costs less than too small.
+        """
+        if len(self.gpus) != len(duals):
+            return None
+        known, most = dict(zip(self.gpus, duals, strict=True)), max(duals, default=0.0)
+        return np.array([known.get(gpu, most) for gpu in gpus])
+
 
 # --- duals ------------------------------------------------------------------------------------
 
@@ -78,10 +93,10 @@ def previous_duals(
     certificate = start.certificate
     if not isinstance(certificate, PalCertificate) or certificate.kind != "prices":
         return
-    names = start.state.gpus if isinstance(start.state, WarmStart) else None
+    last = start.state if isinstance(start.state, WarmStart) else WarmStart(problem.gpus)
     leaves = [node for node in certificate.nodes if isinstance(node, Leaf)]
     for leaf in (*certificate.exclusions, *leaves[:1]):
-        duals = _gpu_duals(leaf, names, problem.gpus)
+        duals = last.resumed(leaf.gpu_prices, problem.gpus)
         if duals is not None:
             rules = _rules(instance, problem, certificate, leaf)
             for scale in _scales(start.objective, objective):
@@ -120,19 +135,6 @@ def best_duals(
         if np.isfinite(priced.value) and (best is None or priced.value > best.value):
             best = DualBound(solution, priced)
     return best
-
-
-def _gpu_duals(leaf: Leaf, names: Sequence[str] | None, gpus: tuple[str, ...]) -> Floats | None:
-    """Return duals of the GPUs of now; without names, they are taken to be the same ones.
-
-    GPUs that were not there get the greatest dual: too great costs less than too small.
-    """
-    if names is None or len(names) != len(leaf.gpu_prices):
-        known = len(leaf.gpu_prices) == len(gpus)
-        return np.array(leaf.gpu_prices) if known else None
-    price = dict(zip(names, leaf.gpu_prices, strict=True))
-    most = max(leaf.gpu_prices, default=0.0)
-    return np.array([price.get(gpu, most) for gpu in gpus])
 
 
 def _rules(

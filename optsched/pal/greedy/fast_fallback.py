@@ -13,8 +13,8 @@ import numpy as np
 from optsched.pal.greedy.free_gpus import ClusterState
 from optsched.pal.greedy.gpu_ranking import Ranking
 from optsched.pal.greedy.list_scheduling import keep_running, plan
-from optsched.pal.greedy.packing_rules import consolidate, sticky
 from optsched.pal.greedy.pal_rules import pal_multilevel, pal_multilevel_sticky, raw_scores
+from optsched.pal.greedy.rules import BY_NAME
 from optsched.pal.job_types import job_types
 from optsched.pal.plan import Leaf, PalCertificate
 from optsched.pal.settings import SETTINGS
@@ -72,7 +72,7 @@ def offer_greedy(instance: PalInstance, search: Search) -> None:
 
 def keep_and_consolidate(instance: PalInstance) -> PalPlan | None:
     """Place waiting jobs on few nodes; running ones keep their GPUs where they may."""
-    return sticky(instance, consolidate)
+    return BY_NAME["packed-sticky"].plan(instance)
 
 
 def type_by_type(instance: PalInstance) -> PalPlan | None:

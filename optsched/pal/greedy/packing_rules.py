@@ -7,7 +7,6 @@ or below the cap are chosen.
 from __future__ import annotations
 
 import math
-import random
 from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -15,38 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.greedy.free_gpus import ClusterState, best_fit, fewest_domains, most_free_first
-from optsched.pal.greedy.list_scheduling import keep_running, place, place_with_preemption, plan
+from optsched.pal.greedy.list_scheduling import keep_running, place, plan
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterable, Iterator
 
     from optsched.pal.greedy.free_gpus import FreeGpus, Gang, Indices
     from optsched.pal.greedy.list_scheduling import Rule
     from optsched.pal.instance import Job, PalInstance
     from optsched.pal.plan import PalPlan
-
-# --- whole rounds -----------------------------------------------------------------------------
-
-
-def sticky(instance: PalInstance, rule: Rule) -> PalPlan | None:
-    """Place waiting jobs beside running ones; only a job before them in the order preempts them."""
-    state = ClusterState(instance)
-    running = keep_running(instance, state)
-    return plan(instance, state, place_with_preemption(instance.jobs, state, rule, running))
-
-
-def non_sticky(instance: PalInstance, rule: Rule) -> PalPlan | None:
-    """Release all GPUs and place every job again; one that gets its own GPUs again is not moved."""
-    state = ClusterState(instance)
-    return plan(instance, state, place(instance.jobs, state, rule))
-
-
-def unmoved(instance: PalInstance, rule: Rule) -> PalPlan | None:
-    """Place waiting jobs beside running ones, which keep their GPUs whatever happens."""
-    state = ClusterState(instance)
-    kept = keep_running(instance, state)
-    return plan(instance, state, place(instance.jobs, state, rule, kept))
-
 
 # --- rules of PAL's baselines -----------------------------------------------------------------
 
@@ -72,16 +49,16 @@ def consolidate(state: FreeGpus, job: Gang) -> Indices | None:
     return state.gather(_within(nodes, most_free_first(_part(state, 0, nodes), job.gpus)))
 
 
-def uniform(seed: int) -> Rule:
+def drawn_by(generator: random.Random) -> Rule:
     """Return the rule that draws all sets of GPUs that the cap allows with equal probability.
+
+    Parameters
+    ----------
+    generator
+        May go on from round to round.
 
     Source: hal-uw/blox-pal, branch artifact, placement/random_sticky.py; caps are ours.
     """
-    return drawn_by(random.Random(seed))
-
-
-def drawn_by(generator: random.Random) -> Rule:
-    """Return the rule of `uniform` with a generator that may go on from round to round."""
 
     def rule(state: FreeGpus, job: Gang) -> Indices | None:
         level = state.cap(job)

@@ -69,8 +69,8 @@ def pm_first(instance: PalInstance, scores: Scores) -> PalPlan | None:
     return _by_class(instance, state, pm_first_rule(state, scores))
 
 
-def pm_first_rule(state: FreeGpus, scores: Scores) -> Rule:
-    """Return the rule of `pm_first` for one round."""
+def pm_first_rule(state: FreeGpus, scores: Scores, penalties: Penalties | None = None) -> Rule:
+    """Return the rule of `pm_first` for one round; penalties do not matter."""
     rankings = _rankings(state, scores)
 
     def rule(state: FreeGpus, job: Gang) -> Indices | None:

@@ -71,14 +71,14 @@ def by_patterns(instance: PalInstance, search: Search, nodes: NodeClasses) -> Pa
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    previous = WarmPatterns.of(search)
+    previous = search.previous(WarmPatterns) or WarmPatterns({}, None)
     master = _place(instance, search, nodes, previous)
     if search.plan is None:
         fallback = fall_back(instance, search) if search.out_of_time() else None
         return fallback or exact(instance, search)
     assert search.objective is not None
     relaxation, bound = _bound(nodes, search, previous)
-    search.state = WarmPatterns.kept(nodes, master.patterns, relaxation)
+    search.state = WarmPatterns.of(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
     run_lns(instance, search, lambda: search.is_closed(bound.value), SETTINGS.least_patience)
     if not search.is_closed(bound.value):
@@ -126,7 +126,7 @@ def _place(
     counts = np.array([len(numbers) for numbers in open_nodes], dtype=np.intp)
     master = PatternMaster(nodes, jobs, counts, _missing(nodes), search.seed)
     master.add(keeping(nodes))
-    master.add(previous.patterns(nodes))
+    master.add(previous.resumed(nodes))
     uses = master.solve(search.seconds_left)
     if uses is None:
         return master

@@ -41,12 +41,7 @@ class WarmPatterns(NamedTuple):
     relaxation: AggregatedRelaxation | None
 
     @classmethod
-    def of(cls, search: Search) -> WarmPatterns:
-        """Return what the previous epoch left."""
-        return search.past if isinstance(search.past, cls) else cls({}, None)
-
-    @classmethod
-    def kept(
+    def of(
         cls, nodes: NodeClasses, patterns: Sequence[Pattern], relaxation: AggregatedRelaxation
     ) -> WarmPatterns:
         """Return what an epoch leaves; of very many patterns the last ones."""
@@ -57,7 +52,7 @@ class WarmPatterns(NamedTuple):
             known.setdefault(slowdown, {})[gangs] = None
         return cls({slowdown: list(gangs) for slowdown, gangs in known.items()}, relaxation)
 
-    def patterns(self, nodes: NodeClasses) -> Iterator[Pattern]:
+    def resumed(self, nodes: NodeClasses) -> Iterator[Pattern]:
         """Yield what nodes can run of what is known, without jobs of types that are gone."""
         types: dict[object, int] = {}
         for t in sorted(range(len(nodes.types)), key=lambda t: nodes.types[t].moving):

@@ -6,7 +6,7 @@ them into groups: those of `optsched.eaco.greedy.rules`, each under its name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -14,12 +14,10 @@ from optsched.eaco.greedy.group_costs import GroupCosts
 from optsched.eaco.greedy.rules import BY_NAME, GroupingRule
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
-from optsched.rollout.policies.verified_claims import Solved, recorded
+from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share, takes
-from optsched.search import Infeasible, Search
 
 if TYPE_CHECKING:
-    from optsched.eaco.exact.warm_start_duals import WarmStartDuals
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.engine.view import View
@@ -85,22 +83,6 @@ class GroupingPolicy:
         return plan, []
 
 
-class PatientSearch(Search):
-    """A search that ends after so many linear programs, so that no clock decides."""
-
-    def __init__(self, present: Present, programs: int, **options: Any) -> None:
-        super().__init__(present.instance, **options)
-        self.programs = programs
-
-    def seconds_left(self) -> float | None:
-        """Return the seconds until the deadline, 0 when the programs are used up."""
-        self.programs -= 1
-        if self.programs < 0:
-            self.stopped = self.stopped or "limit of linear programs"
-            return 0.0
-        return super().seconds_left()
-
-
 class ExactOptions(SharingOptions):
     """What is minimised, and when a search ends."""
 
@@ -136,9 +118,12 @@ class ExactGrouping(GroupingPolicy):
             self._objective["epoch_s"] = options.horizon_s or scenario.epoch_s
         if options.objective == "eaco":
             self._objective["energy_weight"] = options.energy_weight
-        self.gap, self.programs = options.gap, options.programs
-        self.time_limit_s = options.time_limit_s
-        self._left: WarmStartDuals | None = None
+        self.solver = EpochSolver(
+            time_limit_s=options.time_limit_s,
+            program_limit=options.programs,
+            gap=options.gap,
+            seed=seed,
+        )
 
     def objective(self, view: View) -> dict[str, object]:
         """Return the fields of the instance that say what is minimised."""
@@ -150,42 +135,20 @@ class ExactGrouping(GroupingPolicy):
 
     def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
         """Return the best plan that was found."""
-        from optsched.eaco.exact.solver import exact
         from optsched.eaco.plan import EacoPlan
 
         if self._objective["objective"] == "eaco":
             present = self._admitted(present)
             if not present.instance.jobs:
                 return EacoPlan(), []
-        search = PatientSearch(
-            present, self.programs, time_limit_s=self.time_limit_s, gap=self.gap, seed=self.seed
-        )
-        search.past = self._left
-        for rule in FLOOR:
-            plan = BY_NAME[rule].grouping(GroupCosts(present.instance), self.seed).plan()
-            if plan is not None:
-                search.offer(plan)
-        floor = search.objective
-        if floor is None:  # jobs that run have no place: some may wait, by the simple rule
+        rules = (BY_NAME[name] for name in FLOOR)
+        plans = [rule.grouping(GroupCosts(present.instance), self.seed).plan() for rule in rules]
+        floor = [plan for plan in plans if plan is not None]
+        result = self.solver.solve(present.instance, plans=floor) if floor else None
+        if result is None or not isinstance(result.plan, EacoPlan):
+            # jobs that run have no place: some may wait, by the simple rule
             return super().plan(self._waiting_allowed(present))
-        try:
-            certificate = exact(present.instance, search)
-        except Infeasible:  # a gang that is kept has no room elsewhere; the floor is always there
-            certificate = None
-        self._left = search.state
-        assert isinstance(search.plan, EacoPlan)
-        assert search.objective is not None
-        solved = Solved(
-            search.objective,
-            self.gap,
-            search.started,
-            is_greedy=search.objective >= floor,
-            is_warm=search.programs == self.programs,
-        )
-        record = recorded(present.instance, certificate, solved)
-        if record.verified is False:
-            self._left = None  # the next call does not begin with what led there
-        return search.plan, [record]
+        return result.plan, [recorded(present.instance, result)]
 
     def _waiting_allowed(self, present: Present) -> Present:
         """Let running jobs wait, too."""

@@ -155,9 +155,10 @@ class PalGreedy:
     """
 
     def __init__(self) -> None:
-        from optsched.rollout.policies.placement_rules import Pal
+        from optsched.pal.greedy.rules import BY_NAME
+        from optsched.rollout.policies.placement_rules import RoundRule
 
-        self._rules = Pal()
+        self._rules = RoundRule(BY_NAME["pal-greedy"])
         self._world: object = None
 
     def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:

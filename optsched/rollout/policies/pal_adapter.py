@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,21 +11,16 @@ import numpy as np
 from optsched.cluster import binning
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Domain, Topology
-from optsched.pal.exact.bounding import Solver
-from optsched.pal.exact.warm_start import WarmStart
 from optsched.pal.greedy import pal_rules
 from optsched.pal.instance import Job, PalInstance
 from optsched.pal.plan import PalPlan
-from optsched.results.result import Result, Status
+from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.placement_round import Placed
-from optsched.rollout.policies.verified_claims import Solved, recorded
-from optsched.search import Search
 
 if TYPE_CHECKING:
-    from optsched.pal.exact.branch_and_bound import PlacementTree
-    from optsched.pal.exact.relaxation import GangOptions
+    from collections.abc import Iterator
+
     from optsched.pal.greedy.free_gpus import Indices
-    from optsched.pal.plan import PalCertificate
     from optsched.rollout.policies.placement_round import Batch, ClusterData
 
 STEP = 1.1  # remaining times are rounded to powers of it, so that like jobs stay alike
@@ -41,71 +35,29 @@ class ExactPlacement:
 
     The cost of a job is its slowdown (weights "equal") or its remaining time x slowdown (weights
     "remaining"), and where moves cost, the seconds of a move: with equal weights a job counts for
-    one epoch. The tree has at most `work` / labels nodes, but 7 at least, so the plan does not
-    depend on the clock unless the time limit is hit. Jobs that hold their GPUs already are left
+    one epoch. The limit is one of linear programs, so that the plan does not depend on the clock
+    unless the time limit is hit. Jobs that hold their GPUs already are left
     alone if they are the same as in the last round: what was optimal still is.
     """
 
     weights: str = "equal"
-    gap: float = 1e-3
-    work: int = 0
-    time_limit_s: float = 60.0
-    seed: int = 0
+    solver: EpochSolver = field(default_factory=EpochSolver)
     settled: bool = field(default=True, init=False)
     sticky: bool = field(default=False, init=False)
     _frame: PalInstanceParts | None = field(default=None, init=False, repr=False)
-    _last: tuple[Result, PalInstance, WarmStart] | None = field(
-        default=None, init=False, repr=False
-    )
-
-    def __post_init__(self) -> None:
-        if self.weights not in ("equal", "remaining"):
-            raise ValueError(f"weights must be 'equal' or 'remaining', not '{self.weights}'")
 
     def place(self, batch: Batch) -> Placed:
         """Return GPUs for the jobs of a batch."""
         if not batch.jobs:
             return Placed({})
-        started = time.perf_counter()
         if self._frame is None:
             self._frame = PalInstanceParts.of(batch.world)
         lengths = self._lengths(batch)
         instance = self._frame.instance(batch, lengths)
-        search = Search(instance, self.time_limit_s, self.gap, self.seed, start=self._started())
-        solver = Planted(instance, search)
-        certificate, is_greedy = solver.resume(), False
-        if certificate is None:
-            is_greedy = self._offer_greedy(batch, instance, search)
-            greedy = search.objective
-            certificate = solver.solve(self.work)
-            is_greedy = is_greedy and search.objective == greedy
-        assert isinstance(search.plan, PalPlan)
-        assert search.objective is not None
-        solved = Solved(search.objective, self.gap, started, is_greedy, is_warm=not solver.trees)
-        record = recorded(instance, certificate, solved)
-        if record.verified is False:
-            certificate = None  # the next round does not begin with it
-        left = WarmStart(solver.problem.gpus)
-        self._last = _result(instance, search, certificate), instance, left
-        gpus = _unswapped(batch, lengths, self._frame.numbers(search.plan))
-        return Placed(gpus, [record])
-
-    def _started(self) -> Result | None:
-        """Return the result of the last round, with what a pickle leaves out of it."""
-        if self._last is None:
-            return None
-        result, instance, left = self._last
-        return result.attached(instance, left)
-
-    def _offer_greedy(self, batch: Batch, instance: PalInstance, search: Search) -> bool:
-        """Offer PAL's greedy plan and the quick ones; tell whether one of them is now the best."""
-        before = search.objective
-        scores = batch.world.scores(binning.kmeans_as_released)
-        for plan in (pal_rules.pal(instance, scores), pal_rules.quick_start(instance)):
-            if plan is not None:
-                search.offer(plan)
-        assert search.objective is not None
-        return before is None or search.objective < before
+        result = self.solver.solve(instance, plans=_greedy_plans(batch, instance))
+        assert isinstance(result.plan, PalPlan)
+        gpus = _unswapped(batch, lengths, self._frame.numbers(result.plan))
+        return Placed(gpus, [recorded(instance, result)])
 
     def _lengths(self, batch: Batch) -> list[float | None]:
         """Return the seconds for which each job counts; None if moves are free and all equal."""
@@ -116,18 +68,6 @@ class ExactPlacement:
             return [STEP**power for power in powers.tolist()]
         free = not (scenario.costs.restore_s or scenario.costs.checkpoint_s)
         return [None if free else scenario.epoch_s] * len(batch.jobs)
-
-
-class Planted(Solver):
-    """A prover that counts its trees: without one, no linear program was solved."""
-
-    least_nodes = 7
-    trees = 0
-
-    def tree(self, options: GangOptions) -> PlacementTree | None:
-        """Return a tree with its root."""
-        self.trees += 1
-        return super().tree(options)
 
 
 @dataclass(frozen=True)
@@ -196,6 +136,14 @@ def _uniform(nodes: int, width: int) -> Topology:
     return Topology(levels=("node", "cluster"), domains=(root, *below))
 
 
+def _greedy_plans(batch: Batch, instance: PalInstance) -> Iterator[PalPlan]:
+    """Yield PAL's greedy plan and the quick ones."""
+    scores = batch.world.scores(binning.kmeans_as_released)
+    for plan in (pal_rules.pal(instance, scores), pal_rules.quick_start(instance)):
+        if plan is not None:
+            yield plan
+
+
 def _unswapped(
     batch: Batch, lengths: list[float | None], gpus: list[tuple[int, ...]]
 ) -> dict[int, Indices]:
@@ -209,20 +157,3 @@ def _unswapped(
             gpus[n], gpus[other] = gpus[other], gpus[n]
             owner[gpus[n]], owner[gpus[other]] = n, other
     return {n: np.array(chosen, dtype=np.intp) for n, chosen in enumerate(gpus)}
-
-
-def _result(instance: PalInstance, search: Search, certificate: PalCertificate | None) -> Result:
-    """Return what the next round begins with; it is valid by construction."""
-    return Result.model_construct(
-        problem=instance.problem,
-        instance=instance.name,
-        instance_sha256="",
-        method="exact",
-        status=Status.FEASIBLE,
-        objective=search.objective,
-        objective_unit="",
-        seconds=0.0,
-        plan=search.plan,
-        certificate=certificate,
-        versions={},
-    )

@@ -8,26 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from optsched.cluster import binning
-from optsched.pal.greedy import packing_rules, pal_rules
 from optsched.pal.greedy.list_scheduling import place
+from optsched.pal.greedy.rules import BINNINGS
+from optsched.registry import loaded
 from optsched.rollout.policies.placement_round import Placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from optsched.cluster.binning import Binned
-    from optsched.documents.arrays import Floats
     from optsched.pal.greedy.free_gpus import FreeGpus
     from optsched.pal.greedy.list_scheduling import Rule
+    from optsched.pal.greedy.rules import PlacementRule
     from optsched.rollout.policies.placement_round import Batch
-    from optsched.rollout.policies.round_options import Bins
-
-BINNINGS: dict[Bins, Callable[[Floats], Binned]] = {
-    "released": binning.kmeans_as_released,
-    "silhouette": binning.kmeans_by_silhouette,
-    "exact": binning.exact,
-}
 
 
 class Placement(Protocol):
@@ -49,85 +39,38 @@ class Placement(Protocol):
         ...
 
 
-class PlacementRules(Protocol):
-    """Makes the rule of a round, and says in which order it takes jobs."""
+@dataclass
+class RoundRule:
+    """A rule of PAL's table in the rounds of a rollout; jobs choose by class where GPUs have bins.
+
+    Attributes
+    ----------
+    bins
+        In place of the rule's own.
+    generator
+        Goes on from round to round.
+    """
+
+    row: PlacementRule
+    bins: str | None = None
+    generator: random.Random = field(default_factory=random.Random)
 
     def rule(self, batch: Batch, state: FreeGpus) -> Rule:
         """Return the rule for one round."""
-        ...
+        bins = self.bins or self.row.bins
+        scores = {} if bins is None else batch.world.scores(loaded(BINNINGS[bins]))
+        return self.row.rule(state, scores, batch.penalties, self.generator)
 
     def order(self, batch: Batch) -> list[int]:
         """Return the places in the batch, the job that chooses first first."""
-        ...
-
-
-class Consolidate:
-    """Few nodes, by `packing_rules.consolidate`."""
-
-    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
-        """Return the rule for one round."""
-        return packing_rules.consolidate
-
-    def order(self, batch: Batch) -> list[int]:
-        """Return the places in the batch as they are."""
-        return list(range(len(batch.jobs)))
-
-
-class Uniform(Consolidate):
-    """All sets of GPUs with equal probability, by `packing_rules.uniform`."""
-
-    def __init__(self, seed: int) -> None:
-        self.generator = random.Random(seed)
-
-    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
-        """Return the rule for one round; the generator goes on from round to round."""
-        return packing_rules.drawn_by(self.generator)
-
-
-@dataclass
-class ByClass:
-    """Rules by slowdowns: jobs choose in the order of their classes."""
-
-    bins: Bins = "released"
-
-    def scores(self, batch: Batch) -> dict[str, Floats]:
-        """Return the values of bins by class."""
-        return batch.world.scores(BINNINGS[self.bins])
-
-    def order(self, batch: Batch) -> list[int]:
-        """Return the places in the batch by class."""
-        return batch.class_order()
-
-
-class PmFirst(ByClass):
-    """The fastest GPUs, by `pal_rules.pm_first`."""
-
-    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
-        """Return the rule for one round."""
-        return pal_rules.pm_first_rule(state, self.scores(batch))
-
-
-class Pal(ByClass):
-    """The least product of locality penalty and worst score, by `pal_rules.pal`."""
-
-    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
-        """Return the rule for one round."""
-        return pal_rules.pal_rule(state, self.scores(batch), batch.penalties)
-
-
-class PalMultilevel(ByClass):
-    """The least product over all levels, by `pal_rules.pal_multilevel`."""
-
-    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
-        """Return the rule for one round."""
-        return pal_rules.multilevel_rule(state, self.scores(batch), batch.penalties)
+        return list(range(len(batch.jobs))) if self.row.bins is None else batch.class_order()
 
 
 @dataclass
 class NonSticky:
     """All GPUs are released, and every job is placed again."""
 
-    rules: PlacementRules
+    rules: RoundRule
     settled: bool = True
     sticky: bool = field(default=False, init=False)
 
@@ -147,7 +90,7 @@ class Sticky:
     preempted job waits for the next round, so it overtakes nobody.
     """
 
-    rules: PlacementRules
+    rules: RoundRule
     settled: bool = field(default=True, init=False)
     sticky: bool = field(default=True, init=False)
 

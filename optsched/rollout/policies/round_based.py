@@ -9,31 +9,25 @@ until a job fits; those of the preempted that it fits beside go on here.
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
+from optsched.pal.greedy.rules import BY_NAME
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies import job_orders
 from optsched.rollout.policies.placement_round import Batch, ClusterData
-from optsched.rollout.policies.placement_rules import (
-    Consolidate,
-    NonSticky,
-    Pal,
-    PalMultilevel,
-    PmFirst,
-    Sticky,
-    Uniform,
-)
+from optsched.rollout.policies.placement_rules import NonSticky, RoundRule, Sticky
 from optsched.rollout.policies.round_options import (
     BinnedOptions,
     LasOptions,
-    MultilevelOptions,
     OrderedOptions,
     PalOptions,
     RoundOptions,
     SrtfOptions,
     TiresiasOptions,
+    binned,
 )
-from optsched.rollout.policy_options import takes
+from optsched.rollout.policy_options import Maker, takes
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
@@ -147,63 +141,35 @@ def _difference(batch: Batch, placed: Placed, running: list[int]) -> Decision:
 # --- policies ---------------------------------------------------------------------------------
 
 
-@takes(OrderedOptions)
-def packed_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Consolidate waiting jobs; running ones keep their GPUs."""
-    return _rounds("packed-sticky", Sticky(Consolidate()), options)
+def placing(name: str) -> Maker[OrderedOptions, Rounds]:
+    """Return the maker of the policy that places jobs by the rule of a name."""
+    row = BY_NAME[name]
 
+    def build(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
+        bins = options.bins if isinstance(options, BinnedOptions) else None
+        rule = RoundRule(row, bins, random.Random(seed))
+        if row.running == "preempted":
+            return _rounds(name, Sticky(rule), options)
+        policy = _rounds(name, NonSticky(rule, settled=not row.draws), options)
+        policy.every_epoch |= row.draws  # also if nothing has changed
+        return policy
 
-@takes(OrderedOptions)
-def packed_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Consolidate all jobs in every round."""
-    return _rounds("packed-non-sticky", NonSticky(Consolidate()), options)
-
-
-@takes(OrderedOptions, draws=True)
-def random_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Draw the GPUs of waiting jobs; running ones keep theirs."""
-    return _rounds("random-sticky", Sticky(Uniform(seed)), options)
-
-
-@takes(OrderedOptions, draws=True)
-def random_non_sticky(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
-    """Draw the GPUs of all jobs in every round, also if nothing has changed."""
-    policy = _rounds("random-non-sticky", NonSticky(Uniform(seed), settled=False), options)
-    policy.every_epoch = True
-    return policy
-
-
-@takes(BinnedOptions)
-def pm_first(scenario: Scenario, seed: int, options: BinnedOptions) -> Rounds:
-    """Give jobs the fastest GPUs, class by class."""
-    return _rounds("pm-first", NonSticky(PmFirst(options.bins)), options)
-
-
-@takes(BinnedOptions)
-def pal_greedy(scenario: Scenario, seed: int, options: BinnedOptions) -> Rounds:
-    """Trade speed for locality, class by class."""
-    return _rounds("pal-greedy", NonSticky(Pal(options.bins)), options)
-
-
-@takes(MultilevelOptions)
-def pal_multilevel(scenario: Scenario, seed: int, options: MultilevelOptions) -> Rounds:
-    """Trade speed for locality at all levels of the topology."""
-    return _rounds("pal-multilevel", NonSticky(PalMultilevel(options.bins)), options)
+    return Maker(build, OrderedOptions if row.bins is None else binned(row.bins), row.draws)
 
 
 @takes(PalOptions, draws=True)
 def pal(scenario: Scenario, seed: int, options: PalOptions) -> Rounds:
     """Place the admitted jobs at least total cost; see `pal_adapter.Exact`."""
+    from optsched.rollout.policies.epoch_solver import EpochSolver
     from optsched.rollout.policies.pal_adapter import ExactPlacement
 
-    placement = ExactPlacement(
-        options.weights,
-        gap=options.gap,
-        work=options.work,
+    solver = EpochSolver(
         time_limit_s=options.time_limit_s,
+        program_limit=options.programs,
+        gap=options.gap,
         seed=seed,
     )
-    return _rounds("pal", placement, options)
+    return _rounds("pal", ExactPlacement(options.weights, solver), options)
 
 
 @takes(LasOptions)
@@ -232,5 +198,5 @@ def _rounds(name: str, placement: Placement, options: OrderedOptions) -> Rounds:
 
 
 def _preemptive(name: str, order: job_orders.Order, options: RoundOptions) -> Rounds:
-    placement = Sticky(Consolidate())
+    placement = Sticky(RoundRule(BY_NAME["packed-sticky"]))
     return Rounds(name, order, placement, backfill=options.backfill, every_epoch=True)

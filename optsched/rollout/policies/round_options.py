@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 
 from optsched.rollout.policies import job_orders
-from optsched.rollout.policy_options import Gap, NonNegative, Options, Positive
+from optsched.rollout.policy_options import Count, Gap, NonNegative, Options, Positive
 
 Bins = Literal["released", "silhouette", "exact"]
 Thresholds = Annotated[float | str, AfterValidator(job_orders.thresholds)]
@@ -84,10 +85,12 @@ class BinnedOptions(OrderedOptions):
     bins: Bins = Field(default="released", description="How slowdowns are put into bins.")
 
 
-class MultilevelOptions(BinnedOptions):
-    """As `BinnedOptions`, by default without bins."""
-
-    bins: Bins = Field(default="exact", description="How slowdowns are put into bins.")
+@cache
+def binned(bins: Bins) -> type[BinnedOptions]:
+    """Return the options of a rule whose bins are these by default."""
+    description = BinnedOptions.model_fields["bins"].description
+    field = Field(default=bins, description=description)
+    return create_model("BinnedOptions", __base__=BinnedOptions, bins=(Bins, field))
 
 
 class PalOptions(OrderedOptions):
@@ -97,7 +100,8 @@ class PalOptions(OrderedOptions):
         default="equal", description="What a job's slowdown counts: one, or its remaining time."
     )
     gap: Gap = Field(default=1e-3, description="Relative gap at which a search ends.")
-    work: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="Nodes x placements that a search may look at beyond the least."
+    programs: Count = Field(
+        default=7,
+        description="Linear programs, of nodes of its tree, after which a search ends.",
     )
     time_limit_s: Positive = Field(default=60.0, description="Of each search.")

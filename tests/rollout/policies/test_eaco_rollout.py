@@ -173,7 +173,7 @@ def test_prices_of_the_last_call_prove_many_plans(records):
     plan = policy.plan
 
     def afresh(present):
-        policy._left = None
+        policy.solver._last = None
         return plan(present)
 
     warm = simulate(world, "eaco").record

@@ -224,7 +224,7 @@ def test_the_exact_placement_is_optimal_and_never_above_the_greedy_one(data):
     view = StubView(world)
     for size in data.draw(st.lists(st.sampled_from([1, 1, 2, 3]), min_size=1, max_size=4)):
         view.submit(size, model=data.draw(st.sampled_from(["slow", "calm", ""])))
-    (solve,) = view.step(make("pal:gap=1e-6,work=100000", world)).solves
+    (solve,) = view.step(make("pal:gap=1e-6,programs=1000", world)).solves
     by_default = StubView(world)
     for job in range(len(view.jobs)):
         by_default.submit(view.demand(job), model=view.model(job))
@@ -252,7 +252,7 @@ def test_a_tree_that_may_not_grow_leaves_a_plan_that_is_called_optimal_only_if_i
     view = StubView(world)
     for size in (3, 2):
         view.submit(size, model="slow")
-    (few,) = view.step(make("pal:gap=1e-6,work=0", world)).solves
+    (few,) = view.step(make("pal:gap=1e-6", world)).solves
     placement = make("pal", world).placement
     batch = _batch(view)
     placement.place(batch)
@@ -319,7 +319,7 @@ def test_warm_rounds_are_as_good_as_cold_ones(data):
     slow = data.draw(st.lists(st.sampled_from([1.0, 1.1, 1.5, 3.0]), min_size=8, max_size=8))
     world = varied(slow, costs={"restore_s": data.draw(st.sampled_from([0, 30]))})
     weights = data.draw(st.sampled_from(["equal", "remaining"]))
-    view, policy = StubView(world), make(f"pal:gap=1e-6,work=1000000,weights={weights}", world)
+    view, policy = StubView(world), make(f"pal:gap=1e-6,programs=10000,weights={weights}", world)
     for _ in range(data.draw(st.integers(2, 4))):
         for job in view.running.tolist():
             fate = data.draw(st.sampled_from(["runs", "runs", "ends", "fails"]))
@@ -332,7 +332,7 @@ def test_warm_rounds_are_as_good_as_cold_ones(data):
         view.ready = [node in busy or data.draw(st.booleans()) for node in range(4)]
         view.wait(360)
         resumed, cold = (pickle.loads(pickle.dumps(policy)) for _ in range(2))
-        cold.placement._last = None
+        cold.placement.solver._last = None
         afresh, other, decision = cold.decide(view), resumed.decide(view), view.step(policy)
         assert (other.place, other.stop) == (decision.place, decision.stop)
         for solve, reference in zip(decision.solves, afresh.solves, strict=True):

@@ -1,23 +1,21 @@
 """What exact policies say in epochs.csv: nothing of proofs that the verifier did not confirm."""
 
 import math
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import optsched.eaco.exact.solver
-import optsched.solving
-from optsched.pal.exact.bounding import Solver
+from optsched import solving
+from optsched.registry import Method
 from optsched.rollout import simulate
 from optsched.rollout.engine.decision import SolveRecord
-from optsched.rollout.policies import sia, verified_claims
+from optsched.rollout.policies import sia
 from optsched.rollout.scenario_files import read_scenario
 from optsched.sia import Choice
 from optsched.verification import closed, relative_gap
 
-solve_module = sys.modules["optsched.solving"]
 SMALL = {
     "pal:gap=1e-3": ("pal-64", {"trace.jobs": 20}, 1e-3),
     "eaco:gap=0.01": ("eaco-28", {"trace.jobs": 10}, 1e-2),
@@ -69,25 +67,14 @@ def choose_with_a_lie(self, instance):
     return chosen._replace(bound=chosen.objective, gap=0.0)
 
 
-def solve_with_a_lie(*args, **options):
-    made = SOLVE(*args, **options)
-    certificate = lying(lambda: made.certificate)()
-    return made.model_copy(update={"certificate": certificate, "bound": certificate.bound})
-
-
-DECIDE, SOLVE = Choice.decide, solve_module.solve
+DECIDE = Choice.decide
 
 
 @pytest.fixture
 def liars(monkeypatch):
     """Every method states more than it can prove."""
-    monkeypatch.setattr(Solver, "solve", lying(Solver.solve))
-    monkeypatch.setattr(Solver, "resume", lying(Solver.resume))
-    monkeypatch.setattr(
-        optsched.eaco.exact.solver, "exact", lying(optsched.eaco.exact.solver.exact)
-    )
+    monkeypatch.setattr(Method, "__call__", lying(Method.__call__))
     monkeypatch.setattr(Choice, "decide", choose_with_a_lie)
-    monkeypatch.setattr(solve_module, "solve", solve_with_a_lie)
 
 
 @pytest.mark.parametrize("policy", SMALL)
@@ -102,7 +89,7 @@ def test_a_lie_of_a_method_reaches_no_reader(policy, tmp_path, liars):
 
 @pytest.mark.parametrize("policy", SMALL)
 def test_what_is_too_large_to_verify_is_called_unverified(policy, tmp_path, monkeypatch):
-    monkeypatch.setattr(verified_claims, "confirmed", lambda instance, certificate: None)
+    monkeypatch.setattr(solving, "LIMIT", -1)
     monkeypatch.setattr(sia, "LIMIT", 0)
     _, rows = epochs(policy, tmp_path)
     assert "unverified" in set(rows["status"])
@@ -129,7 +116,9 @@ def test_words_of_proof_of_ones_own_policy_count_as_unverified():
 
 def test_eaco_is_not_optimal_because_nothing_stopped_it(tmp_path, monkeypatch):
     """It said so whatever the gap, also where the search proved nothing at all."""
-    monkeypatch.setattr(optsched.eaco.exact.solver, "exact", lambda instance, search: None)
+    for name in ("exact", "certify"):
+        method = optsched.eaco.exact.solver
+        monkeypatch.setattr(method, name, lambda instance, search: search.begin())
     _, rows = epochs("eaco:gap=0.01", tmp_path)
     assert set(rows["status"]) == {"feasible"}
     assert rows[["bound", "gap", "verified"]].isna().all().all()

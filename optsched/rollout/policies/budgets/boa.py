@@ -6,14 +6,13 @@ Jobs hold what `Elastic` gives them; these say which width a job wants in each p
 from __future__ import annotations
 
 import random
-import time
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from optsched.rollout.policies.budgets import arrival_rates as known
 from optsched.rollout.policies.elastic import Elastic, ElasticOptions
-from optsched.rollout.policies.verified_claims import Solved, recorded
+from optsched.rollout.policies.epoch_solver import recorded, solved
 from optsched.rollout.policy_options import Count, Gap, Positive, takes
 from optsched.traces.trace import US
 
@@ -126,21 +125,16 @@ class Boa(Elastic):
 
     def _solve(self) -> None:
         from optsched.boa.plan import BoaPlan
-        from optsched.solving import solve
 
-        started = time.perf_counter()
         instance = known.instance_of(
             self.scenario, self.curves, self.streams, self.budget, self.widths
         )
-        result = solve(
-            instance, self.method, gap=self.gap, time_limit_s=self.time_limit_s, verify=False
-        )
+        result = solved(instance, self.method, gap=self.gap, time_limit_s=self.time_limit_s)
         plan = result.plan
         self.table = known.least_use(self.streams, self.curves)
         if isinstance(plan, BoaPlan):
             self.table = known.widths_of(self.streams, plan)
-        solved = Solved(result.objective, self.gap, started)
-        self._solves.append(recorded(instance, result.certificate, solved))
+        self._solves.append(recorded(instance, result))
 
 
 class FixedOptions(ElasticOptions):

@@ -1,0 +1,79 @@
+"""Exact policies: `optsched.solve` epoch after epoch, and what may be said of its results.
+
+That is what the verifier confirmed, and no more. What it refuses, or a plan refutes, states no
+bound; the rollout goes on, for the plan keeps the rules all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched import solving
+from optsched.registry import problem
+from optsched.rollout.engine.decision import NOT_STATED, SolveRecord
+from optsched.search import SolverDisagreement
+from optsched.verification import closed
+
+if TYPE_CHECKING:
+    from optsched.instance import Instance
+    from optsched.results.result import Result
+
+
+class EpochSolver:
+    """Solves the instances of a rollout, each from what the one before left.
+
+    Parameters
+    ----------
+    options
+        Of `optsched.solve`: a gap, limits, a seed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self._last: tuple[Result, Instance, Any] | None = None  # with what its pickle leaves out
+
+    def solve(self, instance: Instance, **options: Any) -> Result:
+        """Solve an instance from the last one's result on, unless the verifier refused that."""
+        start = None
+        if self._last is not None:
+            last, its_instance, state = self._last
+            start = last.attached(its_instance, state)
+        result = solved(instance, start=start, **self._options, **options)
+        self._last = None if result.ending.is_refused else (result, instance, result.state)
+        return result
+
+
+def solved(instance: Instance, method: str | None = None, **options: Any) -> Result:
+    """Solve an instance; if plan and bound contradict each other, return the plan alone.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C ended the solve: so does the rollout.
+    """
+    try:
+        result = solving.solve(instance, method, **options)
+    except SolverDisagreement as contradiction:
+        if contradiction.result is None:
+            raise
+        result = contradiction.result
+    if result.ending.is_interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
+def recorded(instance: Instance, result: Result) -> SolveRecord:
+    """Return the record of a solve."""
+    is_closed = closed(result.gap, result.gap_limit)
+    is_fallback = result.objective is None or (result.ending.is_greedy and not is_closed)
+    return SolveRecord(
+        status=str(result.status),
+        objective=NOT_STATED if result.objective is None else result.objective,
+        bound=NOT_STATED if result.bound is None else result.bound,
+        seconds=result.seconds,
+        fallback=is_fallback,
+        is_warm=result.ending.is_warm,
+        verified=True if result.is_verified else False if result.ending.is_refused else None,
+        verification_s=result.verification_s,
+        scale=problem(instance.problem).gap_scale(instance),
+    )
