@@ -39,6 +39,38 @@ class RoundMemory(NamedTuple):
     places: dict[Hashable, list[int]]
     loose: Bools
 
+    @classmethod
+    def of(cls, arrays: Round, search: ChoiceTree) -> RoundMemory:
+        """Return what a round leaves."""
+        basic, loose = search.root_basis
+        places: dict[Hashable, list[int]] = {}
+        for job, place in zip(
+            arrays.job[basic].tolist(),
+            (basic - arrays.first[arrays.job[basic]]).tolist(),
+            strict=True,
+        ):
+            places.setdefault(arrays.jobs[job], []).append(place)
+        return cls(search.root_prices, places, loose)
+
+    def resumed(self, arrays: Round) -> WarmStart:
+        """Return where a round begins: basic options of the jobs that are still there."""
+        basic = np.zeros(len(arrays.cost), dtype=np.bool_)
+        counts, unknown, known = arrays.counts.tolist(), [], []
+        for n, (job, first) in enumerate(zip(arrays.jobs, arrays.first.tolist(), strict=True)):
+            places = self.places.get(job, ())
+            for place in places:
+                if place < counts[n]:
+                    known.append(first + place)
+            if not places or min(places) >= counts[n]:
+                unknown.append(n)
+        basic[known] = True
+        if unknown:
+            priced = arrays.cost + arrays.use @ self.prices
+            for n in unknown:
+                first = int(arrays.first[n])
+                basic[first + int(np.argmin(priced[first : first + counts[n]]))] = True
+        return WarmStart(self.prices, basic, self.loose)
+
 
 def exact(instance: SiaInstance, search: Search) -> ChoiceCertificate:
     """Solve a round to the gap asked for, beginning with what the one before it left.
@@ -59,7 +91,7 @@ def within(instance: SiaInstance, search: Search, most_nodes: int) -> ChoiceCert
         search.offer(SiaPlan.of(instance, (plan - arrays.first).tolist()))
 
     limits = Limits(search.gap, most_nodes, search.seed, search.out_of_time, offer)
-    past = search.past
+    past = search.previous(RoundMemory)
     if past is None and search.start is not None:
         past = _remembered(instance, search.start)
     solved, search.state = solve_after(arrays, past, limits)
@@ -134,21 +166,21 @@ def solve_after(
         A plan to begin with: an option of the common list for every job.
     """
     solved = solve_round(arrays, _start(arrays, past, limits), limits, known)
-    return solved, _kept_for_next(arrays, solved.search)
+    return solved, RoundMemory.of(arrays, solved.search)
 
 
 def _start(arrays: Round, past: RoundMemory | None, limits: Limits) -> WarmStart:
     """Return where to begin; large rounds without a past begin with the prices of a part."""
     capacities = len(arrays.capacity)
     if past is not None and len(past.prices) == capacities:
-        return _warm_start(arrays, past)
+        return past.resumed(arrays)
     if len(arrays.jobs) <= SETTINGS.most_jobs_unpriced:
         nothing = np.zeros(len(arrays.cost), dtype=np.bool_)
         return WarmStart(np.zeros(capacities), nothing, np.ones(capacities, dtype=np.bool_))
     sample = _part(arrays)
     search = ChoiceTree(sample, _start(sample, None, limits), limits.gap, limits.seed)
     search.run(1)
-    return _warm_start(arrays, _kept_for_next(sample, search))
+    return RoundMemory.of(sample, search).resumed(arrays)
 
 
 def _remembered(instance: SiaInstance, last: Result) -> RoundMemory | None:
@@ -172,38 +204,6 @@ def _places(instance: SiaInstance, plan: SiaPlan) -> Indices:
     pairs = zip(instance.jobs, instance.options, strict=True)
     groups = ((job.id, [(option.type, option.gpus) for option in own]) for job, own in pairs)
     return np.array([own.index(taken[name]) for name, own in groups], dtype=np.intp)
-
-
-def _warm_start(arrays: Round, past: RoundMemory) -> WarmStart:
-    """Return what a memory says of a round: basic options of the jobs that are still there."""
-    basic = np.zeros(len(arrays.cost), dtype=np.bool_)
-    counts, unknown, known = arrays.counts.tolist(), [], []
-    for n, (job, first) in enumerate(zip(arrays.jobs, arrays.first.tolist(), strict=True)):
-        places = past.places.get(job, ())
-        for place in places:
-            if place < counts[n]:
-                known.append(first + place)
-        if not places or min(places) >= counts[n]:
-            unknown.append(n)
-    basic[known] = True
-    if unknown:
-        priced = arrays.cost + arrays.use @ past.prices
-        for n in unknown:
-            first = int(arrays.first[n])
-            basic[first + int(np.argmin(priced[first : first + counts[n]]))] = True
-    return WarmStart(past.prices, basic, past.loose)
-
-
-def _kept_for_next(arrays: Round, search: ChoiceTree) -> RoundMemory:
-    basic, loose = search.root_basis
-    places: dict[Hashable, list[int]] = {}
-    for job, place in zip(
-        arrays.job[basic].tolist(),
-        (basic - arrays.first[arrays.job[basic]]).tolist(),
-        strict=True,
-    ):
-        places.setdefault(arrays.jobs[job], []).append(place)
-    return RoundMemory(search.root_prices, places, loose)
 
 
 def _part(arrays: Round) -> Round:
