@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 import optsched
 from optsched.pal import PalCertificate
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.branch_and_bound import PlacementTree
+from optsched.pal.exact.branch_and_bound import NodeRelaxation, PlacementTree
 from optsched.pal.exact.cuts_and_branching import LpPoint
 from optsched.pal.exact.feasibility import find_any
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.large_neighbourhood_search import Neighbourhoods
-from optsched.pal.exact.node_relaxation import NodeRelaxation
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.exact.subinstance import joined, only, part

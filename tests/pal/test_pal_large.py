@@ -7,7 +7,7 @@ import pytest
 import optsched
 from optsched.pal.decomposition import partition
 from optsched.pal.decomposition import solver as blocks
-from optsched.pal.exact import solver as exact
+from optsched.pal.exact import bounding
 from optsched.pal.node_classes import solver as node_classes
 from optsched.pal.settings import SETTINGS
 from optsched.registry import problem
@@ -103,8 +103,8 @@ def test_a_job_that_may_not_stay_in_several_blocks_is_dealt_out(blocks_alone):
 def test_a_tree_at_its_limit_says_so(monkeypatch):
     monkeypatch.setitem(vars(SETTINGS), "work", 0)
     monkeypatch.setitem(vars(SETTINGS), "least_nodes", 3)
-    for name in ("improve", "improve_parts"):
-        monkeypatch.setattr(exact.FullSolver, name, lambda *given: None)
+    for name in ("_improve", "_improve_parts"):
+        monkeypatch.setattr(bounding.PlacementSolver, name, lambda *given: None)
     result = solved(optsched.read("pal/overfull"), gap=1e-6)
     assert result.status == "feasible"
     assert "the branch-and-bound tree reached its limit of 3" in result.message

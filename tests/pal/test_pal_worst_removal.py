@@ -9,9 +9,8 @@ from optsched.pal.decomposition import solver as blocks
 from optsched.pal.exact import solver as exact
 from optsched.pal.exact import worst_removal
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.lagrangian_bound import Lagrangian
+from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedDuals, without_cuts
 from optsched.pal.exact.relaxation import all_options
-from optsched.pal.exact.warm_start import DualBound, without_cuts
 from optsched.pal.exact.worst_removal import DualCosts, packed, remove_worst
 from optsched.pal.greedy import pal_rules
 from optsched.pal.instance import PalInstance
@@ -57,7 +56,7 @@ def costs_at(instance, prices):
     options, reward = all_options(problem), np.array([jobs.reward for jobs in problem.types])
     solution = without_cuts(np.asarray(prices, dtype=float))
     priced = solution.priced(problem, options, Lagrangian(problem, options, reward))
-    return DualCosts(problem, options, DualBound(solution, priced))
+    return DualCosts(problem, options, PricedDuals(solution, priced))
 
 
 def offered(instance, plan):

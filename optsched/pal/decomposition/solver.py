@@ -20,12 +20,12 @@ import numpy as np
 from optsched.pal.decomposition.partition import GpuBlock, partitioned
 from optsched.pal.decomposition.subproblems import PlacementTask, PricingTask, results
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.lagrangian_bound import Lagrangian
+from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedDuals, without_cuts
 from optsched.pal.exact.large_neighbourhood_search import run_lns
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import repaired
-from optsched.pal.exact.solver import FullSolver, exact
-from optsched.pal.exact.warm_start import DualBound, WarmStart, best_duals, without_cuts
+from optsched.pal.exact.solver import PlacementSolver, exact
+from optsched.pal.exact.warm_start import WarmStart, best_duals
 from optsched.pal.exact.worst_removal import DualCosts, remove_worst
 from optsched.pal.greedy.fast_fallback import fall_back, is_short, offer_greedy
 from optsched.pal.node_classes.solver import by_patterns, few_node_classes
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.documents.arrays import Floats, Indices
-    from optsched.pal.exact.warm_start import DualSolution
+    from optsched.pal.exact.lagrangian_bound import DualSolution
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
     from optsched.search import Search
@@ -108,12 +108,12 @@ def _solved(whole: Whole, partition: Sequence[GpuBlock], search: Search) -> PalC
 
 def _resumed(
     whole: Whole, start: Result, partition: Sequence[GpuBlock], search: Search
-) -> DualBound | None:
+) -> PricedDuals | None:
     """Begin with the previous epoch, and do no more than it takes to close the gap.
 
     Returns
     -------
-    DualBound | None
+    PricedDuals | None
         None without a plan, when everything is to be done as if there had been no previous epoch.
     """
     instance, problem = whole.instance, whole.problem
@@ -159,16 +159,16 @@ class Whole:
         self._reward = np.array([jobs.reward for jobs in self.problem.types])
         self._lagrangian = Lagrangian(self.problem, self.options, self._reward)
 
-    def bound(self, duals: Floats) -> DualBound:
+    def bound(self, duals: Floats) -> PricedDuals:
         """Return what GPU duals prove, or zero duals if that is more."""
         bounds = (self._bound(without_cuts(each)) for each in (np.zeros_like(duals), duals))
         return max(bounds, key=lambda bound: bound.value)
 
-    def at_zero_duals(self) -> DualBound:
+    def at_zero_duals(self) -> PricedDuals:
         """Return what zero duals prove: that each job costs what it would cost alone."""
         return self._bound(without_cuts(np.zeros(len(self.problem.gpus))))
 
-    def has_few_options(self, bound: DualBound, search: Search) -> bool:
+    def has_few_options(self, bound: PricedDuals, search: Search) -> bool:
         """Tell whether a plan that is better by the gap may use few of the options.
 
         At the duals of the bound any plan with one of the others costs too much. Even without
@@ -179,13 +179,13 @@ class Whole:
         is_fixed = self._lagrangian.fixed_by_reduced_cost(bound.priced, goal)
         return bool((~is_fixed).sum() < SETTINGS.few_options)
 
-    def solved(self, bound: DualBound, search: Search) -> PalCertificate | None:
+    def solved(self, bound: PricedDuals, search: Search) -> PalCertificate | None:
         """Solve one tree for the whole cluster, without what the duals of the bound rule out."""
-        solver = FullSolver(self.instance, search)
+        solver = PlacementSolver(self.instance, search, is_thorough=True)
         solver.start_from(bound)
         return solver.solve()
 
-    def previous_bound(self, start: Result, search: Search) -> DualBound:
+    def previous_bound(self, start: Result, search: Search) -> PricedDuals:
         """Return what duals of the previous epoch prove, or zero duals if that is more."""
         assert search.objective is not None
         none = self.at_zero_duals()
@@ -193,14 +193,14 @@ class Whole:
         best = best_duals(*parts, start, search.objective)
         return none if best is None or best.value <= none.value else best
 
-    def dual_costs(self, bound: DualBound) -> DualCosts:
+    def dual_costs(self, bound: PricedDuals) -> DualCosts:
         """Return what jobs cost at the duals of a bound."""
         return DualCosts(self.problem, self.options, bound)
 
-    def _bound(self, solution: DualSolution) -> DualBound:
-        return DualBound(solution, solution.priced(self.problem, self.options, self._lagrangian))
+    def _bound(self, solution: DualSolution) -> PricedDuals:
+        return PricedDuals(solution, solution.priced(self.problem, self.options, self._lagrangian))
 
-    def certificate(self, bound: DualBound, search: Search) -> PalCertificate:
+    def certificate(self, bound: PricedDuals, search: Search) -> PalCertificate:
         """Return the duals as a certificate."""
         assert search.objective is not None
         value = min(bound.value, search.objective)

@@ -12,7 +12,7 @@ import numpy as np
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import all_options, relaxation
-from optsched.pal.exact.solver import Solver, start
+from optsched.pal.exact.solver import PlacementSolver, start
 from optsched.pal.plan import PalPlan
 from optsched.pal.settings import SETTINGS
 from optsched.search import Infeasible, Search
@@ -103,7 +103,7 @@ class PlacementTask(NamedTuple):
             )
             pricing = self.pricing._replace(penalty=penalty)
             duals, basis = pricing.duals_and_basis(inner.seconds_left())
-            solver = Solver(self.part, inner, basis=basis)
+            solver = PlacementSolver(self.part, inner, basis=basis)
             if len(solver.options.type):  # else no job fits in here
                 solver.root()
         assert isinstance(inner.plan, PalPlan)

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.arrays import arrays
-from optsched.pal.exact.branch_and_bound import Exclusion, PlacementTree
+from optsched.pal.exact.branch_and_bound import NodeRelaxation, PlacementTree
 from optsched.pal.exact.heuristics import HEURISTICS
-from optsched.pal.exact.lagrangian_bound import Lagrangian
-from optsched.pal.exact.node_relaxation import NodeDuals, NodeRelaxation
-from optsched.pal.exact.relaxation import all_options
-from optsched.pal.exact.warm_start import (
-    DualBound,
+from optsched.pal.exact.lagrangian_bound import (
     DualSolution,
-    best_duals,
+    Lagrangian,
+    PricedDuals,
     without_cuts,
 )
-from optsched.pal.plan import PalCertificate
+from optsched.pal.exact.relaxation import all_options
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -26,13 +23,13 @@ if TYPE_CHECKING:
 
     from optsched.pal.exact.branch_and_bound import PlacementNode
     from optsched.pal.exact.cuts_and_branching import LpPoint
-    from optsched.pal.exact.lagrangian_bound import PricedOptions
     from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
+    from optsched.pal.plan import PalCertificate
     from optsched.search import Search
 
 
-class Solver:
+class PlacementSolver:
     """Solves one instance to a proven gap: root, reduced-cost fixing, heuristics, tree.
 
     Parameters
@@ -41,6 +38,8 @@ class Solver:
         A bound that is enough; infinite if only the gap that is asked for counts.
     basis
         Of the relaxation for nearly as many jobs, to begin with; no harm if it is of another one.
+    is_thorough
+        Whether plans are also sought by HiGHS' branch and bound, and by reoptimising parts.
     """
 
     def __init__(
@@ -49,16 +48,18 @@ class Solver:
         search: Search,
         claimed: float = np.inf,
         basis: HighsBasis | None = None,
+        *,
+        is_thorough: bool = False,
     ) -> None:
         self.instance, self.search, self.claimed = instance, search, claimed
         self.problem = arrays(instance)
         self.options = all_options(self.problem)
         self.reward = np.array([jobs.reward for jobs in self.problem.types])
-        self.exclusions: list[Exclusion] = []
+        self.exclusions: list[DualSolution] = []
         self.limit = np.inf  # of what the exclusions prove
         self._inherited = 0  # exclusions by duals that no tree of this solver found
-        self._previous: DualBound | None = None
-        self._basis = basis
+        self._previous: PricedDuals | None = None
+        self._basis, self._is_thorough = basis, is_thorough
 
     def goal(self) -> float:
         """Return the bound that would do."""
@@ -81,9 +82,18 @@ class Solver:
             packing.reinsert()
             self.search.offer(packing.plan(self.instance))
             certificate = self._proven_by_previous_duals()
-        return certificate
+        return certificate or self._resume_thoroughly()
 
-    def start_from(self, bound: DualBound) -> None:
+    def _resume_thoroughly(self) -> PalCertificate | None:
+        """Reoptimise the worst jobs at the duals of the previous epoch."""
+        is_coarse = self.search.gap >= SETTINGS.coarse_gap
+        if not self._is_thorough or self._previous is None or not is_coarse:
+            return None
+        HEURISTICS["worst removal"](self, self.options, self._previous)
+        self.search.out_of_time()  # parts may have been cut short
+        return self._proven_by_previous_duals()
+
+    def start_from(self, bound: PricedDuals) -> None:
         """Begin with duals that are known, as if they were of the previous epoch."""
         self._previous = bound
 
@@ -95,34 +105,29 @@ class Solver:
         if self._previous is None:
             lagrangian = Lagrangian(self.problem, self.options, self.reward)
             arguments = self.instance, self.problem, self.options, lagrangian, start, objective
-            self._previous = best_duals(*arguments)
+            self._previous = HEURISTICS["previous duals"](*arguments)
         if self._previous is None or self._previous.value < self.goal():
             return None
         self.search.is_warm = True
         bound = min(self._previous.value, objective)
         return self._previous.solution.certificate(self.instance, self.problem, bound)
 
-    def _fix_by_previous_duals(self) -> None:
-        """Fix what better plans cannot use at zero, by duals of the previous epoch."""
-        if self._previous is None or self._inherited:
-            return
-        self._fix(*self._previous)
-
     def _fix_at_zero_duals(self) -> None:
         """Leave out what better plans cannot use, as others cost what they cost alone at least."""
         solution = without_cuts(np.zeros(len(self.problem.gpus)))
         lagrangian = Lagrangian(self.problem, self.options, self.reward)
-        self._fix(solution, solution.priced(self.problem, self.options, lagrangian))
+        priced = solution.priced(self.problem, self.options, lagrangian)
+        self._fix(PricedDuals(solution, priced))
 
-    def _fix(self, solution: DualSolution, priced: PricedOptions) -> None:
+    def _fix(self, duals: PricedDuals) -> None:
         """Leave out what is only in plans that reach the goal at some duals, if that is much."""
         lagrangian = Lagrangian(self.problem, self.options, self.reward)
-        kept = ~lagrangian.fixed_by_reduced_cost(priced, self.goal())
+        kept = ~lagrangian.fixed_by_reduced_cost(duals.priced, self.goal())
         if kept.size and kept.mean() <= 1 - SETTINGS.worth_fixing:
             self._inherited += 1
             self.limit = min(self.goal(), self.limit)
             self.options = self.options.only(kept)
-            self.exclusions.append(Exclusion(*solution))
+            self.exclusions.append(duals.solution)
 
     def offer(self, point: LpPoint, options: GangOptions) -> None:
         """Round a solution of the relaxation to a plan, and offer that."""
@@ -151,14 +156,14 @@ class Solver:
                 break
             smaller = self._not_fixed(tree)
             if smaller is None and not has_parts:
-                self.improve_parts(tree)
+                self._improve_parts(tree)
                 has_parts, smaller = True, self._not_fixed(tree)
             if smaller is None:
                 break
             next_tree = self.tree(smaller)
             if next_tree is None:
                 break
-            self.exclusions.append(Exclusion(tree.relaxation.rules, tree.nodes[0].duals))
+            self.exclusions.append(DualSolution(tree.relaxation.rules, tree.nodes[0].duals))
             self.options, self.limit, tree = smaller, min(self.goal(), self.limit), next_tree
         return tree
 
@@ -169,32 +174,50 @@ class Solver:
         if tree.bound < self.goal():
             dived = HEURISTICS["diving"](tree.relaxation, point, self.search.seconds_left)
             self.offer(dived, self.options)
-            self.improve(tree, [point, dived])
+            self._improve(tree, [point, dived])
 
     def _not_fixed(self, tree: PlacementTree) -> GangOptions | None:
         """Return the options that plans below the goal may need; None if that is nearly all."""
         kept = ~tree.fixed_by_reduced_cost(min(self.goal(), self.limit))
-        is_last = self.fixing_rounds() == SETTINGS.fixing_rounds
+        is_last = self._fixing_rounds() == SETTINGS.fixing_rounds
         if is_last or kept.mean() > 1 - SETTINGS.worth_fixing:
             return None
         return self.options.only(kept)
 
-    def fixing_rounds(self) -> int:
+    def _fixing_rounds(self) -> int:
         """Return how often the roots of this solver were used to fix options."""
         return len(self.exclusions) - self._inherited
 
-    def improve(self, tree: PlacementTree, points: list[LpPoint]) -> None:
-        """Look for better plans near some points; nothing here."""
+    def _improve(self, tree: PlacementTree, points: list[LpPoint]) -> None:
+        """Look for better plans near some points of the first root; nothing for few jobs."""
+        are_few = len(self.instance.jobs) < SETTINGS.many_jobs
+        if not self._is_thorough or are_few or self._fixing_rounds():
+            return
+        if tree.bound >= self.goal() or self.search.seconds_left() == 0:
+            return
+        if self.search.gap >= SETTINGS.coarse_gap:
+            self._improve_parts(tree)
+        if tree.bound < self.goal():
+            HEURISTICS["restricted MIP"](self, tree, points)
 
-    def improve_parts(self, tree: PlacementTree) -> None:
-        """Look for better plans in parts; nothing here."""
+    def _improve_parts(self, tree: PlacementTree) -> None:
+        """Reoptimise parts of the jobs for as long as it pays; nothing for few jobs."""
+        if not self._is_thorough:
+            return
+        relaxation, root = tree.relaxation, tree.nodes[0]
+        solution = DualSolution(relaxation.rules, root.duals)
+        bound = PricedDuals(solution, relaxation.priced(root.path, root.duals))
+        HEURISTICS["worst removal"](self, relaxation.options, bound)
+        lns = HEURISTICS["large neighbourhood search"]
+        lns(self.instance, self.search, lambda: tree.bound >= self.goal())
 
     def solve(self) -> PalCertificate | None:
         """Grow a tree to the goal, or as far as the limits allow; return what it proves."""
         certificate = self._proven_by_previous_duals()
         if certificate is not None:
             return certificate
-        self._fix_by_previous_duals()
+        if self._previous is not None and not self._inherited:
+            self._fix(self._previous)
         if len(self.problem.gpus) > SETTINGS.large_gpus and not self.exclusions:
             self._fix_at_zero_duals()
         tree = self.root()
@@ -211,17 +234,21 @@ class Solver:
         if tree.bound < self.goal():
             self.search.out_of_time()
             self.search.gave_up = tree.ended
-        stated = self._stated(tree)
+        assert self.search.objective is not None
+        stated = min(self.limit, self.search.objective)  # an empty tree proves what was asked
         return self._better(tree.certificate(self.instance, "prices", self.exclusions, stated))
 
     def at_zero_duals(self) -> PalCertificate:
         """Return what is proven without any duals, when there is no time to find some."""
-        duals = NodeDuals(np.zeros(len(self.problem.gpus)), (), {})
-        lagrangian = Lagrangian(self.problem, all_options(self.problem), self.reward)
-        value = lagrangian.priced(duals.gpus, np.zeros(1), 0.0).value
+        solution, options = (
+            without_cuts(np.zeros(len(self.problem.gpus))),
+            all_options(self.problem),
+        )
+        lagrangian = Lagrangian(self.problem, options, self.reward)
+        value = solution.priced(self.problem, options, lagrangian).value
         assert self.search.objective is not None
         bound = min(value, self.search.objective)
-        return self._better(PalCertificate(bound=bound, nodes=(duals.leaf({}),)))
+        return self._better(solution.certificate(self.instance, self.problem, bound))
 
     def _better(self, certificate: PalCertificate) -> PalCertificate:
         """Return a certificate, or that of the previous epoch if it proves more."""
@@ -232,11 +259,6 @@ class Solver:
             return certificate
         bound = min(self._previous.value, objective)
         return self._previous.solution.certificate(self.instance, self.problem, bound)
-
-    def _stated(self, tree: PlacementTree) -> float:
-        """Return the greatest bound to state: an empty tree proves no more than was asked."""
-        assert self.search.objective is not None
-        return min(self.limit, self.search.objective)
 
     def _visit(self, tree: PlacementTree, node: PlacementNode) -> None:
         number = len(tree.nodes)

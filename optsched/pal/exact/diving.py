@@ -13,7 +13,7 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.pal.exact.node_relaxation import NodeRelaxation
+    from optsched.pal.exact.branch_and_bound import NodeRelaxation
 
 
 class Dive:

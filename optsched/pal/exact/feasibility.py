@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.pal.exact.branch_and_bound import PlacementTree
-from optsched.pal.exact.node_relaxation import NodeRelaxation
+from optsched.pal.exact.branch_and_bound import NodeRelaxation, PlacementTree
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import rounded
 from optsched.pal.settings import SETTINGS

@@ -41,6 +41,20 @@ TABLE = (
         "optsched.pal.exact.rounding:repaired",
     ),
     PrimalHeuristic(
+        "previous duals",
+        "after a previous epoch",
+        "those of its duals that prove most now; they save the root",
+        "warm starts: Gamrath et al., SEA 2015",
+        "optsched.pal.exact.warm_start:best_duals",
+    ),
+    PrimalHeuristic(
+        "warm start",
+        "for the next epoch",
+        "what stays in memory beside plan and certificate",
+        "warm starts: Gamrath et al., SEA 2015",
+        "optsched.pal.exact.warm_start:warm_start",
+    ),
+    PrimalHeuristic(
         "any plan",
         "without a plan",
         "a tree in which nothing costs but a job that is left out",

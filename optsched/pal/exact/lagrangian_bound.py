@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.pal.exact.cuts_and_branching import capacity
+from optsched.pal.plan import Cut, Leaf, PalCertificate
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.pal.exact.arrays import PalArrays
+    from optsched.pal.exact.cuts_and_branching import CountRule
     from optsched.pal.exact.relaxation import GangOptions
+    from optsched.pal.instance import PalInstance
 
 
 class PricedOptions(NamedTuple):
@@ -116,6 +120,62 @@ class Lagrangian:
         for n, gpus in enumerate(self._keep_gpus):
             costs[self._options.first_keep + n] = duals[gpus].sum()
         return costs
+
+
+class NodeDuals(NamedTuple):
+    """Duals of GPUs, of the branches of a path, and of cuts by rule."""
+
+    gpus: Floats
+    branches: tuple[float, ...]
+    cuts: dict[int, float]
+
+    def leaf(self, number: dict[int, int]) -> Leaf:
+        """Return the duals as they stand in certificates, with rules renumbered."""
+        cuts = tuple(Cut(rule=number[rule], price=price) for rule, price in self.cuts.items())
+        return Leaf(gpu_prices=tuple(self.gpus.tolist()), split_prices=self.branches, cuts=cuts)
+
+
+class DualSolution(NamedTuple):
+    """Duals of GPUs and cuts; cuts go by their number among the rules."""
+
+    rules: list[CountRule]
+    duals: NodeDuals
+
+    def priced(
+        self, problem: PalArrays, options: GangOptions, lagrangian: Lagrangian
+    ) -> PricedOptions:
+        """Return the options priced at these duals, and what the duals prove."""
+        extra, constant = np.zeros(len(options.type)), 0.0
+        for number, dual in self.duals.cuts.items():
+            rule = self.rules[number]
+            extra[rule.columns(problem, options)] += dual
+            constant -= dual * capacity(problem, rule)
+        return lagrangian.priced(self.duals.gpus, extra, constant)
+
+    def certificate(
+        self, instance: PalInstance, problem: PalArrays, bound: float
+    ) -> PalCertificate:
+        """Return the duals as a certificate of a bound."""
+        numbers = {number: n for n, number in enumerate(self.duals.cuts)}
+        rules = tuple(self.rules[number].document(instance, problem) for number in numbers)
+        return PalCertificate(bound=bound, rules=rules, nodes=(self.duals.leaf(numbers),))
+
+
+def without_cuts(duals: Floats) -> DualSolution:
+    """Return duals of GPUs alone."""
+    return DualSolution([], NodeDuals(duals, (), {}))
+
+
+class PricedDuals(NamedTuple):
+    """Duals, and the options priced at them."""
+
+    solution: DualSolution
+    priced: PricedOptions
+
+    @property
+    def value(self) -> float:
+        """The Lagrangian value."""
+        return self.priced.value
 
 
 class ChainGroup(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from optsched.pal.exact.bounding import Solver
+from optsched.pal.exact.solver import PlacementSolver
 from optsched.pal.exact.subinstance import joined, only, part
 from optsched.pal.plan import PalPlan
 from optsched.pal.settings import SETTINGS
@@ -99,7 +99,7 @@ def reoptimised(instance: PalInstance, search: Search, jobs: list[Job]) -> bool:
     )
     inner.offer(only(plan, jobs))
     before = inner.objective
-    Solver(smaller, inner).solve()
+    PlacementSolver(smaller, inner).solve()
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     return inner.objective != before

@@ -20,13 +20,13 @@ from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.documents.arrays import Bools
-    from optsched.pal.exact.bounding import Solver
     from optsched.pal.exact.branch_and_bound import PlacementTree
     from optsched.pal.exact.lagrangian_bound import PricedOptions
     from optsched.pal.exact.relaxation import GangOptions
+    from optsched.pal.exact.solver import PlacementSolver
 
 
-def offer_near(solver: Solver, tree: PlacementTree, points: list[LpPoint]) -> None:
+def offer_near(solver: PlacementSolver, tree: PlacementTree, points: list[LpPoint]) -> None:
     """Offer a plan of options that are nearly cheapest at a root, or in use at some points."""
     search = solver.search
     assert search.objective is not None

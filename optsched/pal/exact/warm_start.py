@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.pal.exact.cuts_and_branching import CountRule, capacity
-from optsched.pal.exact.node_relaxation import NodeDuals
+from optsched.pal.exact.cuts_and_branching import CountRule
+from optsched.pal.exact.lagrangian_bound import DualSolution, NodeDuals, PricedDuals
 from optsched.pal.plan import Leaf, PalCertificate, Within
 from optsched.pal.settings import SETTINGS
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedOptions
+    from optsched.pal.exact.lagrangian_bound import Lagrangian
     from optsched.pal.exact.relaxation import GangOptions
     from optsched.pal.instance import PalInstance
     from optsched.results.result import Result
@@ -52,38 +52,12 @@ class WarmStart(NamedTuple):
         return np.array([known.get(gpu, most) for gpu in gpus])
 
 
+def warm_start(problem: PalArrays) -> WarmStart:
+    """Return what an epoch leaves of its arrays."""
+    return WarmStart.of(problem)
+
+
 # --- duals ------------------------------------------------------------------------------------
-
-
-class DualSolution(NamedTuple):
-    """Duals of GPUs and cuts; cuts go by their number among the rules."""
-
-    rules: list[CountRule]
-    duals: NodeDuals
-
-    def priced(
-        self, problem: PalArrays, options: GangOptions, lagrangian: Lagrangian
-    ) -> PricedOptions:
-        """Return the options priced at these duals, and what the duals prove."""
-        extra, constant = np.zeros(len(options.type)), 0.0
-        for number, dual in self.duals.cuts.items():
-            rule = self.rules[number]
-            extra[rule.columns(problem, options)] += dual
-            constant -= dual * capacity(problem, rule)
-        return lagrangian.priced(self.duals.gpus, extra, constant)
-
-    def certificate(
-        self, instance: PalInstance, problem: PalArrays, bound: float
-    ) -> PalCertificate:
-        """Return the duals as a certificate of a bound."""
-        numbers = {number: n for n, number in enumerate(self.duals.cuts)}
-        rules = tuple(self.rules[number].document(instance, problem) for number in numbers)
-        return PalCertificate(bound=bound, rules=rules, nodes=(self.duals.leaf(numbers),))
-
-
-def without_cuts(duals: Floats) -> DualSolution:
-    """Return duals of GPUs alone."""
-    return DualSolution([], NodeDuals(duals, (), {}))
 
 
 def previous_duals(
@@ -112,28 +86,16 @@ def _scales(before: float | None, now: float) -> Iterator[float]:
             yield ratio
 
 
-class DualBound(NamedTuple):
-    """Duals of the previous epoch that prove most, and the options priced at them."""
-
-    solution: DualSolution
-    priced: PricedOptions
-
-    @property
-    def value(self) -> float:
-        """The Lagrangian value."""
-        return self.priced.value
-
-
 def best_duals(
     instance: PalInstance, problem: PalArrays, options: GangOptions, lagrangian: Lagrangian,
     start: Result, objective: float,
-) -> DualBound | None:  # fmt: skip
+) -> PricedDuals | None:  # fmt: skip
     """Return the duals of the previous epoch that prove most now; None if there are none."""
-    best: DualBound | None = None
+    best: PricedDuals | None = None
     for solution in previous_duals(instance, problem, start, objective):
         priced = solution.priced(problem, options, lagrangian)
         if np.isfinite(priced.value) and (best is None or priced.value > best.value):
-            best = DualBound(solution, priced)
+            best = PricedDuals(solution, priced)
     return best
 
 

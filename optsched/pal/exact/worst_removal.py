@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from optsched.documents.arrays import Floats
     from optsched.pal.exact.arrays import PalArrays
-    from optsched.pal.exact.bounding import Solver
+    from optsched.pal.exact.lagrangian_bound import PricedDuals
     from optsched.pal.exact.relaxation import GangOptions
-    from optsched.pal.exact.warm_start import DualBound
+    from optsched.pal.exact.solver import PlacementSolver
     from optsched.pal.instance import PalInstance
     from optsched.search import Search
 
@@ -34,7 +34,7 @@ class DualCosts(NamedTuple):
 
     problem: PalArrays
     options: GangOptions
-    bound: DualBound
+    bound: PricedDuals
 
     def excess(self, packing: GangPacking) -> Floats:
         """Return what each job pays above the least that it could; cuts are not looked at."""
@@ -47,7 +47,7 @@ class DualCosts(NamedTuple):
         return np.array([excess[n] for n in range(len(excess))])
 
 
-def remove_worst_at(solver: Solver, options: GangOptions, bound: DualBound) -> None:
+def remove_worst_at(solver: PlacementSolver, options: GangOptions, bound: PricedDuals) -> None:
     """Reoptimise jobs of much excess at some duals of a solver, until these prove its goal."""
     costs = DualCosts(solver.problem, options, bound)
     instance, search, proven = solver.instance, solver.search, bound.value

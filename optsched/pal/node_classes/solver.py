@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.exact.large_neighbourhood_search import run_lns
-from optsched.pal.exact.solver import Solver, exact, start
+from optsched.pal.exact.solver import PlacementSolver, exact, start
 from optsched.pal.exact.subinstance import joined, part
 from optsched.pal.greedy.fast_fallback import fall_back
 from optsched.pal.node_classes.aggregated_relaxation import AggregatedRelaxation
@@ -166,5 +166,5 @@ def _offer(instance: PalInstance, search: Search, nodes: NodeClasses, places: Pl
     assert isinstance(inner.plan, PalPlan)
     search.offer(joined(plan, inner.plan))
     if len(rest.free_gpus) <= SETTINGS.small_rest and not search.out_of_time():
-        Solver(rest, inner).root()
+        PlacementSolver(rest, inner).root()
         search.offer(joined(plan, inner.plan))
