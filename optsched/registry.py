@@ -46,6 +46,7 @@ RENAMED = {
         "gandiva-paper": "least-utilised",
         "lucid": "sharing-scores",
     },
+    "policy option": {"work": "programs"},
 }
 """Names that were given up, by what they were names of, and those that came for them."""
 

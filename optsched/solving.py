@@ -66,8 +66,8 @@ def solve(
         Threads for HiGHS.
     start
         The result of the previous epoch, of an instance with many of the same jobs: the exact
-        methods of PAL and EaCO begin with its plan and prices, and with what it still has in
-        memory. BOA, `milp`, and EaCO's groups after a result from a file, begin afresh.
+        methods of PAL, EaCO and Sia begin with its plan and prices, and with what it still has
+        in memory. BOA, `milp`, and EaCO's groups after a result from a file, begin afresh.
     plans
         Plans for an exact method of PAL or EaCO to begin with, made as it takes them: in place of
         the greedy plans of its own, and of those that are tried where a gap stays open.

@@ -366,9 +366,9 @@ def result():
     [
         ({("schema",): "optsched/boa/1"}, 'expected "optsched/result/2", found "optsched/boa/1"'),
         ({("schema",): REMOVED}, 'schema: not a result; expected "optsched/result/2", found none'),
-        ({("problem",): "lap"}, 'problem: expected one of boa, pal, eaco, found "lap"'),
-        ({("problem",): []}, "problem: expected one of boa, pal, eaco, found a list of 0"),
-        ({("problem",): REMOVED}, "problem: expected one of boa, pal, eaco, found none"),
+        ({("problem",): "lap"}, 'problem: expected one of boa, pal, eaco, sia, found "lap"'),
+        ({("problem",): []}, "problem: expected one of boa, pal, eaco, sia, found a list of 0"),
+        ({("problem",): REMOVED}, "problem: expected one of boa, pal, eaco, sia, found none"),
         ({("objective_unit",): REMOVED}, "objective_unit: missing"),
         ({("objectiv",): 3}, "objectiv: unknown key; did you mean 'objective'?"),
         ({("objective",): "much"}, 'objective: expected a number, found "much"'),

@@ -44,6 +44,7 @@ def test_a_method_and_a_policy_of_eaco_of_one_name_are_one_algorithm(name):
         (["rollout", "eaco-28", "--policy", "lucid:window=3"], "called 'sharing-scores'"),
         (["compare", "eaco-28", "--policies", "eaco-greedy,gandiva"], "called 'random-pairs'"),
         (["policies", "gandiva-paper"], "called 'least-utilised'"),
+        (["rollout", "pal-64", "--policy", "pal:work=5"], "called 'programs'"),
     ],
 )
 def test_a_command_with_an_old_name_tells_the_new_one(arguments, text):

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from optsched.documents.faults import nearest, shown, validation_faults
 from optsched.instance import LARGEST
+from optsched.registry import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -147,6 +148,8 @@ def described(cls: type[Options]) -> Iterator[tuple[str, str, str, str]]:
 def _unknown(name: str, known: list[str]) -> str:
     if not known:
         return f"there is no option '{name}': the policy takes none"
+    if hint := renamed("policy option", name):
+        return f"there is no option '{name}'{hint}"
     hint = nearest(name, known)
     if not hint.startswith("known"):
         hint += f" known: {', '.join(known)}"

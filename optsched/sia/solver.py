@@ -16,6 +16,7 @@ import numpy as np
 from optsched.search import Infeasible
 from optsched.sia.arrays import Round, knapsack
 from optsched.sia.branch_and_bound import ChoiceTree, WarmStart
+from optsched.sia.greedy.methods import in_order
 from optsched.sia.plan import SiaPlan
 from optsched.sia.round_solver import Limits, Solved, solve_round
 from optsched.sia.settings import SETTINGS
@@ -80,6 +81,8 @@ def exact(instance: SiaInstance, search: Search) -> ChoiceCertificate:
     Infeasible
         If the GPUs do not suffice for the jobs that may not wait.
     """
+    if search.deadline is not None:
+        in_order(instance, search)  # whatever the limit, there is a plan if a rule finds one
     return within(instance, search, SETTINGS.most_nodes)
 
 
