@@ -11,9 +11,16 @@ from optsched.eaco.greedy.group_costs import GroupCosts
 from optsched.eaco.greedy.rules import BY_NAME
 from optsched.registry import PROBLEMS, RENAMED, UnknownNameError, problem
 from optsched.rollout import registry
+from optsched.rollout.policy_options import OptionError
 
 LOOK_UP = {f"{name} method": problem(name).method for name in PROBLEMS} | {"policy": registry.entry}
-OLD = [(kind, old, new) for kind, names in RENAMED.items() for old, new in names.items()]
+OPTIONS = "policy option"
+OLD = [
+    (kind, old, new)
+    for kind, names in RENAMED.items()
+    if kind != OPTIONS
+    for old, new in names.items()
+]
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), OLD)
@@ -22,6 +29,12 @@ def test_an_old_name_is_refused_with_the_new_one(kind, old, new):
     with pytest.raises(UnknownNameError) as error:
         LOOK_UP[kind](old)
     assert str(error.value) == f"there is no {kind} '{old}'; it is now called '{new}'"
+
+
+@pytest.mark.parametrize(("old", "new"), [*RENAMED[OPTIONS].items()])
+def test_an_old_option_is_refused_with_the_new_one(old, new):
+    with pytest.raises(OptionError, match=f"no option '{old}'; it is now called '{new}'"):
+        registry.make(f"pal:{old}=5", optsched.read_scenario("pal-64"))
 
 
 @pytest.mark.parametrize("name", ["eaco/gangs", "eaco/gavel-v100"])
