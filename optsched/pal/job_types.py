@@ -26,7 +26,7 @@ class JobDemand(NamedTuple):
     Attributes
     ----------
     restart_s
-        Of a running job; None of one that waits.
+        Of a running job, 0 if it moves freely; None of one that waits.
     """
 
     gpus: int
@@ -41,7 +41,7 @@ class JobDemand(NamedTuple):
     @classmethod
     def of(cls, job: Job) -> JobDemand:
         """Return the demand of a job."""
-        restart_s = job.restart_s if job.current else None
+        restart_s = (job.restart_s or 0.0) if job.current else None
         gang = job.gpus, job.application_class, job.highest_level, job.model
         return cls(*gang, job.weight, job.remaining_s, job.reward, restart_s)
 

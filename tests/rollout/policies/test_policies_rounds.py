@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.pal.greedy.rules import BINNINGS
+from optsched.registry import loaded
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.pal_adapter import ExactPlacement
 from optsched.rollout.policies.placement_round import Batch, ClusterData
@@ -85,7 +87,8 @@ def test_binning_is_the_released_one_by_default():
     policy, view = make("pm-first", world), StubView(world)
     view.submit(1, model="slow")
     view.step(policy)
-    scores = policy.placement.rules.scores(Batch(view, ClusterData(view), [], [], np.ones(4, bool)))
+    bins = loaded(BINNINGS[policy.placement.rules.row.bins])
+    scores = Batch(view, ClusterData(view), [], [], np.ones(4, bool)).world.scores(bins)
     assert len(set(scores["A"].tolist())) == 2
     with pytest.raises(ValueError, match="'bins': expected 'released', 'silhouette' or 'exact'"):
         make("pm-first:bins=beans", world)
