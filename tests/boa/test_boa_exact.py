@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.boa import Table
+from optsched.boa import BoaInstance, Table
 from optsched.boa.arrays import arrays
 from optsched.boa.exact import certificate_writer
 from optsched.boa.exact import solver as exact
@@ -140,6 +140,19 @@ def test_known_values(name):
 
 
 # --- brute force ------------------------------------------------------------------------------
+
+
+def test_a_price_whose_bound_reaches_the_plan_by_rounding_alone_is_not_the_proof():
+    """The price is so steep that its bound in floats is off by more than is left of the gap."""
+    still = {"kind": "amdahl", "parallel_fraction": 0.0, "max_gpus": 1}
+    double = {"kind": "table", "gpus": [1, 2], "speedup": [1.0, 2.0]}
+    phases = [{"work_gpu_s": 1.0, "speedup": still}] * 2 + [{"work_gpu_s": 30.0, "speedup": double}]
+    row = {"id": "c", "arrival_rate_per_h": 7.5, "rescale_s": 2.0**-24, "phases": phases}
+    document = {"schema": "optsched/boa/1", "name": "steep", "widths": "integer", "classes": [row]}
+    instance = BoaInstance.from_document(document | {"budget_gpus": 0.06666666679084302})
+    result = solved(instance, gap=0.0)
+    assert result.status == "optimal"
+    assert result.bound >= result.objective * (1 - 1e-9)
 
 
 @law(2000)

@@ -67,9 +67,28 @@ def test_never_above_a_greedy_plan(name):
 # --- groups -----------------------------------------------------------------------------------
 
 
+def test_jobs_that_end_together_leave_no_rates_behind_for_those_that_are_left():
+    """Two of four end together; three were measured, two were not: what is known is of the four."""
+    measured = {" ".join("a" * size): [0.25] * size for size in (3, 4)}
+    instance = small_instance(
+        [{"work_s": 600.0, "migration_s": 62.0}] * 5,
+        types={"a": 0.05},
+        nodes={"x": 1},
+        measured=measured,
+        max_jobs_per_gpu=4,
+        fallback="none",
+        running=[{"nodes": "x", "node": 0, "jobs": ["j2", "j3"]}],
+    )
+    assert_costs_are_the_verifiers(instance)
+
+
 @law(500)
 @given(eaco_instances(objectives=("run-to-completion",)))
 def test_costs_of_groups_are_the_verifiers(instance):
+    assert_costs_are_the_verifiers(instance)
+
+
+def assert_costs_are_the_verifiers(instance):
     figures, classes = ExactFigures(instance), job_classes(instance)
     pool = columns(instance, classes)
     for n in range(0, len(pool.cost), max(1, len(pool.cost) // 40)):

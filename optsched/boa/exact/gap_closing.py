@@ -40,6 +40,8 @@ class ClosedGap(NamedTuple):
     ----------
     labels
         How many labels it took to prove the bound.
+    is_enumerated
+        Whether labels proved it, not the price alone.
     gave_up
         Why the gap was left open, though there was time.
     """
@@ -48,6 +50,7 @@ class ClosedGap(NamedTuple):
     bound: float
     labels: int = 0
     gave_up: str = ""
+    is_enumerated: bool = False
 
 
 def close(
@@ -73,6 +76,8 @@ def close(
     if filled.value < dual.within.value and accept(filled):
         best = filled
     bound, labels, share = dual.bound, 0, SETTINGS.plan_share
+    bound -= _rounding(arrays, dual.price, dual.bound)
+    is_enumerated = False
     worst = best.value if best else max(dual.within.value, dual.beyond.value) * 2
     window = max((worst - dual.bound) * SETTINGS.first_window, gap * abs(worst))
     window = max(window, SETTINGS.rounding * abs(worst))
@@ -86,14 +91,23 @@ def close(
             best = better
         if effort.complete:
             bound, labels = min(target, best.value) if best else target, effort.made
+            is_enumerated = True
             if best is None and window > 1e3 * (worst + arrays.limit * dual.price + 1):
-                return ClosedGap(best, bound, labels, "no plan within the limit is found")
+                text = "no plan within the limit is found"
+                return ClosedGap(best, bound, labels, text, is_enumerated)
             window *= SETTINGS.window_growth
         elif best is None or best.value - dual.bound > (target - dual.bound) / 2:
             if share == 1:
-                return ClosedGap(best, bound, labels, LABEL_LIMIT)
+                return ClosedGap(best, bound, labels, LABEL_LIMIT, is_enumerated)
             share = 1.0
-    return ClosedGap(best, bound, labels)
+    return ClosedGap(best, bound, labels, is_enumerated=is_enumerated)
+
+
+def _rounding(arrays: BoaArrays, price: float, value: float) -> float:
+    """Return by what priced values may be off where a steep price makes that matter; else 0."""
+    phases = len(arrays.groups.members) + sum(len(chain.value) for chain in arrays.chains)
+    rounding = priced_rounding(phases, value + price * arrays.limit)
+    return rounding if rounding > SETTINGS.value_tolerance * value else 0.0
 
 
 def fill(
@@ -124,11 +138,7 @@ def _search(
     effort: LabelEffort,
 ) -> WidthChoice | None:
     """Enumerate what may be below `target`; return the best choice."""
-    cutoff = target + price * arrays.limit
-    phases = len(arrays.groups.members) + sum(len(chain.value) for chain in arrays.chains)
-    rounding = priced_rounding(phases, cutoff)
-    if rounding > SETTINGS.value_tolerance * target:  # the price is so steep that it would matter
-        cutoff += rounding
+    cutoff = target + price * arrays.limit + _rounding(arrays, price, target)
     left = _left_open(arrays, price, cutoff, effort)
     if left is None or effort.out_of_time():
         return None

@@ -68,7 +68,7 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
         for chosen in best:
             search.offer(_plan(instance, problem, chosen, idle))
     search.gave_up = closed.gave_up or ROUNDED
-    if closed.best is None or closed.bound <= dual.bound:
+    if closed.best is None or not closed.is_enumerated:
         return search.certificate
     return enumerated(instance, search.certificate, closed.bound, closed.labels)
 
@@ -151,7 +151,7 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
             f"but a plan has {closed.best.value / divisor!r}"
         )
     of_price = certificate(instance, dual.price, problem)
-    if closed.bound <= dual.bound:
+    if not closed.is_enumerated:
         return of_price
     return enumerated(instance, of_price, closed.bound, closed.labels)
 

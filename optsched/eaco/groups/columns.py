@@ -233,7 +233,8 @@ def _run(enumeration: Enumeration, sets: Indices, work: Floats, level: PowerLeve
     """Follow groups through their phases: in each, one job ends.
 
     Jobs that end at the same time end one after the other, in phases of no length. Where the rates
-    of those that are left are not known, rates and watts stay as they were.
+    of those that are left are not known, rates and watts stay as they were in the last phase that
+    took any time.
     """
     size = work.shape[1]
     left, rows = work.copy(), np.arange(len(work))
@@ -246,14 +247,14 @@ def _run(enumeration: Enumeration, sets: Indices, work: Floats, level: PowerLeve
             level.limit_w,
         )
     )
-    rates, watts = np.ones_like(work), np.zeros(len(work))
+    last_rates, last_w = np.ones_like(work), np.zeros(len(work))
     joules, seconds, greatest, first_w = np.zeros((4, len(work)))
     for count in range(size, 0, -1):
         at = enumeration.sets.levels[count]
         fresh = at.rates[sets] * factor
         known = ~np.isnan(fresh[:, 0])
-        rates = np.where(known[:, None], fresh, rates)
-        watts = np.where(known, np.minimum(at.watts[sets] * power, limit), watts)
+        rates = np.where(known[:, None], fresh, last_rates)
+        watts = np.where(known, np.minimum(at.watts[sets] * power, limit), last_w)
         times = left / rates
         first = times.argmin(axis=1)
         took = np.maximum(times[rows, first], 0.0)
@@ -262,8 +263,10 @@ def _run(enumeration: Enumeration, sets: Indices, work: Floats, level: PowerLeve
         seconds += took
         lasts = took > SETTINGS.instant_share * seconds
         greatest = np.where(lasts, np.maximum(greatest, watts), greatest)
+        last_rates = np.where(lasts[:, None], rates, last_rates)
+        last_w = np.where(lasts, watts, last_w)
         rest = np.arange(count - 1) + (np.arange(count - 1) >= first[:, None])
         left = np.take_along_axis(left - took[:, None] * rates, rest, axis=1)
-        rates = np.take_along_axis(rates, rest, axis=1)
+        last_rates = np.take_along_axis(last_rates, rest, axis=1)
         sets = at.children[sets, first]
     return _Runs(joules, seconds, first_w, greatest)
