@@ -76,7 +76,7 @@ def close(
     if filled.value < dual.within.value and accept(filled):
         best = filled
     bound, labels, share = dual.bound, 0, SETTINGS.plan_share
-    bound -= _rounding(arrays, dual.price, dual.bound)
+    bound -= rounding_beside(arrays, dual.price, dual.bound)
     is_enumerated = False
     worst = best.value if best else max(dual.within.value, dual.beyond.value) * 2
     window = max((worst - dual.bound) * SETTINGS.first_window, gap * abs(worst))
@@ -103,7 +103,7 @@ def close(
     return ClosedGap(best, bound, labels, is_enumerated=is_enumerated)
 
 
-def _rounding(arrays: BoaArrays, price: float, value: float) -> float:
+def rounding_beside(arrays: BoaArrays, price: float, value: float) -> float:
     """Return by what priced values may be off where a steep price makes that matter; else 0."""
     phases = len(arrays.groups.members) + sum(len(chain.value) for chain in arrays.chains)
     rounding = priced_rounding(phases, value + price * arrays.limit)
@@ -138,7 +138,7 @@ def _search(
     effort: LabelEffort,
 ) -> WidthChoice | None:
     """Enumerate what may be below `target`; return the best choice."""
-    cutoff = target + price * arrays.limit + _rounding(arrays, price, target)
+    cutoff = target + price * arrays.limit + rounding_beside(arrays, price, target)
     left = _left_open(arrays, price, cutoff, effort)
     if left is None or effort.out_of_time():
         return None

@@ -21,7 +21,7 @@ from optsched.boa.exact.certificate_writer import (
     infeasible,
     least_use,
 )
-from optsched.boa.exact.gap_closing import close
+from optsched.boa.exact.gap_closing import close, rounding_beside
 from optsched.boa.exact.lagrangian_dual import Dual, maximise, respond
 from optsched.boa.instance import BoaInstance
 from optsched.boa.plan import BoaCertificate, BoaPlan
@@ -136,7 +136,8 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
     if instance.widths == "mixed":
         return certificate(instance, dual.price, problem)
     divisor = float(feasibility.objective_divisor(instance))
-    claim = dual.within._replace(value=max(value * divisor, dual.bound))
+    least = dual.bound - rounding_beside(problem, dual.price, dual.bound)
+    claim = dual.within._replace(value=max(value * divisor, least))
     idle = _idle_widths(instance, dual.price)
 
     def accept(chosen: WidthChoice) -> bool:
