@@ -34,10 +34,17 @@ class GroupingRule(Method):
     besides: tuple[str, ...] = ()
     has_levels: bool = False
 
-    def grouping(self, estimates: GroupCosts, seed: int) -> Grouping:
-        """Part the jobs of an instance into groups."""
+    def grouping(self, estimates: GroupCosts, seed: int, **thresholds: float) -> Grouping:
+        """Part the jobs of an instance into groups.
+
+        Parameters
+        ----------
+        thresholds
+            Parameters of the rule, by name; each has a default.
+        """
         group: Callable[..., Grouping] = loaded(self.entry)
-        return group(estimates, seed) if self.draws else group(estimates)
+        drawn = (seed,) if self.draws else ()
+        return group(estimates, *drawn, **thresholds)
 
     def __call__(self, instance: EacoInstance, search: Search) -> None:
         """Offer the plans of the rule."""

@@ -36,6 +36,20 @@ class SharingOptions(Options):
     )
 
 
+class ThresholdOptions(SharingOptions):
+    """EaCO's rule besides: the two thresholds of Algorithm 1, of which no value is published."""
+
+    utilisation_threshold: Share = Field(
+        default=1.0, description="GPUs that are busier take no further job."
+    )
+    memory_threshold: Share = Field(
+        default=1.0, description="GPUs of whose memory a larger share is taken take none either."
+    )
+
+
+THRESHOLDS = {"utilisation_threshold", "memory_threshold"}
+
+
 class GroupingPolicy:
     """At every change the jobs are parted into groups by a rule."""
 
@@ -46,6 +60,7 @@ class GroupingPolicy:
             raise ValueError(f"policy '{name}': it does not rent nodes")
         self.name, self.seed, self.rule = name, seed, rule
         self.waiting_kwh, self.window = options.waiting_kwh, options.window
+        self.thresholds = options.model_dump(include=THRESHOLDS)
         self.calls = 0
         self._frame: EacoInstanceParts | None = None
 
@@ -75,7 +90,7 @@ class GroupingPolicy:
     def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
         """Return a plan for the jobs that are there."""
         estimates = GroupCosts(present.instance)
-        plan = self.rule.grouping(estimates, self.seed + self.calls).plan()
+        plan = self.rule.grouping(estimates, self.seed + self.calls, **self.thresholds).plan()
         if plan is None:
             fallback = BY_NAME["fifo-exclusive"]
             plan = fallback.grouping(GroupCosts(present.instance), self.seed).plan()
@@ -188,4 +203,5 @@ def sharing(name: str) -> Maker[SharingOptions, GroupingPolicy]:
     def build(scenario: Scenario, seed: int, options: SharingOptions) -> GroupingPolicy:
         return GroupingPolicy(name, scenario, seed, rule, options)
 
-    return Maker(build, SharingOptions, rule.draws)
+    options = ThresholdOptions if name == "eaco-greedy" else SharingOptions
+    return Maker(build, options, rule.draws)

@@ -69,6 +69,18 @@ def test_greedy_policies_on_the_four_jobs():
     assert turned == pytest.approx(113.42, 2e-4)
 
 
+@pytest.mark.parametrize("option", ["utilisation_threshold", "memory_threshold"])
+def test_the_thresholds_of_eacos_rule_could_not_be_set(option):
+    scenario = tolerant(1.1).changed({"sharing.memory_gb": 1000.0})
+    told = {f"models.{name}.memory_gb": 300.0 for name in MODELS}
+    scenario = scenario.changed(told)
+    closed = energy(scenario, f"eaco-greedy:{option}=0", four_jobs())
+    assert closed == energy(scenario, "fifo-exclusive", four_jobs())
+    assert energy(scenario, f"eaco-greedy:{option}=1", four_jobs()) < closed
+    with pytest.raises(ValueError, match=f"no option '{option}'"):
+        make(f"best-fit-memory:{option}=0.5", scenario)
+
+
 @pytest.mark.parametrize(("weight", "kwh"), [(1.0, 93.66), (0.0, 161.67)])
 def test_equation_one_weighs_energy_and_time(weight, kwh):
     policy = f"eaco:objective=eaco,energy_weight={weight},gap=0.000001"
