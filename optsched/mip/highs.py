@@ -7,10 +7,9 @@ It is the only file that talks to HiGHS. Arrays go in and arrays come out.
 
 from __future__ import annotations
 
-import os
-import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import highspy
@@ -24,12 +23,12 @@ from optsched.mip.program import cost_scale as cost_scale
 from optsched.mip.program import scaled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from optsched.documents.arrays import Floats
 
 
 Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
+
+STOP_S = 0.5  # CPU seconds that HiGHS has to end in when it is asked to
 
 _STATUS: dict[Any, Status] = {
     HighsModelStatus.kOptimal: "optimal",
@@ -122,9 +121,14 @@ def solve(
 
 
 def new(*, seed: int, threads: int) -> highspy.Highs:
-    """Return a silent HiGHS without a program."""
+    """Return a HiGHS without a program. It writes no log, and can be asked to stop.
+
+    Descriptors are left alone: they belong to all threads of the process.
+    """
     highs = highspy.Highs()
     set_option(highs, "output_flag", False)
+    set_option(highs, "log_to_console", False)
+    highs.HandleUserInterrupt = True  # once: each time adds callbacks that every iteration calls
     set_option(highs, "threads", threads)
     set_option(highs, "random_seed", seed)
     return highs
@@ -194,26 +198,28 @@ def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> Highs
     listen in presolve; a run that does not end soon after Ctrl-C is left to itself, and the process
     ends after it.
     """
-    highs.HandleUserInterrupt = True
-    with _standard_output_to_error():
+    running: Future[HighsStatus] | None = None
+    try:
         running = pool.submit(highs.run)
         if not keep:
             pool.shutdown(wait=False)
-        try:
-            return running.result()
-        except KeyboardInterrupt:
-            return _stopped(highs, running)
+        return running.result()
+    except KeyboardInterrupt:
+        if running is None:
+            raise
+        return _stopped(highs, running)
 
 
 def _stopped(highs: highspy.Highs, running: Future[HighsStatus]) -> HighsStatus | None:
     """Ask HiGHS to stop until it does: what it is asked before it begins it forgets.
 
-    After half a second it is left behind.
+    It is left behind after so much work of this process; after so long where others work, too.
     """
-    for _ in range(10):
+    work_s, wait_s = time.process_time() + STOP_S, time.monotonic() + 10 * STOP_S
+    while time.process_time() < work_s and time.monotonic() < wait_s:
         highs.cancelSolve()
         with suppress(TimeoutError):
-            return running.result(timeout=0.05)
+            return running.result(timeout=0.02)
     return None
 
 
@@ -237,29 +243,3 @@ def _outcome(highs: highspy.Highs, returned: HighsStatus, *, is_integer: bool) -
         nodes=max(info.mip_node_count, 0),
         message=highs.modelStatusToString(model_status),
     )
-
-
-class _StandardOutput:
-    """Standard output at the level of C, which is one for the whole process and all its threads."""
-
-    lock = threading.Lock()
-    users = 0
-    saved = -1
-
-
-@contextmanager
-def _standard_output_to_error() -> Iterator[None]:
-    """Send what C prints to standard error: standard output may be a result that is piped on."""
-    with _StandardOutput.lock:
-        if not _StandardOutput.users:
-            _StandardOutput.saved = os.dup(1)
-            os.dup2(2, 1)
-        _StandardOutput.users += 1
-    try:
-        yield
-    finally:
-        with _StandardOutput.lock:
-            _StandardOutput.users -= 1
-            if not _StandardOutput.users:
-                os.dup2(_StandardOutput.saved, 1)
-                os.close(_StandardOutput.saved)
