@@ -131,6 +131,8 @@ class Search:
         self.is_interrupted = False
         self.stopped = ""  # why the solve ended early
         self.gave_up = ""  # why a method ended with an open gap, though no clock cut it short
+        self.disbelieved = ""  # what a solver states, and what is proven to the contrary
+        self.failures: list[str] = []  # of runs of HiGHS that came to nothing
         self.skipped: tuple[str, ...] = ()  # greedy methods that were not tried, for want of time
         self._entry = problem(instance.problem)
 
@@ -178,6 +180,14 @@ class Search:
         if self.objective is None:
             return False
         return self.objective - bound <= share * self.gap * abs(self.objective)
+
+    def solver_faults(self, status: str) -> str:
+        """Return what a solver did wrong: a false claim; or that it failed, if a gap is left."""
+        told, failures = self.disbelieved, self.failures
+        if not told and failures and status != "optimal" and not self.stopped:
+            times = f"{len(failures)} times, first" if len(failures) > 1 else "once,"
+            told = f"HiGHS failed {times} with '{failures[0]}'"
+        return told and f"{told}; what is stated was proven without it"
 
     def interrupt(self) -> None:
         """Remember that Ctrl-C ended the solve."""

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.memory import must_fit, spared_collections
+from optsched.mip.failures import noted_failures
 from optsched.registry import problem
 from optsched.results.ending import Ending
 from optsched.results.result import Result, Status, versions
@@ -105,7 +106,7 @@ def solve(
     )
     check_begin(search, chosen)
     must_fit(instance, chosen, memory_gib)
-    with spared_collections():
+    with spared_collections(), noted_failures() as search.failures:
         outcome = _run(entry, chosen, search)
         return concluded(chosen, search, outcome, verify=verify)
 
@@ -159,7 +160,7 @@ def concluded(
         changes=instance.changes,
         method=method.name,
         status=status,
-        message="; ".join(filter(None, [told, doubt])),
+        message="; ".join(filter(None, [told, search.solver_faults(status), doubt])),
         objective=search.objective,
         objective_unit=entry.objective_unit(instance),
         bound=bound,

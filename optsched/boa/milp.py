@@ -20,8 +20,8 @@ from optsched.boa.plan import BoaPlan
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 from optsched.mip import highs
+from optsched.mip.pyomo_model import claimed_bound, disbelieve, extracted
 from optsched.models import boa
-from optsched.search import SolverDisagreement
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance
@@ -39,8 +39,6 @@ def milp(instance: BoaInstance, search: Search) -> BoaCertificate | None:
     ------
     ValueError
         If widths are continuous.
-    SolverDisagreement
-        If HiGHS contradicts what can be proven without it.
     """
     model = boa.build(instance)
     same_k(instance, search)
@@ -51,13 +49,7 @@ def milp(instance: BoaInstance, search: Search) -> BoaCertificate | None:
     if search.plan is None:
         return None  # `solver.certify` brings a plan, or proves that there is none
     certificate = exact.prove_integer(instance, search, bound)
-    if certificate.bound is not None and certificate.bound > objective * (
-        1 + SETTINGS.disagreement
-    ):
-        raise SolverDisagreement(
-            f"{instance.name}: HiGHS states the objective {objective!r}, "
-            f"but every plan has at least {certificate.bound!r}"
-        )
+    disbelieve(search, objective, certificate.bound, objective)
     return certificate
 
 
@@ -80,9 +72,9 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
             bound = _claimed(instance, search, outcome)
         if outcome.x is None or outcome.objective is None:
             break
-        for variable, x in zip(compiled.variables, outcome.x.tolist(), strict=True):
-            variable.set_value(x, skip_validation=True)
-        plan = boa.extract(model, instance)
+        plan = extracted(compiled.variables, outcome.x, lambda: boa.extract(model, instance))
+        if plan is None:
+            break
         if search.offer(plan):
             return bound, outcome.objective
         if search.stopped:
@@ -109,28 +101,17 @@ def _start(model: Any, variables: list[Any], search: Search) -> Floats | None:
 
 def _claimed(instance: BoaInstance, search: Search, outcome: highs.HighsOutcome) -> float:
     """Return the bound that is worth proving, and note why HiGHS ended early, if it did."""
-    if outcome.status == "optimal":
-        return outcome.bound
-    if outcome.status == "infeasible":
-        _confirm_infeasible(instance)
-    elif outcome.status == "limit":
-        search.stopped = "time limit"
-        return outcome.bound
-    elif outcome.status == "interrupted":
-        search.interrupt()
-    else:
-        search.stopped = f"HiGHS ends with '{outcome.message}'"
-    return 0.0
-
-
-def _confirm_infeasible(instance: BoaInstance) -> None:
+    claimed = claimed_bound(search, outcome, 0.0)
+    if np.isfinite(claimed):
+        return claimed
     least, limit = least_use(instance), feasibility.limit(instance)
     if least * (1 + Fraction(SETTINGS.disagreement)) < limit:
         unit = feasibility.limit_divisor(instance)
-        raise SolverDisagreement(
-            f"{instance.name}: HiGHS finds no plan, but one needs only {float(least / unit)!r} "
+        search.disbelieved = (
+            f"HiGHS finds no plan, but one needs only {float(least / unit)!r} "
             f"of the limit {float(limit / unit)!r}"
         )
+    return 0.0
 
 
 def _excess(instance: BoaInstance, plan: BoaPlan) -> float:

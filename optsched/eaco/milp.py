@@ -17,7 +17,7 @@ from optsched.eaco.exact import listed_groups
 from optsched.eaco.greedy import methods
 from optsched.eaco.group_figures import JOULES_PER_KWH
 from optsched.eaco.plan import EacoPlan
-from optsched.mip.pyomo_model import claimed_bound, must_agree, run_model
+from optsched.mip.pyomo_model import claimed_bound, disbelieve, run_model
 from optsched.models import eaco
 from optsched.models.eaco_nodes import parts_of
 
@@ -39,8 +39,6 @@ def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     ------
     Infeasible
         If HiGHS finds that there is no plan, and that can be proven.
-    SolverDisagreement
-        If HiGHS contradicts what can be proven without it.
     """
     greedy = methods.quick_start(instance)
     if greedy is not None:
@@ -52,7 +50,7 @@ def milp(instance: EacoInstance, search: Search) -> EacoCertificate | None:
         stated = math.inf if outcome.objective is None else outcome.objective
     certificate = listed_groups.certify_claim(instance, search, claimed)
     terms = abs(stated) + _cancelling(instance)
-    must_agree(instance, stated, None if certificate is None else certificate.bound, terms)
+    disbelieve(search, stated, None if certificate is None else certificate.bound, terms)
     return certificate
 
 

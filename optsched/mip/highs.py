@@ -10,12 +10,15 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
 from highspy import HighsModelStatus, HighsStatus
 
+from optsched.mip.outcome import HighsOutcome as HighsOutcome
+from optsched.mip.outcome import Status as Status
+from optsched.mip.outcome import failed, is_within, trusted
 from optsched.mip.program import Compiled as Compiled
 from optsched.mip.program import Program as Program
 from optsched.mip.program import compile_model as compile_model
@@ -26,8 +29,6 @@ if TYPE_CHECKING:
     from optsched.documents.arrays import Floats
 
 
-Status = Literal["optimal", "limit", "interrupted", "infeasible", "unbounded", "error"]
-
 STOP_S = 0.5  # CPU seconds that HiGHS has to end in when it is asked to
 
 _STATUS: dict[Any, Status] = {
@@ -35,41 +36,11 @@ _STATUS: dict[Any, Status] = {
     HighsModelStatus.kTimeLimit: "limit",
     HighsModelStatus.kIterationLimit: "limit",
     HighsModelStatus.kSolutionLimit: "limit",
-    HighsModelStatus.kMemoryLimit: "limit",
+    HighsModelStatus.kMemoryLimit: "out of memory",
     HighsModelStatus.kInterrupt: "interrupted",
     HighsModelStatus.kInfeasible: "infeasible",
     HighsModelStatus.kUnbounded: "unbounded",
 }
-
-
-class HighsOutcome(NamedTuple):
-    """What HiGHS has to say about a program.
-
-    Attributes
-    ----------
-    status
-        "optimal": within the gap. "limit", "interrupted": stopped early. "error": none of these.
-    x
-        Shape (columns,), feasible within HiGHS' tolerances; None if there is no such point.
-    objective
-        Of `x`; None without it.
-    bound
-        HiGHS' lower bound on the objective; minus infinity if it has none.
-    row_duals
-        Shape (rows,): change of the objective per unit of a row's bound; None for integer programs.
-    nodes
-        Branch-and-bound nodes.
-    message
-        The model status in HiGHS' own words.
-    """
-
-    status: Status
-    x: Floats | None
-    objective: float | None
-    bound: float
-    row_duals: Floats | None
-    nodes: int
-    message: str
 
 
 def solve(
@@ -83,6 +54,8 @@ def solve(
     start: Floats | None = None,
 ) -> HighsOutcome:
     """Solve a program. Ctrl-C stops HiGHS, and the best point so far is returned.
+
+    Whatever else befalls HiGHS is told by the outcome: the caller has plans without it.
 
     Parameters
     ----------
@@ -98,7 +71,7 @@ def solve(
     Raises
     ------
     ValueError
-        If HiGHS refuses an option or the program.
+        If HiGHS refuses an option.
     """
     to_load, scale, row_scale = scaled(program)
     highs = new(seed=seed, threads=threads)
@@ -108,10 +81,15 @@ def solve(
         set_option(highs, "mip_max_nodes", most_nodes)
     if time_limit_s is not None:
         set_option(highs, "time_limit", time_limit_s)
-    load(highs, to_load)
+    try:
+        load(highs, to_load)
+    except ValueError as refusal:
+        return failed(str(refusal))
     if start is not None and program.integer.any():
         highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
     outcome = run(highs, is_integer=bool(program.integer.any()))
+    if outcome.x is not None and not is_within(program, outcome.x):
+        return failed("a point that is not within the bounds of its columns")
     duals = outcome.row_duals
     return outcome._replace(
         objective=None if outcome.objective is None else outcome.objective / scale,
@@ -184,10 +162,15 @@ def run(
 
     For many short runs, `pool` is where they all take place: one thread of its own.
     """
-    returned = _run(highs, pool or ThreadPoolExecutor(1), keep=pool is not None)
-    if returned is None:
-        return HighsOutcome("interrupted", None, None, -np.inf, None, 0, "left behind after Ctrl-C")
-    return _outcome(highs, returned, is_integer=is_integer)
+    try:
+        returned = _run(highs, pool or ThreadPoolExecutor(1), keep=pool is not None)
+        if returned is None:
+            text = "left behind after Ctrl-C"
+            return HighsOutcome("interrupted", None, None, -np.inf, None, 0, text)
+        outcome = _outcome(highs, returned, is_integer=is_integer)
+    except Exception as error:  # it comes out of C++: of any type
+        return failed(f"{type(error).__name__}: {error}")
+    return trusted(outcome)
 
 
 def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> HighsStatus | None:

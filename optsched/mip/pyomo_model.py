@@ -1,23 +1,26 @@
 """Runs of Pyomo's models (Hart, Watson & Woodruff, Math. Programming Computation 3, 2011) by HiGHS.
 
-The formulations are those in models/; what HiGHS says of them is compared with what is proven.
+The formulations are those in models/; what HiGHS says of them is compared with what is proven, and
+where the two contradict each other, the result says so and states what is proven.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optsched.mip import highs
-from optsched.search import SolverDisagreement
+from optsched.mip.failures import note_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from optsched.documents.arrays import Floats
-    from optsched.instance import Document, Instance
+    from optsched.instance import Document
     from optsched.search import Search
 
     Start = Callable[[list[Any]], Floats | None]
+
+Plan = TypeVar("Plan")
 
 
 def run_model(
@@ -40,10 +43,21 @@ def run_model(
         start=start(compiled.variables),
     )
     if outcome.x is not None:
-        for variable, x in zip(compiled.variables, outcome.x.tolist(), strict=True):
-            variable.set_value(x, skip_validation=True)
-        search.offer(extract())
+        plan = extracted(compiled.variables, outcome.x, extract)
+        if plan is not None:
+            search.offer(plan)
     return outcome
+
+
+def extracted(variables: Iterable[Any], x: Floats, extract: Callable[[], Plan]) -> Plan | None:
+    """Return the plan that is read off a point; None if a point of HiGHS' makes none at all."""
+    for variable, value in zip(variables, x.tolist(), strict=True):
+        variable.set_value(value, skip_validation=True)
+    try:
+        return extract()
+    except (ArithmeticError, LookupError, ValueError) as error:
+        note_failure(f"a point that is no plan ({type(error).__name__})")
+        return None
 
 
 def claimed_bound(search: Search, outcome: highs.HighsOutcome, least: float) -> float:
@@ -62,27 +76,21 @@ def claimed_bound(search: Search, outcome: highs.HighsOutcome, least: float) -> 
         search.stopped = "time limit"
         return max(outcome.bound, least)
     if outcome.status == "interrupted":
-        search.stopped = "interrupted"
+        search.interrupt()
     else:
         search.stopped = f"HiGHS ends with '{outcome.message}'"
-    return least
+    return max(outcome.bound, least) if outcome.status == "out of memory" else least
 
 
-def must_agree(instance: Instance, stated: float, bound: float | None, terms: float) -> None:
-    """Compare the objective that HiGHS states with a bound that was proven without it.
+def disbelieve(search: Search, stated: float, bound: float | None, terms: float) -> None:
+    """Note it if HiGHS states an objective below a bound that was proven without it.
 
     Parameters
     ----------
     terms
-        Size of what is added up in the objective.
-
-    Raises
-    ------
-    SolverDisagreement
-        If every plan costs more than HiGHS states, by more than its tolerances explain.
+        Size of what is added up in the objective, of which HiGHS' tolerances are a share.
     """
     if bound is not None and bound > stated + 1e-6 * terms:
-        raise SolverDisagreement(
-            f"{instance.name}: HiGHS states the objective {stated!r}, "
-            f"but every plan has at least {bound!r}"
+        search.disbelieved = (
+            f"HiGHS states the objective {stated!r}, but every plan has at least {bound!r}"
         )

@@ -1,10 +1,13 @@
 """The method "milp": golden values, agreement with "exact", limits, and lies of the solver."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 
 import optsched
+from optsched.boa import BoaInstance
 from optsched.boa import milp as method
 from optsched.boa.verify import feasibility
 from optsched.mip import highs
@@ -186,12 +189,32 @@ def test_plan_beyond_the_limit_is_replaced(widths, monkeypatch):
     assert best * (1 - 1e-6) <= result.objective <= best * 1.05
 
 
-def test_bound_above_a_plan_is_a_disagreement(monkeypatch):
+def test_a_claimed_bound_above_a_plan_is_told_and_not_believed(monkeypatch):
     lying(monkeypatch, bound=lambda outcome: outcome.bound * 1.001)
-    with pytest.raises(
-        optsched.SolverDisagreement, match=r"bound 1\.15246\d* is claimed.*1\.15131"
-    ):
-        solved(optsched.read("boa/hand"))
+    result = solved(optsched.read("boa/hand"))
+    assert re.search(r"claims the bound 1\.15246\d*, but a plan has 1\.15131", result.message)
+    assert result.bound <= result.objective
+    optsched.verify(optsched.read("boa/hand"), result)
+
+
+def test_a_bound_that_a_steep_price_lifts_above_a_plan_is_no_traceback():
+    """The budget leaves 3e-9 of itself for rescaling, less than HiGHS is exact to."""
+    two = {"kind": "table", "gpus": [1, 2], "speedup": [1.0, 2.0]}
+    three = {"kind": "table", "gpus": [1, 2, 3], "speedup": [1.0, 2.0, 2.5]}
+    one = {"kind": "amdahl", "parallel_fraction": 0.0, "max_gpus": 1}
+    first = [(51.27628603316484, two), (30.0, one), (1.0, three), (1.0, two)]
+    second = [(2.485072958010886, three), (1.0, one)]
+    classes = [
+        {"id": name, "arrival_rate_per_h": 1.0, "rescale_s": lost,
+         "phases": [{"work_gpu_s": work, "speedup": curve} for work, curve in phases]}
+        for name, lost, phases in (("a", 1e-6, first), ("b", 2.0**-20, second))
+    ]  # fmt: skip
+    document = {"schema": "optsched/boa/1", "classes": classes, "budget_gpus": 0.024100379907586563}
+    instance = BoaInstance.from_document(document)
+    result = solved(instance)
+    optsched.verify(instance, result)
+    assert "HiGHS claims the bound 29.69" in result.message
+    assert result.objective == optsched.solve(instance).objective
 
 
 def test_bound_that_is_a_little_too_high_is_lowered(monkeypatch):
@@ -201,16 +224,18 @@ def test_bound_that_is_a_little_too_high_is_lowered(monkeypatch):
     assert result.bound <= result.objective
 
 
-def test_objective_below_the_bound_is_a_disagreement(monkeypatch):
+def test_a_stated_objective_below_the_bound_is_told_and_not_believed(monkeypatch):
     lying(monkeypatch, objective=lambda outcome: outcome.objective * 0.9)
-    with pytest.raises(optsched.SolverDisagreement, match=r"states the objective 1\.036\d*, but"):
-        solved(optsched.read("boa/hand"))
+    result = solved(optsched.read("boa/hand"))
+    assert re.search(r"states the objective 1\.036\d*, but every plan has", result.message)
+    assert result.bound <= result.objective == optsched.solve(optsched.read("boa/hand")).objective
 
 
-def test_false_infeasibility_is_a_disagreement(monkeypatch):
+def test_false_infeasibility_is_told_and_not_believed(monkeypatch):
     lying(monkeypatch, status=lambda _: "infeasible", x=lambda _: None, objective=lambda _: None)
-    with pytest.raises(optsched.SolverDisagreement, match="finds no plan, but one needs only 2"):
-        solved(optsched.read("boa/hand"))
+    result = solved(optsched.read("boa/hand"))
+    assert result.status == "feasible"
+    assert "finds no plan, but one needs only 2" in result.message
 
 
 def test_failure_of_the_solver_leaves_the_greedy_plan(monkeypatch):

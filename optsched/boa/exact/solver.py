@@ -28,7 +28,7 @@ from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 from optsched.registry import loaded
-from optsched.search import Infeasible, SolverDisagreement
+from optsched.search import Infeasible
 from optsched.verification import ROUNDING, relative_gap
 
 if TYPE_CHECKING:
@@ -127,10 +127,10 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
     value
         A claimed lower bound on the objective, in its unit.
 
-    Raises
-    ------
-    SolverDisagreement
-        If a plan lies below the claim by more than a solver's tolerances.
+    Returns
+    -------
+    BoaCertificate
+        Of the price alone if a plan lies below the claim, by more than a solver's tolerances.
     """
     problem, dual = _dual(instance, search)
     if instance.widths == "mixed":
@@ -147,12 +147,11 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
 
     closed = close(problem, dual._replace(within=claim), 0.0, accept, search.out_of_time)
     if closed.best is not None and closed.best.value < claim.value * (1 - SETTINGS.disagreement):
-        raise SolverDisagreement(
-            f"{instance.name}: the lower bound {value!r} is claimed, "
-            f"but a plan has {closed.best.value / divisor!r}"
+        search.disbelieved = (
+            f"HiGHS claims the bound {value!r}, but a plan has {closed.best.value / divisor!r}"
         )
     of_price = certificate(instance, dual.price, problem)
-    if not closed.is_enumerated:
+    if search.disbelieved or not closed.is_enumerated:
         return of_price
     return enumerated(instance, of_price, closed.bound, closed.labels)
 

@@ -116,10 +116,11 @@ def _shift(table: _Table) -> int:
 def _in_units(table: _Table) -> list[int]:
     """Return excesses in units of a power of two, rounded down, at most 2**40.
 
-    One that reaches the budget, as others were left out, is as good as the budget itself.
+    One that reaches the budget, as others were left out, is in no plan below the bound: it counts
+    as the budget in units, which is rounded up, so that it reaches that one as well.
     """
-    shift = _shift(table)
-    return [min(excess, table.budget) >> shift for excess in table.excess]
+    shift, most = _shift(table), _units(table)
+    return [e >> shift if e < table.budget else most for e in table.excess]
 
 
 def _units(table: _Table) -> int:
