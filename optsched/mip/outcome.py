@@ -58,8 +58,9 @@ def failed(text: str) -> HighsOutcome:
 def trusted(outcome: HighsOutcome) -> HighsOutcome:
     """Return an outcome whose figures are numbers; of a failure, the point if it has one."""
     x, objective, duals = outcome.x, outcome.objective, outcome.row_duals
-    has_point = x is not None and objective is not None and isfinite(objective)
-    has_point = has_point and bool(np.isfinite(x).all())
+    has_point = False
+    if x is not None and objective is not None:
+        has_point = isfinite(objective) and bool(np.isfinite(x).all())
     is_sound = has_point or (x is None and objective is None and outcome.status != "optimal")
     if not (duals is None or np.isfinite(duals).all()):
         is_sound = False
