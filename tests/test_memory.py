@@ -215,7 +215,7 @@ built = {{f"optsched.{{room}}.{{m}}" for m in ("exact.solver", "exact.arrays", "
 built |= {{"highspy", "pyomo"}}
 assert not built & set(sys.modules), built & set(sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 

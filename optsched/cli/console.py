@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -150,17 +149,10 @@ def workers(processes: int) -> Iterator[Executor | None]:
     if processes == 1:
         yield None
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from optsched.sweeps.processes import Workers
 
-    # Not forked: a thread draws the bar of progress. They are started once there is a task.
-    with ProcessPoolExecutor(processes, get_context("spawn"), _end_silently) as pool:
+    with Workers(processes) as pool:
         yield pool
-
-
-def _end_silently() -> None:
-    """Let Ctrl-C end a worker without a word, for its parent speaks."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def show_list(table: RenderableType) -> None:

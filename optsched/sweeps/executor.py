@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import signal
-import sys
 import time
 import warnings
-from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import BrokenExecutor, CancelledError, as_completed
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import to_json
@@ -22,15 +17,16 @@ from optsched.instance import Instance
 from optsched.results.result import versions
 from optsched.sweeps.parameters import ROLLOUT
 from optsched.sweeps.points import Point
+from optsched.sweeps.processes import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable
     from concurrent.futures import Executor, Future
 
     from optsched.instance import Document, NamedDocument
     from optsched.results.result import Result
 
-    Points = Iterator[tuple[int, Point]]
+    Points = Generator[tuple[int, Point], None, None]
 
 WORTH_S = 8.0  # work for this process alone from which on starting others saves time
 
@@ -182,22 +178,17 @@ def _here_or_in_processes(tasks: dict[int, SweepTask]) -> Points:
 
 
 def _in_processes(tasks: dict[int, SweepTask], processes: int) -> Points:
-    # Spawned, not forked: a thread may draw a bar of progress meanwhile. Tasks come with the
-    # process, and its queue holds numbers only: Python 3.11 can hang if a worker dies while
-    # something large is on its way to it (gh-94777).
-    context = get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _begin_worker, (tasks,)) as pool:
-        with _without_main():
-            futures = {pool.submit(_compute_number, number): number for number in tasks}
+    # Tasks come with the process, and its queue holds numbers only: Python 3.11 can hang if a
+    # worker dies while something large is on its way to it (gh-94777).
+    with Workers(processes, _take, tasks) as pool:
+        futures = {pool.submit(_compute_number, number): number for number in tasks}
         yield from _as_done(futures, tasks)
 
 
 _worker_tasks: dict[int, SweepTask] = {}
 
 
-def _begin_worker(tasks: dict[int, SweepTask]) -> None:
-    """Take the tasks; and let Ctrl-C end the worker without a word, for its parent speaks."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _take(tasks: dict[int, SweepTask]) -> None:
     _worker_tasks.update(tasks)
 
 
@@ -241,14 +232,3 @@ def _cpus() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Let processes start that do not run the caller's script again, which needs no guard then."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 from optsched.instance import Instance, NamedDocument
@@ -215,11 +216,12 @@ def _computed(
         if point is not None and _holds(tasks[number], point)
     }
     missing = {number: task for number, task in tasks.items() if number not in points}
-    for number, point in sweep(missing, executor):
-        points[number] = point
-        cache.put(keys[number], point)
-        if progress is not None:
-            progress(len(points) / len(tasks))
+    with closing(sweep(missing, executor)) as done:  # Ctrl-C here ends its processes, too
+        for number, point in done:
+            points[number] = point
+            cache.put(keys[number], point)
+            if progress is not None:
+                progress(len(points) / len(tasks))
     return points
 
 

@@ -32,7 +32,7 @@ def command(*arguments, **options):
     """Run the command in a process of its own."""
     code = "from optsched.cli.main import main; main()"
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], text=True, timeout=60, check=False, **options
+        [sys.executable, "-c", code, *arguments], text=True, timeout=600, check=False, **options
     )
 
 
@@ -369,7 +369,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def ready():
     print("ready", file=sys.stderr, flush=True)
-    time.sleep(30)
+    time.sleep(600)
 {prelude}
 from optsched.cli.main import main
 main()
@@ -380,7 +380,7 @@ main()
     ) as process:
         assert process.stderr.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=20)
+        stdout, stderr = process.communicate(timeout=600)
     return process.returncode, stdout, stderr
 
 

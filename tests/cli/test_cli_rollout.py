@@ -288,7 +288,7 @@ def test_a_terminal_sees_progress_on_stderr_only(scenario):
     ours, theirs = pty.openpty()
     process = command("", "rollout", scenario, "--policy", "first:pause_s=0.1",
                       stdout=subprocess.PIPE, stderr=theirs)  # fmt: skip
-    stdout, _ = process.communicate(timeout=60)
+    stdout, _ = process.communicate(timeout=600)
     os.close(theirs)
     progress = os.read(ours, 100_000).decode()
     os.close(ours)
@@ -306,7 +306,7 @@ from optsched.rollout.engine import engine
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def slow(self):
     print("ready", file=sys.stderr, flush=True)
-    time.sleep(30)
+    time.sleep(600)
 engine.Engine.step = slow
 """
     pipe = subprocess.PIPE
@@ -314,5 +314,5 @@ engine.Engine.step = slow
                       tmp_path / "out", stdout=pipe, stderr=pipe)  # fmt: skip
     assert process.stderr.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=600)
     assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")
