@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from functools import cached_property
@@ -16,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from optsched.documents.changes import assign, parts
 from optsched.documents.faults import Fault as Fault
 from optsched.documents.faults import InstanceError as InstanceError
-from optsched.documents.faults import lines, nearest, place, shown, validation_faults
+from optsched.documents.faults import all_lines, near_name, nearest, place, shown, validation_faults
 from optsched.documents.faults import path_text as path_text
 from optsched.documents.json_files import dumps as dumps
 from optsched.documents.json_files import encoded, write_text
@@ -91,9 +90,9 @@ class CheckedDocument(Document):
 
     @model_validator(mode="after")
     def _no_document_faults(self) -> Self:
-        faults = list(self.document_faults(self.model_dump(by_alias=True)))
+        faults = all_lines(self.document_faults(self.model_dump(by_alias=True)))
         if faults:  # a type of its own: `from_document` asks for these faults directly
-            text = "; ".join(lines(faults))
+            text = "; ".join(faults)
             raise PydanticCustomError("document_faults", "{faults}", {"faults": text})
         return self
 
@@ -111,10 +110,8 @@ class CheckedDocument(Document):
         try:
             return cls.model_validate_json(encoded(document, origin), strict=True)
         except ValidationError as error:
-            faults = dict(validation_faults(error, cls))
-        for path, text in cls.document_faults(document):
-            faults.setdefault(path, text)
-        raise InstanceError(origin, lines(faults.items()))
+            typed = dict(validation_faults(error, cls))
+        raise InstanceError(origin, all_lines(cls.document_faults(document), typed))
 
 
 class NamedDocument(CheckedDocument):
@@ -214,8 +211,8 @@ def read(source: str | Path) -> Instance:
     if not isinstance(document, dict):
         raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
     if "schema" not in document:
-        near = difflib.get_close_matches("schema", document, n=1)
-        hint = f", found '{near[0]}'" if near else ""
+        near = near_name("schema", document)
+        hint = f", found '{near}'" if near else ""
         first = f'missing: expected for example "schema": "optsched/boa/1"{hint}'
         raise InstanceError(origin, [f"schema: {first}"])
     return instance_class(document["schema"], origin).from_document(document, origin)

@@ -5,10 +5,11 @@ Nothing heavy is imported here; a problem is imported when it is first asked for
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from optsched.documents.faults import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,8 +62,7 @@ class UnknownNameError(LookupError):
     """A problem, method, policy or instance of that name does not exist."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else "; known: " + ", ".join(known)
+        hint = f"; {nearest(name, known)}" if known else "; known: "
         super().__init__(f"there is no {kind} '{name}'{renamed(kind, name) or hint}")
 
 

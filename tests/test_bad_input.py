@@ -297,12 +297,12 @@ def test_sources_that_do_not_exist(source, message, tmp_path, monkeypatch):
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
-    def denied(path):
+    def denied(path, *_, **options):
         raise PermissionError(13, "Permission denied", str(path))
 
     path = tmp_path / "secret.json"
     path.write_text("{}")
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr(os, "open", denied)
     assert refused("solve", path) == f"error: {path}: Permission denied\n"
 
 

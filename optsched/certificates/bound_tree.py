@@ -52,14 +52,29 @@ class Cut(Document):
     price: Price
 
 
+MOST_STEPS = 10_000_000
+
+
 def tree_faults(nodes: Sequence[Document], rules: int) -> Iterator[BrokenRule]:
-    """Yield why nodes are not a tree, the first of them its root.
+    """Yield why nodes are not a tree, the first of them its root, or one that is too deep.
+
+    Splits on the paths to all nodes are `MOST_STEPS` at most: a short file can name more of them
+    than anybody could follow.
 
     Parameters
     ----------
     rules
         How many rules splits may name.
     """
+    broken = list(_form_faults(nodes, rules))
+    yield from broken
+    steps = 0 if broken else sum(Paths(nodes).depths)
+    if steps > MOST_STEPS:
+        text = f"its paths have {steps:,} splits in all, {MOST_STEPS:,} are followed at most"
+        yield BrokenRule("tree", text)
+
+
+def _form_faults(nodes: Sequence[Document], rules: int) -> Iterator[BrokenRule]:
     count = len(nodes)
     if not count:
         yield BrokenRule("tree", "the certificate has no nodes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from numbers import Real
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.cluster.topology import Topology
@@ -89,11 +90,19 @@ def bottleneck_bandwidths(graph: nx.Graph[Any], bandwidth: str = "bandwidth") ->
     With `math.inf` before them they are the finest `thresholds` that `bottleneck_topology` can
     use; its last level is that of the smallest bandwidth, which needs no threshold.
     """
+    from networkx.utils import UnionFind
+
     tree = _spanning_tree(graph, bandwidth)
-    widest: list[float] = sorted({w for *_, w in _links(tree, bandwidth)}, reverse=True)
-    counts = [len(_components(tree, width, bandwidth)) for width in widest]
-    before = [len(_components(tree, math.inf, bandwidth)), *counts]
-    return [w for w, count, more in zip(widest, counts, before, strict=False) if count < more]
+    parts = UnionFind(tree)
+    holds = {vertex: bool(_gpus(tree, vertex)) for vertex in tree}  # by each part's first vertex
+    widths: dict[float, None] = {}
+    for one, other, width in sorted(_links(tree, bandwidth), key=itemgetter(2), reverse=True):
+        both = holds[parts[one]], holds[parts[other]]
+        if all(both):
+            widths[width] = None
+        parts.union(one, other)
+        holds[parts[one]] = any(both)
+    return list(widths)
 
 
 def _spanning_tree(graph: nx.Graph[Any], bandwidth: str) -> nx.Graph[Any]:

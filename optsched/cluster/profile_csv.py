@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from optsched.cluster.profile import Kind, Profile
 from optsched.documents.faults import InstanceError, nearest, shown
+from optsched.documents.files import read_text
+from optsched.documents.limits import LIMITS
 from optsched.instance import Positive
 
 if TYPE_CHECKING:
@@ -50,11 +54,11 @@ def read_profile_csv(path: str | Path, kind: Kind, source: str = "") -> Profile:
     if not table:
         raise InstanceError(str(path), [f"the file is empty; {_EXPECTED}"])
     header, *body = table
-    faults = list(_header_faults(header))
+    faults = list(_header_faults(header))  # at most one for each column
     if not body:
         faults.append("there is no GPU below the header")
     if not faults:
-        faults = list(_body_faults(header, body))
+        faults = list(islice(_body_faults(header, body), LIMITS.faults + 1))
     if faults:
         raise InstanceError(str(path), faults)
     columns = dict(zip(header.cells, zip(*(line.cells for line in body), strict=True), strict=True))
@@ -68,13 +72,7 @@ def read_profile_csv(path: str | Path, kind: Kind, source: str = "") -> Profile:
 
 def _lines(path: Path) -> Iterator[_Line]:
     """Yield the lines that are not empty, with their numbers from 1."""
-    if path.is_dir():
-        raise InstanceError(str(path), ["is a folder, expected a CSV file"])
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"byte {error.start} is not UTF-8 text; expected a CSV file"
-        raise InstanceError(str(path), [message]) from None
+    text = read_text(path, "a CSV file")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
@@ -88,12 +86,16 @@ def _lines(path: Path) -> Iterator[_Line]:
 def _header_faults(header: _Line) -> Iterator[str]:
     where = f"line {header.number}"
     classes = [name for name in header.cells if name.startswith(_PREFIX)]
-    for name in dict.fromkeys(header.cells):
-        if header.cells.count(name) > 1:
+    counts = Counter(header.cells)
+    if len(header.cells) > LIMITS.columns:
+        yield f"{where}: {len(header.cells):,} columns, more than {LIMITS.columns:,}"
+        return
+    for name, count in counts.items():
+        if count > 1:
             yield f"{where}: column {shown(name)} stands more than once"
         if name == _PREFIX:
             yield f"{where}: column {shown(name)} names no application class"
-        elif name not in ("gpu", "node", *classes) and not name.startswith("bin_"):
+        elif name not in ("gpu", "node") and not name.startswith((_PREFIX, "bin_")):
             hint = nearest(name, ["gpu", "node", "V_A", "bin_A"])
             yield f"{where}: column {shown(name)} is unknown; {hint}"
     if "gpu" not in header.cells:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from optsched.documents.faults import Fault, nearest, shown
+from optsched.documents.faults import Fault, mapping, near_name, nearest, sequence, shown
+from optsched.documents.limits import LIMITS
 
 
 def some(name: str, known: Iterable[str]) -> list[str]:
     """Return the known name that is nearest to a misspelt one, or a few of those that there are."""
     known = list(known)
     few = known if len(known) <= 8 else [*known[:7], "..."]
-    return difflib.get_close_matches(name, known, n=1) or few
+    near = near_name(name, known)
+    return few if near is None else [near]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class _Tree:
 def tree_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield every fault of a topology that concerns several fields, with its path."""
     levels, domains = document.get("levels"), document.get("domains")
+    many = list(_size_faults(levels, domains))
+    if many:
+        yield from many
+        return
     heights: dict[str, int] = {}
     for n, level in enumerate(levels if isinstance(levels, list | tuple) else ()):
         if isinstance(level, str) and heights.setdefault(level, n) != n:
@@ -66,6 +71,23 @@ def tree_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     yield from _gpu_faults(tree)
     if entries:
         yield from _whole_faults(tree)
+
+
+def _size_faults(levels: Any, domains: Any) -> Iterator[Fault]:
+    """Yield what is more, or longer, than any cluster has."""
+    domains = sequence(domains)
+    gpus = sum(len(sequence(mapping(entry).get("gpus"))) for entry in domains)
+    for name, count, most in (
+        ("levels", len(sequence(levels)), LIMITS.levels),
+        ("domains", max(len(domains), gpus), LIMITS.items),
+    ):
+        if count > most:
+            text = "GPUs" if gpus == count > len(domains) else name
+            yield (name,), f"{count:,} {text}, more than {most:,}"
+    for n, entry in enumerate(domains):
+        names = (mapping(entry).get("id"), *sequence(mapping(entry).get("gpus")))
+        if any(isinstance(name, str) and len(name) > LIMITS.name_chars for name in names):
+            yield ("domains", n), f"a name of more than {LIMITS.name_chars:,} characters"
 
 
 def _level_faults(tree: _Tree) -> Iterator[Fault]:

@@ -8,7 +8,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
+
+from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,17 +41,21 @@ _EXPECTED = {
 class InstanceError(ValueError):
     """A file or document that is not what it should be.
 
-    `faults` has a line for each fault; `more` is how many there are besides, in files of millions
-    of lines.
+    `faults` has a line for each fault, of the first `LIMITS.faults`; `more` is how many there are
+    besides, in files of millions of lines.
     """
 
     def __init__(self, origin: str, faults: list[str], more: int = 0) -> None:
+        beyond = len(faults) - LIMITS.faults
+        faults = [cut(fault, LIMITS.fault_chars) for fault in faults[: LIMITS.faults]]
         self.origin = origin
         self.faults = faults
-        self.more = more
-        total = len(faults) + more
+        self.more = more + max(0, beyond)
+        total = len(faults) + self.more
         count = f"{total:,} faults" if total > 1 else "1 fault"
-        rows = [*faults, f"and {more:,} more"] if more else faults
+        rows = [*faults, f"and {self.more:,} more"] if self.more else faults
+        if beyond > 0:  # the search for them may have ended there
+            count, rows[-1] = f"more than {LIMITS.faults} faults", "and more"
         super().__init__(f"{origin}: {count}\n" + "\n".join(f"  {row}" for row in rows))
 
 
@@ -98,7 +105,11 @@ def place(cls: type[BaseModel]) -> SchemaPlace:
 
 def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[Fault]:
     """Yield path and text of every fault that pydantic found in fields of the class."""
-    for detail in error.errors(include_url=False):
+    if error.error_count() > LIMITS.counted_faults:  # each takes a kilobyte
+        fields = ", ".join(place(cls).fields)
+        yield (), f"{error.error_count():,} fields are wrong; known here: {fields}"
+        return
+    for detail in error.errors(include_url=False)[: 5 * LIMITS.faults]:  # more are not told
         if detail["type"] == "json_invalid":
             deep = "recursion" in detail["ctx"]["error"]
             yield (), "nested too deeply" if deep else "holds a lone surrogate: not valid text"
@@ -113,9 +124,22 @@ def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[
             yield path, _text(detail, above.fields)
 
 
+def first_faults(faults: Iterable[Fault]) -> list[Fault]:
+    """Return the first faults, one more than are told: each may take a search for a near name."""
+    return list(islice(faults, LIMITS.faults + 1))
+
+
 def lines(faults: Iterable[Fault]) -> list[str]:
     """Write faults as text, in the order of their paths."""
     return [f"{path_text(path)}: {text}" for path, text in sorted(faults, key=_order)]
+
+
+def all_lines(between: Iterable[Fault], typed: dict[Path, str] | None = None) -> list[str]:
+    """Write the first faults between fields of a document, and those of types of single fields."""
+    faults = dict(typed or ())
+    for path, text in first_faults(between):
+        faults.setdefault(path, text)
+    return lines(faults.items())
 
 
 def prefixed(path: Path, faults: Iterable[Fault]) -> Iterator[Fault]:
@@ -155,17 +179,38 @@ def shown(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**30:
         return f"a whole number of {value.bit_length()} bits"
     plain = isinstance(value, str | bool | None)
+    if isinstance(value, str):
+        value = value[:50]
     text = json.dumps(value, ensure_ascii=False) if plain else repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return cut(text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint: the known name that is nearest to a misspelt one, or all that there are."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"did you mean '{near[0]}'?"
+    near = near_name(name, known)
+    if near is not None:
+        return f"did you mean '{near}'?"
+    if len(known) > LIMITS.hint_names:
+        return f"{len(known):,} are known here"
     return f"known: {', '.join(known)}" if known else "none is known here"
+
+
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is nearest to a misspelt one, looked for among the first ones.
+
+    It takes time with the square of the lengths of names, so long names have none.
+    """
+    if len(name) > LIMITS.hint_chars:
+        return None
+    short = (each for each in known if len(each) <= LIMITS.hint_chars)
+    near = difflib.get_close_matches(name, islice(short, LIMITS.hint_names), n=1)
+    return near[0] if near else None
+
+
+def cut(text: str, most: int = 40) -> str:
+    """Return a text, or its beginning if it is longer."""
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _is_echo(detail: ErrorDetails) -> bool:

@@ -8,25 +8,29 @@ import json
 import os
 import secrets
 from collections import Counter
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from optsched.documents.faults import InstanceError, lines
+from optsched.documents.faults import InstanceError, first_faults, lines
+from optsched.documents.files import read_bytes
+from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from optsched.documents.faults import Fault
+    from optsched.documents.faults import Fault, Path
 
 
-def load(path: Path) -> Any:
-    """Parse a JSON file; whatever is wrong with it becomes an `InstanceError`."""
-    if path.is_dir():
-        raise InstanceError(str(path), ["is a folder, expected a JSON file"])
-    data = path.read_bytes()
+def load(path: FilePath) -> Any:
+    """Parse a JSON file; whatever is wrong with it becomes an `InstanceError`.
+
+    Only a regular file is read, of `LIMITS.file_bytes` at most, with lists and objects
+    `LIMITS.depth` deep and no text longer than `LIMITS.text_chars`.
+    """
+    data = read_bytes(path, "a JSON file")
     try:
         document = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_object)
-        twice = lines(_repeated_keys(document))
+        odd = lines(first_faults(_oddities(document)))
     except UnicodeDecodeError as error:
         text = f"byte {error.start} is not UTF-8 text; expected a JSON file"
     except json.JSONDecodeError as error:
@@ -36,9 +40,9 @@ def load(path: Path) -> Any:
     except ValueError:  # Python refuses to convert them, to stay fast
         text = "a whole number has thousands of digits"
     else:
-        if not twice:
+        if not odd:
             return document
-        raise InstanceError(str(path), twice)
+        raise InstanceError(str(path), odd)
     raise InstanceError(str(path), [text])
 
 
@@ -58,7 +62,7 @@ def dumps(document: Any, indent: str = "") -> str:
     return text if indent else text + "\n"
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | FilePath, text: str) -> None:
     """Write a file whole or not at all.
 
     Raises
@@ -66,7 +70,7 @@ def write_text(path: str | Path, text: str) -> None:
     OSError
         If it cannot be written; a file that was there before is still the same then.
     """
-    target = Path(os.path.realpath(path))
+    target = FilePath(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():  # a device, say: it must not be replaced
             target.write_text(text, encoding="utf-8")
@@ -94,7 +98,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"expected what JSON knows, found {type(value).__name__}")
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: FilePath, text: str) -> None:
     """Write a file under another name in the same folder, then rename it."""
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
@@ -123,18 +127,27 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return marked
 
 
-def _repeated_keys(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[Fault]:
+def _oddities(document: Any, path: Path = ()) -> Iterator[Fault]:
+    """Yield keys that stand twice, and what is longer or deeper than any file of use."""
+    if len(path) > LIMITS.depth:
+        yield path[:3], f"nested too deeply, more than {LIMITS.depth} levels"
+        return
     if isinstance(document, _Repeating):
         for key in document.repeated:
             yield (*path, key), "stands more than once in its object"
     entries: Iterable[tuple[str | int, Any]] = ()
     if isinstance(document, dict):
         entries = document.items()
+        if any(len(key) > LIMITS.text_chars for key in document):
+            yield path, f"a key has more than {LIMITS.text_chars:,} characters"
     elif isinstance(document, list):
         entries = enumerate(document)
     for part, inner in entries:
         if isinstance(inner, dict | list):
-            yield from _repeated_keys(inner, (*path, part))
+            yield from _oddities(inner, (*path, part))
+        elif isinstance(inner, str) and len(inner) > LIMITS.text_chars:
+            text = f"a text of {len(inner):,} characters, more than {LIMITS.text_chars:,}"
+            yield (*path, part), text
 
 
 def _syntax_text(error: json.JSONDecodeError, data: bytes) -> str:

@@ -43,22 +43,31 @@ class _Cluster:
         drained = {str(d.get("id")) for d in domains if d.get("drained") is True}
         taken = {x for x in sequence(document.get("unavailable")) if isinstance(x, str)}
         self.gpus: dict[str, bool] = {}  # whether anything may be placed there
+        shut: dict[str, bool] = {}
         for domain in domains:
-            open_for_jobs = not drained & _around(str(domain.get("id")), parents)
+            open_for_jobs = not _is_shut(str(domain.get("id")), parents, drained, shut)
             for gpu in sequence(domain.get("gpus")):
                 if isinstance(gpu, str):
                     self.gpus[gpu] = open_for_jobs and gpu not in taken
         self.size = sum(self.gpus.values())
 
 
-def _around(name: str, parents: Mapping[str, Any]) -> set[str]:
-    """Return a domain and those around it; a cycle ends where it began."""
-    seen: set[str] = set()
+def _is_shut(
+    name: str, parents: Mapping[str, Any], drained: set[str], known: dict[str, bool]
+) -> bool:
+    """Tell whether a domain or one around it is drained; a cycle ends where it began.
+
+    What is found for those on the way is put into `known`.
+    """
+    way: list[str] = []
     here: Any = name
-    while isinstance(here, str) and here in parents and here not in seen:
-        seen.add(here)
+    while isinstance(here, str) and here in parents and here not in known and here not in drained:
+        known[here] = False
+        way.append(here)
         here = parents[here]
-    return seen
+    if isinstance(here, str) and (here in drained or known.get(here, False)):
+        known.update(dict.fromkeys(way, True))
+    return name in drained or known.get(name, False)
 
 
 def _profile_faults(document: Mapping[str, Any], cluster: _Cluster) -> Iterator[Fault]:

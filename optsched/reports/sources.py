@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.documents.faults import InstanceError, shown
+from optsched.documents.files import read_text
 from optsched.documents.json_files import load
 from optsched.explanation.explain import frontier_instance, instance_of
 from optsched.results.result import SCHEMA_ID, Result
@@ -222,8 +224,11 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     if name == "intervals.csv":
         words |= {"gpus": str}
     try:
-        table = pd.read_csv(folder / name, dtype=words, keep_default_na=False, na_values=[""])
-    except (ValueError, UnicodeDecodeError) as error:
+        text = io.StringIO(read_text(folder / name, "a table of a rollout"))
+        table = pd.read_csv(text, dtype=words, keep_default_na=False, na_values=[""])
+    except InstanceError:
+        raise
+    except ValueError as error:
         text = str(error).strip().splitlines()[0]
         raise InstanceError(str(folder), [f"{name}: no table of a rollout: {text}"]) from None
     faults = [f"{name}: column {c} is missing" for c in COLUMNS[name] if c not in table]

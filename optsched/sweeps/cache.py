@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from optsched.documents.files import read_bytes
 from optsched.documents.json_files import dumps, write_text
 from optsched.sweeps.points import Point
 
@@ -40,7 +41,7 @@ class Cache:
             return None
         path = self._folder / f"{key}.json"
         try:
-            return _point(json.loads(path.read_bytes()), key)
+            return _point(json.loads(read_bytes(path)), key)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic_core import to_json
 
 from optsched.documents.faults import InstanceError
+from optsched.documents.files import read_bytes
 from optsched.instance import Instance
 from optsched.results.result import versions
 from optsched.sweeps.parameters import ROLLOUT
@@ -67,7 +68,7 @@ def content_of(document: dict[str, Any]) -> str:
     trace = document.get("trace")
     file = trace.get("file") if isinstance(trace, dict) else None
     if file is not None and Path(file).is_file():
-        digest.update(Path(file).read_bytes())
+        digest.update(read_bytes(Path(file)))
     return digest.hexdigest()
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import gzip
 import io
 import tarfile
-import zlib
 from pathlib import Path, PurePosixPath
 
-from optsched.documents.faults import InstanceError
+from optsched.documents.faults import InstanceError, cut, shown
+from optsched.documents.files import decompressed, read_bytes
 from optsched.registry import UnknownNameError
 
 _ENDINGS = (".gz", ".tgz", ".tar", ".csv", ".json", ".trace", ".txt")
@@ -21,7 +20,9 @@ def open_trace(path: Path, workload: str | None, members: str) -> tuple[str, str
     Parameters
     ----------
     path
-        Text in UTF-8, plain or compressed by gzip; or a tar archive of such files.
+        Text in UTF-8, plain or compressed by gzip; or a tar archive of such files. It has
+        `LIMITS.file_bytes` at most, and no more than `LIMITS.expansion` times its own size, or
+        `LIMITS.expansion_bytes`, when it is decompressed.
     workload
         In an archive the path of a member, or its last part with or without its ending.
     members
@@ -36,27 +37,25 @@ def open_trace(path: Path, workload: str | None, members: str) -> tuple[str, str
     OSError
         If it cannot be read.
     """
-    if path.is_dir():
-        raise InstanceError(str(path), ["is a folder, expected a file"])
+    data = decompressed(read_bytes(path), str(path))
     try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
         if data[257:262] == b"ustar":
             member, data = _member(data, str(path), workload, members)
             return _bare(member), _text(data, f"{path}:{member}"), None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InstanceError(str(path), [f"is no whole file of gzip: {error}"]) from None
-    except tarfile.TarError as error:
+    except InstanceError:
+        raise
+    except (tarfile.TarError, EOFError, OverflowError, ValueError) as error:
         raise InstanceError(str(path), [f"is no whole archive of tar: {error}"]) from None
     return _bare(path.name), _text(data, str(path)), workload
 
 
 def _member(data: bytes, origin: str, workload: str | None, pattern: str) -> tuple[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        names = [m.name for m in archive if m.isfile() and fnmatch.fnmatch(m.name, pattern)]
-        name = _chosen(names, origin, workload)
-        file = archive.extractfile(name)
+        members = {m.name: m for m in archive if m.isfile() and fnmatch.fnmatch(m.name, pattern)}
+        name = _chosen(list(members), origin, workload)
+        if members[name].issparse() or members[name].size > len(data):
+            raise InstanceError(origin, [f"{shown(name)} is sparse, or larger than its archive"])
+        file = archive.extractfile(members[name])
         return name, file.read() if file else b""
 
 
@@ -64,7 +63,8 @@ def _chosen(names: list[str], origin: str, workload: str | None) -> str:
     if workload is None:
         if len(names) == 1:
             return names[0]
-        text = f"holds {len(names)} traces: name one of them as workload: {', '.join(names)}"
+        listed = cut(", ".join(names), 900)
+        text = f"holds {len(names)} traces: name one of them as workload: {listed}"
         raise InstanceError(origin, [text])
     fitting = [name for name in names if workload in (name, PurePosixPath(name).name, _bare(name))]
     if not fitting:

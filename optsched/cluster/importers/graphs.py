@@ -15,7 +15,7 @@ from xml.etree.ElementTree import ParseError
 import networkx as nx
 
 from optsched.cluster.bottleneck import bottleneck_bandwidths, bottleneck_topology
-from optsched.cluster.importers.text import gpu_ids, read_text
+from optsched.cluster.importers.text import gpu_ids, read_text, refuse_many
 from optsched.cluster.topology import Topology
 from optsched.documents.faults import InstanceError
 from optsched.documents.json_files import load
@@ -42,6 +42,8 @@ def read_node_link(path: Path, gpus_per_node: int | None) -> Topology:
 def read_graphml(path: Path, gpus_per_node: int | None) -> Topology:
     """Read what `networkx.write_graphml` writes."""
     text, origin = read_text(path), str(path)
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:  # entities may grow without limit
+        raise InstanceError(origin, ["a document type or entities: expected plain GraphML"])
     try:
         graph = nx.parse_graphml(text)
     except ParseError as error:
@@ -67,7 +69,8 @@ def graph_topology(graph: nx.Graph[Any], gpus_per_node: int | None, origin: str)
 
 def _tree(graph: Any, gpus_per_node: int | None, origin: str) -> Topology:
     gpus = [vertex for vertex, kind in graph.nodes(data="kind") if kind == "gpu"]
-    inner = [vertex for vertex in graph if vertex not in set(gpus)]
+    is_gpu = set(gpus)
+    inner = [vertex for vertex in graph if vertex not in is_gpu]
     faults = [f"domain '{v}' has no level" for v in inner if not graph.nodes[v].get("level")]
     faults += [
         f"'{vertex}' is inside of several, {', '.join(graph.pred[vertex])}: not a tree"
@@ -78,13 +81,15 @@ def _tree(graph: Any, gpus_per_node: int | None, origin: str) -> Topology:
         raise InstanceError(origin, faults)
     levels = _levels(graph, inner)
     domains: list[dict[str, Any]] = []
+    refuse_many(len(graph), None, origin)
+    _refuse_capacities(graph, gpus_per_node, origin)
     for vertex in inner:
         data = graph.nodes[vertex]
         parent = next(iter(graph.pred[vertex]), None)
         domain = {"id": vertex, "level": str(data["level"]), "parent": parent}
         domain["drained"] = data.get("drained", False)
         if domain["level"] == levels[0]:
-            domain["gpus"] = [child for child in graph[vertex] if child in set(gpus)]
+            domain["gpus"] = [child for child in graph[vertex] if child in is_gpu]
             if not gpus:
                 domain["gpus"] = _held(data, vertex, gpus_per_node, origin)
         domains.append(domain)
@@ -117,7 +122,14 @@ def _held(data: dict[str, Any], vertex: str, gpus_per_node: int | None, origin: 
     return gpu_ids(vertex, capacity, origin)
 
 
+def _refuse_capacities(graph: Any, gpus_per_node: int | None, origin: str) -> None:
+    """Refuse more GPUs than a topology may have."""
+    each = [data.get("capacity", gpus_per_node) for _, data in graph.nodes(data=True)]
+    refuse_many(sum(count for count in each if isinstance(count, int) and count > 0), None, origin)
+
+
 def _network(graph: Any, gpus_per_node: int | None, origin: str) -> Topology:
+    _refuse_capacities(graph, None, origin)
     for vertex, data in graph.nodes(data=True):
         kind = data.get("kind")
         if kind == "gpu":

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from typing import TYPE_CHECKING
+
+from optsched.documents.faults import shown
+from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST = 65_536  # names of one hostlist; more of them is a slip of the pen
+MOST = LIMITS.range_names  # more is a slip of the pen
 
 
 class HostlistError(ValueError):
@@ -41,11 +45,11 @@ def expand(hostlist: str) -> list[str]:
     names: list[str] = []
     for position, item in _items(hostlist):
         choices = [_choices(part, position + start) for start, part in _parts(item)]
-        count = len(names)
-        for choice in choices:
-            count = max(count, 1) * len(choice)
-        if count > MOST:
-            raise HostlistError(position, f"'{item}' stands for more than {MOST:,} names")
+        if sum(len(choice[-1]) for choice in choices) > LIMITS.name_chars:
+            text = f"a name of more than {LIMITS.name_chars:,} characters"
+            raise HostlistError(position, f"{text}, {shown(item)}")
+        if len(names) + math.prod(map(len, choices)) > MOST:
+            raise HostlistError(position, f"{shown(item)} stands for more than {MOST:,} names")
         names += map("".join, itertools.product(*choices))
     return names
 
@@ -86,6 +90,8 @@ def _choices(part: str, position: int) -> list[str]:
     position += 1
     for piece in part[1:-1].split(","):
         numbers += _numbers(piece, position)
+        if len(numbers) > MOST:
+            raise HostlistError(position, f"more than {MOST:,} numbers in brackets")
         position += len(piece) + 1
     return numbers
 
@@ -93,7 +99,7 @@ def _choices(part: str, position: int) -> list[str]:
 def _numbers(piece: str, position: int) -> list[str]:
     match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", piece)
     if not match:
-        text = f"expected a number or a range such as 0-3, found '{piece}'"
+        text = f"expected a number or a range such as 0-3, found '{piece[:50]}'"
         raise HostlistError(position, text)
     first, last = int(match[1]), int(match[2] or match[1])
     if last < first:

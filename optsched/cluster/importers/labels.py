@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from optsched.cluster.importers.nested import NodeRow, nested_topology
 from optsched.cluster.importers.text import gpu_ids, read_text
 from optsched.documents.faults import InstanceError
+from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +27,7 @@ def read_labels(path: Path, gpus_per_node: int | None) -> Topology:
     rows: list[NodeRow] = []
     faults: list[str] = []
     first: dict[str, int] = {}
+    count = 0
     try:
         header = [name.strip() for name in next(reader)]
         levels = _levels(header, origin)
@@ -36,6 +38,10 @@ def read_labels(path: Path, gpus_per_node: int | None) -> Topology:
                     if first.setdefault(row.node, reader.line_num) != reader.line_num:
                         raise ValueError(f"column 1: '{row.node}' is in line {first[row.node]} too")
                     rows.append(row)
+                    count += len(row.gpus)
+                    if count > LIMITS.items:
+                        text = f"more than {LIMITS.items:,} GPUs, up to here"
+                        raise InstanceError(origin, [f"line {reader.line_num}: {text}"])
             except ValueError as error:
                 if isinstance(error, InstanceError):
                     raise
@@ -52,6 +58,8 @@ def _levels(header: list[str], origin: str) -> list[str]:
         heading = "".join(header[:1])
         text = f"line 1, column 1: expected the heading 'node', found '{heading}'"
         raise InstanceError(origin, [text])
+    if len(header) > LIMITS.levels:
+        raise InstanceError(origin, [f"line 1: {len(header):,} columns, more than {LIMITS.levels}"])
     if "" in header or len(set(header)) < len(header):
         raise InstanceError(origin, ["line 1: headings must differ and not be empty"])
     return [name for name in header[1:] if name != "gpus"]

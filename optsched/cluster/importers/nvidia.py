@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import networkx as nx
+import numpy as np
 
 from optsched.cluster.bottleneck import bottleneck_bandwidths, bottleneck_topology
-from optsched.cluster.importers.text import located, read_text
+from optsched.cluster.importers.text import Places, read_text
 from optsched.documents.faults import InstanceError
+from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +33,8 @@ def read_nvidia_smi(path: Path, gpus_per_node: int | None) -> Topology:
     Levels are kinds of connection, from the nearest: for example NV2, NV1, SYS. The level of a
     group is that of its weakest direct connection: a gang has no others' GPUs to send through. A
     tree cannot tell all pairs apart: groups are joined by complete linkage, the nearest first, so
-    that no pair is said to be nearer than it is, and some are said to be farther.
+    that no pair is said to be nearer than it is, and some are said to be farther. A node has
+    `LIMITS.matrix_gpus` GPUs at most.
     """
     text, origin = _COLOUR.sub("", read_text(path)), str(path)
     try:
@@ -56,48 +59,51 @@ def _linked(gpus: list[str], links: dict[tuple[str, str], str]) -> Iterator[tupl
     Joining groups brings none nearer, so the weakest link on the way between two GPUs in this tree
     is that of the first group that holds both.
     """
-    groups = [[gpu] for gpu in gpus]
-
-    def nearness(pair: tuple[int, int]) -> float:
-        one, other = groups[pair[0]], groups[pair[1]]
-        return min(_nearness(links[a, b]) for a in one for b in other)
-
-    while len(groups) > 1:
-        best = max(combinations(range(len(groups)), 2), key=nearness)
-        yield groups[best[0]][0], groups[best[1]][0], nearness(best)
-        groups[best[0]] += groups.pop(best[1])
+    first = list(gpus)  # of each group
+    nearness = np.array([[_nearness(links[a, b]) for b in gpus] for a in gpus], dtype=float)
+    while len(first) > 1:
+        above = np.where(np.triu(np.ones_like(nearness, dtype=bool), 1), nearness, -1.0)
+        one, other = map(int, np.unravel_index(above.argmax(), above.shape))
+        yield first[one], first[other], float(nearness[one, other])
+        farthest = np.minimum(nearness[one], nearness[other])
+        nearness[one], nearness[:, one] = farthest, farthest
+        nearness = np.delete(np.delete(nearness, other, axis=0), other, axis=1)
+        del first[other]
 
 
 def _links(text: str) -> dict[tuple[str, str], str]:
     """Return the kind of connection of each ordered pair of GPUs, and "X" of a GPU with itself."""
-    lines = list(re.finditer(r"[^\n]+", text))
+    lines, places = list(re.finditer(r"[^\n]+", text)), Places(text)
     heads = (line for line in lines if line[0].split()[:1] == ["GPU0"])
     header = next((line for line in heads if "X" not in line[0].split()), None)
     if header is None:
         raise ValueError("line 1, column 1: expected a line that begins with GPU0, GPU1, ...")
     columns = [name for name in header[0].split() if _GPU.fullmatch(name)]
+    if len(columns) > LIMITS.matrix_gpus:
+        text = f"{len(columns):,} GPUs in one node, more than {LIMITS.matrix_gpus}"
+        raise ValueError(f"{places.told(header.start())}: {text}")
     links: dict[tuple[str, str], str] = {}
     for line in lines[lines.index(header) + 1 :]:
-        cells = list(re.finditer(r"\S+", line[0]))
+        cells = list(islice(re.finditer(r"\S+", line[0]), len(columns) + 1))
         if not cells or not _GPU.fullmatch(cells[0][0]):
             continue
         row = cells[0][0]
-        place = located(text, line.start())
+        place = places.told(line.start())
         if row not in columns or len(cells) <= len(columns):
             raise ValueError(f"{place}: {row} has no cell for each of {len(columns)} GPUs")
         for column, cell in zip(columns, cells[1:], strict=False):
             kind = "SYS" if cell[0] == "SOC" else cell[0]
             if (kind == "X") != (row == column) or not re.fullmatch(_KIND, kind):
-                place = located(text, line.start() + cell.start())
+                place = places.told(line.start() + cell.start())
                 raise ValueError(f"{place}: '{kind}' cannot connect {row} with {column}")
             if links.setdefault((column, row), kind) != kind:
-                place = located(text, line.start() + cell.start())
+                place = places.told(line.start() + cell.start())
                 other = links[column, row]
                 raise ValueError(f"{place}: {kind}, but {other} from {column} to {row}")
             links[row, column] = kind
     missing = [name for name in columns if (name, name) not in links]
     if missing:
-        raise ValueError(f"{located(text, header.start())}: there is no line for {missing[0]}")
+        raise ValueError(f"{places.told(header.start())}: there is no line for {missing[0]}")
     return links
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -10,9 +11,10 @@ import networkx as nx
 from optsched.cluster.importers.nested import NodeRow, nested_topology
 from optsched.cluster.importers.slurm_conf import parse_conf
 from optsched.cluster.importers.switches import switch_topology
-from optsched.cluster.importers.text import gpu_ids, note, read_text
+from optsched.cluster.importers.text import gpu_ids, note, read_text, refuse_many
 from optsched.cluster.topology_faults import some
-from optsched.documents.faults import InstanceError, nearest
+from optsched.documents.faults import InstanceError, nearest, shown
+from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +51,7 @@ def _topology(wiring: Wiring, gpus_per_node: int | None, origin: str) -> Topolog
     nodes = {node for *_, nodes in entries for node in nodes}
     if not nodes:
         raise InstanceError(origin, ["no switch or block has nodes"])
+    refuse_many(len(nodes), gpus_per_node, origin)
     both = [name for name, *_ in entries if name in nodes]
     faults = [f"'{name}' names both a node and a switch or block" for name in both]
     if faults:
@@ -64,6 +67,7 @@ def _entries(switches: list[Switch], origin: str) -> list[Entry]:
     names: dict[str, str] = {}
     entries: list[Entry] = []
     faults: list[str] = []
+    count = 0
     for switch in switches:
         name, place = switch.name.value, switch.name.place
         if name in names:
@@ -72,9 +76,13 @@ def _entries(switches: list[Switch], origin: str) -> list[Entry]:
         try:
             children = switch.children.names() if switch.children else []
             entries.append((name, children, switch.nodes.names() if switch.nodes else []))
+            count += len(children) + len(entries[-1][2])
         except ValueError as error:
             faults.append(str(error))
-    faults += [] if faults else _unknown_children(switches, entries)
+        if count > LIMITS.items:
+            text = f"the hostlists stand for more than {LIMITS.items:,} names, up to here"
+            raise InstanceError(origin, [f"{place}: {text}"])
+    faults += [] if faults else islice(_unknown_children(switches, entries), LIMITS.faults + 1)
     if faults:
         raise InstanceError(origin, faults)
     return entries
@@ -98,24 +106,23 @@ def _switches(entries: list[Entry], gpus_per_node: int | None, origin: str) -> T
         fabric.add_node(name, height=1)
         fabric.add_edges_from((name, child) for child in [*children, *nodes])
         gpus |= {node: gpu_ids(node, gpus_per_node, origin) for node in nodes}
-    parts = [next(n for n in fabric if n in p) for p in nx.weakly_connected_components(fabric)]
-    if len(parts) > 1:
-        shown = ", ".join(f"'{name}'" for name in parts)
-        text = f"no switch stands above the separate parts with {shown}, so no job can span them"
+    parts = enumerate(nx.weakly_connected_components(fabric))
+    part_of = {vertex: number for number, part in parts for vertex in part}
+    first = {part_of[vertex]: vertex for vertex in reversed(list(fabric))}
+    if len(first) > 1:
+        listed = ", ".join(f"'{name}'" for name in reversed(first.values()))
+        text = f"no switch stands above the separate parts with {listed}, so no job can span them"
         raise InstanceError(origin, [f"{text}: import them one by one"])
     return switch_topology(fabric, gpus, ["node"], origin)
 
 
 def _with_nodes(entries: list[Entry], origin: str) -> list[Entry]:
     """Return the switches above nodes; Topograph writes others for nodes that may come."""
-    bare = {name for name, children, nodes in entries if not children and not nodes}
-    place = -1
-    while len(bare) > place:
-        place = len(bare)
-        bare |= {name for name, children, _ in entries if children and bare.issuperset(children)}
+    bare = _bare_switches(entries)
     if bare:
-        listed = ", ".join(f"'{name}'" for name, *_ in entries if name in bare)
-        note(f"switches without nodes are left out: {listed}", origin)
+        listed = ", ".join(f"'{name}'" for name in islice(bare, 10))
+        more = f" and {len(bare) - 10:,} more" if len(bare) > 10 else ""
+        note(f"switches without nodes are left out: {listed}{more}", origin)
     return [
         (name, [child for child in children if child not in bare], nodes)
         for name, children, nodes in entries
@@ -123,14 +130,34 @@ def _with_nodes(entries: list[Entry], origin: str) -> list[Entry]:
     ]
 
 
+def _bare_switches(entries: list[Entry]) -> dict[str, None]:
+    """Return the switches without nodes, below themselves and below all switches below them."""
+    above: dict[str, list[str]] = {}
+    left = {}
+    for name, children, nodes in entries:
+        left[name] = len(set(children)) + (len(nodes) > 0)
+        for child in dict.fromkeys(children):
+            above.setdefault(child, []).append(name)
+    found = [name for name, *_ in entries if not left[name]]
+    for name in found:  # which grows
+        for parent in above.get(name, ()):
+            left[parent] -= 1
+            if not left[parent]:
+                found.append(parent)
+    return dict.fromkeys(name for name, *_ in entries if not left[name])
+
+
 def _ratios(sizes: Field | None, origin: str) -> list[int]:
     """Return how many base blocks stand in each aggregated block, ascending."""
     if sizes is None:
         return []
     if not re.fullmatch(r"[1-9][0-9]{0,8}(,[1-9][0-9]{0,8})*", sizes.value):
-        text = f"expected sizes of blocks such as 4,16, found '{sizes.value}'"
+        text = f"expected sizes of blocks such as 4,16, found {shown(sizes.value)}"
         raise InstanceError(origin, [f"{sizes.place}: {text}"])
     base, *rest = sorted({int(size) for size in sizes.value.split(",")})
+    if len(rest) >= LIMITS.levels:
+        text = f"{len(rest) + 1:,} sizes of blocks, more than {LIMITS.levels}"
+        raise InstanceError(origin, [f"{sizes.place}: {text}"])
     for size in rest:
         if size % base or (size // base).bit_count() != 1:
             text = f"the size {size} is not a power of two times the base size {base}"
@@ -150,11 +177,12 @@ def _blocks(
     rows: list[NodeRow] = []
     for number, (block, _, nodes) in enumerate(entries):
         around: list[str | None] = [block]
-        before: list[str] = []
+        before = (-1, -1)
         for ratio in ratios:
-            run = names[number - number % ratio :][:ratio]
+            first = number - number % ratio
+            run = (first, min(first + ratio, len(names)) - 1)
             # cut short at the end of the list, a larger block can be the same as a smaller one
-            around.append(None if run == before else f"{run[0]}..{run[-1]}")
+            around.append(None if run == before else f"{names[run[0]]}..{names[run[1]]}")
             before = run
         rows += [NodeRow(node, gpu_ids(node, gpus_per_node, origin), around) for node in nodes]
     levels = ["block", *(f"{ratio}-blocks" for ratio in ratios)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from optsched.cluster.importers.text import line_and_column, located
+from optsched.cluster.importers.text import Places
 from optsched.cluster.importers.wiring import Field, Switch, Wiring
 from optsched.documents.faults import InstanceError, nearest
 
@@ -31,25 +31,26 @@ def parse_conf(text: str, origin: str) -> Wiring:
     """
     wiring = Wiring([], [], None)
     faults: list[str] = []
+    places = Places(text)
     plain = _NO_TEXT.sub(lambda match: " " * len(match[0]), text)  # offsets stay the same
     for line in re.finditer(r"[^\n]*\S[^\n]*", plain):
         try:
-            pairs = dict(_pairs(text, plain, line.start(), line.end()))
+            pairs = dict(_pairs(places, plain, line.start(), line.end()))
             wiring = _with_line(wiring, pairs)
         except ValueError as error:
             blanks = len(line[0]) - len(line[0].lstrip())
-            place = located(text, line.start() + blanks)
+            place = places.told(line.start() + blanks)
             faults.append(str(error) if str(error)[:5] == "line " else f"{place}: {error}")
     if faults:
         raise InstanceError(origin, faults)
     return wiring
 
 
-def _pairs(text: str, plain: str, start: int, end: int) -> Iterator[tuple[str, Field]]:
+def _pairs(places: Places, plain: str, start: int, end: int) -> Iterator[tuple[str, Field]]:
     known = {key.lower(): key for key in KEYS}
     keys: set[str] = set()
     for match in _PAIR.finditer(plain, start, end):
-        place = located(text, match.start())
+        place = places.told(match.start())
         if match[1] is None:
             raise ValueError(f"{place}: expected KEY=VALUE, found '{match[0]}'")
         key = known.get(match[1].lower())
@@ -59,7 +60,7 @@ def _pairs(text: str, plain: str, start: int, end: int) -> Iterator[tuple[str, F
             raise ValueError(f"{place}: {key} stands twice in its line")
         keys.add(key)
         value = match[2].strip('"')
-        yield key, Field(value, line_and_column(text, match.start(2) + match[2].startswith('"')))
+        yield key, Field(value, places.at(match.start(2) + match[2].startswith('"')))
 
 
 def _with_line(wiring: Wiring, pairs: dict[str, Field]) -> Wiring:

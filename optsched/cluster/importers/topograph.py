@@ -13,7 +13,7 @@ import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from optsched.cluster.importers.switches import switch_topology
-from optsched.cluster.importers.text import gpu_ids, note
+from optsched.cluster.importers.text import gpu_ids, note, refuse_many
 from optsched.documents.faults import InstanceError, lines, validation_faults
 from optsched.documents.json_files import encoded, load
 
@@ -66,6 +66,7 @@ def read_topograph(
     origin = str(path)
     instances = _instances(load(path), origin)
     inner = {one.id: one.accelerators(domain_label) for one in instances}
+    refuse_many(len(instances), gpus_per_node, origin)
     _note_labels(instances, domain_label, origin)
     _refuse_clashes(instances, inner, origin)
     deepest = max(len(domains) for domains in inner.values())

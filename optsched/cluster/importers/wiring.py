@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from optsched.cluster.importers.hostlist import HostlistError, expand
+from optsched.documents.faults import cut
 
 
 class Field(NamedTuple):
@@ -31,7 +32,7 @@ class Field(NamedTuple):
         except HostlistError as error:
             line, column = self.at
             place = f"line {line}, column {column + error.position}"
-            raise ValueError(f"{place}: {error}, in the hostlist '{self.value}'") from None
+            raise ValueError(f"{place}: {error}, in the hostlist '{cut(self.value)}'") from None
 
 
 class Switch(NamedTuple):

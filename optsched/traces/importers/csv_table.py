@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from optsched.documents.faults import InstanceError, nearest, shown
+from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -137,6 +138,9 @@ def read_table(
     if not header:
         raise InstanceError(origin, [f"the file is empty; expected the header {example}"])
     header = [name.strip() for name in header]
+    if len(header) > LIMITS.columns:
+        text = f"line 1: {len(header):,} columns, more than {LIMITS.columns:,}"
+        raise InstanceError(origin, [text])
     _require(header, needed, origin)
     names = [name for name in (*needed, *optional) if name in header]
     return _columns(rows, header, names, faults)
