@@ -224,8 +224,8 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     if name == "intervals.csv":
         words |= {"gpus": str}
     try:
-        text = io.StringIO(read_text(folder / name, "a table of a rollout"))
-        table = pd.read_csv(text, dtype=words, keep_default_na=False, na_values=[""])
+        cells = io.StringIO(read_text(folder / name, "a table of a rollout"))
+        table = pd.read_csv(cells, dtype=words, keep_default_na=False, na_values=[""])
     except InstanceError:
         raise
     except ValueError as error:
