@@ -6,6 +6,7 @@ It imports no solver and no formulation; each problem's rules are in its own
 
 from __future__ import annotations
 
+import re
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-9
 LIMIT = 10_000_000  # terms up to which a certificate is verified without being asked
+VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,49}")
 NOT_EVALUATED = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
     ValueError,
@@ -228,6 +230,10 @@ def _origin(entry: Problem, result: Result) -> Iterator[BrokenRule]:
     if not 0 <= result.verification_s <= result.seconds < inf:
         text = f"{result.seconds!r}, of which {result.verification_s!r} for verification"
         yield BrokenRule("seconds", text)
+    odd = [name for name, number in result.versions.items() if not VERSION.fullmatch(number)]
+    if odd or "optsched" not in result.versions:
+        what = f"{shown(odd[0])} has none" if odd else "that of optsched is missing"
+        yield BrokenRule("versions", f"those that it was made with are not told: {what}")
 
 
 def _status(result: Result) -> Iterator[BrokenRule]:

@@ -55,6 +55,8 @@ def edited(result, tmp_path, **fields):
         ("version", {"schema": "optsched/result/1"}),
         ("method", {"method": "exact; touch x; #"}),
         ("seconds", {"verification_s": 1e9}),
+        ("versions", {"versions": {}}),
+        ("versions", {"versions": {"optsched": "the newest"}}),
         ("certificate", {"certificate": None}),
         ("changes", {"changes": {"name": "another"}}),
     ],

@@ -161,8 +161,10 @@ def _rollouts(folder: Path) -> Iterator[Kind]:
 
 def _report(path: Path) -> object:
     from optsched.reports.report import report
+    from optsched.reports.sources import gather
 
-    return report([path.parent])
+    is_drawn = path.stat().st_size % 8 == 0  # a page takes a second
+    return (report if is_drawn else gather)([path.parent])
 
 
 def write(kind: Kind, content: bytes, folder: Path) -> Path:

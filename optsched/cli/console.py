@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class ExitCode(IntEnum):
@@ -56,6 +63,10 @@ class Commands(TyperGroup):
             fail(f"error: {named if error.strerror else error}", ExitCode.BAD_INPUT)
         except (UnknownNameError, ValueError) as error:
             fail(f"error: {error}", ExitCode.BAD_INPUT)
+        except MemoryError as error:
+            fail(f"error: there is not enough memory {error}".rstrip(), ExitCode.BAD_INPUT)
+        except ImportError as error:  # libraries do not load, for want of memory as a rule
+            fail(f"error: {error}", ExitCode.BAD_INPUT)
 
 
 def _drop_stdout() -> None:
@@ -64,9 +75,36 @@ def _drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def plain(text: str) -> str:
+    r"""Return a text as a terminal may have it: control characters as ``\u001b`` and the like.
+
+    Names, messages and units come from files. What moves the cursor, changes colours or turns the
+    direction of text becomes visible; in JSON these escapes mean the same characters.
+    """
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text, control characters made visible; all that commands print goes through here."""
+    typer.echo(plain(text), err=err, nl=nl)
+
+
+class _Plain:
+    """What rich renders, with the control characters of its texts made visible."""
+
+    def __init__(self, part: RenderableType) -> None:
+        self._part = part
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        from rich.segment import Segment
+
+        for segment in console.render(self._part, options):
+            yield segment if segment.control else Segment(plain(segment.text), segment.style)
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Print a message on stderr and end the command."""
-    typer.echo(message, err=True)
+    say(message, err=True)
     raise typer.Exit(code) from None
 
 
@@ -76,7 +114,7 @@ def verifying() -> Iterator[None]:
     try:
         yield
     except Violation as violation:
-        typer.echo(str(violation))
+        say(str(violation))
         raise typer.Exit(ExitCode.FAILED) from None
 
 
@@ -89,8 +127,8 @@ def spinner(text: str) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield lambda text: None
         return
-    with console.status(text) as status:
-        yield status.update
+    with console.status(plain(text)) as status:
+        yield lambda text: status.update(plain(text))
 
 
 def changes(texts: list[str] | None) -> dict[str, Any]:
@@ -137,7 +175,7 @@ def progress_bar(text: str) -> Iterator[Callable[[float], None]]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
                TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(text, total=1.0)
+        task = bar.add_task(plain(text), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
@@ -175,5 +213,5 @@ def show(*parts: RenderableType, pipe_width: int | None = None) -> None:
     if pipe_width is not None and not console.is_terminal:
         console.width = pipe_width
     with console.capture() as capture:
-        console.print(*parts, sep="\n")
+        console.print(*map(_Plain, parts), sep="\n")
     typer.echo("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))

@@ -139,7 +139,7 @@ def _plain_warnings() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        typer.echo(f"warning: {message}", err=True)
+        console.say(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", RuntimeWarning)
@@ -173,7 +173,7 @@ def _print(curve: Frontier, as_json: bool) -> None:
     from optsched.cli import tables
 
     if as_json:
-        typer.echo(curve.to_json(), nl=False)
+        console.say(curve.to_json(), nl=False)
         return
     console.show(tables.rows(curve.summary()), "", _table(curve))
 

@@ -68,7 +68,7 @@ def export(
 
     text = text_of(read_instance(source, changes), file_format.value)
     if output is None:
-        typer.echo(text, nl=False)
+        console.say(text, nl=False)
     else:
         write_text(output, text)
 
@@ -91,7 +91,7 @@ def schema(name: ProblemName) -> None:
     from optsched.instance import dumps
     from optsched.instance import schema as schema_of
 
-    typer.echo(dumps(schema_of(name)), nl=False)
+    console.say(dumps(schema_of(name)), nl=False)
 
 
 def read_instance(source: str, changes: list[str] | None) -> Instance:

@@ -80,7 +80,7 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"optsched {versions()['optsched']}")
+        console.say(f"optsched {versions()['optsched']}")
         raise typer.Exit
 
 
@@ -153,7 +153,7 @@ def solve(
     if compare and result.plan is not None and not as_json and not result.ending.is_interrupted:
         _print_comparison(instance, result, run)
     if result.plan is None:
-        typer.echo(f"{result.status}: {result.message}", err=True)
+        console.say(f"{result.status}: {result.message}", err=True)
     raise typer.Exit(EXIT_CODES[result.status])
 
 
@@ -172,7 +172,7 @@ def check(source: Source, result_file: ResultFile, changes: Changes = None) -> N
         console.fail(f"{result_file}: holds no plan to check", ExitCode.FAILED)
     with console.verifying():
         check_plan(instance, result.plan)
-    typer.echo(f"feasible: the plan keeps every rule of {_named(instance)}")
+    console.say(f"feasible: the plan keeps every rule of {_named(instance)}")
 
 
 @app.command()
@@ -193,12 +193,12 @@ def verify(source: Source, result_file: ResultFile, changes: Changes = None) -> 
     with console.verifying():
         prove(instance, result)
     if result.bound is None:
-        typer.echo(f"proven: no plan keeps every rule of {_named(instance)}")
+        console.say(f"proven: no plan keeps every rule of {_named(instance)}")
         return
     unit, name = result.objective_unit, tables.objective_name(instance)
     article = "an" if name[0] in "aeiou" else "a"
     where = f" for {_named(instance)}" if instance.changes else ""
-    typer.echo(f"proven: no plan has {article} {name} below {result.bound:,} {unit}{where}")
+    console.say(f"proven: no plan has {article} {name} below {result.bound:,} {unit}{where}")
     if result.objective is not None:
         objective = f"{result.objective:,} {unit}, recomputed from the plan"
         console.show(tables.rows({"objective": objective, "gap": result.summary()["gap"]}))
@@ -236,7 +236,7 @@ def _verify_frontier(source: str, changes: list[str] | None, frontier_file: str)
     instance = with_digest(instance, frontier) or instance
     with console.verifying(), console.spinner(f"verifying {len(frontier.points)} points"):
         verify_frontier(instance, frontier)
-    typer.echo(f"proven: every bound of {len(frontier.points)} points of {_named(instance)}")
+    console.say(f"proven: every bound of {len(frontier.points)} points of {_named(instance)}")
     console.show(tables.rows(frontier.summary()))
 
 
@@ -258,7 +258,7 @@ def _print_result(instance: Instance, result: Result, as_json: bool) -> None:
     from optsched.cli import tables
 
     if as_json:
-        typer.echo(result.to_json(), nl=False)
+        console.say(result.to_json(), nl=False)
     elif result.plan is not None:
         console.show(tables.rows(result.summary()), "", tables.decisions(instance, result))
 
@@ -277,7 +277,7 @@ def _print_comparison(instance: Instance, result: Result, run: Callable[[str], R
             try:
                 others.append(run(name))
             except TooLarge as error:
-                typer.echo(f"compared only so far: {error}", err=True)
+                console.say(f"compared only so far: {error}", err=True)
                 break
             if others[-1].ending.is_interrupted:
                 break

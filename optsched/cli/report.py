@@ -57,7 +57,7 @@ def report(
 
     page = page_of(sources, title=title, instances=_instances(instance, changes))
     write_text(output, page)
-    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")
+    console.say(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")
 
 
 def explain(
@@ -95,7 +95,7 @@ def explain(
         raise ValueError(f"{result_file}: {where}")
     with console.spinner(f"explaining {result_file}"):
         text = str(explanation(solved, result.of(solved), time_limit))
-    typer.echo(text)
+    console.say(text)
 
 
 def doctor(
@@ -117,11 +117,11 @@ def doctor(
     for topic, group in groupby(findings, key=lambda finding: finding.topic):
         rows = {f.name: f.text if f.is_fine else f"BAD: {f.text}" for f in group}
         console.show(f"{topic}:", tables.rows(rows))
-        typer.echo()
+        console.say()
     bad = sum(not finding.is_fine for finding in findings)
     if bad:
         console.fail(f"{bad} of {len(findings)} findings are bad", console.ExitCode.FAILED)
-    typer.echo("all is well")
+    console.say("all is well")
 
 
 COMMANDS = (report, explain, doctor)

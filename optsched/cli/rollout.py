@@ -116,7 +116,7 @@ def rollout(
             progress=progress, keep_intervals=intervals,
         )  # fmt: skip
     if as_json:
-        typer.echo(dumps(summary(done.record)), nl=False)
+        console.say(dumps(summary(done.record)), nl=False)
     else:
         console.show(figures(done))
 

@@ -68,9 +68,9 @@ def import_file(
             domain_label=domain_label,
         )
     for note in notes:
-        typer.echo(f"note: {note.message}", err=True)
+        console.say(f"note: {note.message}", err=True)
     if output is None:
-        typer.echo(imported.to_json(), nl=False)
+        console.say(imported.to_json(), nl=False)
         return
     write(imported, output)
     console.show(_table(imported))

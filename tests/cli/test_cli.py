@@ -421,3 +421,32 @@ def test_runs_of_equal_widths_are_maximal():
     for class_plan in plan.classes:
         count = len(list(groupby(class_plan.sequences[0].gpus)))
         assert shown[class_plan.id].count(" x ") == count
+
+
+HOSTILE = "a\x1b[2J\x9b31m\r\x07\u202e\u2066b"
+
+
+def test_no_control_characters_of_a_file_reach_the_terminal(tmp_path):
+    document = json.loads(optsched.read("boa/hand").to_json())
+    document |= {"name": HOSTILE, "description": HOSTILE}
+    document["classes"][0]["id"] = HOSTILE
+    source, faulty, result = (tmp_path / name for name in ("i.json", "f.json", "r.json"))
+    source.write_text(json.dumps(document))
+    faulty.write_text(json.dumps(document | {HOSTILE: 1}))
+    conf = tmp_path / "topology.conf"
+    conf.write_text("SwitchName=\x9b31m Nodes=a\u202e\n")
+    told = [
+        run("solve", source, "-o", result),
+        run("solve", source, "--json"),
+        run("solve", faulty),
+        run("check", source, result),
+        run("verify", source, result),
+        run("export", source),
+        run("explain", result, "--instance", source),
+        run("topology", "import", conf, "--format", "slurm", "--gpus-per-node", "1"),
+    ]
+    text = "".join(done.stdout + done.stderr for done in told)
+    assert [done.exit_code for done in told] == [0, 0, 2, 0, 0, 0, 0, 0]
+    assert not set(text) & set("\x1b\x9b\r\x07\u202e\u2066")
+    assert "\\u001b[2J\\u009b31m\\u000d\\u0007\\u202e" in told[3].stdout
+    assert json.loads(told[1].stdout)["instance"] == HOSTILE

@@ -426,6 +426,32 @@ def test_slurm_faults(faults):
     ]
 
 
+def test_slurm_rows_keep_their_order_in_the_night_in_which_the_clock_is_put_back(load):
+    """The clock of New York repeats the hour from 1 on 3 November 2024, and skips one in March."""
+    times = [
+        "2024-11-03T00:30:00",
+        "2024-11-03T01:50:00",
+        "2024-11-03T01:10:00",
+        "2024-11-03T02:05:00",
+    ]
+    rows = [
+        f"{n}|t|gpu|lab|COMPLETED|{time}|{time}|00:10:00|gres/gpu=2\n"
+        for n, time in enumerate(times)
+    ]
+    trace = load(SACCT + "".join(rows), "slurm", zone="America/New_York")
+    assert trace.ids == ("0", "1", "2", "3")
+    assert seconds(trace.submit_us) == [0, 80 * 60, 100 * 60, 155 * 60]
+    text = "submissions in an hour that the clock repeats or skips: taken in the order of the rows"
+    assert f"2 {text}" in trace.notes
+    skipped = ["2024-03-10T01:50:00", "2024-03-10T02:30:00", "2024-03-10T03:10:00"]
+    rows = [
+        f"{n}|t|gpu|lab|COMPLETED|{time}|{time}|00:10:00|gres/gpu=2\n"
+        for n, time in enumerate(skipped)
+    ]
+    trace = load(SACCT + "".join(rows), "slurm", zone="America/New_York")
+    assert f"1 {text}" in trace.notes
+
+
 # --- openb --------------------------------------------------------------------------------------
 
 OPENB = (

@@ -103,6 +103,42 @@ def moment_in(zone: str) -> ColumnType[float]:
     return ColumnType(MOMENT.expected, read, 0.0)
 
 
+class RowClock:
+    """Local times in the order of rows, in a zone whose clock is put back and forward.
+
+    An hour that the clock repeats, and one that it skips, stands for two moments each: of them the
+    one that keeps the order of the rows is taken, the first one where both do.
+
+    Attributes
+    ----------
+    doubtful
+        So many times could have been two moments.
+
+    Raises
+    ------
+    ValueError
+        If no such zone is known.
+    """
+
+    def __init__(self, zone: str) -> None:
+        self._zone, self._latest = zone_of(zone), -math.inf
+        self.doubtful = 0
+        self.column = ColumnType(MOMENT.expected, self._read, 0.0)
+
+    def _read(self, text: str) -> float:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        first, second = (
+            moment.replace(tzinfo=self._zone, fold=fold).timestamp() for fold in (0, 1)
+        )
+        low, high = min(first, second), max(first, second)
+        self.doubtful += low < high
+        seconds = high if low < self._latest <= high else low
+        self._latest = max(self._latest, seconds)
+        return seconds
+
+
 def zone_of(name: str) -> ZoneInfo:
     """Return a time zone by its name, such as ``"America/Los_Angeles"``."""
     try:

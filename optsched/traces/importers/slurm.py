@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optsched.documents.faults import InstanceError, nearest
-from optsched.traces.importers.column_types import TEXT, WORD, ColumnType, moment_in, one_of
+from optsched.traces.importers.column_types import TEXT, WORD, ColumnType, RowClock, one_of
 from optsched.traces.importers.csv_table import read_table
 from optsched.traces.importers.import_jobs import (
     ENDS,
@@ -45,7 +45,8 @@ def read(
     queue
         The column that gives the queue, such as ``"Account"``.
     zone
-        Where the clock hangs: times have no zone.
+        Where the clock hangs: times have no zone. In the hour that it repeats when it is put back,
+        rows are taken to stand in the order of their submission.
     """
     needed = ["JobID", "State", "Submit", "Elapsed"]
     optional = ["JobName", "Start", queue, *_GPUS]
@@ -56,7 +57,7 @@ def read(
     last, earlier = _attempts(_ended(table, notes), notes)
     columns: Columns = {
         "ids": last.read("JobID", WORD),
-        "submit_s": _first_submissions(last, earlier, zone),
+        "submit_s": _first_submissions(last, earlier, zone, notes),
         "gpus": _gpus_of(last),
         "run_s": last.read("Elapsed", ELAPSED),
         "status": last.read("State", STATE),
@@ -140,11 +141,13 @@ def _attempts(table: CsvTable, notes: Notes) -> tuple[CsvTable, CsvTable]:
     return table.where(last), table.where(not is_last for is_last in last)
 
 
-def _first_submissions(last: CsvTable, earlier: CsvTable, zone: str) -> list[float]:
-    clock = moment_in(zone)
+def _first_submissions(last: CsvTable, earlier: CsvTable, zone: str, notes: Notes) -> list[float]:
+    text = "submissions in an hour that the clock repeats or skips: taken in the order of the rows"
     first: dict[str, float] = {}
     for table in (earlier, last):
-        moments = table.read("Submit", clock)
+        clock = RowClock(zone)
+        moments = table.read("Submit", clock.column)
+        notes[text] += clock.doubtful
         for word, moment in zip(table.columns["JobID"], moments, strict=True):
             first[word] = min(moment, first.get(word, moment))
     return [first[word] for word in last.columns["JobID"]]
