@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from optsched.cli import interrupts, streams
 from optsched.registry import UnknownNameError
 from optsched.search import SolverDisagreement
 from optsched.verification import Violation
@@ -40,6 +41,7 @@ class ExitCode(IntEnum):
     NO_PLAN = 4
     INTERRUPTED = 130
     BROKEN_PIPE = 141
+    TERMINATED = 143
 
 
 class Commands(TyperGroup):
@@ -48,12 +50,13 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:
-            return super().invoke(ctx)
+            with interrupts.caught():
+                return super().invoke(ctx)
         except BrokenPipeError:
             _drop_stdout()
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
         except KeyboardInterrupt:
-            fail("interrupted", ExitCode.INTERRUPTED)
+            fail(*interrupts.told())
         except SolverDisagreement as error:
             fail(f"error: {error}", ExitCode.FAILED)
         except OSError as error:
@@ -106,6 +109,11 @@ def fail(message: str, code: int) -> NoReturn:
     """Print a message on stderr and end the command."""
     say(message, err=True)
     raise typer.Exit(code) from None
+
+
+def print_json(text: str) -> None:
+    """Print JSON on stdout, whatever characters that can say."""
+    say(streams.escaped(text), nl=False)
 
 
 @contextlib.contextmanager

@@ -173,7 +173,7 @@ def _print(curve: Frontier, as_json: bool) -> None:
     from optsched.cli import tables
 
     if as_json:
-        console.say(curve.to_json(), nl=False)
+        console.print_json(curve.to_json())
         return
     console.show(tables.rows(curve.summary()), "", _table(curve))
 

@@ -91,7 +91,7 @@ def schema(name: ProblemName) -> None:
     from optsched.instance import dumps
     from optsched.instance import schema as schema_of
 
-    console.say(dumps(schema_of(name)), nl=False)
+    console.print_json(dumps(schema_of(name)))
 
 
 def read_instance(source: str, changes: list[str] | None) -> Instance:

@@ -1,7 +1,7 @@
 """The command line: `optsched --help`.
 
 Exit codes: 0 done, 1 a check or proof failed, 2 bad input, 3 infeasible, 4 no plan within the
-limits, 130 interrupted.
+limits, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched.cli import console, rollout, topology
+from optsched.cli import console, interrupts, rollout, streams, topology
 from optsched.cli import frontier as cli_frontier
 from optsched.cli import instances as cli_instances
 from optsched.cli import report as cli_report
@@ -75,7 +75,14 @@ app.add_typer(cli_trace.app, name="trace")
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="optsched")
+    interrupts.install()
+    streams.prepare()
+    try:
+        app(prog_name="optsched")
+    except SystemExit as end:
+        if interrupts.has_come():
+            interrupts.leave(end.code if isinstance(end.code, int) else ExitCode.FAILED)
+        raise
 
 
 def _print_version(wanted: bool) -> None:
@@ -94,7 +101,7 @@ def _optsched(
     """Provably optimal scheduling of deep-learning jobs on GPU clusters.
 
     Exit codes: 0 done, 1 a check or proof failed, 2 bad input, 3 infeasible,
-    4 no plan within the time limit, 130 interrupted.
+    4 no plan within the time limit, 130 interrupted, 143 terminated.
     """
 
 
@@ -152,6 +159,8 @@ def solve(
             write(result, output)
     if compare and result.plan is not None and not as_json and not result.ending.is_interrupted:
         _print_comparison(instance, result, run)
+    if result.status is Status.ERROR and result.ending.is_interrupted:
+        console.fail(*interrupts.told())
     if result.plan is None:
         console.say(f"{result.status}: {result.message}", err=True)
     raise typer.Exit(EXIT_CODES[result.status])
@@ -258,7 +267,7 @@ def _print_result(instance: Instance, result: Result, as_json: bool) -> None:
     from optsched.cli import tables
 
     if as_json:
-        console.say(result.to_json(), nl=False)
+        console.print_json(result.to_json())
     elif result.plan is not None:
         console.show(tables.rows(result.summary()), "", tables.decisions(instance, result))
 

@@ -116,7 +116,7 @@ def rollout(
             progress=progress, keep_intervals=intervals,
         )  # fmt: skip
     if as_json:
-        console.say(dumps(summary(done.record)), nl=False)
+        console.print_json(dumps(summary(done.record)))
     else:
         console.show(figures(done))
 

@@ -70,7 +70,7 @@ def import_file(
     for note in notes:
         console.say(f"note: {note.message}", err=True)
     if output is None:
-        console.say(imported.to_json(), nl=False)
+        console.print_json(imported.to_json())
         return
     write(imported, output)
     console.show(_table(imported))
