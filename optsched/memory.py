@@ -28,6 +28,8 @@ CGROUPS = (  # limit and use of a control group, version 2 and 1, and what its u
     ),
 )
 CACHED = ("inactive_file", "total_inactive_file")  # counts as use, but is given up when asked for
+SMALL = 32 * 2**20
+"""Bytes below which what is free is not asked for: that takes a millisecond."""
 NEW_OBJECTS = 50_000
 """After how many new objects the garbage collector looks at them during a solve."""
 
@@ -70,7 +72,7 @@ def must_fit(instance: Instance, method: Method, memory_gib: float | None) -> No
     """
     entry = problem(instance.problem)
     needed = entry.memory(instance, method.name)
-    if needed is None:
+    if needed is None or (memory_gib is None and needed <= SMALL):
         return
     given = available() if memory_gib is None else memory_gib * 2**30
     if needed <= given:

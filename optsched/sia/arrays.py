@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from math import fsum, inf
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,13 @@ class Round:
     def of_capacity(self) -> tuple[Floats, ...]:
         """What each option uses, shape (options,), capacity by capacity."""
         return tuple(np.ascontiguousarray(column) for column in self.use.T)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        parts = (self.counts, self.cost, self.use, self.capacity)
+        names = "\0".join(map(str, self.jobs)).encode()
+        return sha256(names + b"".join(part.tobytes() for part in parts)).hexdigest()
 
     @cached_property
     def scale(self) -> float:

@@ -42,6 +42,11 @@ class WarmStart(NamedTuple):
     loose: Bools
 
 
+def aim_at(objective: float, size: float, gap: float) -> float:
+    """Return the bound that closes the gap to a plan, given what the gap is relative to."""
+    return objective - SETTINGS.closed_share * max(gap, ROUNDING) * size
+
+
 @dataclass(eq=False)
 class ChoiceNode(TreeNode[int]):
     """A node of the tree: options are taken and barred there.
@@ -83,14 +88,15 @@ class ChoiceTree(BranchAndBound[ChoiceNode]):
         Its cost.
     programs
         How many linear programs were solved.
-    is_over, heard
-        Tells whether time is up; takes each better plan.
+    is_over, heard, count
+        Tells whether time is up; takes each better plan; is called before each linear program.
     root_prices, root_basis
         Of the root, for the next round to begin with.
     """
 
     is_over: Callable[[], bool]
     heard: Callable[[Indices], None]
+    count: Callable[[], object]
     dives = True
 
     def __init__(self, instance: Round, start: WarmStart, gap: float, seed: int = 0) -> None:
@@ -100,7 +106,7 @@ class ChoiceTree(BranchAndBound[ChoiceNode]):
         self.plan: Indices | None = None
         self.objective = np.inf
         self.programs = 0
-        self.is_over, self.heard = lambda: False, lambda plan: None
+        self.is_over, self.heard, self.count = lambda: False, lambda plan: None, lambda: None
         self._size = 0.0
         self._solved = 0
         self._limited: tuple[list[int], list[int]] = ([], [])
@@ -155,7 +161,7 @@ class ChoiceTree(BranchAndBound[ChoiceNode]):
     @property
     def aim(self) -> float:
         """The bound that closes the gap; infinite without a plan."""
-        return self.objective - SETTINGS.closed_share * max(self.gap, ROUNDING) * self._size
+        return aim_at(self.objective, self._size, self.gap)
 
     def candidates(self, node: ChoiceNode) -> list[tuple[int, float]]:
         """Return the largest part of a split job; none if a node is settled.
@@ -189,6 +195,7 @@ class ChoiceTree(BranchAndBound[ChoiceNode]):
             if point is not None and self.is_over():
                 break
             self.programs += 1
+            self.count()
             point = self.master.solve()
             if point is None:
                 return None

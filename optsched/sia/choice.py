@@ -51,7 +51,7 @@ class Choice:
     """
 
     def __init__(
-        self, gap: float = 1e-4, most_nodes: int = SETTINGS.nodes_in_rollouts, seed: int = 0
+        self, gap: float = 1e-4, most_nodes: int = SETTINGS.programs_in_rollouts, seed: int = 0
     ) -> None:
         if not 0 <= gap < 1:
             raise ValueError(f"the gap must be in [0, 1), not {gap!r}")

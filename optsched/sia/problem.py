@@ -63,6 +63,7 @@ METHODS = (
         "branch and bound on the linear program, begun with the last round's basis",
         SOSP23,
         f"{SOLVER}:exact",
+        counts_programs=True,
     ),
     Method(
         "milp",

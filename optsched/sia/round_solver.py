@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.sia.branch_and_bound import ChoiceTree, WarmStart
-from optsched.sia.gap_closing import Rows, close_gap, prove_none
+from optsched.sia.branch_and_bound import ChoiceTree, WarmStart, aim_at
+from optsched.sia.gap_closing import Rows, close_gap, enumerate_below, price_rows, prove_none
+from optsched.sia.lagrangian_bound import Pricing
+from optsched.sia.one_capacity import best_plan, best_price, cheapest, in_wholes
+from optsched.sia.rounding import moved_to_cheaper
 from optsched.sia.settings import SETTINGS
 from optsched.sia.verify.certificate import ChoiceCertificate, Enumeration, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from optsched.documents.arrays import Bools
     from optsched.sia.arrays import Floats, Indices, Round
     from optsched.sia.gap_closing import Closed
 
@@ -24,6 +28,10 @@ def _never() -> bool:
 
 
 def _unheard(plan: Indices) -> None:
+    pass
+
+
+def _uncounted() -> None:
     pass
 
 
@@ -42,6 +50,8 @@ class Limits(NamedTuple):
         Whether time is up.
     offer
         Takes each better plan: an option of the common list for every job.
+    each_program
+        Called before each linear program.
     """
 
     gap: float
@@ -49,6 +59,25 @@ class Limits(NamedTuple):
     seed: int = 0
     is_over: Callable[[], bool] = _never
     offer: Callable[[Indices], None] = _unheard
+    each_program: Callable[[], object] = _uncounted
+
+
+class Basis(NamedTuple):
+    """Where the next round may begin.
+
+    Attributes
+    ----------
+    prices
+        Shape (capacities,).
+    options
+        The basic ones, of the common list.
+    loose
+        Shape (capacities,): which ones are basic, since they do not bind.
+    """
+
+    prices: Floats
+    options: Indices
+    loose: Bools
 
 
 class Solved(NamedTuple):
@@ -60,15 +89,15 @@ class Solved(NamedTuple):
         Shape (jobs,): an option of the common list for every job; None without a plan.
     certificate
         What proves the bound.
-    search
-        The branch and bound, with what the next round begins from.
+    basis
+        What the next round begins from.
     programs
         Linear programs that were solved.
     """
 
     plan: Indices | None
     certificate: ChoiceCertificate
-    search: ChoiceTree
+    basis: Basis
     programs: int
 
 
@@ -82,6 +111,57 @@ def solve_round(
     known
         A plan to begin with: an option of the common list for every job.
     """
+    if limits.most_nodes > 1:
+        direct = _without_programs(instance, limits)
+        if isinstance(direct, Solved):
+            return direct
+        known = direct if known is None else known
+    return _branched(instance, start, limits, known)
+
+
+def _without_programs(instance: Round, limits: Limits) -> Solved | Indices | None:
+    """Solve a round whose best plan is at hand; return the plan alone if its proof takes long."""
+    plan, prices, uses = cheapest(instance), np.zeros(len(instance.capacity)), None
+    if plan is None:
+        uses = in_wholes(instance)
+        if uses is None:
+            return None
+        prices, plan = best_price(instance)
+        if plan is None:
+            return None
+        plan = _improved(instance, plan)
+    value = Pricing(instance).price(prices, instance.cost)
+    if uses is not None and value.bound < _goal(instance, plan, limits):
+        most = instance.objective((plan - instance.first).tolist()) - value.bound
+        options = np.flatnonzero(value.excess <= most * (1 + SETTINGS.lp_tolerance))
+        best = best_plan(instance, uses, options)
+        plan = plan if best is None else best
+    limits.offer(plan)
+    goal = _goal(instance, plan, limits)
+    basis = Basis(prices, plan, prices <= 0)
+    if value.bound >= goal:
+        leaf = Prices(prices=tuple(prices.tolist()))
+        return Solved(plan, ChoiceCertificate(bound=value.bound, nodes=(leaf,)), basis, 0)
+    rows = price_rows(prices, farkas=False)
+    below = enumerate_below(instance, rows, goal, SETTINGS.most_direct_sums, limits.is_over)
+    if below.plan is not None or not below.is_complete:
+        return plan
+    return Solved(plan, ChoiceCertificate(bound=goal, nodes=(_leaf(rows),)), basis, 0)
+
+
+def _improved(instance: Round, plan: Indices) -> Indices:
+    free = instance.capacity - instance.use[plan].sum(axis=0)
+    return moved_to_cheaper(instance, plan.copy(), free)
+
+
+def _goal(instance: Round, plan: Indices, limits: Limits) -> float:
+    """Return the bound that closes the gap to a plan."""
+    places = (plan - instance.first).tolist()
+    objective = instance.objective(places)
+    return aim_at(objective, max(abs(objective), instance.gap_scale(places)), limits.gap)
+
+
+def _branched(instance: Round, start: WarmStart, limits: Limits, known: Indices | None) -> Solved:
     most_nodes = limits.most_nodes
     search = _tree(instance, start, limits)
     search.offer(known)
@@ -101,12 +181,13 @@ def solve_round(
         certificate = _enumerated(search, certificate, prices, limits)
     if is_long and not (_is_done(search, certificate) or limits.is_over()):
         certificate = _higher(certificate, search.run(most_nodes))
-    return Solved(search.plan, certificate, search, programs + search.programs)
+    basis = Basis(search.root_prices, *search.root_basis)
+    return Solved(search.plan, certificate, basis, programs + search.programs)
 
 
 def _tree(instance: Round, start: WarmStart, limits: Limits) -> ChoiceTree:
     tree = ChoiceTree(instance, start, limits.gap, limits.seed)
-    tree.is_over, tree.heard = limits.is_over, limits.offer
+    tree.is_over, tree.heard, tree.count = limits.is_over, limits.offer, limits.each_program
     return tree
 
 

@@ -13,8 +13,8 @@ class SiaSettings:
     ----------
     most_nodes
         Nodes of branch and bound after which a solve gives up.
-    nodes_in_rollouts
-        The same for a round that is one of many: then what is proven is stated.
+    programs_in_rollouts
+        Linear programs in a round that is one of many: then what is proven is stated.
     nodes_before_enumeration
         Nodes after which partial plans are enumerated: where a few dozen leave a gap, jobs are
         alike, and many thousands would.
@@ -43,6 +43,8 @@ class SiaSettings:
         and are cut off.
     most_sums
         Sums that an enumeration may compute: seconds.
+    most_direct_sums
+        The same where a best plan is known without a linear program.
     sums_at_once
         Sums in one array: MiB.
     first_step, step_growth, slow_step_growth, sums_of_slow_growth
@@ -54,12 +56,16 @@ class SiaSettings:
         Of the terms of a budget of excesses, for what rounding makes of it.
     price_change, random_prices, log_price_spread
         Other prices for enumerations: each changed by a share; and as many drawn, log-normally.
+    most_table
+        Entries of the table of a round of one capacity: options times units of the capacity.
+    most_tangents
+        Prices that are tried for the one capacity.
     most_candidates
         Complete plans of an enumeration that are looked at, those of least cost first.
     """
 
     most_nodes: int = 1_000_000
-    nodes_in_rollouts: int = 200
+    programs_in_rollouts: int = 200
     nodes_before_enumeration: int = 40
     most_jobs_unpriced: int = 400
     jobs_per_sample: int = 8
@@ -76,6 +82,7 @@ class SiaSettings:
     rounding: float = 2.0**-51
     expensive_costs: float = 100.0
     most_sums: int = 100_000_000
+    most_direct_sums: int = 2_000_000
     sums_at_once: int = 1 << 19
     first_step: float = 1e-5
     step_growth: float = 2.0
@@ -86,6 +93,8 @@ class SiaSettings:
     price_change: float = 0.1
     random_prices: int = 12
     log_price_spread: float = 0.2
+    most_table: int = 2_000_000
+    most_tangents: int = 60
     most_candidates: int = 1000
 
 

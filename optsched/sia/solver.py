@@ -18,9 +18,9 @@ from optsched.sia.arrays import Round, knapsack
 from optsched.sia.branch_and_bound import ChoiceTree, WarmStart
 from optsched.sia.greedy.methods import in_order
 from optsched.sia.plan import SiaPlan
-from optsched.sia.round_solver import Limits, Solved, solve_round
+from optsched.sia.round_solver import Basis, Limits, Solved, solve_round
 from optsched.sia.settings import SETTINGS
-from optsched.sia.verify.certificate import Prices
+from optsched.sia.verify.certificate import ChoiceCertificate, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -30,20 +30,23 @@ if TYPE_CHECKING:
     from optsched.search import Search
     from optsched.sia.arrays import Floats, Indices
     from optsched.sia.instance import SiaInstance
-    from optsched.sia.verify.certificate import ChoiceCertificate
 
 
 class RoundMemory(NamedTuple):
-    """What a round leaves for the next one: duals, and of every job which options are basic."""
+    """What a round leaves for the next one: duals, and of every job which options are basic.
+
+    `digest` tells whether the next one is the same.
+    """
 
     prices: Floats
     places: dict[Hashable, list[int]]
     loose: Bools
+    digest: str = ""
 
     @classmethod
-    def of(cls, arrays: Round, search: ChoiceTree) -> RoundMemory:
+    def of(cls, arrays: Round, left: Basis) -> RoundMemory:
         """Return what a round leaves."""
-        basic, loose = search.root_basis
+        prices, basic, loose = left
         places: dict[Hashable, list[int]] = {}
         for job, place in zip(
             arrays.job[basic].tolist(),
@@ -51,7 +54,7 @@ class RoundMemory(NamedTuple):
             strict=True,
         ):
             places.setdefault(arrays.jobs[job], []).append(place)
-        return cls(search.root_prices, places, loose)
+        return cls(prices, places, loose, arrays.digest)
 
     def resumed(self, arrays: Round) -> WarmStart:
         """Return where a round begins: basic options of the jobs that are still there."""
@@ -93,14 +96,32 @@ def within(instance: SiaInstance, search: Search, most_nodes: int) -> ChoiceCert
     def offer(plan: Indices) -> None:
         search.offer(SiaPlan.of(instance, (plan - arrays.first).tolist()))
 
-    limits = Limits(search.gap, most_nodes, search.seed, search.out_of_time, offer)
     past = search.previous(RoundMemory)
+    if past is not None and past.digest == arrays.digest:
+        again = _again(search, past)
+        if again is not None:
+            return again
+    count = search.seconds_for_program
+    limits = Limits(search.gap, most_nodes, search.seed, search.out_of_time, offer, count)
     if past is None and search.start is not None:
         past = _remembered(instance, search.start)
     solved, search.state = solve_after(arrays, past, limits)
     if not search.stopped and solved.plan is not None:
         search.gave_up = f"{most_nodes:,} nodes do not suffice"
     return _certified(instance, solved)
+
+
+def _again(search: Search, past: RoundMemory) -> ChoiceCertificate | None:
+    """Return the last certificate for the same round, with its plan; None if its gap is open."""
+    last = search.start
+    if last is None or last.plan is None or not isinstance(last.certificate, ChoiceCertificate):
+        return None
+    search.offer(last.plan)
+    bound = last.certificate.bound
+    if bound is None or not search.is_closed(bound):
+        return None
+    search.state, search.is_warm = past, True
+    return last.certificate
 
 
 def certify(instance: SiaInstance, search: Search) -> ChoiceCertificate:
@@ -169,7 +190,7 @@ def solve_after(
         A plan to begin with: an option of the common list for every job.
     """
     solved = solve_round(arrays, _start(arrays, past, limits), limits, known)
-    return solved, RoundMemory.of(arrays, solved.search)
+    return solved, RoundMemory.of(arrays, solved.basis)
 
 
 def _start(arrays: Round, past: RoundMemory | None, limits: Limits) -> WarmStart:
@@ -183,7 +204,8 @@ def _start(arrays: Round, past: RoundMemory | None, limits: Limits) -> WarmStart
     sample = _part(arrays)
     search = ChoiceTree(sample, _start(sample, None, limits), limits.gap, limits.seed)
     search.run(1)
-    return RoundMemory.of(sample, search).resumed(arrays)
+    left = Basis(search.root_prices, *search.root_basis)
+    return RoundMemory.of(sample, left).resumed(arrays)
 
 
 def _remembered(instance: SiaInstance, last: Result) -> RoundMemory | None:

@@ -341,7 +341,7 @@ def test_figures_that_are_not_so():
             verify_round(PAIR, chosen._replace(**wrong))
     with pytest.raises(Violation, match="is taken of capacity"):
         verify_round(PAIR, chosen._replace(plan=np.array([0, 0])))
-    forged = ChoiceCertificate(bound=9.0, nodes=chosen.certificate.nodes)
+    forged = ChoiceCertificate(bound=9.0, nodes=(Prices(prices=(1.0,)),))
     with pytest.raises(Violation, match=r"only, 9\.0 is stated"):
         verify_round(PAIR, chosen._replace(bound=9.0, certificate=forged))
 

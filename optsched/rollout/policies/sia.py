@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 from pydantic import Field
 
-from optsched.rollout.engine.decision import NOT_STATED, NOTHING, Decision, SolveRecord
+from optsched.rollout.engine.decision import NOTHING, Decision, SolveRecord
+from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
 from optsched.rollout.policy_options import Gap, Positive, takes
-from optsched.sia import Choice, Round, sia_cost, verify_round
+from optsched.sia.instance import Configuration, GpuGroup, SiaInstance, SiaJob, configuration_cost
+from optsched.sia.plan import SiaPlan
+from optsched.sia.settings import SETTINGS
 from optsched.traces.trace import US
-from optsched.verification import LIMIT, Violation
+from optsched.verification import closed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
-    from optsched.sia import Chosen
+
+TYPE = "gpu"
 
 
 class SiaOptions(SharedOptions):
@@ -41,8 +44,8 @@ class Sia(SharedOut):
     Configurations are 1, 2, 4, ... GPUs in a node, and whole nodes, as far as the job's curve has
     them; if it has none of these, all that it has. Each costs a power of the speedup over the job's
     least; of one that is not held, the speedup counts less, times max(age - restarts x restart_s,
-    0) / (age + restart_s), from an age of restart_s on. The choice is an integer program, solved
-    from what the last round left (`optsched.sia`). All GPUs are of one type: scenarios know no
+    0) / (age + restart_s), from an age of restart_s on. The choice is an instance of the problem
+    `sia`, solved from what the last round left. All GPUs are of one type: scenarios know no
     others. Left out: that a job which is being restarted keeps its configuration.
 
     Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
@@ -53,19 +56,33 @@ class Sia(SharedOut):
     def __init__(self, name: str, scenario: Scenario, options: SiaOptions) -> None:
         super().__init__(name, scenario, options)
         self.power, self.wait, self.restart_s = options.power, options.wait, options.restart_s
-        self.choice = Choice(gap=options.gap)
+        self.solver = EpochSolver(gap=options.gap, program_limit=SETTINGS.programs_in_rollouts)
         self.restarts: dict[int, int] = {}
         self.solves: list[SolveRecord] = []
+        self.is_settled = False
+        self._last: SiaInstance | None = None
+        self._shares: dict[int, int] = {}
         self._node = max(self.held.cluster.size)
+        self._known: dict[Curve, tuple[Configuration, ...]] = {}
 
     def decide(self, view: View) -> Decision:
-        """Share out the GPUs at epochs; between them nothing changes."""
-        self.take_note(view)
+        """Share out the GPUs at epochs; between them nothing changes.
+
+        Where every job holds what costs it least whatever a restart takes, nothing can change
+        until something happens.
+        """
+        if self.take_note(view):
+            self.is_settled = False
         if not view.is_epoch:
             return NOTHING
-        self.solves = []
         rent = self.held.rent(view, self.gpus)
+        if self.is_settled:
+            return NOTHING if rent is None else Decision(rent=rent)
+        self.solves = []
         decision = self.share_out(view, min(self.gpus, self.available), rent)
+        self.is_settled = all(
+            self.held.width(job) == self._best_width(view, job) for job in self.active
+        )
         return replace(decision, solves=tuple(self.solves))
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
@@ -73,55 +90,66 @@ class Sia(SharedOut):
         self.restarts = {job: self.restarts.get(job, 0) for job in jobs}
         if not jobs:
             return {}
-        started = time.perf_counter()
-        widths = [self._widths(view, job) for job in jobs]
-        instance = self._round(view, jobs, widths, gpus)
-        chosen = self.choice.decide(instance)
-        self.solves.append(_record(instance, chosen, started))
-        if chosen.plan is None:  # HiGHS failed
+        instance = self._instance(view, jobs, gpus)
+        if self._is_as_last(instance):
+            return self._shares
+        result = self.solver.solve(instance)
+        self.solves.append(recorded(instance, result))
+        if not isinstance(result.plan, SiaPlan):  # there is one: all of them may wait
             return {job: self.held.width(job) for job in jobs}
-        shares = {
-            job: own[place] if place < len(own) else 0
-            for job, own, place in zip(jobs, widths, chosen.plan.tolist(), strict=True)
-        }
+        shares = {job: row.gpus for job, row in zip(jobs, result.plan.jobs, strict=True)}
         for job, width in shares.items():
             self.restarts[job] += self.held.width(job) not in (0, width)
+        self._last = instance if closed(result.gap, result.gap_limit) else None
+        self._shares = shares
         return shares
 
-    def _widths(self, view: View, job: int) -> tuple[int, ...]:
-        """Return the widths that a job may be given."""
-        widths = self.curve(view, job).gpus
-        return tuple(k for k in widths if self._is_configuration(k)) or widths
+    def _is_as_last(self, instance: SiaInstance) -> bool:
+        """Tell whether all costs are those of the last round, whose plan is in force."""
+        last = self._last
+        if last is None or last.gpus != instance.gpus or last.options != instance.options:
+            return False
+        return [job.id for job in last.jobs] == [job.id for job in instance.jobs]
+
+    def _best_width(self, view: View, job: int) -> int:
+        """Return the width of least cost where no restart is needed, of equal ones the least."""
+        own = self._configurations(view, job)
+        ratios = [configuration.goodput / own[0].goodput for configuration in own]
+        costs = [configuration_cost(ratio, self.power) for ratio in ratios]
+        least = min(costs)
+        return own[costs.index(least)].gpus if least <= self.wait else 0
+
+    def _configurations(self, view: View, job: int) -> tuple[Configuration, ...]:
+        """Return what a job may be given; the first one is the slowest."""
+        curve = self.curve(view, job)
+        if curve not in self._known:
+            widths = tuple(k for k in curve.gpus if self._is_configuration(k)) or curve.gpus
+            self._known[curve] = tuple(
+                Configuration(type=TYPE, gpus=k, goodput=curve.speed_at(k)) for k in widths
+            )
+        return self._known[curve]
 
     def _is_configuration(self, gpus: int) -> bool:
         return gpus % self._node == 0 if gpus >= self._node else gpus.bit_count() == 1
 
-    def _round(
-        self, view: View, jobs: Sequence[int], widths: Sequence[tuple[int, ...]], gpus: int
-    ) -> Round:
-        """Return the choice problem: the last option of every job is to wait."""
-        speed = [
-            self.curve(view, job).speed_at(width)
-            for job, own in zip(jobs, widths, strict=True)
-            for width in own
-        ]
-        counts = np.array([len(own) for own in widths], dtype=np.intp)
-        now = [self.held.width(job) for job in jobs]
-        held = [own.index(k) if k in own else -1 for own, k in zip(widths, now, strict=True)]
-        cost = sia_cost(
-            np.array(speed),
-            counts,
-            restart=np.array([self._restart(view, job) for job in jobs]),
-            held=np.array(held, dtype=np.intp),
+    def _instance(self, view: View, jobs: Sequence[int], gpus: int) -> SiaInstance:
+        """Return the round; its parts fit together as they are made here, so none is validated."""
+        return SiaInstance.model_construct(
+            name="round",
+            gpus={TYPE: gpus},
             power=self.power,
+            waiting_cost=self.wait,
+            jobs=tuple(self._job(view, job) for job in jobs),
         )
-        upto = np.cumsum(counts)
-        return Round(
-            jobs=jobs,
-            counts=counts + 1,
-            cost=np.insert(cost, upto, self.wait),
-            use=np.insert(np.concatenate(widths), upto, 0)[:, None],
-            capacity=np.array([float(gpus)]),
+
+    def _job(self, view: View, job: int) -> SiaJob:
+        own, width = self._configurations(view, job), self.held.width(job)
+        current = next((held for held in own if held.gpus == width), None)
+        return SiaJob.model_construct(
+            id=str(job),
+            configurations=own,
+            current=None if current is None else GpuGroup(type=TYPE, gpus=width),
+            restart_factor=1.0 if current is None else self._restart(view, job),
         )
 
     def _restart(self, view: View, job: int) -> float:
@@ -131,37 +159,6 @@ class Sia(SharedOut):
             return 1.0
         lost = self.restarts[job] * self.restart_s
         return max(age - lost, 0.0) / (age + self.restart_s)
-
-
-def _record(instance: Round, chosen: Chosen, started: float) -> SolveRecord:
-    begun = time.perf_counter()
-    verified = _confirmed(instance, chosen)
-    status = str(chosen.status)
-    if status == "optimal" and not verified:
-        status = "unverified" if verified is None else "feasible"
-    is_stated = verified is not False and chosen.bound is not None
-    now = time.perf_counter()
-    return SolveRecord(
-        status=status,
-        objective=NOT_STATED if chosen.objective is None else chosen.objective,
-        bound=chosen.bound if is_stated and chosen.bound is not None else NOT_STATED,
-        seconds=now - started,
-        fallback=chosen.plan is None,
-        verified=verified,
-        verification_s=now - begun,
-        scale=0.0 if chosen.plan is None else instance.gap_scale(chosen.plan.tolist()),
-    )
-
-
-def _confirmed(instance: Round, chosen: Chosen) -> bool | None:
-    """Tell whether the verifier proves a choice; None if that takes too many terms."""
-    if instance.use.size * len(chosen.certificate.nodes) > LIMIT:
-        return None
-    try:
-        verify_round(instance, chosen)
-    except Violation:
-        return False
-    return True
 
 
 @takes(SiaOptions)

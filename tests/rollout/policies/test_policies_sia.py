@@ -1,5 +1,6 @@
 """The policy `sia`: choices by hand, and against the exact optimum of one kind of GPUs."""
 
+import json
 import pickle
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from optsched.rollout.policies.pollux import Row, best_widths
 from optsched.rollout.registry import make
+from optsched.sia import SiaInstance
 from tests.support.builders.rollout_stub import StubView, scenario
 from tests.support.strategies.common import law
 
@@ -47,9 +49,9 @@ def widths(view):
 def test_configurations_are_powers_of_two_and_whole_nodes():
     view, policy = View(WORLD), make("sia", WORLD)
     jobs = [view.submit(5 if name == "" else 1, model=name) for name in (*MODELS, "")]
-    assert [policy._widths(view, job) for job in jobs] == [
-        *((1, 2, 4, 8), (2, 4, 8), (3, 6)),  # the third has no configuration of Sia's
-        *((1,), (5,)),
+    assert [[own.gpus for own in policy._configurations(view, job)] for job in jobs] == [
+        *([1, 2, 4, 8], [2, 4, 8], [3, 6]),  # the third has no configuration of Sia's
+        *([1], [5]),
     ]
 
 
@@ -125,10 +127,61 @@ def rows_of(policy, view):
     if not jobs:
         return []
     policy.restarts = {job: policy.restarts.get(job, 0) for job in jobs}
-    own = [policy._widths(view, job) for job in jobs]
-    instance = policy._round(view, jobs, own, 8)
-    ends = instance.first + instance.counts
+    instance = policy._instance(view, jobs, 8)
+    assert SiaInstance.from_document(json.loads(instance.to_json())) == instance
     return [
-        Row((0, *gpus), (instance.cost[end - 1], *instance.cost[first : end - 1]))
-        for gpus, first, end in zip(own, instance.first, ends, strict=True)
+        Row((0, *(o.gpus for o in own)), (waiting.cost, *(o.cost for o in own)))
+        for *own, waiting in instance.options
     ]
+
+
+# --- rounds that are left out -----------------------------------------------------------------
+
+
+def never_skips(policy):
+    """Let a policy solve every round."""
+    decide = policy.decide
+
+    def all_of_them(view):
+        policy.is_settled = False
+        return decide(view)
+
+    policy._is_as_last = lambda instance: False
+    policy.decide = all_of_them
+    return policy
+
+
+@law(500)
+@given(st.data())
+def test_rounds_that_are_left_out_would_have_changed_nothing(data):
+    views = View(WORLD), View(WORLD)
+    gap = data.draw(st.sampled_from(["0", "1e-4", "0.05"]))
+    policies = make(f"sia:gap={gap}", WORLD), never_skips(make(f"sia:gap={gap}", WORLD))
+    names, gangs = st.sampled_from([*MODELS, ""]), st.sampled_from([1, 1, 2, 3, 8])
+    for _ in range(data.draw(st.integers(2, 6))):
+        wait, ends = data.draw(st.sampled_from([0, 20, 60, 600])), data.draw(st.integers(0, 9))
+        new = data.draw(st.lists(st.tuples(gangs, names), max_size=3))
+        is_epoch = data.draw(st.sampled_from([True, True, False]))
+        decisions = []
+        for view, policy in zip(views, policies, strict=True):
+            view.wait(wait)
+            if ends < len(view.held):
+                view.finish(list(view.held)[ends])
+            for gang, name in new:
+                view.submit(gang, model=name)
+            view.is_epoch = is_epoch
+            decision = view.step(policy)
+            decisions.append((dict(decision.place), decision.stop, decision.rent))
+        assert decisions[0] == decisions[1]
+
+
+def test_a_round_is_left_out_where_nothing_can_change():
+    """One job that has all that it can use; then two that share, when costs hardly change more."""
+    view, policy, solved = View(WORLD), make("sia", WORLD), []
+    for wait, jobs in ((60, 1), (60, 0), (600, 0), (100_000, 1), (60, 0), (60, 0), (60, 0)):
+        for _ in range(jobs):
+            view.submit(1, model="linear")
+        solved.append(len(view.step(policy).solves))
+        view.wait(wait)
+    assert solved == [1, 0, 0, 1, 1, 0, 0]
+    assert widths(view) == [4, 4]
