@@ -11,9 +11,7 @@ from optsched import solving
 from optsched.registry import Method
 from optsched.rollout import simulate
 from optsched.rollout.engine.decision import SolveRecord
-from optsched.rollout.policies import sia
 from optsched.rollout.scenario_files import read_scenario
-from optsched.sia import Choice
 from optsched.verification import closed, relative_gap
 
 SMALL = {
@@ -62,19 +60,10 @@ def lying(make):
     return changed
 
 
-def choose_with_a_lie(self, instance):
-    chosen = DECIDE(self, instance)
-    return chosen._replace(bound=chosen.objective, gap=0.0)
-
-
-DECIDE = Choice.decide
-
-
 @pytest.fixture
 def liars(monkeypatch):
     """Every method states more than it can prove."""
     monkeypatch.setattr(Method, "__call__", lying(Method.__call__))
-    monkeypatch.setattr(Choice, "decide", choose_with_a_lie)
 
 
 @pytest.mark.parametrize("policy", SMALL)
@@ -90,7 +79,6 @@ def test_a_lie_of_a_method_reaches_no_reader(policy, tmp_path, liars):
 @pytest.mark.parametrize("policy", SMALL)
 def test_what_is_too_large_to_verify_is_called_unverified(policy, tmp_path, monkeypatch):
     monkeypatch.setattr(solving, "LIMIT", -1)
-    monkeypatch.setattr(sia, "LIMIT", 0)
     _, rows = epochs(policy, tmp_path)
     assert "unverified" in set(rows["status"])
     assert set(rows["status"]) <= {"unverified", "error"}  # the latter: no plan, and no proof
