@@ -19,6 +19,8 @@ from highspy import HighsBasis, HighsBasisStatus
 from optsched.mip import highs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import highspy
     from scipy.sparse import csc_array
 
@@ -198,3 +200,12 @@ class LinearProgram:
         assert outcome.objective is not None
         scale = self._cost_scale
         return Solved(outcome.objective / scale, outcome.x, outcome.row_duals / scale)
+
+
+def basis_of(columns: Sequence[int], rows: Sequence[int]) -> highspy.HighsBasis:
+    """Return the basis of these statuses, as numbers; `LinearProgram.basis` gave it."""
+    basis = HighsBasis()
+    basis.valid, basis.alien = True, False
+    basis.col_status = [HighsBasisStatus(status) for status in columns]
+    basis.row_status = [HighsBasisStatus(status) for status in rows]
+    return basis

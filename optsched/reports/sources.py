@@ -197,7 +197,7 @@ def _intervals(folder: Path, jobs: set[str]) -> pd.DataFrame | None:
 
 
 def _no_summary(folder: Path) -> str:
-    if (folder / "checkpoint.pickle").is_file():
+    if (folder / "checkpoint.json").is_file():
         return "the rollout has not ended: go on with `optsched rollout --resume`"
     inner = sorted(path.parent.name for path in folder.glob("*/summary.json"))
     if inner:

@@ -142,7 +142,7 @@ class Result(Verifiable):
             )
         return self.attached(instance, state)
 
-    def attached(self, instance: Instance, state: Any = None) -> Self:
+    def attached(self, instance: Instance | None, state: Any = None) -> Self:
         """Attach an instance that is known to be the result's."""
         self._instance = instance
         self._state = state if state is not None else self._state

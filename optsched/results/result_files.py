@@ -34,7 +34,11 @@ def read_result(source: str | Path) -> Result:
     InstanceError
         If the file is not a result, with every fault.
     """
-    document, origin = load(find(source)), str(source)
+    return result_of(load(find(source)), str(source))
+
+
+def result_of(document: Any, origin: str) -> Result:
+    """Return the result in a document; faults become an `InstanceError` of its origin."""
     entry = problem(_problem_name(document, origin))
     if document["schema"] == OLD_SCHEMA_ID:
         document = _of_version_2(document)

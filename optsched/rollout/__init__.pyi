@@ -1,3 +1,4 @@
+from .checkpoints.restorable import RestorablePolicy as RestorablePolicy
 from .comparison import compare as compare
 from .engine.decision import NOTHING as NOTHING
 from .engine.decision import Decision as Decision

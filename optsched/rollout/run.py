@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.instance import html_rows
-from optsched.rollout.engine.checkpoint import key_of, run_in_folder
+from optsched.rollout.checkpoints.checkpoint import key_of, run_in_folder
 from optsched.rollout.registry import make
 from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame, timing
@@ -130,8 +130,9 @@ def simulate(
     seed
         Seed of everything that is drawn, the trace included where it is generated.
     output
-        Folder for summary.json, jobs.csv, epochs.csv and timing.json. A checkpoint is kept there
-        until the end.
+        Folder for summary.json, jobs.csv, epochs.csv and timing.json, of one policy and one rollout
+        at a time. A checkpoint is kept there until the end, if the policy has a state
+        (`optsched.rollout.Policy`) or keeps nothing; else a warning says that there is none.
     resume
         Whether to go on from the checkpoint in `output`; the files are the same as without a break.
     progress
@@ -148,8 +149,9 @@ def simulate(
     InvalidDecision
         If the policy breaks a rule of the cluster.
     ValueError
-        If a job asks for more GPUs than there are, an option is unknown, or `resume` meets the
-        checkpoint of another rollout.
+        If a job asks for more GPUs than there are, or an option is unknown; if another rollout
+        runs in `output`, or one of another policy ended there; or if `resume` meets a checkpoint
+        that is damaged or of another rollout.
 
     Examples
     --------
@@ -174,7 +176,7 @@ def simulate(
         begun = time.monotonic()
         return Rollout(replace(start().run(progress), policy=label), time.monotonic() - begun)
     key = key_of(where, jobs, label, seed, keep_intervals)
-    record, seconds = run_in_folder(start, Path(output), key, resume, progress)
+    record, seconds = run_in_folder(start, made, Path(output), key, resume, progress)
     return Rollout(record, seconds)
 
 

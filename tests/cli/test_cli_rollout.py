@@ -179,7 +179,7 @@ def test_wrong_scenarios_and_traces_are_one_message(scenario, tmp_path):
 
 def test_an_unfinished_rollout_is_not_overwritten(scenario, tmp_path):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "checkpoint.pickle").write_text("{}")
+    (tmp_path / "out" / "checkpoint.json").write_text("{}")
     options = ("rollout", scenario, "--policy", "first", "--output", tmp_path / "out")
     assert "holds an unfinished rollout; resume it (--resume)" in refused(*options)
     assert "not a checkpoint" in refused(*options, "--resume")

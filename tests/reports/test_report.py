@@ -203,7 +203,7 @@ def test_tables_that_are_none(folder, tmp_path):
 
 
 def test_a_rollout_that_has_not_ended(tmp_path):
-    (tmp_path / "checkpoint.pickle").write_bytes(b"")
+    (tmp_path / "checkpoint.json").write_bytes(b"")
     assert "go on with `optsched rollout --resume`" in refused(tmp_path)
 
 

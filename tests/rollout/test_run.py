@@ -21,6 +21,7 @@ from optsched.rollout.settings import SETTINGS
 from optsched.rollout.trace_source import jobs_of
 from optsched.traces.trace import Failure, trace_of
 from tests.rollout.test_metrics import assert_recomputable
+from tests.support.builders.rollout_parts import gone_on
 from tests.support.builders.small_rollouts import (
     FILES,
     POLICIES,
@@ -206,14 +207,15 @@ def test_examples(module):
 def test_policies_survive_being_saved_at_any_moment(name):
     where = optsched.read_scenario("philly-small").changed({"trace.jobs": 25})
     jobs = jobs_of(where)
-    engine = Engine(where, jobs, registry.make(name, where, 0), 0)
-    saved = pickle.loads(pickle.dumps(engine))
-    whole = engine.run()
-    steps = 0
-    while saved.step():
+
+    def begun():
+        return Engine(where, jobs, registry.make(name, where, 0), 0)
+
+    whole, engine, steps = begun().run(), begun(), 0
+    while engine.step():
         steps += 1
         if steps % 9 == 0:
-            saved = pickle.loads(pickle.dumps(saved))
-    record = saved.record()
+            engine = gone_on(engine, begun())
+    record = engine.record()
     assert jobs_frame(record).equals(jobs_frame(whole))
     assert epochs_frame(record).equals(epochs_frame(whole))

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.mip.incremental_lp import LinearProgram
+from optsched.mip.incremental_lp import LinearProgram, basis_of
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.relaxation import MatrixBuilder, all_options
 from optsched.pal.node_classes.aggregated_arrays import units
@@ -58,6 +58,21 @@ class AggregatedRelaxation:
         self._lagrangian = Lagrangian(self._units.arrays, self._options, self._reward, *copies)
         self._penalty, self._seed = penalty, seed
         self._basis: HighsBasis | None = None
+
+    def to_plain(self) -> list[Any]:
+        """Return what it was made of, and the basis, by which the next one begins."""
+        basis = self._basis
+        both = () if basis is None else (basis.col_status, basis.row_status)
+        return [self._nodes, self._penalty, self._seed, *([int(s) for s in part] for part in both)]
+
+    @classmethod
+    def of_plain(cls, parts: list[Any]) -> AggregatedRelaxation:
+        """Return the relaxation that `to_plain` described."""
+        nodes, penalty, seed, *basis = parts
+        made = cls(nodes, penalty, seed)
+        if basis:
+            made._basis = basis_of(*basis)
+        return made
 
     @cached_property
     def _program(self) -> Program:

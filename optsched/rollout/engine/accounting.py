@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -18,12 +19,26 @@ if TYPE_CHECKING:
     from optsched.rollout.physics.physics import Physics
 
 
-class Accounts:
+class Accounts(Restorable):
     """What jobs have had and done so far; one list entry per job.
 
     `useful` GPU-time is what remains of `allocated` without `lost` and `overhead`. Time for which a
     job holds its GPUs after its work is done (`finish_at_epochs`) counts as overhead.
     """
+
+    changing = (
+        "first_start",
+        "end",
+        "outcome",
+        "running",
+        "allocated",
+        "lost",
+        "overhead",
+        "attempts",
+        "preemptions",
+        "migrations",
+        "rescales",
+    )
 
     def __init__(self, state: State, checkpoint_every_us: int | None) -> None:
         count = len(state.status)
@@ -121,7 +136,7 @@ class Accounts:
         state.unsaved_us[job] = state.unsaved_gpu_us[job] = 0
 
 
-class Meter:
+class Meter(Restorable):
     """The energy that the cluster has drawn.
 
     Attributes
@@ -129,6 +144,8 @@ class Meter:
     watts
         Of the whole cluster now.
     """
+
+    changing = ("watts", "_watts", "_joules", "_at")
 
     def __init__(self, physics: Physics, state: State) -> None:
         self._physics, self._state = physics, state

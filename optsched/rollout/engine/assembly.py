@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.accounting import Accounts, Meter
 from optsched.rollout.engine.decision_rules import DecisionRules
 from optsched.rollout.engine.events import EventQueue
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-class Simulation:
+class Simulation(Restorable):
     """State, accounts, clocks, rules and physics of a scenario, and the time.
 
     Attributes
@@ -33,6 +34,11 @@ class Simulation:
     busy_gpu_us, available_gpu_us, spent_gpu_us
         Integrals until now, as in `Record`.
     """
+
+    changing = (
+        *("now", "busy_gpu_us", "available_gpu_us", "spent_gpu_us", "physics", "oracle", "state"),
+        *("accounts", "waiting", "events", "fleet", "dispatch", "view", "meter"),
+    )
 
     def __init__(self, scenario: Scenario, trace: Trace, seed: int, keep_intervals: bool) -> None:
         every_s = scenario.costs.checkpoint_every_s

@@ -110,8 +110,26 @@ class InvalidDecision(ValueError):
 class Policy(Protocol):
     """What a rollout calls: after all events of a moment, at epochs and when triggered.
 
-    A policy may keep state of its own; it must be picklable (rollouts can be interrupted and go
-    on) and draw random numbers only from a generator seeded by the `seed` it was made with.
+    It draws random numbers only from a generator seeded by the `seed` it was made with. It may
+    have, besides:
+
+    - `every_epoch`, true if it is to be called at every epoch while there are jobs, not only after
+      something happened;
+    - `prepare(trace)`, called once, before the first moment;
+    - `retries(view, job, reason) -> bool`, asked when a job fails and would be retried;
+    - `state()` and `restore(state)`, so that rollouts can be interrupted and go on. The state is
+      all that a policy keeps from call to call, as plain data: numbers, text, None, bytes, lists,
+      tuples, sets, dicts, deques, arrays of numbers, `random.Random` and the generators of
+      `numpy.random.default_rng`. An equal state is given to a new policy, made as the first one
+      was (and prepared): from there on both must decide the same. It is written as JSON, never
+      pickled; what can be computed again is better left out. A policy that keeps nothing needs
+      neither method. `optsched.rollout.RestorablePolicy` is a base that has both::
+
+        class Alternating(RestorablePolicy):
+            name, changing = "alternating", ("turn",)
+
+            def __init__(self):
+                self.turn = 0
     """
 
     name: str

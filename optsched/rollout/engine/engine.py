@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.assembly import Simulation
 from optsched.rollout.engine.decision import NOTHING
 from optsched.rollout.engine.event_handlers import Delivery
@@ -13,7 +14,7 @@ from optsched.rollout.settings import SETTINGS
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from optsched.rollout.engine.decision import Policy, SolveRecord
     from optsched.rollout.results.record import Record
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-class Engine:
-    """One rollout; it can be pickled between two steps and goes on from there.
+class Engine(Restorable):
+    """One rollout; its state can be saved between two steps, and an engine goes on from there.
 
     Parameters
     ----------
@@ -48,6 +49,8 @@ class Engine:
 
     The rollout ends when all jobs have, at `scenario.end_s`, or when nothing can happen any more.
     """
+
+    changing = ("world", "delivery", "log", "last_epoch", "idle_epochs", "is_over")
 
     def __init__(
         self,
@@ -117,6 +120,18 @@ class Engine:
     def record(self) -> Record:
         """Return what has happened so far."""
         return record_of(self)
+
+    def saved(self) -> dict[str, Any]:
+        """Return all that changes, the policy's state included, as plain data."""
+        state = getattr(self.policy, "state", None)
+        return {"engine": self.snapshot(), "policy": None if state is None else state()}
+
+    def go_on_from(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what another engine has saved, which was made as this one was."""
+        self.restore(saved["engine"])
+        restore = getattr(self.policy, "restore", None)
+        if restore is not None:
+            restore(saved["policy"])
 
     def _next_time(self) -> int | None:
         """Return the time of the next moment, None if nothing can happen any more."""

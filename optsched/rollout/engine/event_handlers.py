@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.events import FAILURE, FINISH, NODE
 from optsched.rollout.engine.retries import ends_with, is_over
 from optsched.rollout.engine.state import RUNNING, TRIAL
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 FAILED = STATUSES.index("failed")
 
 
-class Delivery:
+class Delivery(Restorable):
     """Delivers the events of a moment to the world, in the order of their kinds.
 
     Attributes
@@ -29,6 +30,18 @@ class Delivery:
     ended_jobs, count
         Jobs that have ended, and events delivered, since the start.
     """
+
+    changing = (
+        "ended_jobs",
+        "count",
+        "troubles",
+        "is_changed",
+        "is_triggered",
+        "arrived",
+        "ended",
+        "failed",
+        "advanced",
+    )
 
     def __init__(self, scenario: Scenario, world: Simulation, policy: Policy) -> None:
         self.world, self.policy = world, policy

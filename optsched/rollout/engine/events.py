@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from optsched.rollout.checkpoints.restorable import Restorable
+
 FINISH, FAILURE, NODE, ARRIVAL = range(4)
 """Kinds, in the order in which those of equal time are delivered.
 
@@ -12,12 +14,14 @@ back in the queue after a failure. New jobs come after these, and epochs last.
 """
 
 
-class EventQueue:
+class EventQueue(Restorable):
     """A heap of events (time, kind, number, subject, version).
 
     Events of a subject (a job or a node) that were added before its version was last raised are
     stale: they are dropped when they come up.
     """
+
+    changing = ("heap", "job_version", "node_version", "count")
 
     def __init__(self, jobs: int, nodes: int) -> None:
         self.heap: list[tuple[int, int, int, int, int]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.state import READY, WAITING
 from optsched.rollout.physics.speeds import Slowdowns
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-class LiveView:
+class LiveView(Restorable):
     """Implements `View`; one object serves all calls of a rollout."""
+
+    changing = ("now_us", "is_epoch", "spent_gpu_us", "arrived", "ended", "failed", "advanced")
 
     def __init__(
         self,
@@ -37,10 +40,10 @@ class LiveView:
         self.now_us = 0
         self.is_epoch = False
         self.spent_gpu_us = 0
-        self.arrived: Sequence[int] = ()
-        self.ended: Sequence[int] = ()
-        self.failed: Sequence[int] = ()
-        self.advanced: Sequence[int] = ()
+        self.arrived: Sequence[int] = []
+        self.ended: Sequence[int] = []
+        self.failed: Sequence[int] = []
+        self.advanced: Sequence[int] = []
         self._trace, self._state, self._accounts = trace, state, accounts
         self._fleet, self._oracle = fleet, oracle
         self._arrays: dict[str, Integers] = {}

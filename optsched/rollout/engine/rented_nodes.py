@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.events import NODE
 from optsched.rollout.engine.state import OFF, READY, STARTING
 from optsched.traces.trace import US
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 
-class Fleet:
+class Fleet(Restorable):
     """The nodes that are paid for: all of them, if the cluster is not rented.
 
     Attributes
@@ -24,6 +25,8 @@ class Fleet:
     dirty
         Nodes that changed in this moment.
     """
+
+    changing = ("rented", "dirty")
 
     def __init__(self, scenario: Scenario, state: State, events: EventQueue) -> None:
         rented = scenario.rented

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,7 +24,7 @@ OFF, STARTING, READY = range(3)
 """What a node is: not rented, paid for but not there yet, usable."""
 
 
-class State:
+class State(Restorable):
     """Jobs, GPUs and nodes as lists of plain numbers; nothing here knows of events or policies.
 
     Attributes
@@ -48,6 +50,36 @@ class State:
         The jobs in the queue, and those on GPUs (in a trial too); sort them before anything
         depends on their order.
     """
+
+    changing = (
+        "submitted",
+        "status",
+        "gpus_of",
+        "width",
+        "phase",
+        "rate",
+        "remaining",
+        "total",
+        "saved",
+        "goal",
+        "tail",
+        "settled",
+        "ready_at",
+        "failed",
+        "attempt_us",
+        "unsaved_us",
+        "unsaved_gpu_us",
+        "wait_since",
+        "waiting",
+        "running",
+        "jobs_on",
+        "node_state",
+        "ready",
+        "free_of",
+        "busy_gpus",
+        "ready_gpus",
+        "paid_gpus",
+    )
 
     def __init__(self, scenario: Scenario, cluster: Cluster, trace: Trace) -> None:
         count = len(trace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.events import ARRIVAL, FAILURE, FINISH
 from optsched.rollout.engine.state import DELAYED, ENDED, PPB, RUNNING, TRIAL, WAITING
 from optsched.rollout.physics.overheads import Overheads
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-class Dispatch:
+class Dispatch(Restorable):
     """Changes jobs; nothing is checked here.
 
     Rates are asked for once, by `refresh`, after all changes of a moment: no time passes between.
@@ -34,6 +35,8 @@ class Dispatch:
     intervals
         (job, from, to, GPUs), if they are kept.
     """
+
+    changing = ("touched", "dirty", "stopped", "trial_fails", "held_since", "intervals")
 
     def __init__(
         self,

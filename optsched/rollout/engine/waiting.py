@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from optsched.rollout.checkpoints.restorable import Restorable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -11,8 +13,10 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.state import State
 
 
-class _Clocks:
+class _Clocks(Restorable):
     """For each gang size, for how long fewer GPUs than that have been free to a group of jobs."""
+
+    changing = ("total", "since", "enough")
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = sorted(sizes)
@@ -35,13 +39,15 @@ class _Clocks:
         return self.total[n] + (now - self.since[n] if n >= self.enough else 0)
 
 
-class Waiting:
+class Waiting(Restorable):
     """Splits waiting into its kinds (ATC'19, section 3.1.1, table 2).
 
     fair share: fewer GPUs are free, to the job's queue if it has a quota, than the job asks for.
     fragmentation: enough are free, and yet it is not placed. The delay between a failure and the
     queue is neither.
     """
+
+    changing = ("held", "fair_share", "fragmentation", "read_at", "since", "_free")
 
     def __init__(self, state: State, queues: Sequence[str], quotas: Mapping[str, int]) -> None:
         self.state = state
@@ -58,6 +64,19 @@ class Waiting:
         self.since = [0] * len(queues)
         self._free = -1
         self.update(0)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what changes, the clocks included."""
+        clocks = {group: clocks.snapshot() for group, clocks in self.clocks.items()}
+        return super().snapshot() | {"clocks": clocks}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        own = dict(state)
+        clocks = own.pop("clocks")
+        super().restore(own)
+        for group, each in self.clocks.items():
+            each.restore(clocks[group])
 
     def enter(self, job: int, now: int) -> None:
         """Note that a job begins to wait in the queue."""

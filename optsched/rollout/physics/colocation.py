@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from optsched.eaco.interference import GroupRates
+from optsched.rollout.checkpoints.restorable import Restorable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from optsched.rollout.physics.cluster import Occupancy
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
@@ -42,7 +45,7 @@ class Mix(NamedTuple):
     gpu_w: float
 
 
-class Colocation:
+class Colocation(Restorable):
     """Rates and watts of the jobs on a GPU, remembered by the multiset of their types.
 
     The **type** of a job is its model, where the scenario has it; otherwise one that stands for the
@@ -71,6 +74,16 @@ class Colocation:
         self._mixes: dict[tuple[str, ...], Mix] = {}
         self._before: dict[int, Mix] = {}
         self._remembers = table.fallback != "utilisation"
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return of each GPU the types that its last known rates are of."""
+        types = {id(mix): key for key, mix in self._mixes.items()}
+        return {"before": {gpu: types[id(mix)] for gpu, mix in self._before.items()}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        before = state["before"].items()
+        self._before = {gpu: self._mixes.setdefault(key, self._mix(key)) for gpu, key in before}
 
     def on(self, gpu: int, state: Occupancy) -> Mix:
         """Return the mix of the jobs on a GPU that has some."""

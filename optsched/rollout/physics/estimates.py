@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.random_streams import stream
 from optsched.traces.trace import FAILED, STATUSES
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Key = tuple[str, ...]
 
 
-class Oracle:
+class Oracle(Restorable):
     """Estimates of the time that jobs still need on the gang asked for, at reference speed.
 
     - ``exact``: the truth: run time x share of the work that is left. Of a job that fails, what it
@@ -38,6 +39,8 @@ class Oracle:
 
     Numbers are at least one microsecond: a job that has not ended needs some time yet.
     """
+
+    changing = ("_seen",)
 
     def __init__(self, scenario: Scenario, trace: Trace, seed: int) -> None:
         self._kind = scenario.estimates.kind

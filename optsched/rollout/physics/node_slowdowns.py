@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.random_streams import stream
 from optsched.traces.trace import US
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Events
 
 
-class Transients:
+class Transients(Restorable):
     """Nodes that run slower for a while, again and again, whatever jobs and policies do.
 
     A node begins in order. Stretches in order and in trouble alternate; their lengths are
@@ -25,6 +26,8 @@ class Transients:
     until_us
         By node the end of its present stretch.
     """
+
+    changing = ("_draws", "_in_order", "factor", "until_us")
 
     def __init__(self, events: Events, nodes: int, seed: int) -> None:
         self._events = events

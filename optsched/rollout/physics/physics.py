@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.state import OFF, PPB
 from optsched.rollout.physics.colocation import Colocation
 from optsched.rollout.physics.node_slowdowns import Transients
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-class Physics:
+class Physics(Restorable):
     """Rates, rules and watts of a scenario, as functions of who holds which GPUs.
 
     The **rate** of a job is in whole parts per billion of the reference: reference GPUs, in one
@@ -48,6 +49,8 @@ class Physics:
         Present trouble of each node, None without events. The engine calls `change(node)` at
         `transients.until_us[node]`, and then asks for the rates of `jobs_on_node` again.
     """
+
+    changing = ("transients", "_colocation")
 
     def __init__(self, scenario: Scenario, cluster: Cluster, trace: Trace, seed: int) -> None:
         self.scenario, self.cluster, self.trace = scenario, cluster, trace

@@ -6,12 +6,13 @@ them into groups: those of `optsched.eaco.greedy.rules`, each under its name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from optsched.eaco.greedy.group_costs import GroupCosts
 from optsched.eaco.greedy.rules import BY_NAME, GroupingRule
+from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
@@ -50,8 +51,10 @@ class ThresholdOptions(SharingOptions):
 THRESHOLDS = {"utilisation_threshold", "memory_threshold"}
 
 
-class GroupingPolicy:
+class GroupingPolicy(RestorablePolicy):
     """At every change the jobs are parted into groups by a rule."""
+
+    changing: ClassVar[tuple[str, ...]] = ("calls",)
 
     def __init__(
         self, name: str, scenario: Scenario, seed: int, rule: GroupingRule, options: SharingOptions
@@ -125,6 +128,8 @@ class ExactGrouping(GroupingPolicy):
     finds nothing better. Prices and cuts of the call before come first: where they prove that plan,
     no program is solved.
     """
+
+    changing = (*GroupingPolicy.changing, "solver")
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
         super().__init__(name, scenario, seed, BY_NAME["eaco-greedy"], options)

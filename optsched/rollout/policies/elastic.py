@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
 from optsched.rollout.policies.width_curves import Curves
@@ -29,7 +30,7 @@ class ElasticOptions(Options):
     )
 
 
-class Elastic(ABC):
+class Elastic(RestorablePolicy, ABC):
     """Every job gets the width that its phase wants, and nodes are rented for them all.
 
     A job that waits starts with what is free, if not all that it wants is, and grows to what it
@@ -42,6 +43,8 @@ class Elastic(ABC):
     all jobs take what is free at every round; that running ones wait until they get all that they
     want is ours: it takes one change of width instead of many.
     """
+
+    changing: ClassVar[tuple[str, ...]] = ("held", "wanted", "waiting", "growing", "stale", "total")
 
     def __init__(self, name: str, scenario: Scenario, options: ElasticOptions) -> None:
         self.name = name

@@ -6,20 +6,25 @@ bound; the rollout goes on, for the plan keeps the rules all the same.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from optsched import solving
 from optsched.registry import problem
+from optsched.results.result_files import result_of
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.decision import NOT_STATED, SolveRecord
 from optsched.search import SolverDisagreement
 from optsched.verification import closed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from optsched.instance import Instance
     from optsched.results.result import Result
 
 
-class EpochSolver:
+class EpochSolver(Restorable):
     """Solves the instances of a rollout, each from what the one before left.
 
     Parameters
@@ -30,7 +35,22 @@ class EpochSolver:
 
     def __init__(self, **options: Any) -> None:
         self._options = options
-        self._last: tuple[Result, Instance, Any] | None = None  # with what its pickle leaves out
+        self._last: tuple[Result, Instance | None, Any] | None = None  # with what files leave out
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the last result, and what its method left in memory."""
+        if self._last is None:
+            return {"last": None}
+        result, _, left = self._last
+        return {"last": (result.to_json(), left)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        if state["last"] is None:
+            self._last = None
+            return
+        document, left = state["last"]
+        self._last = (result_of(json.loads(document), "checkpoint"), None, left)
 
     def solve(self, instance: Instance, **options: Any) -> Result:
         """Solve an instance from the last one's result on, unless the verifier refused that."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from heapq import heapify, heappop, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.free_nodes import ALL, FreeNodes
@@ -38,7 +39,7 @@ class GangOptions(Options):
     )
 
 
-class Gangs:
+class Gangs(RestorablePolicy):
     """Waiting gangs in the order of submission, each by best fit; running ones keep theirs.
 
     A gang that does not fit holds up those behind it: all of them, or with `backfill` those of its
@@ -47,6 +48,8 @@ class Gangs:
     With `relax_s` a gang at first wants as few nodes as hold it, in a domain of the lowest level
     that is large enough; then twice as many nodes and one level more, and so on.
     """
+
+    changing: ClassVar[tuple[str, ...]] = ("nodes", "held", "lines", "_used", "_in_vain", "_usable")
 
     def __init__(self, name: str, scenario: Scenario, options: GangOptions) -> None:
         self.name = name

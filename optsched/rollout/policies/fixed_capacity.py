@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
 
+from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
 from optsched.rollout.policies.width_curves import Curves
@@ -31,11 +32,13 @@ class SharedOptions(Options):
     placement: Placement = Field(default="lowest", description=PLACEMENT)
 
 
-class SharedOut(ABC):
+class SharedOut(RestorablePolicy, ABC):
     """At every call each active job is given a width, 0 to wait; the sum is at most C.
 
     Source: docs/math/boa.md, Greedy rules: "capped ones use C = floor(b) GPUs rented permanently".
     """
+
+    changing: ClassVar[tuple[str, ...]] = ("held", "active")
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         self.name = name

@@ -5,10 +5,12 @@ A whole number stands for a set: bit n for node n, or for the n-th GPU of a node
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from optsched.rollout.checkpoints.restorable import Restorable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from optsched.rollout.physics.cluster import Cluster
 
@@ -18,7 +20,7 @@ ALL = -1
 NO_LIMIT = 1 << 40
 
 
-class FreeNodes:
+class FreeNodes(Restorable):
     """Which GPUs are free, by node, and which nodes have so many of them.
 
     Attributes
@@ -32,6 +34,8 @@ class FreeNodes:
     released
         How often GPUs were released: what did not fit cannot fit before this changes.
     """
+
+    changing = ("count", "total", "released", "_free")
 
     def __init__(self, cluster: Cluster) -> None:
         self.first = cluster.first
@@ -47,6 +51,13 @@ class FreeNodes:
         self._sizes = sorted(cluster.size, reverse=True)
         self._sizes = list(cluster.size)
         self._least: dict[int, int] = {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; which nodes have so many free GPUs follows from it."""
+        super().restore(state)
+        self.nodes_with = [0] * len(self.nodes_with)
+        for node, count in enumerate(self.count):
+            self.nodes_with[count] |= 1 << node
 
     def take(self, gpus: Sequence[int]) -> None:
         """Mark free GPUs as in use."""

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.free_nodes import ALL, FreeNodes, members
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Placing(Protocol):
-    """Chooses GPUs for jobs whose widths are settled and fit; must be picklable."""
+    """Chooses GPUs for jobs whose widths are settled and fit; keeps nothing between calls."""
 
     def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:
         """Return GPUs for each of the jobs, and let them hold these."""
         ...
 
 
-class Holdings:
+class Holdings(Restorable):
     """Who holds which GPUs, as a policy itself knows it: nothing is asked twice.
 
     Attributes
@@ -36,6 +37,8 @@ class Holdings:
     nodes
         What is free.
     """
+
+    changing = ("of", "nodes", "usable", "ready_nodes")
 
     def __init__(self, scenario: Scenario) -> None:
         self.cluster = Cluster(scenario)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from optsched.registry import UnknownNameError
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Order(Protocol):
-    """Sorts jobs; may keep state of its own, and must be picklable."""
+    """Sorts jobs; `Restorable`, for it may keep state of its own."""
 
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the most urgent first."""
         ...
 
 
-class Fifo:
+class Fifo(Restorable):
     """First in, first out: by submission."""
 
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
@@ -35,7 +36,7 @@ class Fifo:
 
 
 @dataclass
-class Las:
+class Las(Restorable):
     """Least attained service: GPU-time held so far.
 
     Source: Gu et al., "Tiresias", NSDI 2019 (2D-LAS). With `one_dimensional` it is time without
@@ -52,7 +53,7 @@ class Las:
 
 
 @dataclass
-class Srtf:
+class Srtf(Restorable):
     """Shortest remaining time first, as the scenario's oracle tells it; unknown times come last.
 
     Source: Blox orders by iteration time x iterations - attained service. With `times_gpus` it is
@@ -71,7 +72,7 @@ class Srtf:
 
 
 @dataclass
-class Tiresias:
+class Tiresias(Restorable):
     """Discretised 2D-LAS: a few queues by attained GPU-time, each first in, first out.
 
     Parameters
@@ -89,6 +90,8 @@ class Tiresias:
     3,250 GPU-seconds, and a knob that is off by default. There all waiting since the last promotion
     counts, here the wait since the job last held GPUs.
     """
+
+    changing = ("_forgiven",)
 
     thresholds_gpu_s: float | str = 3250.0
     promote: float = 0.0

@@ -14,6 +14,7 @@ from optsched.cluster.topology import Domain, Topology
 from optsched.pal.greedy import pal_rules
 from optsched.pal.instance import Job, PalInstance
 from optsched.pal.plan import PalPlan
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.placement_round import Placed
 
@@ -27,7 +28,7 @@ STEP = 1.1  # remaining times are rounded to powers of it, so that like jobs sta
 
 
 @dataclass
-class ExactPlacement:
+class ExactPlacement(Restorable):
     """Place a batch at least total cost, by the problem's exact method from PAL's greedy plan on.
 
     What the last round left comes first: if its plan, carried over, is proven by its prices, that
@@ -39,6 +40,8 @@ class ExactPlacement:
     unless the time limit is hit. Jobs that hold their GPUs already are left
     alone if they are the same as in the last round: what was optimal still is.
     """
+
+    changing = ("solver",)
 
     weights: str = "equal"
     solver: EpochSolver = field(default_factory=EpochSolver)

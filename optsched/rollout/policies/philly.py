@@ -78,6 +78,8 @@ class PhillyOptions(GangOptions):
 class Philly(Gangs):
     """Gangs with relaxed locality, and the guidelines; users' errors are `USER_ERRORS`."""
 
+    changing = (*Gangs.changing, "trials", "untried", "_passed", "_gangs_on", "_gang_nodes")
+
     def __init__(self, scenario: Scenario, options: PhillyOptions) -> None:
         super().__init__("philly", scenario, options)
         self.stop_retrying = options.stop_retrying

@@ -11,6 +11,7 @@ import numpy as np
 from optsched.pal.greedy.list_scheduling import place
 from optsched.pal.greedy.rules import BINNINGS
 from optsched.registry import loaded
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.policies.placement_round import Placed
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Placement(Protocol):
-    """Gives GPUs to the jobs of a batch; must be picklable.
+    """Gives GPUs to the jobs of a batch; `Restorable`, for it may keep state of its own.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class Placement(Protocol):
 
 
 @dataclass
-class RoundRule:
+class RoundRule(Restorable):
     """A rule of PAL's table in the rounds of a rollout; jobs choose by class where GPUs have bins.
 
     Attributes
@@ -50,6 +51,8 @@ class RoundRule:
     generator
         Goes on from round to round.
     """
+
+    changing = ("generator",)
 
     row: PlacementRule
     bins: str | None = None
@@ -67,8 +70,10 @@ class RoundRule:
 
 
 @dataclass
-class NonSticky:
+class NonSticky(Restorable):
     """All GPUs are released, and every job is placed again."""
+
+    changing = ("rules",)
 
     rules: RoundRule
     settled: bool = True
@@ -82,13 +87,15 @@ class NonSticky:
 
 
 @dataclass
-class Sticky:
+class Sticky(Restorable):
     """Running jobs keep their GPUs unless an admitted one needs them.
 
     Admitted jobs fit together, so only others are preempted: from the end of the order, until a
     waiting job fits. Those of them beside which it fits as well go on, the earliest first. A
     preempted job waits for the next round, so it overtakes nobody.
     """
+
+    changing = ("rules",)
 
     rules: RoundRule
     settled: bool = field(default=True, init=False)

@@ -103,6 +103,7 @@ class Pollux(SharedOut):
     """
 
     every_epoch = True
+    changing = (*SharedOut.changing, "gpus", "seen", "changes")
 
     def __init__(
         self, name: str, scenario: Scenario, options: SharedOptions | AutoscalingOptions

@@ -13,6 +13,7 @@ import random
 from typing import TYPE_CHECKING
 
 from optsched.pal.greedy.rules import BY_NAME
+from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies import job_orders
 from optsched.rollout.policies.placement_round import Batch, ClusterData
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 
-class Rounds:
+class Rounds(RestorablePolicy):
     """At every call the first jobs of an order get GPUs by a placement.
 
     Parameters
@@ -46,6 +47,8 @@ class Rounds:
     every_epoch
         Whether it wants to be called when nothing has changed.
     """
+
+    changing = ("order", "placement", "_last")
 
     def __init__(
         self,

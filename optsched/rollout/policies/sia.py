@@ -52,6 +52,7 @@ class Sia(SharedOut):
     """
 
     every_epoch = True
+    changing = (*SharedOut.changing, "restarts", "choice.memory")
 
     def __init__(self, name: str, scenario: Scenario, options: SiaOptions) -> None:
         super().__init__(name, scenario, options)

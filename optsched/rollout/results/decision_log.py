@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.results.record import EpochRecord
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ WHOLE = (
 REAL = ("power_w", "energy_j")
 
 
-class EpochLog(Sequence[EpochRecord]):
+class EpochLog(Restorable, Sequence[EpochRecord]):
     """One row per decision, in 96 bytes; rows become an `EpochRecord` when they are read."""
+
+    changing = ("_whole", "_real", "_solves")
 
     def __init__(self) -> None:
         self._whole = array("q")

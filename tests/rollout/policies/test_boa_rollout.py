@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
 from optsched.traces.trace import US, trace_of
+from tests.support.builders.rollout_parts import gone_on
 from tests.support.strategies.common import law
 
 FIGURE_1 = "boa/epew-figure1"
@@ -451,15 +451,18 @@ def test_placements_keep_widths_but_not_gpus():
         "pollux-autoscaling:rounds=2", "sia",
     ],
 )  # fmt: skip
-def test_a_rollout_goes_on_from_a_pickle(policy):
+def test_a_rollout_goes_on_from_plain_data(policy):
     world = stream(jobs=40, nodes=20, epoch_s=0.5, budget_gpus=4.0, rented={"provision_s": 0.7})
     trace = jobs_of(world)
-    whole = Engine(world, trace, make(policy, world), seed=0).run()
-    engine, steps = Engine(world, trace, make(policy, world), seed=0), 0
+
+    def begun():
+        return Engine(world, trace, make(policy, world), seed=0)
+
+    whole, engine, steps = begun().run(), begun(), 0
     while engine.step():
         steps += 1
         if steps % 10 == 0:
-            engine = pickle.loads(pickle.dumps(engine))
+            engine = gone_on(engine, begun())
     record = engine.record()
     assert (record.jobs.end_us == whole.jobs.end_us).all()
     assert record.spent_gpu_us == whole.spent_gpu_us

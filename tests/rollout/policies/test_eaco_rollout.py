@@ -1,6 +1,5 @@
 """Policies that share GPUs: EaCO's four jobs, the fluid bound, tolerances, gangs and moves."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +18,7 @@ from optsched.rollout.scenario_files import read_scenario
 from optsched.traces.generators.registry import generate
 from optsched.traces.trace import US, trace_of
 from optsched.verification import check
+from tests.support.builders.rollout_parts import gone_on
 
 MODELS = ("AlexNet", "ResNet-18", "ResNet-50", "VGG-16")
 WORK_S = 127827.0
@@ -202,14 +202,17 @@ def test_prices_of_the_last_call_prove_many_plans(records):
 
 
 @pytest.mark.parametrize("policy", ["eaco:programs=5", "random-pairs", "fifo-packed"])
-def test_a_rollout_goes_on_from_a_pickle(policy):
+def test_a_rollout_goes_on_from_plain_data(policy):
     world, trace = gangs(), gang_trace(16)
-    whole = Engine(world, trace, make(policy, world), seed=0).run()
-    engine, steps = Engine(world, trace, make(policy, world), seed=0), 0
+
+    def begun():
+        return Engine(world, trace, make(policy, world), seed=0)
+
+    whole, engine, steps = begun().run(), begun(), 0
     while engine.step():
         steps += 1
         if steps % 7 == 0:
-            engine = pickle.loads(pickle.dumps(engine))
+            engine = gone_on(engine, begun())
     assert (engine.record().jobs.end_us == whole.jobs.end_us).all()
 
 

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from optsched.pal.greedy.rules import BINNINGS
 from optsched.registry import loaded
+from optsched.rollout.checkpoints.plain_data import of_json, to_json
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.pal_adapter import ExactPlacement
 from optsched.rollout.policies.placement_round import Batch, ClusterData
 from optsched.rollout.registry import make
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
+from tests.support.builders.rollout_parts import gone_on
 from tests.support.builders.rollout_stub import StubView, scenario
 from tests.support.oracles.pal import bitmask_optimum
 from tests.support.strategies.common import law
@@ -305,7 +307,8 @@ def test_a_round_begins_with_what_the_last_one_left():
     assert (cold.status, cold.is_warm) == ("optimal", False)
     view.finish(4)
     view.submit(1, model="slow")
-    resumed = pickle.loads(pickle.dumps(policy))
+    resumed = make("pal", world)
+    resumed.restore(of_json(to_json(policy.state())))
     for chosen in (policy, resumed):
         (warm,) = chosen.decide(view).solves
         assert (warm.status, warm.is_warm) == ("optimal", True)
@@ -344,15 +347,18 @@ def test_warm_rounds_are_as_good_as_cold_ones(data):
             assert solve.bound <= min(solve.objective, reference.objective * (1 + 1e-9))
 
 
-def test_a_rollout_of_warm_rounds_goes_on_from_pickles():
+def test_a_rollout_of_warm_rounds_goes_on_from_plain_data():
     world = read_scenario("pal-64-persistent").changed({"trace.jobs": 40})
     trace = jobs_of(world)
-    whole = Engine(world, trace, make("pal", world), seed=0).run()
-    engine, steps = Engine(world, trace, make("pal", world), seed=0), 0
+
+    def begun():
+        return Engine(world, trace, make("pal", world), seed=0)
+
+    whole, engine, steps = begun().run(), begun(), 0
     while engine.step():
         steps += 1
         if steps % 7 == 0:
-            engine = pickle.loads(pickle.dumps(engine))
+            engine = gone_on(engine, begun())
     record = engine.record()
     assert (record.jobs.end_us == whole.jobs.end_us).all()
     solves, others = (

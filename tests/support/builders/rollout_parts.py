@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from optsched.rollout.checkpoints.plain_data import of_json, to_json
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import US, trace_of
@@ -116,3 +117,9 @@ class Script:
 
 def list_of(decisions):
     return list(decisions) if isinstance(decisions, list | tuple) else [decisions]
+
+
+def gone_on(engine, new):
+    """Let a new engine go on from where another one is, by way of JSON."""
+    new.go_on_from(of_json(to_json(engine.saved())))
+    return new

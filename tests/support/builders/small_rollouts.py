@@ -41,6 +41,12 @@ class FirstFit:
         self.random = np.random.default_rng(seed)
         self.pause_s = pause_s
 
+    def state(self):
+        return {"random": self.random}
+
+    def restore(self, state):
+        self.random = state["random"]
+
     def decide(self, view):
         started = time.perf_counter()
         free = [gpu for node in range(view.cluster.nodes) for gpu in view.free_gpus(node)]

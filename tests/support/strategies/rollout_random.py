@@ -134,6 +134,13 @@ class Watched:
         self.calls.append(Call(view.now_us, view.is_epoch, *news, decision))
         return decision
 
+    def state(self):
+        return {"draws": self.policy.random, "wild": self.policy.wild_calls, "up": self.given_up}
+
+    def restore(self, state):
+        self.policy.random, self.policy.wild_calls = state["draws"], state["wild"]
+        self.given_up = state["up"]
+
     def retries(self, view, job, reason):
         assert view.failures(job)[-1] == reason
         if self.policy.random.random() < 0.2:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.boa.instance import BoaInstance, JobClass, Phase, Table
+from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ class Stream(NamedTuple):
     works_s: tuple[float, ...]
 
 
-class Sums:
+class Sums(Restorable):
     """Arrivals and works of classes, added up job by job.
 
     Jobs of a model with phases are one class, whatever they ask for; of other models and gang sizes
     each is a class of its own, whose width is fixed.
     """
+
+    changing = ("counts", "_works")
 
     def __init__(self, curves: Curves) -> None:
         self.curves = curves
@@ -104,8 +107,10 @@ def of_instance(name: str, curves: Curves) -> dict[Key, Stream]:
     }
 
 
-class History:
+class History(Restorable):
     """Streams as they were seen so far: arrivals until now, works as the oracle told them."""
+
+    changing = ("sums",)
 
     def __init__(self, curves: Curves) -> None:
         self.sums = Sums(curves)

@@ -6,7 +6,7 @@ Jobs hold what `Elastic` gives them; these say which width a job wants in each p
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -64,6 +64,15 @@ class Boa(Elastic):
 
     If not even the least use of GPUs keeps within the budget, jobs get the widths of least use.
     """
+
+    changing: ClassVar[tuple[str, ...]] = (
+        *Elastic.changing,
+        "next_us",
+        "table",
+        "streams",
+        "history",
+        "_solves",
+    )
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: BoaOptions) -> None:
         super().__init__(name, scenario, options)

@@ -52,6 +52,7 @@ class Budgeted(Boa):
     """
 
     every_epoch = True
+    changing = (*Boa.changing, "planned", "runs_s", "_is_stale", "_held_us", "_last")
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: BudgetedOptions) -> None:
         super().__init__(name, scenario, seed, options)
