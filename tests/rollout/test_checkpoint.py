@@ -339,11 +339,10 @@ def test_policies_of_ones_own_go_on(policy, tmp_path, monkeypatch):
 
 
 def test_a_second_rollout_into_the_folder_of_one_that_runs_is_refused(tmp_path):
-    process = start(tmp_path, "begin")
+    process = start(tmp_path, "begin", 60)
     while not (tmp_path / checkpoint.NAME).exists():
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(signal.SIGSTOP)
     try:
         with pytest.raises(ValueError, match="another rollout runs in this folder"):
             roll(output=tmp_path, resume=True, trace=trace(150))
