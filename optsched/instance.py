@@ -20,6 +20,7 @@ from optsched.documents.faults import path_text as path_text
 from optsched.documents.json_files import dumps as dumps
 from optsched.documents.json_files import encoded, write_text
 from optsched.documents.json_files import load as load
+from optsched.documents.schemas import hint
 from optsched.registry import PROBLEMS, UnknownNameError, problem
 
 if TYPE_CHECKING:
@@ -220,6 +221,8 @@ def read(source: str | Path) -> Instance:
 
 def find(source: str | Path) -> Path:
     """Return the path of a file, or of the bundled instance of that name."""
+    if not Path(source).exists() and (BUNDLED / "scenarios" / f"{source}.json").is_file():
+        raise FileNotFoundError(f"{source} is a scenario, no instance: use `optsched rollout`")
     return find_bundled(source, BUNDLED, "file or bundled instance", names)
 
 
@@ -253,8 +256,9 @@ def instance_class(schema_id: object, origin: str) -> type[Instance]:
     if isinstance(schema_id, str) and schema_id.startswith("optsched/result/"):
         raise InstanceError(origin, ["schema: this is a result; expected an instance"])
     if not isinstance(schema_id, str) or schema_id not in known:
-        hint = nearest(str(schema_id), known)
-        raise InstanceError(origin, [f"schema: {shown(schema_id)} is unknown; {hint}"])
+        like = next((i for i in known if str(schema_id).startswith(i[:-1])), "optsched/instance/1")
+        told = hint(schema_id, like) or f"; {nearest(str(schema_id), known)}"
+        raise InstanceError(origin, [f"schema: {shown(schema_id)} is unknown{told}"])
     return problem(schema_id.split("/")[1]).instance
 
 

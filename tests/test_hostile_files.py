@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from typer.testing import CliRunner
 
 import optsched
 from optsched.certificates.bound_tree import tree_faults
+from optsched.cli.main import app
 from optsched.cluster import import_topology
 from optsched.documents.faults import InstanceError, near_name
 from optsched.documents.files import decompressed, read_bytes
@@ -102,3 +104,32 @@ def test_a_chain_of_30_000_splits_is_refused_before_it_is_followed():
     certificate = ChoiceCertificate.model_validate({"bound": 1.0, "nodes": nodes})
     (fault,) = tree_faults(certificate.nodes, 1)
     assert "splits in all, 10,000,000 are followed at most" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("solve", "philly-small"), "philly-small is a scenario, no instance: use `optsched rol"),
+        (("rollout", "boa/hand"), "boa/hand is an instance, no scenario: use `optsched solve`"),
+        (("trace", "show", "sacct"), "expected JSON; files of other programs need --format, or"),
+        (("rollout", "philly-small", "--trace", "sacct"), "files of other programs need --format"),
+        (("topology", "show", "sacct"), "`optsched topology import` reads files of other"),
+        (("topology", "show", "boa"), "it is an instance: `optsched solve` takes it"),
+        (("trace", "show", "boa"), "it is an instance: `optsched solve` takes it"),
+        (("solve", "trace"), "is unknown; it is a trace: `optsched trace show` takes it"),
+        (("solve", "newer"), "is unknown; it was written by a newer optsched than this one"),
+        (("solve", "misspelt"), "is unknown; did you mean 'optsched/boa/1'?"),
+        (("rollout", "newer-scenario"), "it was written by a newer optsched than this one"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_what_takes_it(tmp_path, monkeypatch, arguments, text):
+    monkeypatch.chdir(tmp_path)
+    Path("sacct").write_text("JobID|State\n1|COMPLETED\n")
+    Path("boa").write_text(optsched.read("boa/hand").to_json())
+    for name, schema in (
+        ("trace", "trace/1"), ("newer", "boa/2"), ("misspelt", "bao/1"),
+        ("newer-scenario", "scenario/9"),
+    ):  # fmt: skip
+        Path(name).write_text(json.dumps({"schema": f"optsched/{schema}"}))
+    done = CliRunner().invoke(app, arguments)
+    assert (done.exit_code, text in done.stderr) == (2, True), done.stderr

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from optsched.cluster.topology_faults import some, tree_faults
 from optsched.documents.faults import InstanceError
+from optsched.documents.schemas import require
 from optsched.instance import CheckedDocument, Document, Fault, dumps, load
 from optsched.registry import UnknownNameError
 
@@ -266,7 +267,8 @@ def read_topology(path: str | Path) -> Topology:
     OSError
         If it cannot be read.
     """
-    document = load(Path(path))
+    document = load(Path(path), "; `optsched topology import` reads files of other programs")
+    require(document, SCHEMA_ID, path)
     if isinstance(document, dict) and "schema" not in document:
         text = f'schema: missing: expected "schema": "{SCHEMA_ID}"'
         raise InstanceError(str(path), [text])

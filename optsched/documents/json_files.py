@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from optsched.documents.faults import Fault, Path
 
 
-def load(path: FilePath) -> Any:
+def load(path: FilePath, otherwise: str = "") -> Any:
     """Parse a JSON file; whatever is wrong with it becomes an `InstanceError`.
 
     Only a regular file is read, of `LIMITS.file_bytes` at most, with lists and objects
-    `LIMITS.depth` deep and no text longer than `LIMITS.text_chars`.
+    `LIMITS.depth` deep and no text longer than `LIMITS.text_chars`. Of a file that is no JSON,
+    `otherwise` says what else it may be.
     """
     data = read_bytes(path, "a JSON file")
     try:
@@ -34,7 +35,7 @@ def load(path: FilePath) -> Any:
     except UnicodeDecodeError as error:
         text = f"byte {error.start} is not UTF-8 text; expected a JSON file"
     except json.JSONDecodeError as error:
-        text = f"line {error.lineno}, column {error.colno}: {_syntax_text(error, data)}"
+        text = f"line {error.lineno}, column {error.colno}: {_syntax_text(error, data)}{otherwise}"
     except RecursionError:
         text = "nested too deeply"
     except ValueError:  # Python refuses to convert them, to stay fast

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from optsched.documents.faults import InstanceError, lines, shown, validation_faults
 from optsched.documents.json_files import load
+from optsched.documents.schemas import hint
 from optsched.instance import find
 from optsched.registry import PROBLEMS, problem
 from optsched.results.result import SCHEMA_ID, Result
@@ -65,6 +66,7 @@ def _problem_name(document: Any, origin: str) -> str:
     if document.get("schema") not in (SCHEMA_ID, OLD_SCHEMA_ID):
         stated = shown(document["schema"]) if "schema" in document else "none"
         text = f'schema: not a result; expected "{SCHEMA_ID}", found {stated}'
+        text += hint(document.get("schema"), SCHEMA_ID)
         raise InstanceError(origin, [text])
     name = document.get("problem")
     if not isinstance(name, str) or name not in PROBLEMS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optsched.documents.faults import InstanceError, shown
+from optsched.documents.schemas import require
 from optsched.instance import BUNDLED, find_bundled, load
 from optsched.rollout.scenario import Scenario
 
@@ -36,8 +37,7 @@ def read_scenario(source: str | Path) -> Scenario:
     schema = document.get("schema")
     if schema is None:
         raise InstanceError(origin, [f'schema: missing: expected "schema": "{SCHEMA_ID}"'])
-    if schema != SCHEMA_ID:
-        raise InstanceError(origin, [f"schema: expected '{SCHEMA_ID}', found {shown(schema)}"])
+    require(document, SCHEMA_ID, origin)
     return Scenario.from_document(document, origin)
 
 
@@ -46,7 +46,13 @@ def find_scenario(source: str | Path) -> Path:
 
     `trace.file` of a scenario is relative to the folder of this path.
     """
-    return find_bundled(source, _FOLDER, "file or bundled scenario", scenario_names)
+    try:
+        return find_bundled(source, _FOLDER, "file or bundled scenario", scenario_names)
+    except FileNotFoundError as error:
+        if (BUNDLED / f"{source}.json").is_file():
+            text = f"{source} is an instance, no scenario: use `optsched solve`"
+            raise FileNotFoundError(text) from None
+        raise error from None
 
 
 def scenario_names() -> list[str]:

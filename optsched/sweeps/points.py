@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from optsched.documents.faults import InstanceError, lines, nearest, shown, validation_faults
 from optsched.documents.json_files import dumps, load
+from optsched.documents.schemas import hint
 from optsched.instance import Document, find, html_rows
 from optsched.results.result import Verifiable, figure
 from optsched.sweeps.parameters import split_unit
@@ -267,6 +268,7 @@ def read_frontier(source: str | Path) -> Frontier:
     if document.get("schema") != SCHEMA_ID:
         schema = shown(document["schema"]) if "schema" in document else "none"
         text = f'schema: not a frontier; expected "{SCHEMA_ID}", found {schema}'
+        text += hint(document.get("schema"), SCHEMA_ID)
         raise InstanceError(origin, [text])
     if document.get("points") == []:
         raise InstanceError(origin, ["points: must not be empty"])

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from optsched.documents.faults import InstanceError, shown
 from optsched.documents.json_files import load, write_text
+from optsched.documents.schemas import require
 from optsched.instance import CheckedDocument, Document
 from optsched.traces.importers.csv_table import fault_list
 from optsched.traces.trace import PASSED, Failure, Trace
@@ -95,7 +96,9 @@ def read_trace(path: str | Path) -> Trace:
     OSError
         If it cannot be read.
     """
-    document = load(Path(path))
+    otherwise = "; files of other programs need --format, or `optsched trace import`"
+    document = load(Path(path), otherwise)
+    require(document, "optsched/trace/1", path)
     try:
         return _trace(TraceDocument.from_document(document, str(path)))
     except InstanceError as error:

@@ -298,6 +298,24 @@ YAML = """\
 """
 
 
+def test_what_scontrol_shows_is_read_as_the_file_that_it_is_of(load):
+    """Each switch with its level and all nodes below; blocks with sizes, aggregated ones too."""
+    tree = "SwitchName=s1 Nodes=a[1-2]\nSwitchName=s2 Nodes=a3\nSwitchName=top Switches=s[1-2]\n"
+    shown = (
+        "SwitchName=top Level=1 LinkSpeed=1 Nodes=a[1-3] Switches=s[1-2]\n"
+        "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=a[1-2]\n"
+        "SwitchName=s2 Level=0 LinkSpeed=1 Nodes=a3\n"
+    )
+    assert set(load(shown, "slurm", 2).domains) == set(load(tree, "slurm", 2).domains)
+    blocks = "BlockName=b1 Nodes=a[1-2]\nBlockName=b2 Nodes=a[3-4]\nBlockSizes=2,4\n"
+    shown = (
+        "BlockName=b1 BlockIndex=0 Nodes=a[1-2] BlockSize=2\n"
+        "BlockName=b2 BlockIndex=1 Nodes=a[3-4] BlockSize=2\n"
+        "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=a[1-4] BlockSize=4\n"
+    )
+    assert load(shown, "slurm", 2) == load(blocks, "slurm", 2)
+
+
 def test_slurm_yaml(load):
     with pytest.warns(ImportNote, match="'?topo2'? is read|default of 3 topologies"):
         topology = load(YAML, "slurm", 2, name="topology.yaml")

@@ -36,12 +36,15 @@ def import_topology(
 ) -> Topology:
     """Read the topology of a cluster from a file of another program.
 
+    It may have `optsched.documents.limits.LIMITS.items` nodes and GPUs.
+
     Parameters
     ----------
     path
         The file.
     file_format
-        ``"slurm"``: topology.conf or topology.yaml, tree or block; ``"topograph"``: JSON of
+        ``"slurm"``: topology.conf, topology.yaml or what ``scontrol show topology`` prints,
+        tree or block; ``"topograph"``: JSON of
         Topograph's graph engine; ``"node-link"`` and ``"graphml"``: a graph of networkx;
         ``"labels"``: CSV with the columns node, gpus and one for each level from the closest up;
         ``"nvidia-smi"``: what ``nvidia-smi topo -m`` prints.

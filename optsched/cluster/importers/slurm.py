@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 def read_slurm(path: Path, gpus_per_node: int | None, topology: str | None = None) -> Topology:
     """Read topology.conf, or topology.yaml if the name of the file ends so.
 
+    What ``scontrol show topology`` prints is read as topology.conf is.
+
     Of several topologies in topology.yaml, the one of that name is read.
     """
     text, origin = read_text(path), str(path)

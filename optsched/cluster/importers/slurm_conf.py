@@ -1,7 +1,8 @@
-"""The lines of Slurm's topology.conf.
+"""The lines of Slurm's topology.conf, and of what ``scontrol show topology`` prints.
 
 Facts of the format: https://slurm.schedmd.com/topology.conf.html; keys in any case, comments from
-``#``, lines that go on after a backslash.
+``#``, lines that go on after a backslash. `scontrol` adds a level to each switch, and names all
+nodes below it; to each block it adds the size, and prints aggregated blocks on lines of their own.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KEYS = ("SwitchName", "Switches", "Nodes", "LinkSpeed", "BlockName", "BlockSizes")
+SHOWN = ("Level", "BlockIndex", "BlockSize", "AggregatedBlock")  # by scontrol only
 _NO_TEXT = re.compile(r"#[^\n]*|\\\r?\n")
 _PAIR = re.compile(r'([^\s=]+)[ \t]*=[ \t]*("[^"\n]*"|[^\s"]+)(?!\S)|\S+')
 
 
 def parse_conf(text: str, origin: str) -> Wiring:
-    """Parse topology.conf.
+    """Parse topology.conf, or what `scontrol show topology` printed.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def parse_conf(text: str, origin: str) -> Wiring:
 
 
 def _pairs(places: Places, plain: str, start: int, end: int) -> Iterator[tuple[str, Field]]:
-    known = {key.lower(): key for key in KEYS}
+    known = {key.lower(): key for key in (*KEYS, *SHOWN)}
     keys: set[str] = set()
     for match in _PAIR.finditer(plain, start, end):
         place = places.told(match.start())
@@ -64,6 +66,11 @@ def _pairs(places: Places, plain: str, start: int, end: int) -> Iterator[tuple[s
 
 
 def _with_line(wiring: Wiring, pairs: dict[str, Field]) -> Wiring:
+    shown_sizes = _with_size(wiring, pairs)
+    if shown_sizes is not None:
+        wiring = wiring._replace(sizes=shown_sizes)
+    if "AggregatedBlock" in pairs:
+        return wiring
     present = [key for key in ("SwitchName", "BlockName", "BlockSizes") if key in pairs]
     if len(present) != 1:
         given = " and ".join(present) or "none"
@@ -77,7 +84,17 @@ def _with_line(wiring: Wiring, pairs: dict[str, Field]) -> Wiring:
             raise ValueError(f"block '{name.value}' needs Nodes, and nothing else")
         wiring.blocks.append(Switch(name, None, nodes))
         return wiring
+    if "Level" in pairs and switches is not None:
+        nodes = None  # those below the switches
     if nodes is not None and switches is not None:
         raise ValueError(f"switch '{name.value}' needs either Nodes or Switches")
     wiring.switches.append(Switch(name, switches, nodes))
     return wiring
+
+
+def _with_size(wiring: Wiring, pairs: dict[str, Field]) -> Field | None:
+    """Return the sizes of blocks with the one of this line, if `scontrol` printed one."""
+    size, known = pairs.get("BlockSize"), wiring.sizes
+    if size is None or (known is not None and size.value in known.value.split(",")):
+        return known
+    return size if known is None else Field(f"{known.value},{size.value}", known.at)
