@@ -45,6 +45,7 @@ def main() -> int:
     signal.signal(signal.SIGPROF, _stop)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     began, ends, bad, slowest = time.process_time(), Counter[str](), 0, (0.0, "")
+    each = Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         every = [kind for kind in kinds(folder) if given.only in kind.name]
@@ -53,6 +54,7 @@ def main() -> int:
             content = _content(kind, random.Random(number))
             how, seconds, text = _outcome(kind, write(kind, content, folder))
             ends[how] += 1
+            each[kind.name] += seconds
             slowest = max(slowest, (seconds, f"{number} {kind.name}"))
             if how in ("read", "refused"):
                 continue
@@ -63,6 +65,8 @@ def main() -> int:
     spent = time.process_time() - began
     print(f"{given.files:,} files of {len(every)} kinds in {spent:.0f} CPU s: {dict(ends)}")
     print(f"slowest: {slowest[0]:.2f} CPU s, {slowest[1]}")
+    told = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in each.most_common(8))
+    print(f"most CPU s: {told}")
     return 1 if bad else 0
 
 
