@@ -268,8 +268,7 @@ def read_frontier(source: str | Path) -> Frontier:
     if document.get("schema") != SCHEMA_ID:
         schema = shown(document["schema"]) if "schema" in document else "none"
         text = f'schema: not a frontier; expected "{SCHEMA_ID}", found {schema}'
-        text += hint(document.get("schema"), SCHEMA_ID)
-        raise InstanceError(origin, [text])
+        raise InstanceError(origin, [text + hint(document.get("schema"), SCHEMA_ID)])
     if document.get("points") == []:
         raise InstanceError(origin, ["points: must not be empty"])
     try:
