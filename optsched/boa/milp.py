@@ -67,7 +67,10 @@ def _solve(instance: BoaInstance, search: Search, model: Any) -> tuple[float, fl
             seed=search.seed,
             threads=search.threads,
             start=_start(model, compiled.variables, search),
+            keep_best=True,
         )
+        if outcome.status == "interrupted":
+            search.interrupt()
         if attempt == 0:
             bound = _claimed(instance, search, outcome)
         if outcome.x is None or outcome.objective is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from optsched.documents.arrays import Floats
 
 
-STOP_S = 0.5  # CPU seconds that HiGHS has to end in when it is asked to
+STOP_S = 0.3  # CPU seconds that HiGHS has to end in when it is asked to
 
 _STATUS: dict[Any, Status] = {
     HighsModelStatus.kOptimal: "optimal",
@@ -52,8 +52,9 @@ def solve(
     seed: int = 0,
     threads: int = 1,
     start: Floats | None = None,
+    keep_best: bool = False,
 ) -> HighsOutcome:
-    """Solve a program. Ctrl-C stops HiGHS, and the best point so far is returned.
+    """Solve a program. Ctrl-C stops HiGHS.
 
     Whatever else befalls HiGHS is told by the outcome: the caller has plans without it.
 
@@ -67,11 +68,15 @@ def solve(
         May differ from one solve to the next.
     start
         Shape (columns,): a point to start an integer program from.
+    keep_best
+        After Ctrl-C, return the best point so far and the status "interrupted".
 
     Raises
     ------
     ValueError
         If HiGHS refuses an option.
+    KeyboardInterrupt
+        After Ctrl-C, unless the best point is to be kept.
     """
     to_load, scale, row_scale = scaled(program)
     highs = new(seed=seed, threads=threads)
@@ -88,6 +93,8 @@ def solve(
     if start is not None and program.integer.any():
         highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
     outcome = run(highs, is_integer=bool(program.integer.any()))
+    if outcome.status == "interrupted" and not keep_best:
+        raise KeyboardInterrupt
     if outcome.x is not None and not is_within(program, outcome.x):
         return failed("a point that is not within the bounds of its columns")
     duals = outcome.row_duals
@@ -160,21 +167,29 @@ def run(
 ) -> HighsOutcome:
     """Run HiGHS on the program that was loaded; Ctrl-C gives what it has by then.
 
+    The status is "interrupted" then, even if HiGHS was as good as done: it must not be lost.
     For many short runs, `pool` is where they all take place: one thread of its own.
     """
     try:
-        returned = _run(highs, pool or ThreadPoolExecutor(1), keep=pool is not None)
+        executor = pool or ThreadPoolExecutor(1)
+        returned, is_interrupted = _run(highs, executor, keep=pool is not None)
         if returned is None:
             text = "left behind after Ctrl-C"
             return HighsOutcome("interrupted", None, None, -np.inf, None, 0, text)
         outcome = _outcome(highs, returned, is_integer=is_integer)
+        if is_interrupted:
+            outcome = outcome._replace(status="interrupted")
     except Exception as error:  # it comes out of C++: of any type
         return failed(f"{type(error).__name__}: {error}")
     return trusted(outcome)
 
 
-def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> HighsStatus | None:
-    """Run HiGHS in a thread of its own, so that Ctrl-C reaches this one; None if it hangs on then.
+def _run(
+    highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool
+) -> tuple[HighsStatus | None, bool]:
+    """Run HiGHS in a thread of its own, so that Ctrl-C reaches this one; tell whether it came.
+
+    What HiGHS returns is None if it hangs on then.
 
     HiGHS fixes the number of its threads once for each thread that calls it; a fresh one may have
     any number. (highspy's own way to do so prints, and allows one solve at a time.) HiGHS does not
@@ -186,11 +201,11 @@ def _run(highs: highspy.Highs, pool: ThreadPoolExecutor, *, keep: bool) -> Highs
         running = pool.submit(highs.run)
         if not keep:
             pool.shutdown(wait=False)
-        return running.result()
+        return running.result(), False
     except KeyboardInterrupt:
         if running is None:
             raise
-        return _stopped(highs, running)
+        return _stopped(highs, running), True
 
 
 def _stopped(highs: highspy.Highs, running: Future[HighsStatus]) -> HighsStatus | None:

@@ -41,6 +41,7 @@ def run_model(
         seed=search.seed,
         threads=search.threads,
         start=start(compiled.variables),
+        keep_best=True,
     )
     if outcome.x is not None:
         plan = extracted(compiled.variables, outcome.x, extract)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import highspy
@@ -17,6 +18,7 @@ from scipy.sparse import csr_array
 
 import optsched
 from optsched.mip import highs
+from optsched.mip.incremental_lp import LinearProgram
 from optsched.models import boa
 
 
@@ -274,6 +276,36 @@ def test_ctrl_c_gives_the_best_plan_so_far():
     assert 0 < gap < 0.5
     assert cpu_s < 10  # a second is allowed
     assert done.stderr == ""
+
+
+class Pressed(ThreadPoolExecutor):
+    """Ctrl-C comes when HiGHS has just ended, before anybody knows."""
+
+    def submit(self, function, /, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        result, calls = future.result, iter([KeyboardInterrupt])
+
+        def pressed(timeout=None):
+            for error in calls:
+                raise error
+            return result(timeout)
+
+        future.result = pressed
+        return future
+
+
+def test_ctrl_c_is_not_lost_when_highs_ends_with_it(monkeypatch):
+    """So that a search of many short runs would go on as if nothing had been."""
+    monkeypatch.setattr(highs, "ThreadPoolExecutor", Pressed)
+    with pytest.raises(KeyboardInterrupt):
+        highs.solve(KNAPSACK)
+    kept = highs.solve(KNAPSACK, keep_best=True)
+    assert (kept.status, kept.objective, kept.bound) == ("interrupted", -13.0, -13.0)
+    short = LinearProgram(KNAPSACK)
+    short._pool = Pressed(1)
+    with pytest.raises(KeyboardInterrupt):
+        short.solve()
 
 
 # --- standard output --------------------------------------------------------------------------

@@ -78,6 +78,4 @@ def whole_below_root(
         most_nodes=SETTINGS.mip_nodes,
         seed=seed,
     )
-    if outcome.status == "interrupted":
-        raise KeyboardInterrupt
     return None if outcome.x is None else LpPoint.of(outcome.x, options)

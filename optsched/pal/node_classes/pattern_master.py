@@ -106,8 +106,6 @@ class PatternMaster:
             seed=self._seed,
             time_limit_s=time_limit_s,
         )
-        if outcome.status == "interrupted":
-            raise KeyboardInterrupt
         if outcome.x is not None:
             kept[used] += np.rint(outcome.x[len(jobs) :]).astype(np.intp)
         return kept
