@@ -18,6 +18,9 @@ class EacoSettings:
     most_listed_jobs, most_wide_classes
         Jobs, and classes of jobs where more than two share, up to which `exact` lists all groups:
         from about there on `columns` has better plans and bounds in the same time.
+    tight_gap, most_closed_groups, listing_s
+        Relative gap down to which plans of column generation are repaired, as no tree follows; and
+        groups that are listed for smaller ones, if there is so much time in seconds.
     most_groups, most_columns
         Groups that are listed, and the same with nodes, power levels and locations: what a few
         gigabytes hold. More are refused.
@@ -35,6 +38,11 @@ class EacoSettings:
         Of the completion bounds' tables; more of them sieve better and take longer to make.
     few_priced_jobs
         For so few jobs fine tables are not worth their time.
+    most_measured_types, most_multisets
+        Measured types beyond which groups are not priced but listed; multisets of them that are
+        looked at one by one, for how fast their jobs are at most.
+    listed_at_once
+        Groups that are listed whatever the time.
     block_positions, most_blocks
         Positions in the order of work that share one table at least, and tables at most.
     pairs_at_once
@@ -150,6 +158,9 @@ class EacoSettings:
 
     most_listed_jobs: int = 2_000
     most_wide_classes: int = 75
+    tight_gap: float = 1e-5
+    most_closed_groups: int = 300_000
+    listing_s: float = 60.0
     most_groups: int = 5_000_000
     most_columns: int = 6_000_000
     most_started_jobs: int = 400
@@ -160,6 +171,9 @@ class EacoSettings:
     memory_cells: int = 24
     utilisation_cells: int = 12
     few_priced_jobs: int = 24
+    most_measured_types: int = 200
+    most_multisets: int = 3_000
+    listed_at_once: int = 200_000
     block_positions: int = 8
     most_blocks: int = 64
     pairs_at_once: int = 500_000

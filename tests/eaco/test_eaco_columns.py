@@ -11,7 +11,7 @@ from optsched.eaco.exact import column_generation, master
 from optsched.eaco.exact import warm_start as warm
 from optsched.eaco.groups.columns import columns as all_columns
 from optsched.eaco.groups.enumeration import job_classes
-from optsched.eaco.groups.pricing_scope import pricing_problems
+from optsched.eaco.groups.pricing_scope import has_pricing_problems, pricing_problems
 from optsched.eaco.plan import Group
 from optsched.eaco.primal import diving, large_neighbourhood_search
 from optsched.eaco.primal.batch_greedy import filled
@@ -45,6 +45,22 @@ def searchable(max_jobs, **options):
     ).map(plain)
 
 
+def affine(instance):
+    """Return an instance with its measurements, running jobs and cap, whose groups are priced."""
+    text = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+    text["interference"]["fallback"] = "utilisation"
+    for gpu in text["gpu_types"]:
+        gpu["power"].pop("curve", None)
+    return EacoInstance.from_document(text)
+
+
+def priced(max_jobs, **options):
+    every = eaco_instances(
+        max_jobs=max_jobs, objectives=("run-to-completion",), levels=False, **options
+    )
+    return every.map(affine)
+
+
 def solved(instance, **options):
     result = optsched.solve(instance, "columns", **options)
     optsched.verify(instance, result)
@@ -58,10 +74,11 @@ def test_a_wide_gap_is_kept_and_proven(instance):
     assert result.status in ("optimal", "infeasible")
 
 
-@law(2000)
-@given(searchable(6))
+@law(1000)
+@given(searchable(6) | priced(6))
 def test_the_search_finds_every_group(instance):
-    """Without prices all groups, and at prices all of those that pay."""
+    """Without prices all groups, and at prices all of those that pay, at their costs and watts."""
+    assert has_pricing_problems(instance)
     classes = job_classes(instance)
     listed = all_columns(instance, classes)
     frame = master.frame(instance, classes)
@@ -75,6 +92,32 @@ def test_the_search_finds_every_group(instance):
         expected = {tuple(row) for row in _keys(listed.take((reduced < slack) & clear))}
         assert expected <= seen
         assert seen <= {tuple(row) for row in _keys(listed)}
+
+
+@law(500)
+@given(priced(6), st.floats(0.0, 0.01))
+def test_priced_groups_cost_and_draw_what_listed_ones_do(instance, watt):
+    """Whatever was measured, whoever runs, and with a price of watts and locations."""
+    classes = job_classes(instance)
+    listed = all_columns(instance, classes)
+    frame = master.frame(instance, classes)
+    generation = column_generation.ColumnGeneration(instance, classes, frame, 0)
+    size = float(listed.cost.max(initial=0.0)) / max(float(listed.watts.max(initial=0.0)), 1.0)
+    duals = generation.bound.duals._replace(places=0.01 * listed.cost.max() * frame.places)
+    duals = duals._replace(watt=0.0 if instance.power_cap_w is None else watt * size)
+    figures = dict(zip(_keys(listed), zip(listed.cost, listed.watts, strict=True), strict=True))
+    reduced = dict(zip(_keys(listed), duals.reduced(listed).tolist(), strict=True))
+    near = generation.near(duals, 0.2 * float(listed.cost.max()))
+    for key, cost, watts in zip(_keys(near), near.cost, near.watts, strict=True):
+        assert cost == pytest.approx(figures[key][0], rel=1e-9)
+        if instance.power_cap_w is not None:
+            assert watts == pytest.approx(figures[key][1], rel=1e-9, abs=1e-9)
+    lower = generation.price(duals)
+    slack = 1e-9 * float(abs(listed.cost).max())
+    assert min(lower.duals.reduced(listed)) >= -slack
+    assert len(near.cost) >= sum(
+        r < 0.2 * float(listed.cost.max()) - slack for r in reduced.values()
+    )
 
 
 @law(300)
@@ -119,12 +162,13 @@ def test_jobs_that_end_in_another_order_on_other_gpus():
 
 
 def _keys(columns):
-    for members, pool, gang in zip(columns.members, columns.pool, columns.gang, strict=True):
-        yield (*members.tolist(), int(pool), int(gang))
+    where = columns.members, columns.pool, columns.gang, columns.place
+    for members, pool, gang, place in zip(*where, strict=True):
+        yield (*members.tolist(), int(pool), int(gang), int(place))
 
 
 @law(2000)
-@given(searchable(6))
+@given(searchable(6) | priced(6))
 def test_the_verifier_leaves_out_only_what_does_not_pay(instance):
     groups = GroupOptions(instance, is_free=False)
     every = list(groups.options())
@@ -133,16 +177,16 @@ def test_the_verifier_leaves_out_only_what_does_not_pay(instance):
     for share in (0, 6, 9, 13):
         pays = [share * alone.get(n, 0) // 10 for n in range(len(groups.equal))]
         threshold = max(alone.values()) // 10
-        seen = {(o.members, o.nodes) for o in groups.below(pays, gpus, threshold)}
+        seen = {(o.members, o.nodes, o.place) for o in groups.below(pays, gpus, threshold)}
         near = threshold >> 30
         for option in every:
             reduced = option.cost - sum(pays[n] for n in option.members)
             if reduced < threshold - near:
-                assert (option.members, option.nodes) in seen
+                assert (option.members, option.nodes, option.place) in seen
 
 
 @law(2000)
-@given(searchable(3, max_nodes=2))
+@given(searchable(3, max_nodes=2) | priced(3, max_nodes=2))
 def test_columns_equal_brute_force(instance):
     result = solved(instance, gap=0.0)
     assert result.status == "optimal"

@@ -13,7 +13,8 @@ from optsched.eaco.cuts.rank1 import PATTERNS, weighted_sets
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.settings import SETTINGS
-from optsched.eaco.verify.group_enumeration import GroupOptions, has_equal_rates
+from optsched.eaco.verify.group_enumeration import GroupOptions
+from optsched.eaco.verify.measured_sets import is_filtered
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import small_instance
 
@@ -123,7 +124,7 @@ def by_formula(draw):
 @given(by_formula())
 def test_groups_at_one_rate_are_those_found_by_phases(instance):
     groups = GroupOptions(instance, is_free=False)
-    assert all(has_equal_rates(instance, gpu) for gpu in instance.gpu_types)
+    assert all(is_filtered(instance, gpu) for gpu in instance.gpu_types)
     free, nothing = [0] * len(groups.equal), {nodes.id: 0 for nodes in instance.nodes}
     slow = {(o.members, o.nodes): o for o in groups.options()}
     fast = {(o.members, o.nodes): o for o in groups.below(free, nothing, 1 << 200)}

@@ -16,6 +16,7 @@ from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.group_figures import TypeFigures
 from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
+from optsched.eaco.groups.phase_pricing import Charges
 from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.settings import SETTINGS
 from optsched.mip.column_generation import DualBound, Priced, Smoothing, generate
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.exact.warm_start import MatchedStart
     from optsched.eaco.groups.enumeration import JobClass
-    from optsched.eaco.groups.pricing import PricedGroups, PricingProblem
+    from optsched.eaco.groups.phase_pricing import PricedGroups
+    from optsched.eaco.groups.pricing import PricingProblem
     from optsched.eaco.instance import EacoInstance
     from optsched.mip.incremental_lp import Solved
 
@@ -93,8 +95,6 @@ class ColumnGeneration:
         """
         for pricing in self.pricing_problems:
             self.add(self._promising(pricing, shares))
-
-    # --- rounds --------------------------------------------------------------------------------
 
     def run(self, gap: float, clock: Clock) -> Solved | None:
         """Add groups until the bound is near enough; return the last optimum of the program."""
@@ -203,8 +203,8 @@ class ColumnGeneration:
         self, pricing: PricingProblem, duals: Duals, pays: Floats, slack: float, width: int
     ) -> tuple[PricedGroups, Columns]:
         """Return what a pricing problem finds, and the best of it."""
-        pays, charge = pays[pricing.classes], float(duals.pools[pricing.pool]) * pricing.gang
-        groups = pricing.below(pays, charge, slack, width)
+        pays = pays[pricing.classes]
+        groups = pricing.below(pays, _charges(pricing, duals), slack, width)
         which = _best(groups, pays, SETTINGS.best_layers)
         return groups, self._columns(pricing, groups, which)
 
@@ -212,8 +212,8 @@ class ColumnGeneration:
         """Return all groups that cost less than `slack` above what jobs pay; None if too many."""
         parts = [none(self._instance)]
         for pricing in self.pricing_problems:
-            charge = float(duals.pools[pricing.pool]) * pricing.gang
-            groups = pricing.below(duals.jobs[pricing.classes], charge, slack, SETTINGS.most_near)
+            pays, charges = duals.jobs[pricing.classes], _charges(pricing, duals)
+            groups = pricing.below(pays, charges, slack, SETTINGS.most_near)
             if pricing.is_cut:
                 return None
             parts.append(self._columns(pricing, groups, np.arange(len(groups.at))))
@@ -221,7 +221,7 @@ class ColumnGeneration:
 
     def add(self, fresh: Columns) -> int:
         """Put groups into the program that are not in it yet; return how many."""
-        keys = np.column_stack([fresh.pool, fresh.gang, fresh.members]).tolist()
+        keys = np.column_stack([fresh.pool, fresh.gang, fresh.place, fresh.members]).tolist()
         new: dict[tuple[int, ...], int] = {}
         for n, key in enumerate(map(tuple, keys)):
             if key not in self._known:
@@ -239,13 +239,11 @@ class ColumnGeneration:
         x[: len(known)] = known
         return x
 
-    # --- parts ---------------------------------------------------------------------------------
-
     def _promising(self, pricing: PricingProblem, shares: tuple[float, ...]) -> Columns:
         """Return groups that at the first duals cost little more than their jobs pay."""
         pays, parts = self.bound.duals.jobs[pricing.classes], [none(self._instance)]
         for share in shares:
-            groups = pricing.below(pays, 0.0, share * pays, SETTINGS.seed_width)
+            groups = pricing.below(pays, Charges(), share * pays, SETTINGS.seed_width)
             parts.append(self._columns(pricing, groups, _best(groups, pays, SETTINGS.seed_layers)))
         return joined(parts)
 
@@ -254,7 +252,8 @@ class ColumnGeneration:
         jobs = np.full(len(self.frame.copies), np.inf)
         for pricing in self.pricing_problems:
             np.minimum.at(jobs, pricing.classes, pricing.shares())
-            np.minimum.at(jobs, pricing.classes, pricing.alone().cost)
+            single = pricing.alone()
+            np.minimum.at(jobs, pricing.classes[single.at[:, 0]], single.cost)
         jobs = np.minimum(np.where(np.isfinite(jobs), jobs, 0.0), self.frame.waiting)
         return Duals(jobs, 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
 
@@ -263,10 +262,17 @@ class ColumnGeneration:
         near = groups.is_near[which]
         members = np.append(pricing.classes, len(self._classes))[groups.at[which]]
         allowed = np.ones(len(which), dtype=bool)
+        pool, place = pricing.pool, groups.place[which]
         for row in np.flatnonzero(near):
-            allowed[row] = self._figures.is_allowed(self._classes, members[row], pricing.pool)
-        cost = groups.cost[which][allowed]
-        return at_full_power(members[allowed], pricing.pool, pricing.gang, cost)
+            where = pool, -1, int(place[row])
+            allowed[row] = self._figures.is_allowed(self._classes, members[row], *where)
+        cost, watts = groups.cost[which][allowed], groups.watts[which][allowed]
+        return at_full_power(members[allowed], pool, pricing.gang, place[allowed], cost, watts)
+
+
+def _charges(pricing: PricingProblem, duals: Duals) -> Charges:
+    gpus = float(duals.pools[pricing.pool]) * pricing.gang
+    return Charges(gpus, float(duals.watt), duals.places)
 
 
 def _best(groups: PricedGroups, pays: Floats, layers: int) -> Indices:

@@ -18,6 +18,7 @@ from optsched.eaco.exact.column_generation import ColumnGeneration
 from optsched.eaco.exact.heuristics import offer_columns, quick_start
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, frame
+from optsched.eaco.exact.memory import groups
 from optsched.eaco.exact.warm_start import WarmStart, matched_start
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems
@@ -51,17 +52,26 @@ def is_large(instance: EacoInstance) -> bool:
     return is_wide or is_long or groups > SETTINGS.most_groups
 
 
+def is_closed_sooner_by_listing(instance: EacoInstance, search: Search) -> bool:
+    """Tell whether so small a gap takes a tree over the groups anyway, and they can be listed."""
+    left = search.seconds_left()
+    is_in_time = left is None or left > SETTINGS.listing_s
+    if search.gap > SETTINGS.tight_gap or not is_in_time:
+        return False
+    return groups(instance) <= SETTINGS.most_closed_groups
+
+
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Part the jobs into groups that column generation finds, and prove a bound.
 
-    Where rates are measured or limits tie groups together, as power caps do, all groups are listed,
-    as by `exact`.
+    Where groups cannot be priced, as at power levels, all of them are listed, as by `exact`.
 
     Raises
     ------
     Infeasible
         If the nodes or the tolerances leave no room for all jobs.
     """
+    listed_groups.refuse_below_idle_power(instance)
     search.begin()
     if not has_pricing_problems(instance):
         return listed_groups.over_all(instance, search)
@@ -85,7 +95,11 @@ class _Columns:
         self.is_warm = self.last is not None and self.last.jobs is not None
 
     def relaxed(self) -> EacoCertificate:
-        """Return what the relaxation proves; offer the plans that dives from it find."""
+        """Return what the relaxation proves; offer the plans that dives from it find.
+
+        After a warm start, too: a plan that is not good enough is repaired, with the groups that
+        are there, instead of beginning anew.
+        """
         search = self.search
         self._begin()
         for margin, step in SETTINGS.trials:
@@ -95,7 +109,7 @@ class _Columns:
             search.certificate = self.certificate()
             if solved is not None:
                 self._dive(solved, step)
-        if not self.is_warm:  # there, a cold start takes less time
+        if search.gap > SETTINGS.tight_gap:  # else a tree follows, which finds plans itself
             self._repair()
         search.certificate = self.certificate()
         search.state = WarmStart.of(self.classes, self.first, self.generation)
@@ -114,6 +128,8 @@ class _Columns:
         filling = filled(self.instance, self.classes, problems, worth)
         generation.add(filling)
         offer_columns(search, self.classes, filling, np.ones(len(filling.cost)), {})
+        if search.plan is None and len(self.instance.jobs) <= SETTINGS.most_started_jobs:
+            search.begin(quick_start)
         if not search.out_of_time():
             generation.seed(SETTINGS.seed_shares[:1] if self.is_warm else SETTINGS.seed_shares)
 
@@ -138,11 +154,6 @@ class _Columns:
         """Solve the relaxation, find a plan, and close the gap between them."""
         instance, search = self.instance, self.search
         self.relaxed()
-        if self.is_warm and not self._is_closed() and not search.out_of_time():
-            search.start = None  # what the previous epoch left is too little
-            return _Columns(instance, search).run()
-        if search.plan is None and len(instance.jobs) <= SETTINGS.most_started_jobs:
-            search.begin(quick_start)
         if self._is_closed() or search.out_of_time():
             return self.certificate()
         if search.plan is None:
@@ -151,7 +162,10 @@ class _Columns:
         if self._is_closed() or search.out_of_time():
             return self.certificate()
         certificate = self._through()
-        if certificate is None and not search.out_of_time():
+        if certificate is None and search.gap <= SETTINGS.tight_gap:
+            self._repair()
+            certificate = None if self._is_closed() else self._through()
+        if certificate is None and not self._is_closed() and not search.out_of_time():
             search.gave_up = (
                 f"more than {SETTINGS.most_near:,} groups cost so little more than their jobs pay "
                 "that a better plan may have them, too many for branch and bound"

@@ -59,7 +59,9 @@ class Solver:
         self.instance, self.search = instance, search
         self.classes = job_classes(instance)
         self.frame = frame(instance, self.classes)
-        self.columns = self._capped(columns(instance, self.classes) if pool is None else pool)
+        stops = search.out_of_time
+        listed = columns(instance, self.classes, stops) if pool is None else pool
+        self.columns = self._capped(listed)
         self.tree = self._tree(self.frame, self.columns, self._penalty())
         self.proven = self.tree
         self.writer = Writer(instance, self.classes)

@@ -29,7 +29,8 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     from optsched.eaco.exact import large_scale  # for large instances only
 
     refuse_below_idle_power(instance)
-    if large_scale.is_large(instance):
+    is_large = large_scale.is_large(instance)
+    if is_large and not large_scale.is_closed_sooner_by_listing(instance, search):
         return large_scale.columns(instance, search)
     search.begin()
     return over_all(instance, search)

@@ -15,13 +15,14 @@ from optsched.eaco.groups.enumeration import (
     Groups,
     JobClass,
     TooManyGroupsError,
+    never,
 )
 from optsched.eaco.settings import SETTINGS
 
 __all__ = ["Columns", "at_full_power", "columns", "group_of", "joined", "none"]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -69,11 +70,13 @@ def none(instance: EacoInstance) -> Columns:
     return Columns(members, nothing, nothing, nothing, nothing, np.zeros(0), np.zeros(0))
 
 
-def at_full_power(members: Indices, pool: int, gang: int, cost: Floats) -> Columns:
-    """Return groups on one pool of nodes, at no power level or location, their watts left out."""
+def at_full_power(
+    members: Indices, pool: int, gang: int, place: Indices, cost: Floats, watts: Floats
+) -> Columns:
+    """Return groups on one pool of nodes, at no power level."""
     same = np.ones(len(members), dtype=np.intp)
     members = np.sort(members, axis=1)
-    return Columns(members, same * pool, -same, -same, same * gang, cost, 0 * cost)
+    return Columns(members, same * pool, -same, place, same * gang, cost, watts)
 
 
 def joined(parts: list[Columns]) -> Columns:
@@ -91,15 +94,22 @@ class _Runs(NamedTuple):
     greatest_w: Floats
 
 
-def columns(instance: EacoInstance, classes: list[JobClass]) -> Columns:
+def columns(
+    instance: EacoInstance, classes: list[JobClass], stops: Callable[[], bool] = never
+) -> Columns:
     """Enumerate all columns of an instance.
+
+    Parameters
+    ----------
+    stops
+        Tells whether time has run out; then a listing of many ends.
 
     Raises
     ------
     TooManyGroupsError
-        If there are too many.
+        If there are too many, or time has run out.
     """
-    maker = _Maker(instance, classes)
+    maker = _Maker(instance, classes, stops)
     parts: list[Columns] = []
     count = 0
     for part in maker.parts():
@@ -108,12 +118,16 @@ def columns(instance: EacoInstance, classes: list[JobClass]) -> Columns:
         if count > SETTINGS.most_columns:
             text = f"{instance.name}: more than {SETTINGS.most_columns:,} groups with nodes, "
             raise TooManyGroupsError(text + "power levels and locations are possible")
+        if count > SETTINGS.listed_at_once and stops():
+            raise TooManyGroupsError(f"{instance.name}: no time to list all groups")
     return joined(parts)
 
 
 class _Maker:
-    def __init__(self, instance: EacoInstance, classes: list[JobClass]) -> None:
-        self.instance, self.classes = instance, classes
+    def __init__(
+        self, instance: EacoInstance, classes: list[JobClass], stops: Callable[[], bool]
+    ) -> None:
+        self.instance, self.classes, self.stops = instance, classes, stops
         self.figures = TypeFigures(instance)
         jobs = [c.job for c in classes]
         self.gangs = {job.id: job.gpus for job in instance.jobs}
@@ -136,7 +150,7 @@ class _Maker:
                 among = self.figures.alone_on(self.classes, gang, gpu.id)
                 if not fitting or not among:
                     continue
-                enumeration = Enumeration(self.instance, self.classes, among, gpu)
+                enumeration = Enumeration(self.instance, self.classes, among, gpu, self.stops)
                 for groups in enumeration.sizes:
                     for pool in fitting:
                         yield from self._on(groups, enumeration, pool, gang)
@@ -145,6 +159,12 @@ class _Maker:
         self, groups: Groups, enumeration: Enumeration, pool: int, gang: int
     ) -> Iterator[Columns]:
         """Yield the columns of groups on one pool of nodes."""
+        step = SETTINGS.pairs_at_once
+        if len(groups.members) > step:
+            for first in range(0, len(groups.members), step):
+                part = Groups(*(array[first : first + step] for array in groups))
+                yield from self._on(part, enumeration, pool, gang)
+            return
         nodes = self.instance.nodes[pool]
         levels = self.figures.gpus[nodes.gpu].levels
         for place in (-1, *self._places(nodes, gang)):

@@ -6,6 +6,7 @@ not linear is in a group's figures (docs/math/eaco.md, groups).
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from optsched.eaco.groups.type_multisets import Multisets
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -27,7 +29,12 @@ if TYPE_CHECKING:
 
 
 class TooManyGroupsError(ValueError):
-    """There are more groups than are enumerated."""
+    """There are more groups than are enumerated, or than there is time for."""
+
+
+def never() -> bool:
+    """Tell that time has not run out: there is no limit."""
+    return False
 
 
 class JobClass(NamedTuple):
@@ -106,16 +113,27 @@ class Enumeration:
     sets
         The multisets of their types.
 
+    Parameters
+    ----------
+    stops
+        Tells whether time has run out; not asked before so many groups are looked at as take a
+        fraction of a second.
+
     Raises
     ------
     TooManyGroupsError
-        If there are more than `MOST_GROUPS`.
+        If there are more than `EacoSettings.most_groups`, or time has run out.
     """
 
     def __init__(
-        self, instance: EacoInstance, classes: list[JobClass], among: list[int], gpu: GpuType
+        self,
+        instance: EacoInstance,
+        classes: list[JobClass],
+        among: list[int],
+        gpu: GpuType,
+        stops: Callable[[], bool] = never,
     ) -> None:
-        self._instance = instance
+        self._instance, self._stops, self._looked = instance, stops, 0
         by_id = {kind.id: kind for kind in instance.types}
         names = sorted({classes[c].job.type for c in among})
         types = [by_id[classes[c].job.type] for c in among]
@@ -159,17 +177,32 @@ class Enumeration:
 
     def _extended(self, members: Indices) -> tuple[Indices, Indices]:
         """Return every group and job that may join it, in the order of classes, memory allowing."""
-        before = members[:, -1]
-        choices = len(self._among) - before
+        choices = len(self._among) - members[:, -1]
         self._check_number(int(choices.sum()) // 8)
-        rows = np.repeat(np.arange(len(members)), choices)
+        parts = [(members[:0, 0], members[:0, 0])]
+        parts += [self._block(members, choices, block) for block in _blocks(choices)]
+        rows, last = (np.concatenate(part) for part in zip(*parts, strict=True))
+        self._look(len(rows))
+        return rows, last
+
+    def _block(self, members: Indices, choices: Indices, block: slice) -> tuple[Indices, Indices]:
+        """Return the same of some of the groups."""
+        choices, before = choices[block], members[block, -1]
+        rows = np.repeat(np.arange(len(choices)), choices)
         first = np.repeat(np.cumsum(choices) - choices, choices)
         last = np.arange(len(rows)) - first + before[rows]
-        copies = (members == before[:, None]).sum(axis=1)
+        copies = (members[block] == before[:, None]).sum(axis=1)
         fits = (last != before[rows]) | (copies < self._copies[before])[rows]
-        memory = self._memory[members].sum(axis=1)
+        memory = self._memory[members[block]].sum(axis=1)
         fits &= memory[rows] + self._memory[last] <= self._memory_limit * (1 + SETTINGS.near)
-        return rows[fits], last[fits]
+        self._look(len(rows) // 8)
+        return rows[fits] + block.start, last[fits]
+
+    def _look(self, count: int) -> None:
+        """Count groups that are looked at; stop if they take too long."""
+        self._looked += count
+        if self._looked > SETTINGS.listed_at_once and self._stops():
+            raise TooManyGroupsError(f"{self._instance.name}: no time to list all groups")
 
     def _allowed(self, size: int, sets: Indices, near: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Tell which groups keep the utilisation limit, and mark those that are near to it."""
@@ -187,6 +220,16 @@ class Enumeration:
                 f"{self._instance.max_jobs_per_gpu} jobs are possible; "
                 "a smaller max_jobs_per_gpu or max_slowdown leaves fewer"
             )
+
+
+def _blocks(choices: Indices) -> Iterator[slice]:
+    """Yield groups in blocks that have about as many choices as are looked at in one go."""
+    ends = np.cumsum(choices)
+    total = int(ends[-1]) if len(ends) else 0
+    edges = np.searchsorted(ends, np.arange(0, total, SETTINGS.pairs_at_once), side="right")
+    starts = sorted({*edges.tolist(), len(choices)})
+    for first, last in itertools.pairwise(starts):
+        yield slice(first, last)
 
 
 def least_rate(figures: TypeFigures, jobs: JobClass, gpu: str) -> float:

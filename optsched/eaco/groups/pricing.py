@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.eaco.groups.pricing_jobs import PricingJobs
+from optsched.eaco.groups.phase_pricing import Charges, PhasePricing, PricedGroups
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Partial(NamedTuple):
         Shape (groups,): sum of utilisations and of memory, and the least rate that all bear.
     watts, reduced
         Shape (groups,): cost of a second of work, and cost less what the jobs pay.
+    peak
+        Shape (groups,): greatest watts of a GPU that are charged for.
     """
 
     at: Indices
@@ -41,32 +43,12 @@ class Partial(NamedTuple):
     least: Floats
     watts: Floats
     reduced: Floats
+    peak: Floats
 
     def take(self, which: Indices | Bools | slice) -> Partial:
         """Return some of the groups."""
         taken: list[Any] = [array[which] for array in self]
         return Partial(*taken)
-
-
-class PricedGroups(NamedTuple):
-    """Groups below a threshold, or the best of them if they are too many.
-
-    Attributes
-    ----------
-    at, cost, reduced
-        Positions, filled up with the number of jobs; costs; costs less what the jobs pay.
-    is_near
-        Whether a figure is too near to a limit to be trusted.
-    least
-        Shape (jobs,): no group at all costs less than this above what its jobs pay, by the position
-        of the one with most work; the threshold at most.
-    """
-
-    at: Indices
-    cost: Floats
-    reduced: Floats
-    is_near: Bools
-    least: Floats
 
 
 class _Query(NamedTuple):
@@ -77,9 +59,10 @@ class _Query(NamedTuple):
     limit: Floats
     least: Floats
     most: int
+    watt: float
 
 
-class PricingProblem(PricingJobs):
+class PricingProblem(PhasePricing):
     """Groups of one gang size on nodes of one pool.
 
     Attributes
@@ -94,7 +77,7 @@ class PricingProblem(PricingJobs):
     stops: Callable[[], bool] = staticmethod(lambda: False)
 
     def below(
-        self, pays: Floats, charge: float, threshold: Floats | float, most: int
+        self, pays: Floats, charges: Charges, threshold: Floats | float, most: int
     ) -> PricedGroups:
         """Return groups that cost less than a threshold above what their jobs pay.
 
@@ -102,8 +85,8 @@ class PricingProblem(PricingJobs):
         ----------
         pays
             Shape (jobs,), by position; minus infinity for jobs that are left out.
-        charge
-            Of the group's GPUs.
+        charges
+            Of a group, not below 0.
         threshold
             Or thresholds, by the position of the job with most work.
         most
@@ -111,9 +94,11 @@ class PricingProblem(PricingJobs):
         """
         limit = np.broadcast_to(np.asarray(threshold, dtype=float), pays.shape)
         self.is_cut = False
-        query = _Query(pays, self._gains(pays), limit, limit.copy(), most)
-        partial = self._alone(pays, charge)
-        partials = [self._best(partial.take(partial.reduced < limit[partial.at[:, 0]]), query)]
+        watt = charges.watt * self.gang
+        query = _Query(pays, self._gains(pays), limit, limit.copy(), most, watt)
+        partial = self._alone(pays, charges.gpus, watt)
+        below = partial.reduced < limit[partial.at[:, 0]]
+        partials = [self._best(partial.take(below & self._is_complete(partial.at)), query)]
         for further in range(self._most - 1, 0, -1):
             partial = self._promising(partial, further, query)
             larger, below = [partial.take(slice(0, 0))], []
@@ -123,87 +108,89 @@ class PricingProblem(PricingJobs):
                 below.append(self._best(both[1], query))
             partial = _joined(larger[1:] or larger)
             partials += [self._best(_joined(below), query)] if below else []
-        return self._priced(partials, pays, charge, query.least)
+        if self.is_exact:
+            return self._priced(partials, query, charges.gpus)
+        found = self.worked_out([partial.at for partial in partials], pays, charges)
+        paying = found.reduced < limit[found.at[:, 0]]
+        pairs = [array[paying] for array in found[:-1]]
+        np.minimum.at(query.least, pairs[0][:, 0], pairs[2])
+        return PricedGroups(*pairs, query.least)
 
     def _best(self, partial: Partial, query: _Query) -> Partial:
         """Return groups, the best if they are too many; note the best of each leader."""
-        np.minimum.at(query.least, partial.at[:, 0], partial.reduced)
         most = query.most
-        if len(partial.at) <= most:
+        is_cut = len(partial.at) > most
+        if self.is_exact or not is_cut:
+            noted = partial if self.is_exact else partial.take(slice(0, 0))
+            np.minimum.at(query.least, noted.at[:, 0], noted.reduced)
+        if not is_cut:
             return partial
         self.is_cut = True
-        rank = partial.reduced / self.work[partial.at[:, 0]]
-        return partial.take(np.argpartition(rank, most)[:most])
+        order = np.argpartition(partial.reduced / self.work[partial.at[:, 0]], most)
+        gone = partial.take(order[most:])
+        np.minimum.at(query.least, gone.at[:, 0], gone.reduced)
+        return partial.take(order[:most])
 
-    def _priced(
-        self, partials: list[Partial], pays: Floats, charge: float, least: Floats
-    ) -> PricedGroups:
-        padded = np.append(pays, 0.0)
+    def _priced(self, partials: list[Partial], query: _Query, charge: float) -> PricedGroups:
+        """Return groups whose costs the search has found itself."""
+        padded = np.append(query.pays, 0.0)
         parts = []
         for partial in partials:
             size = partial.at.shape[1]
-            at = np.full((len(partial.at), self._most), len(pays))
+            at = np.full((len(partial.at), self._most), len(query.pays))
             at[:, :size] = partial.at
             slowdown = self.slowdown(partial.busy, size)
             near = np.abs(slowdown * partial.least - 1) <= SETTINGS.near
             near |= partial.memory > self.memory_limit * (1 - SETTINGS.near)
             near |= partial.busy >= self.limit * slowdown * (1 - SETTINGS.near)
-            cost = partial.reduced + padded[at].sum(axis=1) - charge
-            parts.append((at, cost, partial.reduced, near))
-        at, cost, reduced, near = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return PricedGroups(at, cost, reduced, near, least)
+            cost = partial.reduced + padded[at].sum(axis=1) - charge - query.watt * partial.peak
+            watts = self.gang * (self._greatest_w(partial.at) if self._has_cap else 0 * cost)
+            parts.append((at, cost, partial.reduced, near, np.full(len(at), -1), watts))
+        joined: list[Any] = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        return PricedGroups(*joined, query.least)
 
-    def alone(self) -> PricedGroups:
-        """Return each job alone."""
-        nothing = np.zeros(len(self.work))
-        partial = self._alone(nothing, 0.0)
-        return self._priced([partial], nothing, 0.0, partial.reduced)
+    def _greatest_w(self, at: Indices) -> Floats:
+        """Return the greatest watts of a GPU, above a bare one, of groups in the order of work."""
+        busy, greatest = np.zeros(len(at)), np.zeros(len(at))
+        for n in range(at.shape[1]):
+            busy = busy + self.busy[at[:, n]]
+            greatest = np.maximum(greatest, self._above_bare(busy, self.slowdown(busy, n + 1)))
+        return greatest
 
-    def allowed(self, at: Indices) -> PricedGroups:
-        """Return those groups that are allowed, with their costs.
+    def _above_bare(self, busy: Floats, slowdown: Floats) -> Floats:
+        context, span, _ = self._gpu
+        return np.asarray(context - self.bare_w + span * np.minimum(1.0, busy / slowdown))
 
-        Parameters
-        ----------
-        at
-            Shape (groups, most): positions, ascending, filled up with the number of jobs.
-        """
-        nothing, many = np.zeros(len(self.work)), len(self.work)
-        copies = np.append(self.copies, self._most)
-        fits = np.ones(len(at), dtype=bool)
-        for n in range(self._most):
-            fits &= (at == at[:, n : n + 1]).sum(axis=1) <= copies[at[:, n]]
-        at, partials = at[fits], []
-        sizes = (at < many).sum(axis=1)
-        for size in range(1, self._most + 1):
-            partial = self._alone(nothing, 0.0).take(at[sizes == size, 0])
-            for n in range(1, size):
-                more = at[sizes == size, n]
-                busy = partial.busy + self.busy[more]
-                slowdown = self.slowdown(busy, n + 1)
-                watts = self.watts(busy, slowdown)
-                partial = Partial(
-                    at[sizes == size, : n + 1],
-                    busy,
-                    partial.memory + self.memory[more],
-                    np.maximum(partial.least, self.least[more]),
-                    watts,
-                    partial.reduced + self.work[more] * (watts - partial.watts),
-                )
-            if size > 1:
-                slowdown = self.slowdown(partial.busy, size)
-                keeps = partial.memory <= self.memory_limit * (1 + SETTINGS.near)
-                keeps &= slowdown * partial.least <= 1 + SETTINGS.near
-                keeps &= partial.busy <= self.limit * slowdown * (1 + SETTINGS.near)
-                partial = partial.take(keeps)
-            partials.append(partial)
-        return self._priced(partials, nothing, 0.0, nothing)
+    def _is_complete(self, at: Indices) -> Bools:
+        """Tell which groups may be some of this problem."""
+        if not self.is_measured:
+            return np.ones(len(at), dtype=bool)
+        return np.asarray(self.measured.weight[at].sum(axis=1) >= 2)
 
-    def _alone(self, pays: Floats, charge: float) -> Partial:
+    def _may_join(self, at: Indices, more: Indices, further: int) -> Bools:
+        """Tell which jobs may join groups, so that these still can be some of this problem."""
+        if not self.is_measured:
+            return self.measured.joins_untouched(at, more)
+        weight = self.measured.weight
+        held = weight[at].sum(axis=1) + weight[more]
+        last = np.flatnonzero(weight[:-1]).max(initial=-1)
+        can = (more <= last) & (held + further * weight.max() >= 2)
+        return np.asarray((held >= 2) | can)
+
+    def _alone(self, pays: Floats, charge: float, watt: float) -> Partial:
         watts = self._context + self._span * np.minimum(1.0, self.busy)
         at = np.flatnonzero(np.isfinite(pays))
-        reduced = (self.work * watts - pays + charge)[at]
+        busy = self.busy if self.is_exact else 0 * self.busy
+        peak = self._above_bare(busy, np.ones(len(busy))) if watt else 0 * busy
+        reduced = (self.work * watts - pays + charge + watt * peak)[at]
         return Partial(
-            at[:, None], self.busy[at], self.memory[at], self.least[at], watts[at], reduced
+            at[:, None],
+            self.busy[at],
+            self.memory[at],
+            self.least[at],
+            watts[at],
+            reduced,
+            peak[at],
         )
 
     def _completion_bounds(self, partial: Partial, gains: Gains, further: int) -> Floats:
@@ -256,7 +243,11 @@ class PricingProblem(PricingJobs):
             again = np.flatnonzero(fits & (more == first))
             held = (partial.at[rows[again]] == more[again, None]).sum(axis=1)
             fits[again] = held < self.copies[more[again]]
-            yield rows[fits], more[fits]
+            rows, more = rows[fits], more[fits]
+            if self.measured.number:
+                joins = self._may_join(partial.at[rows], more, further)
+                rows, more = rows[joins], more[joins]
+            yield rows, more
 
     def _larger(
         self, partial: Partial, rows: Indices, last: Indices, further: int, query: _Query
@@ -269,6 +260,10 @@ class PricingProblem(PricingJobs):
         watts = self.watts(busy, slowdown)
         reduced = partial.reduced[rows] - query.pays[last]
         reduced += self.work[last] * (watts - partial.watts[rows])
+        peak = partial.peak[rows]
+        if query.watt and self.is_exact:
+            peak = np.maximum(peak, self._above_bare(busy, slowdown))
+            reduced += query.watt * (peak - partial.peak[rows])
         bound = query.limit[partial.at[rows, 0]]
         fine = slowdown * least <= 1 + SETTINGS.near
         if size == self._most:
@@ -281,8 +276,9 @@ class PricingProblem(PricingJobs):
             least[fine],
             watts[fine],
             reduced[fine],
+            peak[fine],
         )
-        paying = larger.reduced < bound
+        paying = (larger.reduced < bound) & self._is_complete(larger.at)
         paying &= larger.busy <= self.limit * slowdown * (1 + SETTINGS.near)
         if not further:
             return larger.take(slice(0, 0)), larger.take(paying)

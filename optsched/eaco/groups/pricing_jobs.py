@@ -9,12 +9,14 @@ import numpy as np
 from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures
 from optsched.eaco.groups.completion_bounds import Gains
 from optsched.eaco.groups.enumeration import JobClass, least_rate
+from optsched.eaco.groups.measured_types import MeasuredTypes
+from optsched.eaco.groups.side_by_side import Gpu, SideBySide
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.eaco.instance import EacoInstance
+    from optsched.eaco.instance import EacoInstance, Nodes
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
@@ -37,6 +39,13 @@ class PricingJobs:
         bears, and how many are equal.
     memory_limit, limit
         GB and utilisation of a group at most.
+    measured
+        Which of them were measured side by side.
+    is_measured
+        Whether the groups are those that measured figures concern, or those of the formula alone.
+    is_exact
+        Whether groups cost what the search says, or at least that: where rates were measured, or a
+        job that runs may stay, each group that is found is worked out by its phases.
     """
 
     def __init__(
@@ -46,8 +55,10 @@ class PricingJobs:
         among: list[int],
         pool: int,
         gang: int,
+        *,
+        is_measured: bool = False,
     ) -> None:
-        figures, nodes, table = TypeFigures(instance), instance.nodes[pool], instance.interference
+        figures, nodes = TypeFigures(instance), instance.nodes[pool]
         self.pool, self.gang, self._most = pool, gang, instance.max_jobs_per_gpu
         types = [figures.types[classes[c].job.type] for c in among]
         gpu = figures.gpus[nodes.gpu]
@@ -63,12 +74,33 @@ class PricingJobs:
         self.least = np.array(least)[order]
         self.copies = np.array([len(classes[c].jobs) for c in among])[order]
         self.memory_limit = gpu.memory_gb * (1 - instance.memory_headroom)
+        self.bare_w, self.per_j = gpu.power.bare_w, per_j
+        self._has_cap, self.is_measured = instance.power_cap_w is not None, is_measured
+        self.is_exact = not is_measured and not instance.running
+        self._tell_where(instance, classes, speed[order])
+        self._tell_figures(instance, nodes, [classes[c].job.type for c in self.classes.tolist()])
+        if is_measured:
+            self._lower()
+        self._tell_cells()
+        self._sag = self._greatest_sags()
+
+    def _tell_figures(self, instance: EacoInstance, nodes: Nodes, types: list[str]) -> None:
+        """Note how slowdowns and watts of groups follow, by the formula and as measured."""
+        figures, table = TypeFigures(instance), instance.interference
+        power, share = figures.gpus[nodes.gpu].power, float(figures.node_share_w(nodes))
+        self._gpu = Gpu(power.context_w, power.peak_w - power.context_w, share)
+        self._context, self._span = self._gpu.context + self._gpu.share, self._gpu.span
         self._slope, self._partner = table.saturation_slope, table.partner_slowdown
-        self.limit = instance.utilisation_limit or np.inf
-        self._context = gpu.power.context_w + float(figures.node_share_w(nodes))
-        self._span = gpu.power.peak_w - gpu.power.context_w
+        self._dynamic = self._slope, self._partner  # of the slowdown that lets watts rise on
+        self.limit = self.utilisation_limit = instance.utilisation_limit or np.inf
+        self.measured = MeasuredTypes(instance, nodes, types)
+        formula = self._slope, self._partner
+        self._phases = SideBySide(self.measured, self.busy, *formula, self._gpu)
+
+    def _tell_cells(self) -> None:
+        """Note what each job takes of the cells of memory and utilisation in completion bounds."""
         self._wide = (2, 2)
-        if len(among) > SETTINGS.few_priced_jobs:
+        if len(self.classes) > SETTINGS.few_priced_jobs:
             self._wide = (SETTINGS.memory_cells, SETTINGS.utilisation_cells)
         unit = self.memory_limit / self._wide[0] or 1.0
         cells = np.floor(self.memory / unit * (1 - SETTINGS.near)).astype(int)
@@ -79,7 +111,37 @@ class PricingJobs:
         self._stride = top / self._wide[1] or 1.0
         steps = np.floor(self.busy / self._stride * (1 - SETTINGS.near)).astype(int)
         self._step = np.minimum(steps, self._wide[1])
-        self._sag = self._greatest_sags()
+
+    def _tell_where(self, instance: EacoInstance, classes: list[JobClass], speed: Floats) -> None:
+        """Note where jobs run, what moving them takes, and what they bear."""
+        jobs = [classes[c] for c in self.classes.tolist()]
+        self.place = np.array([c.place for c in jobs], dtype=np.intp)
+        self.seconds = np.array([c.job.work_s for c in jobs]) / speed
+        self.moving = np.array([c.job.migration_s if c.place >= 0 else 0.0 for c in jobs])
+        self.cap = np.array([c.job.max_slowdown or np.inf for c in jobs])
+        self.due = np.array([np.inf if c.due is None else float(c.due) for c in jobs])
+        gangs = {job.id: job.gpus for job in instance.jobs}
+        nodes = instance.nodes[self.pool].id
+        self.is_here = np.array(
+            [p.nodes == nodes and gangs[p.jobs[0]] == self.gang for p in instance.running] + [False]
+        )
+
+    def _lower(self) -> None:
+        """Let groups cost no more than they can, whatever was measured (docs/math/eaco.md).
+
+        Slowdowns are a share of the formula's, watts a share of the model's; and while jobs are
+        slowed, their watts may reach but those of a GPU that is not.
+        """
+        alone = np.zeros(self.measured.number + 1)
+        alone[self.measured.of[:-1]] = self.busy
+        share = self.measured.least_slowdown_share(alone, self._slope, self._partner)
+        drawn = self.measured.least_watts_share(alone, *self._gpu)
+        self._slope, self._partner, self._dynamic = (
+            share * self._slope,
+            share * self._partner,
+            (0, 0),
+        )
+        self._context, self._span, self.limit = drawn * self._context, drawn * self._span, np.inf
 
     def _greatest_sags(self) -> Floats:
         """Return by size how far the watts of larger groups may lie below those of calm jobs."""
@@ -89,7 +151,8 @@ class PricingJobs:
         beyond = np.full(len(count), self._most * float(self.busy.max(initial=0.0)))
         if self._slope > 0:
             beyond = np.minimum(beyond, slack / self._slope * (1 + SETTINGS.near) + SETTINGS.near)
-        lower = self._span * (beyond * (1 - self._slope) - self._partner * (count - 1))
+        slope, partner = self._dynamic
+        lower = self._span * (beyond * (1 - slope) - partner * (count - 1))
         lower = np.maximum(lower - self._context * self._slope * beyond, 0.0)
         worst = np.maximum.accumulate(lower[::-1])[::-1]
         return np.concatenate([worst[:1], worst, np.zeros(1)])
@@ -108,7 +171,8 @@ class PricingJobs:
 
     def watts(self, busy: Floats, slowdown: Floats) -> Floats:
         """Return the watts of a second of work, the share of the node included."""
-        return np.asarray(self._context * slowdown + self._span * np.minimum(busy, slowdown))
+        most = 1.0 if self.is_measured else slowdown
+        return np.asarray(self._context * slowdown + self._span * np.minimum(busy, most))
 
     def _gains(self, pays: Floats) -> Gains:
         """Return what further jobs add at most."""

@@ -8,7 +8,9 @@ import numpy as np
 
 from optsched.cluster.power import Affine
 from optsched.eaco.group_figures import TypeFigures, gang_fits
+from optsched.eaco.groups.measured_types import MeasuredTypes, measured_names
 from optsched.eaco.groups.pricing import PricingProblem
+from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.eaco.groups.enumeration import JobClass
@@ -16,15 +18,19 @@ if TYPE_CHECKING:
 
 
 def has_pricing_problems(instance: EacoInstance) -> bool:
-    """Tell whether rates are by the formula alone, and nothing but nodes ties groups together."""
+    """Tell whether groups can be priced: energy alone counts, and it is affine in utilisation.
+
+    Rates are by the formula, or of types that were measured, not too many of them; jobs may run.
+    """
     return (
         instance.objective == "run-to-completion"
         and instance.interference.fallback == "utilisation"
-        and not any(rates.measured for rates in instance.rates.values())
+        and all(
+            len(measured_names(instance, gpu.id)) <= SETTINGS.most_measured_types
+            for gpu in instance.gpu_types
+        )
         and all(isinstance(gpu.power.curve, Affine) for gpu in instance.gpu_types)
         and not any(gpu.levels for gpu in instance.gpu_types)
-        and not instance.running
-        and instance.power_cap_w is None
     )
 
 
@@ -39,6 +45,22 @@ def pricing_problems(instance: EacoInstance, classes: list[JobClass]) -> list[Pr
                 for n in alone
                 if classes[n].due is None or figures.is_allowed(classes, np.array([n]), pool)
             ]
-            if among:
-                problems.append(PricingProblem(instance, classes, among, pool, gang))
+            problems += _on(instance, classes, among, pool, gang)
+    return problems
+
+
+def _on(
+    instance: EacoInstance, classes: list[JobClass], among: list[int], pool: int, gang: int
+) -> list[PricingProblem]:
+    """Return the problem of groups by the formula, and that of groups that were measured."""
+    if not among:
+        return []
+    nodes, problems = instance.nodes[pool], []
+    measured = MeasuredTypes(instance, nodes, [classes[c].job.type for c in among])
+    plain = [c for c, special in zip(among, measured.special.tolist(), strict=False) if not special]
+    if plain:
+        problems.append(PricingProblem(instance, classes, plain, pool, gang))
+    most = instance.max_jobs_per_gpu
+    if measured.number and int(measured.weight[:-1].max()) * most >= 2:
+        problems.append(PricingProblem(instance, classes, among, pool, gang, is_measured=True))
     return problems

@@ -15,14 +15,10 @@ from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.groups.pricing import PricingProblem
     from optsched.eaco.instance import EacoInstance
-
-    Floats = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 
 class _Jobs(NamedTuple):
@@ -77,10 +73,12 @@ class _Filling:
         problems: list[PricingProblem],
         pays: Floats,
     ) -> None:
+        problems = [pricing for pricing in problems if not pricing.is_measured]
         self.instance, self.classes, self.pricing_problems = instance, classes, problems
         self.figures = TypeFigures(instance)
         self.free = [nodes.gpus * nodes.count for nodes in instance.nodes]
         self.groups: list[list[tuple[int, ...]]] = [[] for _ in problems]
+        self.at = [_positions(pricing, len(classes)) for pricing in problems]
         self.of = [_on(pricing, pays) for pricing in problems]
 
     def fill(self, gang: int) -> None:
@@ -129,6 +127,8 @@ class _Filling:
         slack = np.minimum(1 / slowdown - least, 1 - memory / limit)
         slack = np.minimum(slack, 1 - busy / slowdown / pricing.limit)
         fits = (slack >= -SETTINGS.near) & (more < jobs.alone)
+        if pricing.measured.number:
+            fits &= self._untouched(group.members, window, pricing)
         worth = np.where(fits, jobs.pays - more, -np.inf)
         while len(worth):
             at = int(worth.argmax())
@@ -142,6 +142,14 @@ class _Filling:
             worth[at] = -np.inf
         return None
 
+    def _untouched(
+        self, members: tuple[int, ...], window: Indices, pricing: PricingProblem
+    ) -> Bools:
+        """Tell which jobs were not measured beside those of a group."""
+        at = self.at[self.pricing_problems.index(pricing)]
+        held = np.broadcast_to(at[list(members)], (len(window), len(members)))
+        return pricing.measured.joins_untouched(held, at[window])
+
     def columns(self) -> Columns:
         """Return the groups."""
         parts = [none(self.instance)]
@@ -151,14 +159,22 @@ class _Filling:
 
     def _costed(self, pricing: PricingProblem, groups: list[tuple[int, ...]]) -> Columns:
         """Return groups of a pricing problem with their costs."""
-        at, many = np.full(len(self.classes), -1), len(pricing.classes)
-        at[pricing.classes] = np.arange(many)
+        at, many = _positions(pricing, len(self.classes)), len(pricing.classes)
         rows = np.full((len(groups), self.instance.max_jobs_per_gpu), many)
         for n, group in enumerate(groups):
             rows[n, : len(group)] = at[list(group)]
         priced = pricing.allowed(np.sort(rows, axis=1))
-        members = np.append(pricing.classes, len(at))[priced.at]
-        return at_full_power(members, pricing.pool, pricing.gang, priced.cost)
+        free = priced.place < 0  # two groups may not keep one location
+        members = np.append(pricing.classes, len(at))[priced.at[free]]
+        cost, watts = priced.cost[free], priced.watts[free]
+        return at_full_power(members, pricing.pool, pricing.gang, priced.place[free], cost, watts)
+
+
+def _positions(pricing: PricingProblem, many: int) -> Indices:
+    """Return the position of each class; -1, which is that of no job, for others."""
+    at = np.full(many, -1)
+    at[pricing.classes] = np.arange(len(pricing.classes))
+    return at
 
 
 def _on(pricing: PricingProblem, pays: Floats) -> _Jobs:
@@ -167,6 +183,8 @@ def _on(pricing: PricingProblem, pays: Floats) -> _Jobs:
     memory, least, alone = np.full((3, len(pays)), np.inf)
     jobs = _Jobs(work, busy, memory, least, alone, pays)
     parts: list[Any] = [pricing.work, pricing.busy, pricing.memory, pricing.least]
-    for array, values in zip(jobs, [*parts, pricing.alone().cost], strict=False):
+    for array, values in zip(jobs, parts, strict=False):
         array[pricing.classes] = values
+    single = pricing.alone()
+    np.minimum.at(alone, pricing.classes[single.at[:, 0]], single.cost)
     return jobs

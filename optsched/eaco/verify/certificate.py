@@ -23,9 +23,10 @@ from optsched.certificates.bound_tree import (
 )
 from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Together, Unpackable
 from optsched.eaco.verify.group_energy import equal_jobs
-from optsched.eaco.verify.group_enumeration import group_counts, has_equal_rates
+from optsched.eaco.verify.group_enumeration import group_counts
 from optsched.eaco.verify.lagrangian import LagrangianBound
 from optsched.eaco.verify.limits import LIMITS, TooManyTermsError, WorkBudget, bits_for
+from optsched.eaco.verify.measured_sets import is_filtered
 from optsched.eaco.verify.node_packing import packing_faults
 from optsched.verification import BrokenRule
 
@@ -78,9 +79,9 @@ def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
     each = leaves * (classes + len(certificate.nodes)) + len(certificate.rules)
     if certificate.kind == "below_idle_power":
         return 1
-    is_filtered = all(has_equal_rates(instance, gpu) for gpu in instance.gpu_types)
+    filtered = all(is_filtered(instance, gpu) for gpu in instance.gpu_types)
     has_prices = certificate.everywhere is not None or leaves == len(certificate.nodes)
-    if certificate.kind == "prices" and is_filtered and has_prices:
+    if certificate.kind == "prices" and filtered and has_prices:
         kept = LIMITS.usually_kept * classes if leaves > 1 else 2 * classes
         return LIMITS.terms_per_group * (each + (1 + leaves) * kept)
     groups, options = group_counts(instance)

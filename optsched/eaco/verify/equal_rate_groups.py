@@ -34,8 +34,41 @@ class CheapGroup(NamedTuple):
     cost: int
 
 
+class OrderedData(NamedTuple):
+    """Sets of equal jobs in the order of their exact work, the longest first, and their figures."""
+
+    order: list[int]
+    figures: FilterData
+
+
+def filter_data(groups: GroupOptions, gang: int, nodes: Nodes, among: Sequence[int]) -> OrderedData:
+    """Return what the filter needs of jobs that are not moved: moving only adds work."""
+    instance, figures = groups.instance, groups.figures
+    energy = EqualRateEnergy(groups.paces.formula, figures, nodes)
+    work = {n: Fraction(*groups.costs.work(n, nodes.gpu, moved=False)) for n in among}
+    order = sorted(among, key=lambda n: -work[n])
+    types = [figures.types[groups.equal[n].job.type] for n in order]
+    bits = bits_for(min(work.values(), default=0), LIMITS.work_bits)
+    left = 1 - Fraction(instance.memory_headroom)
+    data = FilterData(
+        work=[floor_at(work[n], bits) for n in order],  # down
+        busy=[Fraction(kind.utilisation) for kind in types],
+        least=[Fraction(*groups.least_rate(n, nodes.gpu, moved=False)) for n in order],
+        memory=[Fraction(kind.memory_gb) for kind in types],
+        copies=[len(groups.equal[n].jobs) for n in order],
+        context=energy.context,
+        span=energy.span,
+        slope=Fraction(instance.interference.saturation_slope),
+        partner=Fraction(instance.interference.partner_slowdown),
+        memory_limit=Fraction(figures.gpus[nodes.gpu].memory_gb) * left,
+        unit_cost=gang * per_j(instance) * Fraction(2) ** (groups.bits - bits),
+        most=instance.max_jobs_per_gpu,
+    )
+    return OrderedData(order, data)
+
+
 class EqualRateGroups:
-    """Groups of one gang size on nodes of which `has_equal_rates` holds.
+    """Groups of one gang size on some nodes, of jobs that are not moved, by the formula's rates.
 
     Parameters
     ----------
@@ -48,39 +81,19 @@ class EqualRateGroups:
         rates = groups.paces.formula
         energy = EqualRateEnergy(rates, figures, nodes)
         self._rates, self._unit, self._joules = rates, rates.unit, energy.joules
-        work = {n: Fraction(*groups.costs.work(n, nodes.gpu, moved=False)) for n in among}
-        self._order = sorted(among, key=lambda n: -work[n])
+        data = filter_data(groups, gang, nodes, among)
+        self._order, self._work = data.order, data.figures.work
         types = [figures.types[groups.equal[n].job.type] for n in self._order]
-        self._work_bits = bits_for(min(work.values(), default=0), LIMITS.work_bits)
-        self._work = [floor_at(work[n], self._work_bits) for n in self._order]  # down
         self._busy = [rates.busy[kind.id] for kind in types]
-        unit_cost = gang * per_j(instance) * Fraction(2) ** (groups.bits - self._work_bits)
-        self._cost_of = (unit_cost / energy.per_j).as_integer_ratio()
-        least = [Fraction(*groups.least_rate(n, nodes.gpu, moved=False)) for n in self._order]
-        self._bears = self._slowest(least, instance.max_jobs_per_gpu)
+        self._cost_of = (data.figures.unit_cost / energy.per_j).as_integer_ratio()
+        self._bears = self._slowest(data.figures.least, instance.max_jobs_per_gpu)
         limit = instance.utilisation_limit
         self._limit = None if limit is None else limit.as_integer_ratio()
-        memory_limit = Fraction(figures.gpus[nodes.gpu].memory_gb)
-        memory_limit *= 1 - Fraction(instance.memory_headroom)
-        sizes = [Fraction(kind.memory_gb) for kind in types]
+        memory_limit, sizes = data.figures.memory_limit, data.figures.memory
         unit = lcm(memory_limit.denominator, *(size.denominator for size in sizes))
         self._memory_limit = int(memory_limit * unit)
         self._memory = [int(size * unit) for size in sizes]
-        data = FilterData(
-            work=self._work,
-            busy=[Fraction(kind.utilisation) for kind in types],
-            least=least,
-            memory=sizes,
-            copies=[len(groups.equal[n].jobs) for n in self._order],
-            context=energy.context,
-            span=energy.span,
-            slope=Fraction(instance.interference.saturation_slope),
-            partner=Fraction(instance.interference.partner_slowdown),
-            memory_limit=memory_limit,
-            unit_cost=unit_cost,
-            most=instance.max_jobs_per_gpu,
-        )
-        self._filter = GroupFilter(data, groups.budget) if among else None
+        self._filter = GroupFilter(data.figures, groups.budget) if among else None
 
     def _slowest(self, least: Sequence[Fraction], most: int) -> list[int]:
         """Return the greatest slowdown that each job bears, in multiples of 1 / unit**2."""

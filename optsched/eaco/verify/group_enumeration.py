@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.eaco.verify.group_costs import LeastCosts, per_j
 from optsched.eaco.verify.group_energy import ExactFigures, equal_jobs, gang_fits
 from optsched.eaco.verify.limits import LIMITS, WorkBudget, bits_for
-from optsched.eaco.verify.rates import ExactPaces, equal_rates_hold
+from optsched.eaco.verify.measured_sets import MeasuredSets, is_filtered, least_charge
+from optsched.eaco.verify.rates import ExactPaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from optsched.eaco.instance import EacoInstance, GpuType, PowerLevel
+    from optsched.eaco.instance import EacoInstance, GpuType, Nodes, PowerLevel
     from optsched.eaco.verify.rates import ExactPace, Quotient
 
 
@@ -45,23 +46,6 @@ class Option(NamedTuple):
     place: str | None
     cost: int
     watts: int
-
-
-def has_equal_rates(instance: EacoInstance, gpu: GpuType) -> bool:
-    """Tell whether groups on a GPU type are filtered before they are priced exactly."""
-    table, power = instance.interference, gpu.power
-    return (
-        instance.objective == "run-to-completion"
-        and equal_rates_hold(instance, gpu)
-        and not gpu.levels
-        and not instance.running
-        and instance.power_cap_w is None
-        and 1 <= instance.max_jobs_per_gpu <= 8
-        and min(table.saturation_slope, table.partner_slowdown) >= 0
-        and 0 <= power.context_w <= power.peak_w
-        and all(n.power.sleep_w <= n.power.base_w for n in instance.nodes if n.gpu == gpu.id)
-        and all(0 <= kind.utilisation <= 1 for kind in instance.types)
-    )
 
 
 def group_counts(instance: EacoInstance) -> tuple[int, int]:
@@ -135,6 +119,7 @@ class GroupOptions:
         self._least: dict[tuple[int, str, bool], Quotient] = {}
         self._nodes_of = {place.id: place.nodes for place in instance.running}
         self._types = [e.job.type for e in self.equal]
+        self._sets: dict[str, MeasuredSets] = {}
 
     # --- enumeration ---------------------------------------------------------------------------
 
@@ -148,10 +133,10 @@ class GroupOptions:
                     continue
                 for members in self._groups(gang, gpu):
                     for nodes in fitting:
-                        yield from self._on(members, gang, nodes, gpu)
+                        yield from self.on(members, gang, nodes, gpu)
 
     def below(
-        self, pays: Sequence[int], gpus: Mapping[str, int], threshold: int
+        self, pays: Sequence[int], gpus: Mapping[str, int], threshold: int, watt: int = 0
     ) -> Iterator[Option]:
         """Yield all options that cost less than a threshold above what their jobs pay, and others.
 
@@ -161,21 +146,57 @@ class GroupOptions:
             By sets of equal jobs.
         gpus
             Prices of a GPU by the id of its nodes.
+        watt
+            Price of a watt, not below 0.
         """
         instance = self.instance
-        if self.is_free or not all(has_equal_rates(instance, g) for g in instance.gpu_types):
+        if self.is_free or not all(is_filtered(instance, g) for g in instance.gpu_types):
             yield from self.options()
             return
         from optsched.eaco.verify.equal_rate_groups import EqualRateGroups  # it brings numpy
+        from optsched.eaco.verify.measured_groups import MeasuredGroups
 
+        is_plain = not instance.running and instance.power_cap_w is None
         for nodes in self.instance.nodes:
-            gpu = self.figures.gpus[nodes.gpu]
+            gpu, sets = self.figures.gpus[nodes.gpu], self.measured_sets(nodes.gpu)
             for gang in sorted({e.job.gpus for e in self.equal}):
                 if not gang_fits(gang, nodes):
                     continue
-                equal_rate = EqualRateGroups(self, gang, nodes, self._fitting(gang, gpu))
-                for members, cost in equal_rate.below(pays, threshold - gang * gpus[nodes.id]):
-                    yield Option(members, nodes.id, gang, None, None, cost, 0)
+                limit = (
+                    threshold
+                    - gang * gpus[nodes.id]
+                    - least_charge(instance, gang, gpu, watt, self.watt_bits)
+                )
+                fitting = self._fitting(gang, gpu)
+                equal_rate = EqualRateGroups(self, gang, nodes, fitting)
+                for members, cost in equal_rate.below(pays, limit):
+                    if sets.concern(sorted([self._types[n] for n in members])):
+                        continue
+                    if is_plain:
+                        yield Option(members, nodes.id, gang, None, None, cost, 0)
+                    else:
+                        yield from self.on(members, gang, nodes.id, gpu)
+                if instance.rates[gpu.id].measured:
+                    yield from MeasuredGroups(self, gang, nodes, fitting).below(pays, limit)
+
+    def measured_sets(self, gpu: str) -> MeasuredSets:
+        """Return which multisets of types have measured figures on GPUs of a type."""
+        if gpu not in self._sets:
+            self._sets[gpu] = MeasuredSets(self.instance, gpu)
+        return self._sets[gpu]
+
+    def keeps(self, members: Sequence[int], nodes: Nodes) -> bool:
+        """Tell whether a group keeps tolerances and limits where nothing is moved."""
+        gpu, types = self.figures.gpus[nodes.gpu], [self._types[n] for n in members]
+        pace = self.paces.of(types, nodes, None)
+        if pace is None:
+            return False
+        least = {n: self.least_rate(n, gpu.id, moved=False) for n in members}
+        if not self._bear(members, pace, least):
+            return False
+        shared = int(self._memory_limits[gpu.id][1] * self._unit)
+        is_small = sum([self._memory[n] for n in members]) <= shared
+        return len(members) == 1 or (pace.is_calm and is_small)
 
     def least_rate(self, n: int, gpu: str, *, moved: bool) -> Quotient:
         """Return the least rate that a job bears on a GPU type; 0 if any."""
@@ -238,9 +259,7 @@ class GroupOptions:
 
     # --- options -------------------------------------------------------------------------------
 
-    def _on(
-        self, members: tuple[int, ...], gang: int, nodes: str, gpu: GpuType
-    ) -> Iterator[Option]:
+    def on(self, members: tuple[int, ...], gang: int, nodes: str, gpu: GpuType) -> Iterator[Option]:
         """Yield the options of a group on some nodes, by level and location."""
         places: list[str | None] = [None]
         for place in dict.fromkeys(self.equal[n].place for n in members):

@@ -110,7 +110,7 @@ class LagrangianBound:
         most = len(self.instance.jobs)
         while True:
             least, near = 0, []
-            for option in self.groups.below(jobs, gpu_prices, threshold):
+            for option in self.groups.below(jobs, gpu_prices, threshold, watt):
                 self._budget.spend(1)
                 reduced = option.cost - sum([jobs[n] for n in option.members])
                 reduced += gpus[self._nodes[option.nodes]] * option.gpus

@@ -38,6 +38,8 @@ class ProofLimits:
         jobs it is not worth its time.
     block, blocks
         Positions in the order of work that share a table at least, and tables at most.
+    multisets
+        Of measured types, whose rates are looked at one by one.
     looks
         At single nodes, while gangs are packed.
     gangs
@@ -57,6 +59,7 @@ class ProofLimits:
     few_jobs: int = 24
     block: int = 20
     blocks: int = 50
+    multisets: int = 3_000
     looks: int = 30_000_000
     gangs: int = 10_000
 

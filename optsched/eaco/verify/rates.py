@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.cluster.power import Affine
 from optsched.eaco.verify.limits import floor_at
+from optsched.eaco.verify.measured_sets import MeasuredSets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -176,6 +177,7 @@ class ExactPaces:
         self._per_j, self._bits, self._watt_bits = per_j, bits, watt_bits
         self.formula = EqualRates(instance)
         self._limit = instance.utilisation_limit
+        self._sets: dict[str, MeasuredSets] = {}
         self._beside: dict[str, dict[tuple[str, ...], Beside | None]] = {}
         self._paces: dict[tuple[str, str | None], dict[tuple[str, ...], ExactPace | None]] = {}
 
@@ -220,7 +222,7 @@ class ExactPaces:
 
     def _side_by_side(self, key: tuple[str, ...], gpu: GpuType) -> Beside | None:
         table = self.instance.rates[gpu.id]
-        if not table.measured and self.instance.interference.fallback == "utilisation":
+        if self._is_by_formula(key, gpu.id):
             return self._by_formula(key, gpu)
         shared = table.of(key)
         if not shared.is_known:
@@ -242,8 +244,20 @@ class ExactPaces:
             watts = measured.gpu_power_w.as_integer_ratio()
         return Beside(rates, second, busy, watts)
 
+    def _is_by_formula(self, key: tuple[str, ...], gpu: str) -> bool:
+        """Tell whether the formula holds: what was measured lowers none of its rates."""
+        table = self.instance.interference
+        if table.fallback != "utilisation":
+            return False
+        if not self.instance.rates[gpu].measured:
+            return True
+        if gpu not in self._sets:
+            self._sets[gpu] = MeasuredSets(self.instance, gpu)
+        never_rises = min(table.saturation_slope, table.partner_slowdown) >= 0
+        return never_rises and not self._sets[gpu].concern(key)
+
     def _by_formula(self, key: tuple[str, ...], gpu: GpuType) -> Beside:
-        """Return what the formula for utilisations gives: nothing of `key` was measured."""
+        """Return what the formula for utilisations gives."""
         unit, alone = self.formula.unit, sum([self.formula.busy[name] for name in key])
         slowdown = self.formula.slowdown(alone, len(key))
         busy = alone * unit, slowdown

@@ -52,6 +52,9 @@ class FilterData(NamedTuple):
         What a watt of each GPU of the gang costs in a unit of work, in the multiples of prices.
     most
         Jobs of a group.
+    weights
+        Where figures were measured: by job, what it adds to the 2 that a group needs to be one of
+        those that they concern. Their watts rise by utilisation up to that of a GPU, no further.
     """
 
     work: list[int]
@@ -66,6 +69,7 @@ class FilterData(NamedTuple):
     memory_limit: Fraction
     unit_cost: Fraction
     most: int
+    weights: list[int] | None = None
 
 
 class PartialGroups(NamedTuple):
@@ -99,6 +103,7 @@ class GroupFilter:
         self._memory = _wholes([min(int(gb / grain), 2 << MEMORY) for gb in data.memory])
         self._memory_limit = int(data.memory_limit / grain) + 1  # up
         self._copies = np.array(data.copies)
+        self._weights = None if data.weights is None else np.array(data.weights)
         self._slope = int(min(data.slope * ONE, Fraction(STEEP)))  # down
         self._partner = int(min(data.partner * ONE, Fraction(STEEP)))  # down
         self._scale_watts()
@@ -141,7 +146,7 @@ class GroupFilter:
             if part is None:
                 stack.pop()
                 continue
-            paying = part.at[part.above < limit]
+            paying = part.at[self._are_complete(part.at) & (part.above < limit)]
             if len(paying):
                 yield paying
             if part.at.shape[1] < self._most:
@@ -169,8 +174,26 @@ class GroupFilter:
         above = self._work * watts - self._pays
         return PartialGroups(at, self._busy, self._memory, self._least, watts, above)
 
+    def _are_complete(self, at: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Tell which groups are some of those that are looked for."""
+        if self._weights is None:
+            return np.ones(len(at), dtype=bool)
+        return np.asarray(self._weights[at].sum(axis=1) >= 2)
+
+    def _can_be_complete(
+        self, part: PartialGroups, rows: Wholes, more: NDArray[np.int32]
+    ) -> NDArray[np.bool_]:
+        """Tell which groups still can be, once a job has joined: later jobs have their weight."""
+        assert self._weights is not None
+        held = self._weights[part.at[rows]].sum(axis=1) + self._weights[more]
+        rest = self._most - part.at.shape[1] - 1
+        last = int(np.flatnonzero(self._weights).max(initial=-1))
+        later = (more <= last) & (held + rest * int(self._weights.max()) >= 2)
+        return np.asarray((held >= 2) | later)
+
     def _watts(self, busy: Wholes, slowdown: Wholes) -> Wholes:
-        whole = self._context * slowdown + self._span * np.minimum(busy, slowdown)
+        most = slowdown if self._weights is None else np.full_like(slowdown, ONE)
+        whole = self._context * slowdown + self._span * np.minimum(busy, most)
         return np.asarray(whole >> self._shift)
 
     def _left(self, busy: Wholes, least: Wholes, size: int) -> Wholes:
@@ -193,7 +216,8 @@ class GroupFilter:
         further = (self._most - size) * bounds.busiest_from(last)
         beyond = np.maximum(part.busy + np.minimum(left, further) - ONE, 0)
         slower = self._slope * beyond >> BITS
-        sag = self._span * np.maximum(beyond - slower - self._partner * size, 0)
+        caught = 0 * slower if self._weights is not None else slower + self._partner * size
+        sag = self._span * np.maximum(beyond - caught, 0)
         sag = np.maximum(sag - self._context * slower, 0) + self._span + self._context
         calm = self._context * (ONE + self._partner * (size - 1)) + self._span * part.busy
         lower = np.maximum(part.watts - (calm >> self._shift) + (sag >> self._shift) + 2, 0)
@@ -234,6 +258,8 @@ class GroupFilter:
         again = np.flatnonzero(fits & (more == last))
         held = (part.at[rows[again]] == more[again, None]).sum(axis=1)
         fits[again] = held < self._copies[more[again]]
+        if self._weights is not None:
+            fits &= self._can_be_complete(part, rows, more)
         rows, more, memory = rows[fits], more[fits], memory[fits]
         busy = part.busy[rows] + self._busy[more]
         slower = self._slope * np.maximum(busy - ONE, 0) >> BITS

@@ -1,0 +1,158 @@
+"""Groups of a pricing problem, worked out by their phases, at each location that they may keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optsched.eaco.groups.pricing_jobs import PricingJobs
+from optsched.eaco.groups.side_by_side import fit
+from optsched.eaco.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from optsched.documents.arrays import Bools, Floats, Indices
+    from optsched.eaco.groups.side_by_side import Sets
+
+
+class PricedGroups(NamedTuple):
+    """Groups below a threshold, or the best of them if they are too many.
+
+    Attributes
+    ----------
+    at, cost, reduced
+        Positions, filled up with the number of jobs; costs; costs less what the jobs pay, with the
+        charges for GPUs, watts and location.
+    is_near
+        Whether a figure is too near to a limit to be trusted.
+    place, watts
+        Index of the location that each keeps, or -1; greatest watts of all its GPUs, above those of
+        as many bare ones.
+    least
+        Shape (jobs,): no group at all costs less than this above what its jobs pay, by the position
+        of the one with most work; the threshold at most.
+    """
+
+    at: Indices
+    cost: Floats
+    reduced: Floats
+    is_near: Bools
+    place: Indices
+    watts: Floats
+    least: Floats
+
+
+class Charges(NamedTuple):
+    """What a group is charged besides: for its GPUs, for a watt, and for each location."""
+
+    gpus: float = 0.0
+    watt: float = 0.0
+    places: Floats = np.zeros(0)
+
+
+class PhasePricing(PricingJobs):
+    """Groups by positions, with costs that are right whatever was measured, and whoever runs."""
+
+    def alone(self) -> PricedGroups:
+        """Return each job alone, where that is a group of this problem."""
+        single = np.arange(len(self.work))[:, None]
+        return self.worked_out([single], np.zeros(len(self.work)), Charges())
+
+    def allowed(self, at: Indices) -> PricedGroups:
+        """Return those groups that are allowed, with their costs.
+
+        Parameters
+        ----------
+        at
+            Shape (groups, most): positions, ascending, filled up with the number of jobs.
+        """
+        many = len(self.work)
+        copies = np.append(self.copies, self._most)
+        fits = np.ones(len(at), dtype=bool)
+        for n in range(at.shape[1]):
+            fits &= (at == at[:, n : n + 1]).sum(axis=1) <= copies[at[:, n]]
+        at = at[fits]
+        sizes = (at < many).sum(axis=1)
+        parts = [at[sizes == size, :size] for size in range(1, self._most + 1)]
+        return self.worked_out(parts, np.zeros(many), Charges())
+
+    def worked_out(self, parts: list[Indices], pays: Floats, charges: Charges) -> PricedGroups:
+        """Return those groups, each part of one size, that are allowed, wherever they may be."""
+        found = [
+            self._made(at[block], pays, charges)
+            for at in parts
+            for block in self._phases.blocks(at)
+        ]
+        nothing = np.zeros(0)
+        whole = np.zeros(0, dtype=np.intp)
+        none = PricedGroups(
+            np.zeros((0, self._most), dtype=np.intp),
+            nothing, nothing, nothing.astype(bool), whole, nothing, pays,
+        )  # fmt: skip
+        joined: list[Any] = [np.concatenate(part) for part in zip(*[none, *found], strict=True)]
+        return PricedGroups(*joined)._replace(least=np.full(len(pays), np.inf))
+
+    def _made(self, at: Indices, pays: Floats, charges: Charges) -> PricedGroups:
+        """Return the allowed groups of a block, at each location that they may keep."""
+        at = at[self.measured.touched(at) == self.is_measured]
+        sets = self._phases.sets(at)
+        kept, near = self._limits(at, sets)
+        at, near = at[kept], near[kept]
+        sets = type(sets)(sets.rates[:, kept], sets.watts[:, kept], sets.busy[:, kept])
+        parts = []
+        for place, rows in self._places(at):
+            inside = type(sets)(sets.rates[:, rows], sets.watts[:, rows], sets.busy[:, rows])
+            parts.append(self._at_place(at[rows], inside, near[rows], place, pays, charges))
+        joined: list[Any] = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        return PricedGroups(*joined)
+
+    def _limits(self, at: Indices, sets: Sets) -> tuple[Bools, Bools]:
+        """Tell which groups keep the limits of groups, and which ones are near to one."""
+        kept, near = fit(sets), np.zeros(len(at), dtype=bool)
+        if at.shape[1] > 1:
+            memory, limit = self.memory[at].sum(axis=1), self.utilisation_limit
+            kept &= memory <= self.memory_limit * (1 + SETTINGS.near)
+            kept &= sets.busy[-1] <= limit * (1 + SETTINGS.near)
+            near |= memory > self.memory_limit * (1 - SETTINGS.near)
+            near |= sets.busy[-1] >= limit * (1 - SETTINGS.near)
+        return kept, near
+
+    def _places(self, at: Indices) -> Iterator[tuple[Indices, Indices]]:
+        """Yield groups with locations: none, and each that one of their jobs has on these nodes."""
+        every = np.arange(len(at))
+        yield np.full(len(at), -1), every
+        homes = self.place[at]
+        for n in range(at.shape[1] if len(self.is_here) > 1 else 0):
+            first = self.is_here[homes[:, n]] & ~(homes[:, :n] == homes[:, n : n + 1]).any(axis=1)
+            yield homes[first, n], every[first]
+
+    def _at_place(
+        self,
+        at: Indices,
+        sets: Sets,
+        near: Bools,
+        place: Indices,
+        pays: Floats,
+        charges: Charges,
+    ) -> PricedGroups:
+        """Return those groups at their locations that all jobs bear."""
+        homes = self.place[at]
+        moved = (homes >= 0) & (homes != place[:, None])
+        seconds = self.seconds[at] + np.where(moved, self.moving[at], 0.0)
+        rates = sets.rates[-1]
+        margin = np.minimum(rates * self.cap[at], rates * self.due[at] / seconds).min(axis=1) - 1
+        kept = np.flatnonzero(margin >= -SETTINGS.near)
+        sets = type(sets)(sets.rates[:, kept], sets.watts[:, kept], sets.busy[:, kept])
+        joules, greatest = self._phases.run(sets, seconds[kept])
+        at, place = at[kept], place[kept]
+        cost = joules * self.per_j
+        watts = self.gang * np.maximum(greatest - self.bare_w, 0.0)
+        reduced = cost - pays[at].sum(axis=1) + charges.gpus + charges.watt * watts
+        if len(charges.places):
+            reduced += np.append(charges.places, 0.0)[place]
+        near = near[kept] | (np.abs(margin[kept]) <= SETTINGS.near)
+        filled = np.full((len(at), self._most), len(self.work))
+        filled[:, : at.shape[1]] = at
+        return PricedGroups(filled, cost, reduced, near, place, watts, np.zeros(0))
