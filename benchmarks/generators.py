@@ -150,6 +150,24 @@ def sharing(jobs, most, tolerance, seed=0):
     return _eaco(f"{jobs} jobs, {most} share, tolerance {tolerance}", most, types, listed)
 
 
+def sharing_live(jobs, most, tolerance, besides, seed=0):
+    """Return the jobs of `sharing` with what a user's cluster has besides.
+
+    "formula": nothing; "pair": two types measured side by side; "cap": a power cap that never
+    binds; "running": a job that runs now.
+    """
+    document = sharing(jobs, most, tolerance, seed).model_dump(by_alias=True, exclude_none=True)
+    if besides == "pair":
+        group = {"types": ["t0000", "t0001"], "rates": [0.9, 0.9]}
+        document["interference"]["groups"] = [group]
+    if besides == "cap":
+        document["power_cap_w"] = 1e9
+    if besides == "running":
+        document["nodes"][0]["on"] = 1
+        document["running"] = [{"id": "r0", "jobs": ["j0"], "nodes": "a", "node": 0}]
+    return EacoInstance.from_document(document | {"name": f"{document['name']}, {besides}"})
+
+
 def sharing_in_types(jobs, types, most, tolerance, seed=0):
     """Jobs of few types, those of `sharing`; the jobs of a type have the same work, too."""
     base = sharing(types, most, tolerance, seed).model_dump(by_alias=True, exclude_none=True)

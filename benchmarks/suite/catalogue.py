@@ -24,6 +24,7 @@ class Sizes(NamedTuple):
     later_eaco: tuple[int, ...]
     eaco_few: tuple[int, ...]
     eaco: dict[int, tuple[int, ...]]
+    eaco_live: tuple[int, ...]
     eaco_typed: tuple[int, ...]
     phases: tuple[int, ...]
     lp_phases: tuple[int, ...]
@@ -45,6 +46,7 @@ FULL = Sizes(
     later_eaco=(250, 500, 1000),
     eaco_few=(24, 40, 60),
     eaco={3: (250, 500, 1000), 4: (250, 500, 1000)},
+    eaco_live=(100, 130, 300),
     eaco_typed=(2500, 5000, 10_000),
     phases=(10_000, 30_000, 100_000, 1_000_000),
     lp_phases=(10_000, 30_000, 100_000),
@@ -65,6 +67,7 @@ QUICK = Sizes(
     later_eaco=(60,),
     eaco_few=(24,),
     eaco={3: (20, 40, 60)},
+    eaco_live=(60,),
     eaco_typed=(1000,),
     phases=(10_000, 30_000, 100_000),
     lp_phases=(10_000,),
@@ -189,6 +192,13 @@ def sharing(sizes: Sizes) -> Iterator[Row]:
             size = (f"EaCO sharing to 1 %, {most} share", jobs, "jobs")
             options = named | {"jobs": jobs, "most": most}
             yield Row(*size, "exact", "eaco:solve", options, limit_s, is_ours=True)
+    for jobs in sizes.eaco_live:
+        for besides in ("formula", "pair", "cap", "running"):
+            for limit in (1.0, limit_s):
+                size = (f"EaCO sharing to 1 %, 4 share, {besides}, limit {limit:g} s", jobs, "jobs")
+                options = {"gap": SHARING_GAP, "jobs": jobs, "most": 4, "besides": besides}
+                options |= {"limit_s": limit}
+                yield Row(*size, "exact", "eaco:live", options, limit_s, is_ours=True)
     types = 10 if sizes is QUICK else 50
     for jobs in sizes.eaco_typed:
         size = (f"EaCO sharing to 1 %, 4 share, {types} types", jobs, "jobs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import optsched
-from benchmarks.generators import sharing, sharing_in_types, sharing_next_epoch
+from benchmarks.generators import sharing, sharing_in_types, sharing_live, sharing_next_epoch
 from benchmarks.suite.measure import Outcome, examined, measured, measured_once
 
 TOLERANCE = 0.25
@@ -31,6 +31,14 @@ def solve(
     return examined(
         outcome, instance, measured(outcome, optsched.solve, instance, method, **options)
     )
+
+
+def live(gap: float, limit_s: float, *, jobs: int, most: int, besides: str) -> Outcome:
+    """Solve with a measured pair, a cap, or a job that runs, besides."""
+    optsched.solve(sharing(4, 2, TOLERANCE))
+    instance: Any = sharing_live(jobs, most, TOLERANCE, besides)
+    outcome, options = Outcome(instance.name), {"gap": gap, "time_limit_s": limit_s}
+    return examined(outcome, instance, measured(outcome, optsched.solve, instance, **options))
 
 
 def epoch_later(gap: float, limit_s: float, *, jobs: int, most: int, warm: bool) -> Outcome:

@@ -104,7 +104,8 @@ class MeasuredSets:
             rates = self._rates.of(key)
             if not rates.fits:
                 continue
-            busy = sum([formula.busy[name] * rates.by_type[name] for name in key])
+            terms = [formula.busy[name] * rates.by_type[name] for name in key]
+            busy = sum(terms, Fraction(0))
             model = energy.context + energy.span * min(Fraction(1), busy / formula.unit)
             if model > 0:
                 least = min(least, (self._rates.gpu_w(key, power) + share_w) / model)
