@@ -154,6 +154,8 @@ class GroupRates:
         self._utilisation = {name: Fraction(value) for name, value in utilisation.items()}
         self.measured = table.measured_on(gpu)
         self._known: dict[Key, Rates] = {}
+        self._slopes = table.saturation_slope, table.partner_slowdown
+        self._near = {pair for key in self.measured for pair in itertools.combinations(key, 2)}
         for key in sorted(self.measured, key=len):
             self._known[key] = self._repaired(key)
 
@@ -219,9 +221,12 @@ class GroupRates:
             return Rates("pairs", self._within_smaller(key, pairs))
         if steps < 3:
             return Rates("unknown", {})
-        if not self.measured:  # the formula never rises as a group grows
-            return Rates("utilisation", self._formula(key))
-        return Rates("utilisation", self._within_smaller(key, self._formula(key)))
+        rates, may_rise = self._formula(key), min(self._slopes) < 0
+        if self.measured and (
+            may_rise or not self._near.isdisjoint(itertools.combinations(key, 2))
+        ):
+            rates = self._within_smaller(key, rates)  # else the formula never rises
+        return Rates("utilisation", rates)
 
     def _larger(self, key: Key) -> dict[str, Fraction] | None:
         need, best = Counter(key), dict.fromkeys(key, Fraction(0))

@@ -41,6 +41,8 @@ class EacoSettings:
     most_measured_types, most_multisets
         Measured types beyond which groups are not priced but listed; multisets of them that are
         looked at one by one, for how fast their jobs are at most.
+    scarce_share
+        Of the jobs have measured types: then dives do without groups of these that are not known.
     listed_at_once
         Groups that are listed whatever the time.
     block_positions, most_blocks
@@ -173,6 +175,7 @@ class EacoSettings:
     few_priced_jobs: int = 24
     most_measured_types: int = 200
     most_multisets: int = 3_000
+    scarce_share: float = 0.1
     listed_at_once: int = 200_000
     block_positions: int = 8
     most_blocks: int = 64

@@ -109,7 +109,8 @@ def test_equal_jobs_are_one_class():
 
 
 def test_too_many_groups_are_reported(monkeypatch):
-    instance = small_instance(["a", "b", "c", "d"], power_cap_w=1e6)  # so they must be listed
+    listed = {"objective": "epoch", "epoch_s": 3600.0}  # cannot be priced
+    instance = small_instance(["a", "b", "c", "d"], **listed)
     monkeypatch.setitem(vars(SETTINGS), "most_groups", 5)
     result = optsched.solve(instance)
     assert result.status == "feasible"

@@ -196,7 +196,8 @@ class ColumnGeneration:
             How much more they may cost.
         """
         pays, width = np.where(left > 0.5, duals.jobs, -np.inf), SETTINGS.first_width
-        parts = [self._searched(p, duals, pays, slack, width)[1] for p in self.pricing_problems]
+        problems = [pricing for pricing in self.pricing_problems if not pricing.is_scarce]
+        parts = [self._searched(p, duals, pays, slack, width)[1] for p in problems]
         return joined([none(self._instance), *parts])
 
     def _searched(

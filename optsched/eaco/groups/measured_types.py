@@ -141,10 +141,11 @@ class MeasuredTypes:
 
     def joins_untouched(self, at: Indices, more: Indices) -> Bools:
         """Tell which groups jobs may join without touching anyone in it."""
-        touches = np.zeros(len(at), dtype=bool)
-        for held in at.T:
-            touches |= self.touch[self.of[held], self.of[more]]
-        return ~touches
+        joins = np.ones(len(at), dtype=bool)
+        hot = np.flatnonzero(self.weight[more])  # few, as a rule
+        for held in at[hot].T:
+            joins[hot] &= ~self.touch[self.of[held], self.of[more[hot]]]
+        return joins
 
     def least_slowdown_share(self, alone: Floats, slope: float, partner: float) -> float:
         """Return which share of the formula's slowdown beyond 1 all touched multisets have.

@@ -43,6 +43,8 @@ class PricingJobs:
         Which of them were measured side by side.
     is_measured
         Whether the groups are those that measured figures concern, or those of the formula alone.
+    is_scarce
+        Whether they are, and few jobs have such types: their groups are found between dives.
     is_exact
         Whether groups cost what the search says, or at least that: where rates were measured, or a
         job that runs may stay, each group that is found is worked out by its phases.
@@ -94,6 +96,8 @@ class PricingJobs:
         self._dynamic = self._slope, self._partner  # of the slowdown that lets watts rise on
         self.limit = self.utilisation_limit = instance.utilisation_limit or np.inf
         self.measured = MeasuredTypes(instance, nodes, types)
+        few = SETTINGS.scarce_share * len(types)
+        self.is_scarce = self.is_measured and np.count_nonzero(self.measured.weight) <= few
         formula = self._slope, self._partner
         self._phases = SideBySide(self.measured, self.busy, *formula, self._gpu)
 
@@ -102,6 +106,8 @@ class PricingJobs:
         self._wide = (2, 2)
         if len(self.classes) > SETTINGS.few_priced_jobs:
             self._wide = (SETTINGS.memory_cells, SETTINGS.utilisation_cells)
+        if self.is_scarce:
+            self._wide = (SETTINGS.memory_cells // 2, SETTINGS.utilisation_cells // 2)
         unit = self.memory_limit / self._wide[0] or 1.0
         cells = np.floor(self.memory / unit * (1 - SETTINGS.near)).astype(int)
         self._cell, self._unit = np.minimum(cells, self._wide[0]), unit
