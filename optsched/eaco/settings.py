@@ -161,7 +161,7 @@ class EacoSettings:
     most_listed_jobs: int = 2_000
     most_wide_classes: int = 75
     tight_gap: float = 1e-5
-    most_closed_groups: int = 300_000
+    most_closed_groups: int = 500_000
     listing_s: float = 60.0
     most_groups: int = 5_000_000
     most_columns: int = 6_000_000

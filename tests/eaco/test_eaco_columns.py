@@ -6,8 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import optsched
+from benchmarks.generators import sharing_live
 from optsched.eaco import EacoInstance
-from optsched.eaco.exact import column_generation, master
+from optsched.eaco.exact import column_generation, large_scale, master
 from optsched.eaco.exact import warm_start as warm
 from optsched.eaco.groups.columns import columns as all_columns
 from optsched.eaco.groups.enumeration import job_classes
@@ -20,6 +21,7 @@ from optsched.eaco.verify.feasibility import total_j
 from optsched.eaco.verify.group_energy import ExactFigures, wakes_j
 from optsched.eaco.verify.group_enumeration import GroupOptions
 from optsched.eaco.verify.rates import equal_rates_hold
+from optsched.verification import proof_terms
 from tests.support.oracles.eaco import brute_force
 from tests.support.strategies.common import law
 from tests.support.strategies.eaco import eaco_instances, small_instance
@@ -202,6 +204,27 @@ def test_exact_takes_columns_where_groups_are_too_many(monkeypatch):
     optsched.verify(instance, result)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(listed.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("besides", ["formula", "pair", "cap", "running"])
+def test_a_pair_a_cap_or_a_running_job_once_switched_column_generation_off(besides):
+    """Then all groups were listed, far beyond the time limit, and few bounds could be verified."""
+    instance = sharing_live(90, 3, 0.25, besides)
+    assert large_scale.is_large(instance)
+    result = optsched.solve(instance, gap=0.1)
+    assert result.status == "optimal"
+    assert proof_terms(instance, result.certificate) < 10_000
+
+
+def test_a_listing_of_all_groups_once_went_on_after_the_time_limit(monkeypatch):
+    monkeypatch.setitem(vars(SETTINGS), "listed_at_once", 10)
+    listed = {"objective": "epoch", "epoch_s": 3600.0}  # cannot be priced
+    instance = small_instance(["a"] * 3 + ["b"] * 3 + ["c", "d"], **listed)
+    assert optsched.solve(instance).status == "optimal"
+    result = optsched.solve(instance, time_limit_s=0.0)
+    assert result.status == "feasible"
+    assert result.bound is None
+    assert "time limit" in result.message
 
 
 def test_equal_jobs_are_integer_columns():

@@ -162,7 +162,8 @@ class _Maker:
         step = SETTINGS.pairs_at_once
         if len(groups.members) > step:
             for first in range(0, len(groups.members), step):
-                part = Groups(*(array[first : first + step] for array in groups))
+                some = slice(first, first + step)
+                part = Groups(groups.members[some], groups.sets[some], groups.is_near[some])
                 yield from self._on(part, enumeration, pool, gang)
             return
         nodes = self.instance.nodes[pool]

@@ -185,7 +185,7 @@ class GroupOptions:
             self._sets[gpu] = MeasuredSets(self.instance, gpu)
         return self._sets[gpu]
 
-    def keeps(self, members: Sequence[int], nodes: Nodes) -> bool:
+    def keeps(self, members: tuple[int, ...], nodes: Nodes) -> bool:
         """Tell whether a group keeps tolerances and limits where nothing is moved."""
         gpu, types = self.figures.gpus[nodes.gpu], [self._types[n] for n in members]
         pace = self.paces.of(types, nodes, None)
