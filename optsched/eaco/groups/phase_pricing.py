@@ -43,6 +43,11 @@ class PricedGroups(NamedTuple):
     watts: Floats
     least: Floats
 
+    def take(self, which: Bools, least: Floats) -> PricedGroups:
+        """Return some of the groups, with what is known of all others."""
+        taken: list[Any] = [array[which] for array in self[:-1]]
+        return PricedGroups(*taken, least=least)
+
 
 class Charges(NamedTuple):
     """What a group is charged besides: for its GPUs, for a watt, and for each location."""

@@ -97,8 +97,8 @@ class PricingProblem(PhasePricing):
         watt = charges.watt * self.gang
         query = _Query(pays, self._gains(pays), limit, limit.copy(), most, watt)
         partial = self._alone(pays, charges.gpus, watt)
-        below = partial.reduced < limit[partial.at[:, 0]]
-        partials = [self._best(partial.take(below & self._is_complete(partial.at)), query)]
+        pay = (partial.reduced < limit[partial.at[:, 0]]) & self._is_complete(partial.at)
+        partials = [self._best(partial.take(pay), query)]
         for further in range(self._most - 1, 0, -1):
             partial = self._promising(partial, further, query)
             larger, below = [partial.take(slice(0, 0))], []
@@ -111,10 +111,9 @@ class PricingProblem(PhasePricing):
         if self.is_exact:
             return self._priced(partials, query, charges.gpus)
         found = self.worked_out([partial.at for partial in partials], pays, charges)
-        paying = found.reduced < limit[found.at[:, 0]]
-        pairs = [array[paying] for array in found[:-1]]
-        np.minimum.at(query.least, pairs[0][:, 0], pairs[2])
-        return PricedGroups(*pairs, query.least)
+        found = found.take(found.reduced < limit[found.at[:, 0]], query.least)
+        np.minimum.at(query.least, found.at[:, 0], found.reduced)
+        return found
 
     def _best(self, partial: Partial, query: _Query) -> Partial:
         """Return groups, the best if they are too many; note the best of each leader."""
@@ -147,7 +146,7 @@ class PricingProblem(PhasePricing):
             watts = self.gang * (self._greatest_w(partial.at) if self._has_cap else 0 * cost)
             parts.append((at, cost, partial.reduced, near, np.full(len(at), -1), watts))
         joined: list[Any] = [np.concatenate(part) for part in zip(*parts, strict=True)]
-        return PricedGroups(*joined, query.least)
+        return PricedGroups(*joined, least=query.least)
 
     def _greatest_w(self, at: Indices) -> Floats:
         """Return the greatest watts of a GPU, above a bare one, of groups in the order of work."""
