@@ -45,8 +45,8 @@ class PricedGroups(NamedTuple):
 
     def take(self, which: Bools, least: Floats) -> PricedGroups:
         """Return some of the groups, with what is known of all others."""
-        taken: list[Any] = [array[which] for array in self[:-1]]
-        return PricedGroups(*taken, least=least)
+        taken: list[Any] = [*(array[which] for array in self[:-1]), least]
+        return PricedGroups(*taken)
 
 
 class Charges(NamedTuple):

@@ -146,7 +146,7 @@ class PricingProblem(PhasePricing):
             watts = self.gang * (self._greatest_w(partial.at) if self._has_cap else 0 * cost)
             parts.append((at, cost, partial.reduced, near, np.full(len(at), -1), watts))
         joined: list[Any] = [np.concatenate(part) for part in zip(*parts, strict=True)]
-        return PricedGroups(*joined, least=query.least)
+        return PricedGroups(*[*joined, query.least])
 
     def _greatest_w(self, at: Indices) -> Floats:
         """Return the greatest watts of a GPU, above a bare one, of groups in the order of work."""
