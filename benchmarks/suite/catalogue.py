@@ -19,6 +19,8 @@ class Sizes(NamedTuple):
     milps: tuple[int, ...]
     pops: tuple[int, ...]
     equal_nodes: tuple[int, ...]
+    two_kinds: tuple[int, ...]
+    usual_kinds: dict[int, tuple[int, ...]]
     later_trees: tuple[int, ...]
     later_equal_nodes: tuple[int, ...]
     later_eaco: tuple[int, ...]
@@ -41,6 +43,8 @@ FULL = Sizes(
     milps=(24, 32, 48, 64),
     pops=(256, 1024, 4096),
     equal_nodes=(1000, 10_000, 100_000),
+    two_kinds=(256, 512, 1024, 2048, 2080),
+    usual_kinds={8: (256,), 16: (256, 512, 1024, 2048)},
     later_trees=(1024, 4096, 16_384),
     later_equal_nodes=(1000, 10_000, 100_000),
     later_eaco=(250, 500, 1000),
@@ -62,6 +66,8 @@ QUICK = Sizes(
     milps=(32,),
     pops=(256,),
     equal_nodes=(1000,),
+    two_kinds=(256, 2048),
+    usual_kinds={8: (256,), 16: (256,)},
     later_trees=(1024,),
     later_equal_nodes=(1000,),
     later_eaco=(60,),
@@ -84,6 +90,7 @@ TREE_GAPS = {1024: 2e-3, 4096: 5e-3, 16_384: 1e-2}
 EQUAL_NODE_GAPS = {1000: 1e-2, 10_000: 2e-3, 100_000: 2e-2}
 JOBS_PER_GPU = 0.4
 EXACT_GAP = 1e-3
+FEW_KINDS_GAP = 1e-2
 PROVEN_GAP = 1e-6
 SHARING_GAP = 1e-2
 SIA_GAP = 1e-4
@@ -116,6 +123,7 @@ def catalogue(*, quick: bool = False, philly: str | None = None) -> list[Row]:
     return [
         *placements(sizes),
         *placements_on_equal_nodes(sizes),
+        *placements_on_few_kinds(sizes),
         *next_epochs(sizes),
         *sharing(sizes),
         *budgets(sizes),
@@ -150,6 +158,20 @@ def placements_on_equal_nodes(sizes: Sizes) -> Iterator[Row]:
         options = _equal_nodes(gpus) | {"limit_s": sizes.limit_s}
         size = ("PAL placement, 16 node classes", gpus, "GPUs")
         yield Row(*size, "exact", "pal:solve", options, sizes.limit_s, is_ours=True)
+
+
+def placements_on_few_kinds(sizes: Sizes) -> Iterator[Row]:
+    """PAL on racks of nodes of a few kinds: above and below the size where methods change."""
+    named = {"gap": FEW_KINDS_GAP, "limit_s": sizes.limit_s}
+    for gpus in sizes.two_kinds:
+        size = ("PAL placement, 2 kinds of nodes of 4", gpus, "GPUs")
+        options = named | {"gpus": gpus, "kinds": 2}
+        yield Row(*size, "exact", "pal:solve", options, sizes.limit_s, is_ours=True)
+    for largest, numbers in sizes.usual_kinds.items():
+        for gpus in numbers:
+            size = (f"PAL placement, 4 kinds of nodes of 8, gangs to {largest}", gpus, "GPUs")
+            options = named | {"gpus": gpus, "kinds": 4, "largest": largest}
+            yield Row(*size, "exact", "pal:solve", options, sizes.limit_s, is_ours=True)
 
 
 def next_epochs(sizes: Sizes) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import optsched
 from benchmarks.generators import classes, next_epoch, tree
+from benchmarks.node_kinds import two_kinds, usual_kinds
 from benchmarks.suite.measure import Outcome, checked, examined, measured, measured_once
 from optsched.pal import PalInstance
 from optsched.pal.plan import PalPlan
@@ -14,8 +15,16 @@ from optsched.pal.plan import PalPlan
 SHARE = 0.05  # of the jobs, that change from one epoch to the next
 
 
-def cluster(gpus: int, fanouts: list[int] | None = None, jobs: int | None = None) -> Any:
-    """Return a cluster of 16 classes of nodes with so many jobs, or else a tree of single GPUs."""
+def cluster(
+    gpus: int,
+    fanouts: list[int] | None = None,
+    jobs: int | None = None,
+    kinds: int | None = None,
+    largest: int = 16,
+) -> Any:
+    """Return a cluster: so many jobs on 16 node classes, few kinds of nodes, or unlike GPUs."""
+    if kinds is not None:
+        return two_kinds(gpus) if kinds == 2 else usual_kinds(gpus, largest, kinds)
     return classes(gpus, jobs) if jobs else tree(gpus, fanouts or [])
 
 

@@ -74,9 +74,12 @@ class PalSettings:
         where one would pay least.
     same_scale
         Objectives so near each other, relative, are taken to be in one unit.
-    most_classes, most_class_share, most_class_types, most_wide_share
-        Node classes are few up to this number and this share of the nodes, with so many types of
-        jobs; gangs larger than a node ask for at most this share of the GPUs.
+    most_classes, most_class_share, most_class_share_before_tree
+        Node classes are few up to this number, and up to this share of the nodes but for what is
+        around them: of large clusters, and of others, where a tree may follow.
+    most_class_types, most_wide_share
+        So many types of jobs at most; on large clusters gangs larger than a node ask for
+        at most this share of the GPUs.
     most_node_gpus
         GPUs of a node up to which all sets of them are looked at (1,024).
     classes_s, classes_s_per_gpu, class_s
@@ -151,8 +154,9 @@ class PalSettings:
 
     most_classes: int = 400
     most_class_share: float = 0.25
+    most_class_share_before_tree: float = 0.5
     most_class_types: int = 200
-    most_wide_share: float = 0.05
+    most_wide_share: float = 0.3
     most_node_gpus: int = 10
     classes_s: float = 0.3
     classes_s_per_gpu: float = 2e-5

@@ -28,7 +28,7 @@ from optsched.pal.exact.solver import PlacementSolver, exact
 from optsched.pal.exact.warm_start import WarmStart, best_duals
 from optsched.pal.exact.worst_removal import DualCosts, remove_worst
 from optsched.pal.greedy.fast_fallback import fall_back, is_short, offer_greedy
-from optsched.pal.node_classes.solver import by_patterns, few_node_classes
+from optsched.pal.node_classes.solver import by_patterns, few_node_classes, from_node_classes
 from optsched.pal.plan import PalCertificate, PalPlan
 from optsched.pal.settings import SETTINGS
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
-    """Solve by `exact`; if large, by `node-classes`, or by `decomposition` if these are many.
+    """Solve by `exact`, from `node-classes` on if these are few; if large, by one or in blocks.
 
     A time limit that is too short for either gets what `fast_fallback` does.
 
@@ -52,9 +52,13 @@ def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
-    if len(instance.free_gpus) <= SETTINGS.large_gpus or search.program_limit is not None:
+    if search.program_limit is not None:
         return exact(instance, search)
     nodes = few_node_classes(instance, search)
+    if len(instance.free_gpus) <= SETTINGS.large_gpus:
+        return (
+            exact(instance, search) if nodes is None else from_node_classes(instance, search, nodes)
+        )
     short_s = SETTINGS.blocks_short_s if nodes is None else SETTINGS.classes_short_s
     if is_short(instance, search, short_s):
         certificate = fall_back(instance, search)

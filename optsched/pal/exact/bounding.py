@@ -21,6 +21,7 @@ from optsched.pal.settings import SETTINGS
 if TYPE_CHECKING:
     from highspy import HighsBasis
 
+    from optsched.documents.arrays import Floats
     from optsched.pal.exact.branch_and_bound import PlacementNode
     from optsched.pal.exact.cuts_and_branching import LpPoint
     from optsched.pal.exact.relaxation import GangOptions
@@ -95,7 +96,19 @@ class PlacementSolver:
 
     def start_from(self, bound: PricedDuals) -> None:
         """Begin with duals that are known, as if they were of the previous epoch."""
-        self._previous = bound
+        if self._previous is None or self._previous.value < bound.value:
+            self._previous = bound
+
+    def is_closed(self, tree: PlacementTree) -> bool:
+        """Tell whether a tree, or duals that are known besides, prove the goal."""
+        known = -np.inf if self._previous is None else self._previous.value
+        return max(tree.bound, known) >= self.goal()
+
+    def at_duals(self, gpus: Floats) -> PricedDuals:
+        """Return what duals of the GPUs alone prove."""
+        solution = without_cuts(gpus)
+        lagrangian = Lagrangian(self.problem, self.options, self.reward)
+        return PricedDuals(solution, solution.priced(self.problem, self.options, lagrangian))
 
     def _proven_by_previous_duals(self) -> PalCertificate | None:
         """Return a certificate by duals of the previous epoch, if they reach the goal."""
@@ -114,10 +127,7 @@ class PlacementSolver:
 
     def _fix_at_zero_duals(self) -> None:
         """Leave out what better plans cannot use, as others cost what they cost alone at least."""
-        solution = without_cuts(np.zeros(len(self.problem.gpus)))
-        lagrangian = Lagrangian(self.problem, self.options, self.reward)
-        priced = solution.priced(self.problem, self.options, lagrangian)
-        self._fix(PricedDuals(solution, priced))
+        self._fix(self.at_duals(np.zeros(len(self.problem.gpus))))
 
     def _fix(self, duals: PricedDuals) -> None:
         """Leave out what is only in plans that reach the goal at some duals, if that is much."""
@@ -150,9 +160,9 @@ class PlacementSolver:
         """Return a tree for as few options as need be, with the plans that its root suggests."""
         tree = self.tree(self.options)
         has_parts = False
-        while tree is not None and tree.bound < self.goal():
+        while tree is not None and not self.is_closed(tree):
             self._offer_near(tree)
-            if tree.bound >= self.goal():
+            if self.is_closed(tree):
                 break
             smaller = self._not_fixed(tree)
             if smaller is None and not has_parts:
@@ -171,7 +181,7 @@ class PlacementSolver:
         """Offer the plans that the root of a tree suggests."""
         point = tree.nodes[0].point
         self.offer(point, self.options)
-        if tree.bound < self.goal():
+        if not self.is_closed(tree):
             dived = HEURISTICS["diving"](tree.relaxation, point, self.search.seconds_left)
             self.offer(dived, self.options)
             self._improve(tree, [point, dived])
@@ -193,11 +203,11 @@ class PlacementSolver:
         are_few = len(self.instance.jobs) < SETTINGS.many_jobs
         if not self._is_thorough or are_few or self._fixing_rounds():
             return
-        if tree.bound >= self.goal() or self.search.seconds_left() == 0:
+        if self.is_closed(tree) or self.search.seconds_left() == 0:
             return
         if self.search.gap >= SETTINGS.coarse_gap:
             self._improve_parts(tree)
-        if tree.bound < self.goal():
+        if not self.is_closed(tree):
             HEURISTICS["restricted MIP"](self, tree, points)
 
     def _improve_parts(self, tree: PlacementTree) -> None:
@@ -209,7 +219,7 @@ class PlacementSolver:
         bound = PricedDuals(solution, relaxation.priced(root.path, root.duals))
         HEURISTICS["worst removal"](self, relaxation.options, bound)
         lns = HEURISTICS["large neighbourhood search"]
-        lns(self.instance, self.search, lambda: tree.bound >= self.goal())
+        lns(self.instance, self.search, lambda: self.is_closed(tree))
 
     def solve(self) -> PalCertificate | None:
         """Grow a tree to the goal, or as far as the limits allow; return what it proves."""
@@ -228,10 +238,12 @@ class PlacementSolver:
         usual = max(SETTINGS.least_nodes, SETTINGS.work // max(1, len(self.options.type)))
         most_nodes = self.search.program_limit or usual
         try:
-            tree.explore(self.goal, lambda node: self._visit(tree, node), most_nodes)
+            tree.explore(
+                lambda: self._goal_of(tree), lambda node: self._visit(tree, node), most_nodes
+            )
         except KeyboardInterrupt:
             self.search.interrupt()
-        if tree.bound < self.goal():
+        if not self.is_closed(tree):
             self.search.out_of_time()
             self.search.gave_up = tree.ended
         assert self.search.objective is not None
@@ -259,6 +271,10 @@ class PlacementSolver:
             return certificate
         bound = min(self._previous.value, objective)
         return self._previous.solution.certificate(self.instance, self.problem, bound)
+
+    def _goal_of(self, tree: PlacementTree) -> float:
+        """Return the bound that a tree has to prove; none if it is known already."""
+        return -np.inf if self.is_closed(tree) else self.goal()
 
     def _visit(self, tree: PlacementTree, node: PlacementNode) -> None:
         number = len(tree.nodes)

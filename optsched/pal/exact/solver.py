@@ -8,31 +8,68 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optsched.pal.exact.bounding import PlacementSolver as PlacementSolver
 from optsched.pal.exact.heuristics import HEURISTICS
+from optsched.pal.plan import Leaf
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from optsched.pal.instance import PalInstance
     from optsched.pal.plan import PalCertificate
     from optsched.search import Search
 
 
-def exact(instance: PalInstance, search: Search) -> PalCertificate | None:
+def exact(
+    instance: PalInstance,
+    search: Search,
+    first: Callable[[], PalCertificate | None] | None = None,
+) -> PalCertificate | None:
     """Place the jobs at least cost, from the best greedy plan on, and prove the bound.
+
+    Parameters
+    ----------
+    first
+        Another method, which offers a plan and returns what it proves by prices of GPUs alone: it
+        comes before the tree, which is left out if that is enough and else goes on from there.
 
     Raises
     ------
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
+    known = first() if first is not None and search.start is None else None
+    if known is not None and _is_enough(known, search):
+        return known
     is_thorough = search.program_limit is None  # one tree is all that it counts
     solver = PlacementSolver(instance, search, is_thorough=is_thorough)
-    search.state = HEURISTICS["warm start"](solver.problem)
+    search.state = state = HEURISTICS["warm start"](solver.problem)
     certificate = solver.resume()
     if certificate is not None:
         return certificate
+    if first is not None and known is None:
+        known = first()
+    if known is not None and _is_enough(known, search):
+        return known
+    search.state = state
     search.begin(lambda instance: HEURISTICS["greedy"](instance))
+    if known is not None:
+        _begin_with(solver, known)
     return _certified(solver)
+
+
+def _is_enough(known: PalCertificate, search: Search) -> bool:
+    """Tell whether a certificate closes the gap, or there is no time to do more."""
+    return known.bound is None or search.is_closed(known.bound) or search.out_of_time()
+
+
+def _begin_with(solver: PlacementSolver, known: PalCertificate) -> None:
+    """Let a solver know the prices of a certificate of GPUs alone."""
+    leaf = known.nodes[0]
+    assert isinstance(leaf, Leaf)
+    solver.start_from(solver.at_duals(np.array(leaf.gpu_prices)))
 
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:

@@ -34,18 +34,39 @@ if TYPE_CHECKING:
 
 
 def few_node_classes(instance: PalInstance, search: Search) -> NodeClasses | None:
-    """Return the nodes of an instance by classes if this method suits it and its time limit."""
+    """Return the nodes of an instance by classes if this method suits it and its time limit.
+
+    Nodes are few kinds if they are so by themselves: racks part each kind into several classes.
+    """
     gpus, left = len(instance.free_gpus), search.seconds_left()
+    is_large = gpus > SETTINGS.large_gpus
     time = np.inf if left is None else left - SETTINGS.classes_s - SETTINGS.classes_s_per_gpu * gpus
     largest = int(sizes(instance).max())
     wide = sum(job.gpus for job in instance.jobs if job.gpus > largest)
-    if time < 0 or largest > SETTINGS.most_node_gpus or wide > SETTINGS.most_wide_share * gpus:
+    if is_large and wide > SETTINGS.most_wide_share * gpus:
+        return None  # their plan is poor, and nothing betters it there
+    if time < 0 or largest > SETTINGS.most_node_gpus:
         return None
     nodes = aggregated(instance)
-    share = len(nodes.classes) / sum(each.count for each in nodes.classes)
+    share = len(set(nodes.class_keys)) / sum(each.count for each in nodes.classes)
     most = min(SETTINGS.most_classes, time / SETTINGS.class_s)
-    is_few = share <= SETTINGS.most_class_share and len(nodes.classes) <= most
+    most_share = SETTINGS.most_class_share if is_large else SETTINGS.most_class_share_before_tree
+    is_few = share <= most_share and len(nodes.classes) <= most
     return nodes if is_few and len(nodes.types) <= SETTINGS.most_class_types else None
+
+
+def from_node_classes(
+    instance: PalInstance, search: Search, nodes: NodeClasses
+) -> PalCertificate | None:
+    """Solve by `exact`, which begins with the plan and the bound that patterns give.
+
+    Raises
+    ------
+    Infeasible
+        If hard caps or the number of GPUs leave no plan with all jobs.
+    """
+    patience = SETTINGS.least_patience if search.gap >= SETTINGS.coarse_gap else 0
+    return exact(instance, search, lambda: by_patterns(instance, search, nodes, patience))
 
 
 def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | None:
@@ -63,8 +84,18 @@ def by_node_class(instance: PalInstance, search: Search) -> PalCertificate | Non
     return by_patterns(instance, search, aggregated(instance))
 
 
-def by_patterns(instance: PalInstance, search: Search, nodes: NodeClasses) -> PalCertificate | None:
+def by_patterns(
+    instance: PalInstance,
+    search: Search,
+    nodes: NodeClasses,
+    patience: int = SETTINGS.least_patience,
+) -> PalCertificate | None:
     """Place the jobs of an instance whose nodes have been aggregated, and bound the cost.
+
+    Parameters
+    ----------
+    patience
+        Parts that are reoptimised in a row without gain.
 
     Raises
     ------
@@ -80,7 +111,7 @@ def by_patterns(instance: PalInstance, search: Search, nodes: NodeClasses) -> Pa
     relaxation, bound = _bound(nodes, search, previous)
     search.state = WarmPatterns.of(nodes, master.patterns, relaxation)
     search.certificate = _certificate(relaxation, bound, search)
-    run_lns(instance, search, lambda: search.is_closed(bound.value), SETTINGS.least_patience)
+    run_lns(instance, search, lambda: search.is_closed(bound.value), patience)
     if not search.is_closed(bound.value):
         search.out_of_time()
         search.gave_up = (
