@@ -6,6 +6,7 @@ limits, 130 interrupted, 143 terminated.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,9 +23,6 @@ from optsched.results.result import Result, Status, versions
 from optsched.results.result_files import read_result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Executor
-
     from optsched.instance import Instance
 
 EXIT_CODES = {
@@ -59,7 +57,11 @@ ResultOutput = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 AndCompare = Annotated[
-    bool, typer.Option("--compare/--no-compare", help="Run the greedy methods too.")
+    bool,
+    typer.Option(
+        "--compare/--no-compare",
+        help="Run the greedy methods too, for as long as the solve took.",
+    ),
 ]
 app = typer.Typer(
     cls=console.Commands,
@@ -129,36 +131,35 @@ def solve(
 
     Example: optsched solve next-epoch.json --start r.json
     """
+    from optsched.cli import comparison
     from optsched.instance import write
     from optsched.solving import solve as solve_instance
 
     instance = read_instance(source, changes)
     before = None if start is None else _of_same_problem(start, instance)
 
-    def run(
-        method: str | None, start: Result | None = None, executor: Executor | None = None
-    ) -> Result:
-        return solve_instance(
+    begun = time.process_time()
+    with console.workers(processes) as executor, console.spinner(f"solving {instance.name}"):
+        result = solve_instance(
             instance,
             method,
             time_limit_s=time_limit,
             gap=gap,
             seed=seed,
             threads=threads,
-            start=start,
+            start=before,
             executor=executor,
             memory_gib=memory,
         )
-
-    with console.workers(processes) as executor, console.spinner(f"solving {instance.name}"):
-        result = run(method, before, executor)
+    solved_s = time.process_time() - begun
     try:
         _print_result(instance, result, as_json)
     finally:
         if output is not None:
             write(result, output)
     if compare and result.plan is not None and not as_json and not result.ending.is_interrupted:
-        _print_comparison(instance, result, run)
+        options = comparison.Options(time_limit, seed, threads, memory)
+        comparison.show(instance, result, options, solved_s)
     if result.status is Status.ERROR and result.ending.is_interrupted:
         console.fail(*interrupts.told())
     if result.plan is None:
@@ -270,24 +271,3 @@ def _print_result(instance: Instance, result: Result, as_json: bool) -> None:
         console.print_json(result.to_json())
     elif result.plan is not None:
         console.show(tables.rows(result.summary()), "", tables.decisions(instance, result))
-
-
-def _print_comparison(instance: Instance, result: Result, run: Callable[[str], Result]) -> None:
-    from optsched.cli import tables
-    from optsched.memory import TooLarge
-    from optsched.registry import problem
-
-    greedy = [m.name for m in problem(instance.problem).methods if m.kind == "greedy"]
-    greedy = [name for name in greedy if name != result.method]
-    others: list[Result] = []
-    with console.spinner("comparing") as say:
-        for number, name in enumerate(greedy, start=1):
-            say(f"comparing {name}, {number} of {len(greedy)}")
-            try:
-                others.append(run(name))
-            except TooLarge as error:
-                console.say(f"compared only so far: {error}", err=True)
-                break
-            if others[-1].ending.is_interrupted:
-                break
-    console.show("", tables.comparison(instance, result, others))

@@ -15,6 +15,7 @@ from optsched.results.result import figure
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from optsched.cli.comparison import Compared
     from optsched.instance import Instance
     from optsched.results.result import Result
 
@@ -64,7 +65,7 @@ def decisions(instance: Instance, result: Result) -> Table:
     return table
 
 
-def comparison(instance: Instance, result: Result, others: Iterable[Result]) -> Table:
+def comparison(instance: Instance, result: Result, others: Iterable[Compared]) -> Table:
     """Return how other methods compare with a result."""
     table = _table("method", objective_name(instance), "above", "status", "seconds")
     for column in (1, 2, 4):
@@ -72,8 +73,8 @@ def comparison(instance: Instance, result: Result, others: Iterable[Result]) -> 
     for other in others:
         value, above = "no plan", ""
         if other.objective is not None:
-            value = f"{figure(other.objective)} {other.objective_unit}"
-            above = _above(other, result)
+            value = f"{figure(other.objective)} {result.objective_unit}"
+            above = _above(other.objective, result)
         table.add_row(other.method, value, above, str(other.status), f"{other.seconds:.3f}")
     return table
 
@@ -93,10 +94,10 @@ def objective_name(instance: Instance) -> str:
     return problem(instance.problem).objective_name(instance)
 
 
-def _above(other: Result, result: Result) -> str:
-    if not result.objective or other.objective is None:
+def _above(objective: float, result: Result) -> str:
+    if not result.objective:
         return ""
-    return f"{100 * (other.objective / result.objective - 1):+.2f} %"
+    return f"{100 * (objective / result.objective - 1):+.2f} %"
 
 
 def _known_text(entry: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from optsched.documents.arrays import Floats, Indices
 
-LARGE = 4096  # points, beyond which distances are not computed pair by pair
+LARGE = 256  # points, beyond which distances are not computed pair by pair
+KEPT = 16  # results: several rules ask for the same bins
 
 
 def kmeans(points: Floats, clusters: int, seed: int) -> tuple[Floats, Indices]:
@@ -33,16 +35,29 @@ def kmeans(points: Floats, clusters: int, seed: int) -> tuple[Floats, Indices]:
         Arrays (clusters, features) and (points,). Where points are equal but for rounding, some
         clusters may stay empty.
     """
+    shape = len(points), points.shape[1]
+    return _fitted(np.ascontiguousarray(points).tobytes(), shape, clusters, seed)
+
+
+@lru_cache(KEPT)
+def _fitted(
+    points: bytes, shape: tuple[int, int], clusters: int, seed: int
+) -> tuple[Floats, Indices]:
+    """Return centres and labels, which nobody may write to."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
+    values = np.frombuffer(points).reshape(shape)
     # With several threads the sums, and so the last digits, depend on which one is first.
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # empty clusters
-        fitted = KMeans(clusters, init="k-means++", n_init=10, random_state=seed).fit(points)
+        fitted = KMeans(clusters, init="k-means++", n_init=10, random_state=seed).fit(values)
     centres = np.asarray(fitted.cluster_centers_, dtype=np.float64)
-    return centres, np.asarray(fitted.labels_, dtype=np.intp)
+    labels = np.asarray(fitted.labels_, dtype=np.intp)
+    for made in (centres, labels):
+        made.setflags(write=False)
+    return centres, labels
 
 
 def distinct(points: Floats) -> int:
