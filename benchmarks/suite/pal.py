@@ -7,8 +7,8 @@ from typing import Any
 
 import optsched
 from benchmarks.generators import classes, next_epoch, tree
-from benchmarks.node_kinds import two_kinds, usual_kinds
 from benchmarks.suite.measure import Outcome, checked, examined, measured, measured_once
+from benchmarks.suite.node_kinds import two_kinds, usual_kinds
 from optsched.pal import PalInstance
 from optsched.pal.plan import PalPlan
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from benchmarks.node_kinds import two_kinds, usual_kinds
+from benchmarks.suite.node_kinds import two_kinds, usual_kinds
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal import PalInstance
 from optsched.pal.exact import solver as exact_solver

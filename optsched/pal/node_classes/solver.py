@@ -39,6 +39,8 @@ def few_node_classes(instance: PalInstance, search: Search) -> NodeClasses | Non
     Nodes are few kinds if they are so by themselves: racks part each kind into several classes.
     """
     gpus, left = len(instance.free_gpus), search.seconds_left()
+    if not gpus:
+        return None  # of a part, all of whose jobs may be left out
     is_large = gpus > SETTINGS.large_gpus
     time = np.inf if left is None else left - SETTINGS.classes_s - SETTINGS.classes_s_per_gpu * gpus
     largest = int(sizes(instance).max())
