@@ -67,6 +67,8 @@ class EacoSettings:
     most_nodes, near_groups, near_growth
         Nodes of a tree; groups of least reduced cost in the first tree, and how many times as many
         are in each next one.
+    tree_gap
+        Gap up to which the first tree comes before the restricted master: it is needed anyway.
     gap_share
         Of the gap that is asked for is used, so that rounding cannot miss it.
     left_out
@@ -75,8 +77,9 @@ class EacoSettings:
         What a certificate states less than floats prove.
     named_jobs
         Jobs that are named in a message.
-    root_cut_rounds, cut_rounds_below, cuts_per_round, cut_patience
-        Rounds of cuts at the root and below, cuts in each, and rounds without a rise to bear.
+    root_cut_rounds, cut_rounds_below, cuts_per_round, cut_patience, cut_columns
+        Rounds of cuts at the root and below, cuts in each, and rounds without a rise to bear; the
+        root is cut over so many columns of least reduced cost if there are more than twice as many.
     odd_set_rounds
         Rounds of odd sets at the root of pairs.
     settled, settled_pairs
@@ -92,9 +95,13 @@ class EacoSettings:
         How far from whole a count must be to be branched on; how much a cut must be violated.
     most_triples, most_in_cut_tree
         Sets of three jobs, and jobs of a cut tree (Gomory and Hu), that are looked at.
-    rank1_seeds, rank1_rounds, rank1_violation, rank1_enough, product_size
-        Exchange for rank-one cuts: sets to begin with, rounds over every job, least violation, cuts
-        after which no more patterns are tried; multiplications below which BLAS starts no threads.
+    rank1_seeds, rank1_rounds, rank1_violation, rank1_gain, rank1_enough, product_size
+        Exchange for rank-one cuts: sets to begin with, rounds over every job, least violation, and
+        gain of a step; cuts after which no more patterns are tried; multiplications below which
+        BLAS starts no threads.
+    rank1_few, mod_k, mod_k_orders, mod_k_noise, mod_k_share, mod_k_violation
+        Mod-k cuts: sought where exchange finds fewer cuts; primes k; orders of elimination for
+        each, and how much they differ; share of a group that is eliminated; least violation.
     odd_set_units, odd_set_tight, near_pairs, more_pairs
         Matching in whole numbers: units in the greatest reduced cost, units that are nothing; pairs
         for each job, of least reduced cost at first and of those that are too cheap in the end.
@@ -134,8 +141,9 @@ class EacoSettings:
         Of a job's work: what rounding leaves of it once it has ended.
     batch_window
         Next jobs that the greedy grouping looks at for each group.
-    dive_sure, dive_steps, dive_rounds
-        So much of a group is taken for all of it; steps of a dive, rounds of pricing after each.
+    dive_sure, dive_surest, dive_steps, dive_rounds
+        So much of a group is taken for all of it, and so much with cuts, over listed groups; steps
+        of a dive, rounds of pricing after each.
     lns_dissolved, lns_alike
         Groups that are dissolved, and how many of them have jobs of like lengths, in turn.
     lns_tries, lns_patience, lns_gain
@@ -195,19 +203,21 @@ class EacoSettings:
     most_nodes: int = 20_000
     near_groups: int = 4_000
     near_growth: int = 4
+    tree_gap: float = 1e-4
     gap_share: float = 0.9
     left_out: float = 1e-3
     stated_slack: float = 1e-12
     named_jobs: int = 5
     root_cut_rounds: int = 400
-    cut_rounds_below: int = 8
+    cut_rounds_below: int = 3
     cuts_per_round: int = 100
-    cut_patience: int = 3
+    cut_columns: int = 15_000
+    cut_patience: int = 5
     odd_set_rounds: int = 10
     settled: float = 1e-5
     settled_pairs: float = 1e-7
     probed_splits: int = 15
-    probe_steps: int = 100
+    probe_steps: int = 50
     least_share: float = 0.5
     ascent_passes: int = 2
 
@@ -215,11 +225,18 @@ class EacoSettings:
     least_violation: float = 1e-3
     most_triples: int = 400_000
     most_in_cut_tree: int = 150
-    rank1_seeds: int = 100
+    rank1_seeds: int = 50
     rank1_rounds: int = 3
     rank1_violation: float = 5e-3
+    rank1_gain: float = 1e-5
     rank1_enough: int = 100
     product_size: int = 200_000
+    rank1_few: int = 100
+    mod_k: tuple[int, ...] = (2, 3, 5)
+    mod_k_orders: int = 2
+    mod_k_noise: float = 0.2
+    mod_k_share: float = 0.02
+    mod_k_violation: float = 1e-2
     odd_set_units: int = 2**40
     odd_set_tight: int = 2**8
     near_pairs: int = 30
@@ -256,6 +273,7 @@ class EacoSettings:
     dive_sure: float = 0.7
     dive_steps: int = 200
     dive_rounds: int = 2
+    dive_surest: float = 0.9
     lns_dissolved: int = 10
     lns_alike: tuple[int, ...] = (10, 5, 0)
     lns_tries: int = 100

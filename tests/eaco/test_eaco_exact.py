@@ -287,6 +287,7 @@ def test_interrupted(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
+    monkeypatch.setitem(vars(SETTINGS), "root_cut_rounds", 0)  # so that a tree is needed
     monkeypatch.setattr(GroupingTree, "explore", stop)
     result = solved(instance, gap=1e-9)
     assert result.status in ("feasible", "optimal")

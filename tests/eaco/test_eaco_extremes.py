@@ -84,6 +84,8 @@ def test_a_gap_that_stays_open_has_a_reason(monkeypatch):
 
 def test_a_tree_of_few_nodes_says_so(monkeypatch):
     monkeypatch.setitem(vars(SETTINGS), "most_nodes", 2)
+    monkeypatch.setitem(vars(SETTINGS), "root_cut_rounds", 0)  # cuts alone would close the gap
+    monkeypatch.setitem(vars(SETTINGS), "cut_rounds_below", 0)
     instance = sharing(24, 3, 0.25, 2)
     search = Search(instance)
     optsched.registry.problem("eaco").method("exact")(instance, search)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.eaco.cuts.cuts_and_branching import ColumnIndex, Rank1CutRow
+from optsched.eaco.cuts.mod_k import mod_k_sets
 from optsched.eaco.cuts.rank1 import PATTERNS, weighted_sets
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
@@ -59,6 +60,36 @@ def test_what_is_found_is_violated_by_as_much(point):
         most = Rank1CutRow(classes, divisor).most(copies)
         assert excess > SETTINGS.rank1_violation
         assert value(held, x, classes, divisor) - most == pytest.approx(excess)
+
+
+def test_halves_on_an_odd_cycle_of_double_edges_needed_a_tree():
+    """Seven groups of four in a ring, neighbours share two jobs: cuts of five jobs do not see it."""
+    held = np.zeros((7, 14))
+    for n in range(7):
+        held[n, [2 * n, 2 * n + 1, (2 * n + 2) % 14, (2 * n + 3) % 14]] = 1
+    x, copies = np.full(7, 0.5), np.ones(14)
+    assert weighted_sets(held, x, copies) == {}
+    found = mod_k_sets(held, x, copies)
+    (classes, divisor), excess = max(found.items(), key=lambda entry: (entry[1], -len(entry[0][0])))
+    assert divisor == 2
+    assert len(classes) == 7  # one job of each two
+    assert excess == pytest.approx(0.5)
+    assert value(held, x, classes, 2) - Rank1CutRow(classes, 2).most(copies) == excess
+
+
+@law(100)
+@given(points())
+def test_mod_k_cuts_are_violated_by_as_much(point):
+    held, x, copies = point
+    for (classes, divisor), excess in mod_k_sets(held, x, copies).items():
+        assert excess > SETTINGS.mod_k_violation
+        most = Rank1CutRow(classes, divisor).most(copies)
+        assert value(held, x, classes, divisor) - most == pytest.approx(excess)
+
+
+def test_a_whole_point_violates_no_mod_k_cut():
+    held = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=float)
+    assert mod_k_sets(held, np.ones(2), np.ones(6)) == {}
 
 
 @law(300)

@@ -14,7 +14,11 @@ import numpy as np
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from optsched.documents.arrays import Floats, Indices
+
+    Singles = NDArray[np.float32]
 
 
 class JobWeights(NamedTuple):
@@ -67,31 +71,43 @@ def weighted_sets(
 
 
 class _Exchange:
+    """Sets that are exchanged, all at once; counts are small, so that single precision will do."""
+
     def __init__(self, held: Floats, x: Floats, copies: Floats, pattern: JobWeights) -> None:
-        self.held = np.ascontiguousarray(held.T)  # classes x columns
+        self.held = np.ascontiguousarray(held.T, dtype=np.float32)  # classes x columns
         self.x, self.copies, self.pattern = x, copies, pattern
+        self.single = x.astype(np.float32)
         self.weights = np.array(pattern.weights, dtype=float)
-        most = int(held.max(initial=0))
-        self.shares = [np.where(held >= times, x[:, None], 0.0) for times in range(1, most + 1)]
+        most, part = int(held.max(initial=0)), x[:, None].astype(np.float32)
+        self.shares = [np.where(held == times, part, 0) for times in range(1, most + 1)]
 
     def best(self) -> list[tuple[tuple[int, ...], float]]:
         """Return the sets that are violated once no exchange makes them more so."""
-        sets = self._seeds()
-        weights = self.pattern.weights
-        value = self._excess(sets)
+        sets, pattern = self._seeds(), self.pattern
+        weights, divisor = pattern.weights, pattern.divisor
+        totals = sum(weight * self.held[sets[:, n]] for n, weight in enumerate(weights))
+        value = np.floor(totals / np.float32(divisor)) @ self.x - self._most(sets)
+        ended = []
         for _ in range(SETTINGS.rank1_rounds):
             before = value.copy()
             for n in range(len(weights)):
-                sets, value = self._exchanged(sets, n, value)
-            if (value <= before + 1e-9).all():
+                self._exchange(sets, totals, value, n)
+            rises = value > before + SETTINGS.rank1_gain
+            ended.append(sets[~rises & (value > SETTINGS.rank1_violation)])
+            sets, first = np.unique(sets[rises], axis=0, return_index=True)
+            if not len(sets):
                 break
-            first = np.unique(np.sort(sets, axis=1), axis=0, return_index=True)[1]
-            sets, value = sets[first], value[first]
-        violated = {}
-        for members, excess in zip(sets.tolist(), value.tolist(), strict=True):
-            if excess > SETTINGS.rank1_violation:
-                violated[tuple(members)] = excess
-        return list(violated.items())
+            value, totals = value[rises][first], totals[rises][first]
+        found = np.concatenate([*ended, sets[value[: len(sets)] > SETTINGS.rank1_violation]])
+        starts = np.flatnonzero(np.append(True, self.weights[1:] != self.weights[:-1]))
+        for first, last in zip(starts, np.append(starts[1:], len(weights)), strict=True):
+            found[:, first:last].sort(axis=1)  # jobs of like weights may be told in any order
+        found = np.unique(found, axis=0)
+        counted = np.floor(self.weights @ self.held[found].astype(float) / divisor) @ self.x
+        excess = counted - self._most(found)
+        violated = excess > SETTINGS.rank1_violation
+        members: list[list[int]] = found[violated].tolist()
+        return list(zip(map(tuple, members), excess[violated].tolist(), strict=True))
 
     def _seeds(self) -> Indices:
         """Return sets of jobs that share groups: each job and those nearest to it, in all ways."""
@@ -105,46 +121,46 @@ class _Exchange:
         score = near[first] + noise
         return np.argsort(-score, axis=1, kind="stable")[:, :size]
 
-    def _totals(self, sets: Indices) -> Floats:
-        totals = np.zeros((len(sets), len(self.x)))
-        for n, weight in enumerate(self.pattern.weights):
-            totals += weight * self.held[sets[:, n]]
-        return totals
-
     def _most(self, sets: Indices) -> Floats:
         total = self.copies[sets] @ self.weights
         return np.asarray(np.floor(total / self.pattern.divisor))
 
-    def _excess(self, sets: Indices) -> Floats:
-        counted = _product(np.floor(self._totals(sets) / self.pattern.divisor), self.x[:, None])
-        return counted[:, 0] - self._most(sets)
+    def _exchange(self, sets: Indices, totals: Singles, value: Floats, n: int) -> None:
+        """Give the n-th job of each set away for the best one, if that is better, in place.
 
-    def _exchanged(self, sets: Indices, n: int, value: Floats) -> tuple[Indices, Floats]:
-        """Give the n-th job of each set away for the best one, if that is better."""
+        Parameters
+        ----------
+        totals
+            Shape (sets, columns): weights of the sets' jobs in columns, added up.
+        value
+            Shape (sets,): by how much each is violated.
+        """
         weight, divisor = self.pattern.weights[n], self.pattern.divisor
-        totals = self._totals(sets) - weight * self.held[sets[:, n]]
-        rest = self.copies[sets] @ self.weights - weight * self.copies[sets[:, n]]
-        whole = np.floor(totals / divisor)
-        counted = _product(whole, self.x[:, None])
-        counted = counted - np.floor((rest[:, None] + weight * self.copies) / divisor)
-        for times, shares in enumerate(self.shares, start=1):
-            more = np.floor((totals + times * weight) / divisor)
-            counted += _product(more - whole, shares)
-            whole = more
-        np.put_along_axis(counted, sets, -np.inf, axis=1)
+        rest = totals - weight * self.held[sets[:, n]]
+        whole = np.floor(rest * np.float32(1 / divisor + SETTINGS.rank1_gain))
+        counted = self._added(rest - divisor * whole, weight)
+        others = self.copies[sets] @ self.weights - weight * self.copies[sets[:, n]]
+        counted -= np.floor((others[:, None] + weight * self.copies) / divisor)
+        own = np.arange(len(sets))
+        counted[own[:, None], sets] = -np.inf
         which = counted.argmax(axis=1)
-        best = counted[np.arange(len(sets)), which]
-        better = best > value + 1e-9
-        sets = sets.copy()
+        best = counted[own, which] + whole @ self.single
+        better = np.flatnonzero(best > value + SETTINGS.rank1_gain)
         sets[better, n] = which[better]
-        return sets, np.where(better, best, value)
+        value[better] = best[better]
+        totals[better] = rest[better] + weight * self.held[which[better]]
+
+    def _added(self, over: Singles, weight: int) -> Singles:
+        """Return by how much each job would add to the counts of sets, less what is over."""
+        divisor = self.pattern.divisor
+        added = _product((over >= divisor - weight).astype(np.float32), self.shares[0])
+        for times, shares in enumerate(self.shares[1:], start=2):
+            more = np.floor((over + times * weight) / np.float32(divisor))
+            added += _product(more, shares)
+        return added
 
 
-def _product(left: Floats, right: Floats) -> Floats:
+def _product(left: Singles, right: Singles) -> Singles:
     """Return the product of two matrices, in parts so small that BLAS does not start threads."""
-    most = SETTINGS.product_size
-    if right.shape[1] == 1:
-        most //= 25  # of a vector, threads start sooner
-    rows = max(1, most // right.size)
-    parts = [left[n : n + rows] @ right for n in range(0, len(left), rows)]
-    return np.concatenate(parts)
+    rows = max(1, SETTINGS.product_size // right.size)
+    return np.concatenate([left[n : n + rows] @ right for n in range(0, len(left), rows)])

@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
+from optsched.eaco.cuts.mod_k import mod_k_sets
 from optsched.eaco.cuts.rank1 import weighted_sets
 from optsched.eaco.settings import SETTINGS
 
@@ -32,6 +33,8 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow
     held = _held(support, len(frame.copies))
     if held.sum(axis=1).max(initial=0) > 2:
         weighted = weighted_sets(held, x, frame.copies)
+        if len(weighted) < SETTINGS.rank1_few:
+            weighted |= mod_k_sets(held, x, frame.copies)
         if weighted:
             violations = {Rank1CutRow(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
             return sorted(violations, key=lambda rule: (-violations[rule], rule))

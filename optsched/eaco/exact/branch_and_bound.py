@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    Bools = NDArray[np.bool_]
     Clock = Callable[[], float | None]
 
 
@@ -133,7 +134,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         assert point is not None
         pairs = self.pool.members.shape[1] == 2
         point = self._blossomed(point, enough) if pairs else point
-        point = self._cut(point, (), SETTINGS.root_cut_rounds, enough)
+        point = self._cut_root(point, enough)
         self._set_root(self._penalty_free.solve(point, (), np.inf, self.seconds_left))
 
     def reduced(self) -> Floats:
@@ -145,14 +146,19 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         """Return a tree of this root alone, over the columns that plans below a limit may have."""
         assert self.root is not None
         reduced = self.reduced()
-        kept = reduced <= limit - self.root.value + 1e-9 * abs(limit)
+        tree = self._over(reduced <= limit - self.root.value + 1e-9 * abs(limit), reduced)
+        tree.limit = limit
+        return tree
+
+    def _over(self, kept: Bools, reduced: Floats) -> GroupingTree:
+        """Return a tree of this root alone, over those columns, and those of the root."""
+        assert self.root is not None
         kept[self.root.columns] = True
         first = np.argsort(reduced[kept], kind="stable")[: SETTINGS.kept_columns]
         own = self._penalty, self._seed, self.seconds_left, self._pack
         tree = GroupingTree(self.frame, self.pool.take(kept), *own, first)
         positions = np.cumsum(kept) - 1
         tree._set_root(replace(self.root, columns=positions[self.root.columns]))
-        tree.limit = limit
         for rule in self.root.cuts:
             assert isinstance(rule, Rank1CutRow)
             tree.relaxation.add_cut(rule)
@@ -245,6 +251,26 @@ class GroupingTree(BranchAndBound[GroupingNode]):
                 break
             point = tighter
         return point
+
+    def _cut_root(self, point: Point, enough: float) -> Point:
+        """Return the point of the root after rounds of cuts.
+
+        Where there are many columns, those of least reduced cost are cut; the cuts that hold up
+        their bound, and the columns that this took, are then solved with all the others.
+        """
+        rounds, reduced = SETTINGS.root_cut_rounds, self.reduced()
+        if len(reduced) <= 2 * SETTINGS.cut_columns:
+            return self._cut(point, (), rounds, enough)
+        kept = reduced <= np.partition(reduced, SETTINGS.cut_columns)[SETTINGS.cut_columns]
+        few = self._over(kept, reduced)
+        assert few.root is not None
+        cut = few._cut(few.root, (), rounds, enough)
+        for rule in cut.cuts:
+            assert isinstance(rule, Rank1CutRow)
+            self.relaxation.add_cut(rule)
+        self.relaxation.add(np.flatnonzero(kept)[few.relaxation.program])
+        again = self.relaxation.solve((), self.seconds_left)
+        return point if again is None or again.value < point.value else again
 
     def _cut(self, point: Point, path: Path, rounds: int, enough: float) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ENTRIES = {
     "first plan": "optsched.eaco.greedy.methods:quick_start",
     "restricted master": "optsched.eaco.primal.restricted_master:restricted_plan",
+    "dive": "optsched.eaco.primal.relaxation_dive:dive",
     "node packing": "optsched.eaco.primal.node_packing:offer_columns",
     "cuts": "optsched.eaco.cuts.separation:violated_cuts",
     "odd sets": "optsched.eaco.cuts.odd_set:needed",
@@ -49,6 +50,12 @@ def quick_start(instance: EacoInstance) -> EacoPlan | None:
 def restricted_plan(tree: GroupingTree, search: Search) -> tuple[Indices, Floats] | None:
     """Return groups of the tree's pool and how often each is in a plan; None if none was found."""
     plan: tuple[Indices, Floats] | None = loaded(ENTRIES["restricted master"])(tree, search)
+    return plan
+
+
+def dived_plan(relaxation: Relaxation) -> tuple[Indices, Floats] | None:
+    """Return groups of the pool and how often each is in a plan; None if none was found."""
+    plan: tuple[Indices, Floats] | None = loaded(ENTRIES["dive"])(relaxation)
     return plan
 
 

@@ -10,7 +10,13 @@ import numpy as np
 
 from optsched.eaco.exact.branch_and_bound import GroupingTree
 from optsched.eaco.exact.certificate_writer import Writer
-from optsched.eaco.exact.heuristics import offer_columns, restricted_plan, resumed, root_duals
+from optsched.eaco.exact.heuristics import (
+    dived_plan,
+    offer_columns,
+    restricted_plan,
+    resumed,
+    root_duals,
+)
 from optsched.eaco.exact.master import frame
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
@@ -134,6 +140,12 @@ class Solver:
     def _is_proven(self) -> bool:
         return self.tree.bound >= self.goal()
 
+    def _dive(self) -> None:
+        """Offer the plan of a dive from the root."""
+        dived = dived_plan(self.tree.relaxation)
+        if dived is not None:
+            self._offer(self.tree.pool.take(dived[0]), dived[1], {})
+
     def _look_among_few(self) -> None:
         """Offer the plan of the restricted master heuristic."""
         restricted = restricted_plan(self.tree, self.search)
@@ -150,7 +162,9 @@ class Solver:
             self._find_any()
         if most_nodes == 1 or self._is_proven():
             return
-        self._look_among_few()
+        self._dive()
+        if not self._is_proven() and search.gap > SETTINGS.tree_gap:
+            self._look_among_few()
         try:
             if not self._is_proven():
                 self._deepen(most_nodes)
@@ -167,7 +181,7 @@ class Solver:
 
     def _deepen(self, most_nodes: int) -> None:
         """Explore trees over the groups of ever costlier plans, until one of them proves enough."""
-        root, near = self.tree, SETTINGS.near_groups
+        search, root, near = self.search, self.tree, SETTINGS.near_groups
         ahead = np.sort(root.reduced()) + root.bound
         while True:
             best = np.inf if self.search.objective is None else self.search.objective
@@ -178,6 +192,8 @@ class Solver:
             self.proven = self.best()
             if self.tree.bound < limit or self.tree.bound >= self.goal():
                 return
+            if near == SETTINGS.near_groups and search.gap <= SETTINGS.tree_gap:
+                self._look_among_few()
             near *= SETTINGS.near_growth
 
     def _goal_below(self, limit: float) -> float:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Indices = NDArray[np.intp]
+    Bools = NDArray[np.bool_]
     RowDuals = tuple[Duals, dict[Rule, float]]
 
 
@@ -55,6 +56,7 @@ class Relaxation:
         self._bounded: list[Rule] = []
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
         self._at = np.zeros(0, dtype=np.intp)  # and as which ones
+        self._program = pool.take(self._inside)
         self._is_inside = np.zeros(len(pool.cost), dtype=bool)
         self.first = first
 
@@ -68,11 +70,8 @@ class Relaxation:
             column = self.master.classes + rule.asleep * self.master.pools + rule.pool
             where, values = np.array([column]), np.ones(1)
         else:
-            counts = np.zeros(len(self.pool.cost))
-            which, times = self._counted(rule)
-            counts[which] = times
-            inside = counts[self._inside]
-            where, values = self._at[inside > 0], inside[inside > 0]
+            counts = rule.counts(self._program)
+            where, values = self._at[counts > 0], counts[counts > 0]
         is_cut = isinstance(rule, Rank1CutRow)
         add = self.master.add_row if is_cut else self.master.add_rule
         self._rows[rule] = add(where, values)
@@ -112,7 +111,7 @@ class Relaxation:
             self.add(self._cheap() if self.first is None else self.first)
         self._bound_rows(path)
         self._clock = seconds_left
-        outcome = generate(self, self._price)
+        outcome = generate(self, self.priced)
         solved = outcome.solved
         if solved is None or outcome.reason == "unsolved":
             return None
@@ -147,11 +146,12 @@ class Relaxation:
         self._bound_rows(path)
         return rises
 
-    def _price(self, duals: RowDuals) -> Priced[RowDuals, Indices]:
-        """Return the columns to add, of all that are listed: sifting."""
+    def priced(self, duals: RowDuals, among: Bools | None = None) -> Priced[RowDuals, Indices]:
+        """Return the columns to add, of all that are listed or of some: sifting."""
         reduced = self.reduced(*duals)
         costliest = float(np.abs(self.pool.cost).max(initial=0.0)) or self.penalty
         is_low = reduced < -SETTINGS.pricing_tolerance * costliest
+        is_low = is_low if among is None else is_low & among
         wanting = np.flatnonzero(is_low & ~self._is_inside)
         chosen = self._chosen(wanting, reduced[wanting]) if len(wanting) else wanting
         return Priced(chosen, len(chosen), duals)
@@ -191,24 +191,31 @@ class Relaxation:
         which = which[~self._is_inside[which]]
         if not len(which):
             return 0
-        inverse = np.full(len(self.pool.cost), -1)
-        inverse[which] = np.arange(len(which))
-        entries = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
+        new = self.pool.take(which)
+        counts = np.zeros((self.master.rows - self._frame_rows, len(which)))
         for rule, row in self._rows.items():
-            counted, values = self._counted(rule)
-            hit = inverse[counted] >= 0
-            at = np.full(hit.sum(), row - self._frame_rows)
-            entries.append((at, inverse[counted[hit]], values[hit]))
-        rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
-        shape = (self.master.rows - self._frame_rows, len(which))
+            if not isinstance(rule, NodeCountRow):
+                counts[row - self._frame_rows] = rule.counts(new)
         first = self.master.columns
-        self.master.add_groups(
-            self.pool.take(which), csr_array((values, (rows, columns)), shape=shape)
-        )
+        self.master.add_groups(new, csr_array(counts))
         self._inside = np.append(self._inside, which)
+        self._program = self.pool.take(self._inside)
         self._at = np.append(self._at, first + np.arange(len(which)))
         self._is_inside[which] = True
         return len(which)
+
+    @property
+    def program(self) -> Indices:
+        """The columns of the pool that are in the program."""
+        return self._inside
+
+    def fix(self, least: Floats) -> None:
+        """Let each point have so much of each column of the pool, as far as these are in."""
+        self.master.limit_columns(self._at, least[self._inside], np.full(len(self._at), np.inf))
+
+    def amounts(self, solved: Solved) -> Floats:
+        """Return how much of each column of the program a solution has, of newer ones nothing."""
+        return np.append(solved.x, np.zeros(self.master.columns - len(solved.x)))[self._at]
 
     # --- nodes ---------------------------------------------------------------------------------
 
@@ -242,7 +249,7 @@ class Relaxation:
             if rule in self.capacity and rule not in self._bounded and charge > 0
         }
         proof, value = self.proven(path, Proof(duals, tuple(split_duals), cuts))
-        x = solved.x[self._at]
+        x = self.amounts(solved)
         used = x > 1e-9
         unplaced = float(solved.x[: self.master.classes][self.frame.must].sum())
         missed = self.master.missed(solved)
