@@ -63,7 +63,7 @@ def test_what_is_found_is_violated_by_as_much(point):
 
 
 def test_halves_on_an_odd_cycle_of_double_edges_needed_a_tree():
-    """Seven groups of four in a ring, neighbours share two jobs: cuts of five jobs do not see it."""
+    """Seven groups of four in a ring, neighbours share two jobs: cuts of five jobs miss it."""
     held = np.zeros((7, 14))
     for n in range(7):
         held[n, [2 * n, 2 * n + 1, (2 * n + 2) % 14, (2 * n + 3) % 14]] = 1

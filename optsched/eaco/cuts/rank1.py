@@ -85,7 +85,8 @@ class _Exchange:
         """Return the sets that are violated once no exchange makes them more so."""
         sets, pattern = self._seeds(), self.pattern
         weights, divisor = pattern.weights, pattern.divisor
-        totals = sum(weight * self.held[sets[:, n]] for n, weight in enumerate(weights))
+        single = self.weights.astype(np.float32)
+        totals = np.einsum("n,bnc->bc", single, self.held[sets])
         value = np.floor(totals / np.float32(divisor)) @ self.x - self._most(sets)
         ended = []
         for _ in range(SETTINGS.rank1_rounds):
@@ -99,9 +100,9 @@ class _Exchange:
                 break
             value, totals = value[rises][first], totals[rises][first]
         found = np.concatenate([*ended, sets[value[: len(sets)] > SETTINGS.rank1_violation]])
-        starts = np.flatnonzero(np.append(True, self.weights[1:] != self.weights[:-1]))
-        for first, last in zip(starts, np.append(starts[1:], len(weights)), strict=True):
-            found[:, first:last].sort(axis=1)  # jobs of like weights may be told in any order
+        for weight in set(weights):  # jobs of like weights may be told in any order
+            like = np.flatnonzero(self.weights == weight)
+            found[:, like] = np.sort(found[:, like], axis=1)
         found = np.unique(found, axis=0)
         counted = np.floor(self.weights @ self.held[found].astype(float) / divisor) @ self.x
         excess = counted - self._most(found)
