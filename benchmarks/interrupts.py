@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 # With how many CPU seconds, at most, there are until the signal.
 COMMANDS = {
-    "solve boa/six-models --method milp": 4.0,
-    "solve boa/cbd-85 --set widths=integer": 4.0,
-    "solve pal/racks-256": 8.0,
-    "solve pal/sia-64": 4.0,
-    "solve pal/sia-64 --method milp": 6.0,
-    "solve eaco/quads-60 --gap 0": 6.0,
-    "solve sia/cluster-64": 4.0,
-    "frontier boa/cbd-85 --from 20 --to 80 --points 400 --processes 2": 6.0,
-    "rollout philly-small --policy las": 4.0,
-    "compare philly-small --policies fifo,las --seeds 3 --processes 2": 6.0,
+    "solve boa/six-models --method milp": 3.0,
+    "solve boa/cbd-85 --set widths=integer": 2.0,
+    "solve pal/racks-256": 4.0,
+    "solve pal/sia-64": 3.0,
+    "solve pal/sia-64 --method milp": 4.0,
+    "solve eaco/quads-60 --gap 0": 4.0,
+    "solve sia/cluster-64": 2.0,
+    "frontier boa/cbd-85 --from 20 --to 80 --points 400 --processes 2": 4.0,
+    "rollout philly-small --policy las": 3.0,
+    "compare philly-small --policies fifo,las --seeds 3 --processes 2": 4.0,
 }
 WAYS = ("Ctrl-C", "Ctrl-C of a terminal", "Ctrl-C twice", "SIGTERM", "SIGKILL", "worker killed")
 SAYS = {130: "interrupted\n", 143: "terminated\n"}

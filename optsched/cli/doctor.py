@@ -57,8 +57,8 @@ def packages() -> Iterator[Finding]:
     """Yield the versions of what optsched needs, and of what it can use."""
     yield Finding("versions", "optsched", version("optsched"))
     yield Finding("versions", "Python", f"{platform.python_version()} {sys.implementation.name}")
-    for name, least in _needed():
-        yield package(name, least)
+    for name, least, below in _needed():
+        yield package(name, least, below)
     for name in OPTIONAL:
         if find_spec(name) is not None:
             yield Finding("versions", name, _version(name) or "unknown")
@@ -67,8 +67,14 @@ def packages() -> Iterator[Finding]:
         yield Finding("versions", "ortools", text)
 
 
-def package(name: str, least: str) -> Finding:
-    """Return the version of a package, and whether optsched can rely on it."""
+def package(name: str, least: str, below: str = "") -> Finding:
+    """Return the version of a package, and whether optsched can rely on it.
+
+    Parameters
+    ----------
+    least, below
+        Versions that optsched is tested with: from, and below; any, if there is no text.
+    """
     version = _version(name)
     if version is None:
         return Finding("versions", name, "is not installed", is_fine=False)
@@ -77,6 +83,9 @@ def package(name: str, least: str) -> Finding:
         return Finding("versions", name, f"{version} {reason}; {least} or later", is_fine=False)
     if least and _order(version) < _order(least):
         return Finding("versions", name, f"{version} is too old; {least} or later", is_fine=False)
+    if below and _order(version) >= _order(below):
+        text = f"{version} is newer than what is tested: below {below}"
+        return Finding("versions", name, text, is_fine=False)
     return Finding("versions", name, version)
 
 
@@ -125,14 +134,15 @@ def _platform() -> Iterator[Finding]:
     yield Finding("platform", "encoding", sys.getfilesystemencoding())
 
 
-def _needed() -> Iterator[tuple[str, str]]:
-    """Yield what optsched requires: names and least versions."""
+def _needed() -> Iterator[tuple[str, str, str]]:
+    """Yield what optsched requires: names, least versions, and versions that are too new."""
     for line in requires("optsched") or ():
         if "extra ==" in line:
             continue
-        match = re.match(r"([A-Za-z0-9._-]+)[^>=<]*(?:>=\s*([0-9.]+))?", line)
-        if match:
-            yield match[1], match[2] or ""
+        name = re.match(r"[A-Za-z0-9._-]+", line)
+        least, below = (re.search(rf"{sign}\s*([0-9.]+)", line) for sign in (">=", "<"))
+        if name:
+            yield name[0], least[1] if least else "", below[1] if below else ""
 
 
 def _version(name: str) -> str | None:

@@ -13,6 +13,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
@@ -37,6 +38,7 @@ def install() -> None:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _handle)
             sys.unraisablehook = _raise_again
+            threading.excepthook = _unless_interrupted
 
 
 @contextlib.contextmanager
@@ -61,6 +63,7 @@ def told() -> tuple[str, int]:
 
 def leave(code: int) -> NoReturn:
     """End the process without waiting for threads: HiGHS may not listen for long."""
+    _release()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or None
             stream.flush()
@@ -91,7 +94,21 @@ def _end_at_once() -> NoReturn:
         # What draws on a terminal has hidden the cursor, and is in the middle of a line.
         line = f"\r\x1b[K\x1b[?25h{text}\n" if os.isatty(2) else f"{text}\n"
         os.write(2, line.encode())
+    _thread.start_new_thread(_exit_after, (code, 1.0))  # what follows may hang in a lock
+    _release()
     os._exit(code)
+
+
+def _exit_after(code: int, seconds: float) -> None:
+    time.sleep(seconds)
+    os._exit(code)
+
+
+def _release() -> None:
+    """Remove semaphores that processes shared, of which Python would complain afterwards."""
+    util = sys.modules.get("multiprocessing.util")
+    with contextlib.suppress(Exception):
+        getattr(util, "_run_finalizers")(0)  # noqa: B009 - it has no public name
 
 
 def _end_later() -> None:
@@ -109,6 +126,12 @@ def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
         return
     _thread.start_new_thread(_send_again, (_Process.number or signal.SIGINT,))
     _Process.number = None
+
+
+def _unless_interrupted(failed: threading.ExceptHookArgs) -> None:
+    """Say nothing of threads that fail since their work was ended: Python 3.11's pools do so."""
+    if not has_come():
+        threading.__excepthook__(failed)
 
 
 def _send_again(number: int) -> None:

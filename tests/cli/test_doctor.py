@@ -67,16 +67,24 @@ def test_nothing_private(findings):
         ("1.14.0", "1.15.1", "1.14.0 returns wrong optima; 1.15.1 or later"),
         ("1.12.0", "1.15.1", "1.12.0 is too old; 1.15.1 or later"),
         ("1.15.1", "1.15.1", None),
-        ("1.16", "1.15.1", None),
-        ("2.0.0rc1", "1.15.1", None),
+        ("1.15.9", "1.15.1", None),
+        ("1.16", "1.15.1", "1.16 is newer than what is tested: below 1.16"),
+        ("2.0.0rc1", "1.15.1", "2.0.0rc1 is newer than what is tested: below 1.16"),
         (None, "1.15.1", "is not installed"),
     ],
 )
 def test_versions_that_are_known_to_be_bad(monkeypatch, version, least, text):
     monkeypatch.setattr(examination, "_version", lambda name: version)
-    finding = package("highspy", least)
+    finding = package("highspy", least, "1.16")
     assert finding.is_fine == (text is None)
     assert finding.text == (text or version)
+
+
+def test_the_tested_range_is_that_of_the_package(monkeypatch):
+    stated = ["highspy<1.16,>=1.15.1", "numpy<3,>=2.0", "rich", 'pytest>=9; extra == "test"']
+    monkeypatch.setattr(examination, "requires", lambda name: stated)
+    found = [("highspy", "1.15.1", "1.16"), ("numpy", "2.0", "3"), ("rich", "", "")]
+    assert list(examination._needed()) == found
 
 
 def test_a_solver_that_is_wrong_is_found_out(monkeypatch):
