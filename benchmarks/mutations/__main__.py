@@ -83,7 +83,7 @@ def _content(kind: Kind, draw: random.Random) -> bytes:
         changed = json.loads(mutated(json.dumps(document[kind.part]).encode(), draw))
     except (ValueError, RecursionError):
         changed = None
-    return json.dumps(document | {kind.part: changed}).encode()
+    return kind.signed(json.dumps(document | {kind.part: changed}).encode())
 
 
 def _outcome(kind: Kind, path: Path) -> tuple[str, float, str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tempfile
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,8 @@ from optsched.eaco.gavel_throughputs import read_gavel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from optsched.rollout import Scenario
 
 SOLVED = ("boa/hand", "pal/tiny", "eaco/paper-four", "sia/hand")
 HERE, OUT = "{}", "{}.out"  # the mutated file, and what may be written
@@ -43,6 +48,8 @@ class Kind:
         In JSON, the key of what is mutated; all of it if empty.
     beside
         Other files in its folder, by name.
+    signed
+        Gives a mutated file the checksum that it needs to be looked at.
     """
 
     name: str
@@ -50,6 +57,7 @@ class Kind:
     read: Callable[[Path], object]
     part: str = ""
     beside: dict[str, bytes] = field(default_factory=dict)
+    signed: Callable[[bytes], bytes] = bytes
 
 
 def command(*words: str) -> Callable[[Path], object]:
@@ -152,11 +160,56 @@ def _rollouts(folder: Path) -> Iterator[Kind]:
     topology = import_topology(conf, "slurm", 2).to_json().encode()
     yield Kind("topology.json", topology, command("topology", "show", HERE))
     scenario = read_scenario("philly-small").changed({"trace.jobs": 12})
+    yield from _checkpoints(scenario, folder / "stopped")
     simulate(scenario, "fifo", output=folder / "out", keep_intervals=True)
     files = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
     for name in ("summary.json", "jobs.csv", "epochs.csv", "intervals.csv"):
         rest = {f"/{other}": text for other, text in files.items() if other != name}
         yield Kind(name, files[name], _report, beside=rest)
+
+
+def _checkpoints(scenario: Scenario, folder: Path) -> Iterator[Kind]:
+    """Yield the checkpoints of rollouts that were stopped half way, as they are and signed anew."""
+    from optsched.rollout.checkpoints.checkpoint import NAME
+    from optsched.rollout.run import simulate
+    from optsched.rollout.settings import SETTINGS
+
+    class Stopped(Exception):
+        """The rollout was stopped."""
+
+    def stop(share: float) -> None:
+        if share > 0.4:
+            raise Stopped
+
+    before = dict(vars(SETTINGS))
+    vars(SETTINGS).update(save_every_s=0.0, tell_every_s=0.0, save_share=1e9)
+    try:
+        for policy in ("fifo:backfill=true", "las"):
+            with suppress(Stopped):
+                simulate(scenario, policy, output=folder / policy[:3], progress=stop)
+            content = (folder / policy[:3] / NAME).read_bytes()
+            resume = partial(_resumed, scenario, policy)
+            yield Kind(f"{policy[:3]}.checkpoint", content, resume)
+            yield Kind(f"{policy[:3]}.signed", content, resume, "rollout", signed=_signed)
+    finally:
+        vars(SETTINGS).update(before)
+
+
+def _resumed(scenario: Scenario, policy: str, path: Path) -> None:
+    from optsched.rollout.checkpoints.checkpoint import NAME
+    from optsched.rollout.run import simulate
+
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        (Path(folder) / NAME).write_bytes(path.read_bytes())
+        simulate(scenario, policy, output=folder, resume=True)
+
+
+def _signed(content: bytes) -> bytes:
+    """Return a checkpoint with the checksum of its body."""
+    document = json.loads(content)
+    body = b'"rollout": ' + json.dumps(document["rollout"]).encode() + b"}\n"
+    head = {"schema": document["schema"], "sha256": hashlib.sha256(body).hexdigest()}
+    return json.dumps(head)[:-1].encode() + b",\n" + body
 
 
 def _report(path: Path) -> object:

@@ -123,7 +123,7 @@ def run_in_folder(
             record = replace(engine.record(), policy=key["policy"])
             wall = time.monotonic() - begun
             write_outputs(record, folder, wall)
-        except MISLED as error:
+        except (ValueError, *MISLED) as error:
             if seconds is None:
                 raise
             text = f"the rollout cannot go on from it ({type(error).__name__}: {error})"
