@@ -313,23 +313,58 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     ("output", "reason"),
     [
         ("", "Is a directory"),
-        ("nowhere/result.json", "No such file or directory"),
-        ("file/result.json", "Not a directory"),
+        ("nowhere/result", "No such file or directory"),
+        ("file/result", "Not a directory"),
         ("x" * 300, "File name too long"),
     ],
 )
-def test_output_that_cannot_be_written_does_not_cost_the_table(output, reason, tmp_path):
+def test_output_that_cannot_be_written_is_told_before_the_work(output, reason, tmp_path):
     (tmp_path / "file").write_text("")
     path = f"{tmp_path}/{output}"
     done = run("solve", "boa/hand", "--output", path)
     assert done.exit_code == 2
-    assert done.stderr == f"error: {path}: {reason}\n"
-    assert "mean JCT        1.151316 s" in done.stdout
-    as_json = run("solve", "boa/hand", "--json", "--output", path)
-    assert as_json.exit_code == 2
-    assert json.loads(as_json.stdout)["objective"] > 1
-    assert run("export", "boa/hand", "--output", path).exit_code == 2
+    assert (done.stdout, done.stderr) == ("", f"error: {path}: {reason}\n")
+    for command in (
+        ("solve", "boa/hand", "--json", "--output", path),
+        ("export", "boa/hand", "--output", path),
+        ("report", "no-result.json", "--output", path),
+        ("compare", "philly-small", "--output", path),
+        ("trace", "generate", "philly-atc19", "--output", path),
+        ("trace", "import", "no-file", "--format", "philly", "--output", path),
+        ("topology", "import", "no-file", "--format", "slurm", "--output", path),
+    ):
+        told = run(*command)
+        assert (told.exit_code, told.stdout) == (2, ""), command
+        assert told.stderr.startswith(f"error: {path}"), command
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("option", ["--plot", "--output"])
+def test_a_frontier_that_cannot_be_written_is_not_swept(option, tmp_path):
+    path = tmp_path / "nowhere" / ("f.png" if option == "--plot" else "f.csv")
+    told = run("frontier", "boa/hand", "--values", "2,3", option, path)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert told.stderr == f"error: {path}: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "ending"),
+    [
+        (("compare", "philly-small", "--output", "x.json"), ".csv"),
+        (("solve", "boa/hand", "--output", "x.csv"), ".json"),
+        (("solve", "boa/hand", "--output", "x.json.gz"), ".json"),
+        (("report", "r.json", "--output", "x.pdf"), ".html"),
+        (("trace", "generate", "poisson", "--output", "x.csv"), ".json"),
+        (("export", "boa/hand", "--output", "x.mps"), ".lp"),
+        (("frontier", "boa/hand", "--values", "2,3", "--output", "x"), ".json or .csv"),
+    ],
+)
+def test_a_name_that_says_another_format_is_refused(command, ending, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*command)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"expected a name that ends in {ending}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk(tmp_path, monkeypatch):

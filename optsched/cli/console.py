@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from optsched.cli import interrupts, streams
+from optsched.documents.json_files import try_to_write
 from optsched.registry import UnknownNameError
 from optsched.search import SolverDisagreement
 from optsched.verification import Violation
@@ -21,6 +23,7 @@ from optsched.verification import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
+    from typing import TextIO
 
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
@@ -185,6 +188,58 @@ def progress_bar(text: str) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(plain(text), total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextlib.contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings on stderr as a line each, without places in the code."""
+
+    def tell(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        say(f"warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RuntimeWarning)
+        warnings.showwarning = tell
+        yield
+
+
+FORMATS = (
+    *(".json", ".csv", ".html", ".png", ".svg", ".pdf"),
+    *(".gz", ".yaml", ".xlsx", ".lp", ".mps"),
+)
+"""Endings that say a format."""
+
+
+def check_output(path: str | None, endings: tuple[str, ...], option: str = "--output") -> None:
+    """Refuse before the work what could not be written after it.
+
+    Parameters
+    ----------
+    endings
+        Of the formats that are written: a name must have one of them, where there are several, or
+        else none of another format.
+
+    Raises
+    ------
+    ValueError
+        If the name says another format.
+    OSError
+        If no file of that name can be written.
+    """
+    if path is None:
+        return
+    is_choice = len(endings) > 1
+    is_other = is_choice or path.lower().endswith(FORMATS)
+    if is_other and not (path if is_choice else path.lower()).endswith(endings):
+        raise ValueError(f"{option} {path}: expected a name that ends in {' or '.join(endings)}")
+    try_to_write(path)
 
 
 @contextlib.contextmanager

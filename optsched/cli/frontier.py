@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,9 +9,7 @@ import typer
 from optsched.cli import console
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from typing import TextIO
 
     from rich.table import Table
 
@@ -82,14 +78,17 @@ def frontier(
     from optsched.sweeps.frontier import frontier as run
     from optsched.sweeps.frontier import subject_of
 
-    _check_ending(output, (".json", ".csv"), "--output")
-    _check_ending(picture, (".png", ".svg", ".pdf"), "--plot")
+    console.check_output(output, (".json", ".csv"))
+    console.check_output(picture, (".png", ".svg", ".pdf"), "--plot")
     swept = chosen_values(first, last, points, values)
     options: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
     options = {name: value for name, value in options.items() if value is not None}
     subject, wanted = subject_of(source), console.changes(changes)
     subject = subject.changed(wanted) if wanted else subject
-    with _plain_warnings(), console.progress_bar(f"{parameter} of {subject.name}") as progress:
+    with (
+        console.plain_warnings(),
+        console.progress_bar(f"{parameter} of {subject.name}") as progress,
+    ):
         curve = run(
             subject, parameter, swept, methods="all" if greedy else method, metric=metric,
             executor=processes, cache=cache, progress=progress, **options,
@@ -125,32 +124,6 @@ def chosen_values(
         )
     step = (last - first) / (points - 1)
     return [*(first + n * step for n in range(points - 1)), last]
-
-
-@contextlib.contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Print warnings on stderr as a line each, without places in the code."""
-
-    def tell(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        console.say(f"warning: {message}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RuntimeWarning)
-        warnings.showwarning = tell
-        yield
-
-
-def _check_ending(path: str | None, endings: tuple[str, ...], option: str) -> None:
-    """Refuse a format before the sweep, not after."""
-    if path is not None and not path.endswith(endings):
-        raise ValueError(f"{option} {path}: expected a name that ends in {' or '.join(endings)}")
 
 
 def _write(curve: Frontier, path: str | Path) -> None:

@@ -66,6 +66,7 @@ def export(
     from optsched.documents.json_files import write_text
     from optsched.exporting import export as text_of
 
+    console.check_output(output, (f".{file_format.value}",))
     text = text_of(read_instance(source, changes), file_format.value)
     if output is None:
         console.say(text, nl=False)

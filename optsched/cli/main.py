@@ -135,9 +135,9 @@ def solve(
     from optsched.instance import write
     from optsched.solving import solve as solve_instance
 
+    console.check_output(output, (".json",))
     instance = read_instance(source, changes)
     before = None if start is None else _of_same_problem(start, instance)
-
     begun = time.process_time()
     with console.workers(processes) as executor, console.spinner(f"solving {instance.name}"):
         result = solve_instance(

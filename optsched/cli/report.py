@@ -55,6 +55,7 @@ def report(
     from optsched.documents.json_files import write_text
     from optsched.reports.report import report as page_of
 
+    console.check_output(output, (".html",))
     page = page_of(sources, title=title, instances=_instances(instance, changes))
     write_text(output, page)
     console.say(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")

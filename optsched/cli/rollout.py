@@ -151,10 +151,12 @@ def compare(
     from optsched.rollout.comparison import compare as run
     from optsched.rollout.results.tables import comparison
 
+    console.check_output(output, (".csv",))
     where = _scenario(scenario, changes, drop_larger)
     source = _trace(trace, trace_format, workload, drop_larger)
     names = split_policies(policies) if policies else None
     with (
+        console.plain_warnings(),
         console.workers(jobs) as executor,
         console.progress_bar(f"comparing on {where.name}") as progress,
     ):

@@ -58,6 +58,7 @@ def import_file(
     from optsched.cluster.importers import ImportNote
     from optsched.instance import write
 
+    console.check_output(output, (".json",))
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", ImportNote)
         imported = import_topology(

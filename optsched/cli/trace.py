@@ -42,6 +42,7 @@ def import_file(
     """
     from optsched.traces import import_trace, write_trace
 
+    console.check_output(output, (".json",))
     trace = import_trace(source, file_format, workload, **keywords(option))
     write_trace(trace, output)
     console.show(*_shown(trace))
@@ -91,6 +92,7 @@ def generate(
     """
     from optsched.traces import generate, write_trace
 
+    console.check_output(output, (".json",))
     trace = generate(name, jobs, seed, **keywords(option))
     write_trace(trace, output)
     console.show(*_shown(trace))

@@ -81,6 +81,27 @@ def write_text(path: str | FilePath, text: str) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
+def try_to_write(path: str | FilePath) -> None:
+    """Find out whether `write_text` can write a file; nothing is changed.
+
+    Raises
+    ------
+    OSError
+        If it cannot.
+    """
+    target = FilePath(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not target.exists() or target.is_file():
+            _require_writable(target)
+            draft = _draft(target)
+            draft.touch()
+            draft.unlink()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
 def encoded(document: dict[str, Any], origin: str) -> str:
     """Encode a document in one line; what JSON does not know becomes an `InstanceError`."""
     try:
@@ -101,15 +122,23 @@ def _plain(value: Any) -> Any:
 
 def _replace(target: FilePath, text: str) -> None:
     """Write a file under another name in the same folder, then rename it."""
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
-    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    _require_writable(target)
+    draft = _draft(target)
     try:
         draft.write_text(text, encoding="utf-8")
         os.replace(draft, target)
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
+
+
+def _require_writable(target: FilePath) -> None:
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+
+
+def _draft(target: FilePath) -> FilePath:
+    return target.with_name(f".{secrets.token_hex(8)}.tmp")
 
 
 class _Repeating(dict[str, Any]):

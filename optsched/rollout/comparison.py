@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
+from optsched.executors import is_lost, submitted
 from optsched.rollout.registry import draws, make
 from optsched.rollout.resampling import resampled
 from optsched.rollout.results.policy_comparison import Comparison
@@ -51,7 +53,7 @@ def compare(
         `optsched.rollout.resampling.resampled`. The same traces for every policy.
     executor
         Runs the rollouts, for example a `concurrent.futures.ProcessPoolExecutor`; by default they
-        run one after the other.
+        run one after the other. What a dead worker leaves is simulated in this process.
     progress
         Called now and then with the share that is done.
 
@@ -129,11 +131,22 @@ def _on(executor: Executor) -> Callable[..., Iterator[Rollout]]:
         scenario: Scenario, traces: list[Trace], tasks: list[Task], progress: Progress
     ) -> Iterator[Rollout]:
         futures = [
-            executor.submit(simulate, scenario, name, trace=traces[seed], seed=seed)
+            submitted(executor, simulate, scenario, name, trace=traces[seed], seed=seed)
             for name, seed in tasks
         ]
-        for number, future in enumerate(futures, start=1):
-            yield future.result()
+        is_told = False
+        for number, ((name, seed), future) in enumerate(zip(tasks, futures, strict=True), start=1):
+            try:
+                rollout = future.result()
+            except Exception as error:
+                if not is_lost(error):
+                    raise
+                if not is_told:
+                    text = "a worker died; what it left is simulated in this process"
+                    warnings.warn(text, RuntimeWarning, stacklevel=4)
+                is_told = True
+                rollout = simulate(scenario, name, trace=traces[seed], seed=seed)
+            yield rollout
             if progress is not None:
                 progress(number / len(tasks))
 

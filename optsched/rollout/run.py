@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.instance import html_rows
-from optsched.rollout.checkpoints.checkpoint import key_of, run_in_folder
+from optsched.rollout.checkpoints.checkpoint import check_folder, key_of, run_in_folder
 from optsched.rollout.registry import make
 from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame, timing
@@ -164,8 +164,10 @@ def simulate(
 
     where = with_trace(scenario_of(scenario), trace)
     made = make(policy, where, seed) if isinstance(policy, str) else deepcopy(policy)
-    jobs = jobs_of(where, trace, seed)
     label = policy if isinstance(policy, str) else policy.name
+    if output is not None:  # before anything that takes time
+        check_folder(Path(output), label, resume)
+    jobs = jobs_of(where, trace, seed)
 
     def start() -> Engine:
         return Engine(where, jobs, made, seed, keep_intervals)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 import warnings
-from concurrent.futures import BrokenExecutor, CancelledError, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from pydantic_core import to_json
 
 from optsched.documents.faults import InstanceError
 from optsched.documents.files import read_bytes
+from optsched.executors import is_lost, submitted
 from optsched.instance import Instance
 from optsched.results.result import versions
 from optsched.sweeps.parameters import ROLLOUT
@@ -163,7 +164,7 @@ def sweep(tasks: dict[int, SweepTask], executor: Executor | int | None) -> Point
     elif isinstance(executor, int):
         yield from _in_processes(tasks, executor)
     else:
-        futures = {executor.submit(compute, task): number for number, task in tasks.items()}
+        futures = {submitted(executor, compute, task): n for n, task in tasks.items()}
         yield from _as_done(futures, tasks)
 
 
@@ -182,7 +183,7 @@ def _in_processes(tasks: dict[int, SweepTask], processes: int) -> Points:
     # Tasks come with the process, and its queue holds numbers only: Python 3.11 can hang if a
     # worker dies while something large is on its way to it (gh-94777).
     with Workers(processes, _take, tasks) as pool:
-        futures = {pool.submit(_compute_number, number): number for number in tasks}
+        futures = {submitted(pool, _compute_number, number): number for number in tasks}
         yield from _as_done(futures, tasks)
 
 
@@ -205,9 +206,9 @@ def _as_done(futures: dict[Future[Point], int], tasks: dict[int, SweepTask]) -> 
         for future in as_completed(futures):
             try:
                 point = future.result()
-            except (CancelledError, BrokenExecutor):
-                continue
             except Exception as error:
+                if is_lost(error):
+                    continue
                 failure = failure or error
                 _cancel(futures)
                 continue

@@ -210,11 +210,22 @@ def test_an_error_is_not_hidden(small_blocks):
         solved(mixed(), executor=Failing(ZeroDivisionError()))
 
 
+class KilledWorker(Exception):
+    """As Dask has it, which is no error of executors."""
+
+    __module__ = "distributed.scheduler"
+
+
 def test_what_a_dead_worker_leaves_is_done_here(small_blocks, monkeypatch):
     class Dying(Executor):
+        count = 0
+
         def submit(self, function, /, *arguments, **options):
+            self.count += 1
+            if self.count == 3:
+                raise BrokenProcessPool
             future = Future()
-            future.set_exception(BrokenProcessPool())
+            future.set_exception(KilledWorker() if self.count == 2 else BrokenProcessPool())
             return future
 
     instance = mixed()

@@ -2,7 +2,11 @@
 
 import dataclasses
 import math
-from concurrent.futures import ThreadPoolExecutor
+import os
+import signal
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -78,6 +82,58 @@ def test_an_executor_gives_the_same(registered):
         )
     assert alone.frame().equals(together.frame())
     assert shares == [0.25, 0.5, 0.75, 1.0]
+
+
+class Dying(Executor):
+    """Its only worker is killed at the third rollout; Dask gives up the second one besides."""
+
+    def __init__(self, error):
+        self.error, self.count = error, 0
+
+    def submit(self, function, /, *arguments, **named):
+        self.count += 1
+        if self.count > 3:
+            raise BrokenProcessPool
+        future = Future()
+        if self.count == 3:
+            future.set_exception(BrokenProcessPool())
+        elif self.count == 2:
+            future.set_exception(self.error)
+        else:
+            future.set_result(function(*arguments, **named))
+        return future
+
+
+class KilledWorker(Exception):
+    __module__ = "distributed.scheduler"
+
+
+def test_what_a_killed_worker_leaves_is_done_again_and_the_finished_is_kept(registered):
+    names, made = ["first", "other"], []
+    alone = optsched.compare(scenario(), names, trace=trace(), seeds=2)
+    with pytest.warns(RuntimeWarning, match="a worker died; what it left is simulated") as told:
+        together = optsched.compare(
+            scenario(), names, trace=trace(), seeds=2, executor=Dying(KilledWorker()),
+            progress=made.append,
+        )  # fmt: skip
+    assert alone.frame().equals(together.frame())
+    assert (len(told), made) == (1, [0.25, 0.5, 0.75, 1.0])
+    with pytest.raises(ZeroDivisionError):
+        optsched.compare(scenario(), names, trace=trace(), executor=Dying(ZeroDivisionError()))
+
+
+def test_a_worker_that_is_killed_costs_compare_nothing(registered):
+    alone = optsched.compare(scenario(), ["fifo", "las"], trace=trace())
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(_die).result()
+        with pytest.warns(RuntimeWarning, match="a worker died"):
+            together = optsched.compare(scenario(), ["fifo", "las"], trace=trace(), executor=pool)
+    assert alone.frame().equals(together.frame())
+
+
+def _die():
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_metrics_that_are_missing_have_no_ratio(registered):

@@ -578,3 +578,16 @@ def test_a_record_can_be_asked_for_on_the_way():
     record = engine.run()
     assert seconds(record.jobs.end_us) == [4, 8]
     assert len(early.epochs) == 2
+
+
+@pytest.mark.parametrize(("found", "words"), [(None, "nothing"), ({}, "an object of type dict")])
+def test_a_policy_that_decides_no_decision_is_told_so(found, words):
+    class Odd:
+        name = "odd"
+
+        def decide(self, view):
+            return found
+
+    engine = Engine(scenario(), trace((0, 1, 1)), Odd(), 0)
+    with pytest.raises(InvalidDecision, match=rf"decide\(\) of policy 'odd' returned {words}; exp"):
+        engine.run()

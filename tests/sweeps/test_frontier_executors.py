@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -114,6 +115,28 @@ def test_a_worker_that_dies_loses_no_finished_point(expected, monkeypatch, tmp_p
         frontier = sweep(executor=pool, cache=tmp_path)
     assert figures(frontier) == expected
     assert len(list(tmp_path.iterdir())) == len(expected)
+
+
+class KilledWorker(Exception):
+    """As Dask has it, which is no error of executors."""
+
+    __module__ = "distributed.scheduler"
+
+
+def test_a_task_that_dask_gives_up_is_done_here(expected):
+    with pytest.warns(RuntimeWarning, match="a worker died; 1 of 12 points are computed in this"):
+        assert figures(sweep(executor=Counting(3, KilledWorker("gave up")))) == expected
+
+
+def test_a_pool_that_breaks_while_it_is_given_tasks_loses_nothing(expected):
+    class Breaking(Counting):
+        def submit(self, function, /, *arguments, **options):
+            if self.count == 4:
+                raise BrokenProcessPool
+            return super().submit(function, *arguments, **options)
+
+    with pytest.warns(RuntimeWarning, match="a worker died; 8 of 12 points"):
+        assert figures(sweep(executor=Breaking())) == expected
 
 
 def test_an_error_keeps_what_is_done(tmp_path):

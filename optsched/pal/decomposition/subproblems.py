@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from optsched.executors import is_lost, submitted
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import all_options, relaxation
@@ -134,7 +134,8 @@ def results(tasks: Sequence[BlockTask[Done]], search: Search) -> Iterator[Done]:
     if search.executor is None:
         yield from (task.run(search.seconds_left()) for task in tasks)
         return
-    futures = [search.executor.submit(run, task, search.seconds_left()) for task in tasks]
+    left = search.seconds_left()
+    futures = [submitted(search.executor, run, task, left) for task in tasks]
     try:
         for task, future in zip(tasks, futures, strict=True):
             yield _result(task, future, search)
@@ -148,7 +149,9 @@ def _result(task: BlockTask[Done], future: Future[Done], search: Search) -> Done
         return future.result(search.seconds_left())
     except TimeoutError:
         return task.run(0.0)
-    except (BrokenExecutor, CancelledError):
+    except Exception as error:
+        if not is_lost(error):
+            raise
         text = "a worker died; its part of the work is done in this process"
         warnings.warn(text, RuntimeWarning, stacklevel=4)
         return task.run(search.seconds_left())

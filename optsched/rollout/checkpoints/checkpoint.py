@@ -6,6 +6,7 @@ in it. Its checksum tells what was cut or changed by accident, not who wrote it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.documents.faults import InstanceError
 from optsched.documents.files import read_bytes
+from optsched.documents.json_files import try_to_write
 from optsched.documents.limits import LIMITS
 from optsched.results.result import versions
 from optsched.rollout.checkpoints.folder_lock import locked
@@ -70,6 +72,25 @@ def why_not_saved(policy: Policy) -> str:
     if own.keys() <= {"name"}:
         return ""
     return "it keeps something from call to call, but has no state() and restore(state)"
+
+
+def check_folder(folder: Path, policy: str, resume: bool) -> None:
+    """Find out whether a rollout can be written into a folder; nothing is made.
+
+    Raises
+    ------
+    ValueError, OSError
+        If it cannot, as `run_in_folder` says.
+    """
+    if folder.is_dir():
+        with locked(folder):
+            _refuse_others(folder, policy, resume)
+        return
+    while not folder.parent.exists():
+        folder = folder.parent
+    if folder.exists():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    try_to_write(folder)
 
 
 def run_in_folder(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.assembly import Simulation
-from optsched.rollout.engine.decision import NOTHING
+from optsched.rollout.engine.decision import NOTHING, Decision, InvalidDecision
 from optsched.rollout.engine.event_handlers import Delivery
 from optsched.rollout.results.decision_log import EpochLog
 from optsched.rollout.results.outcome import record_of
@@ -168,6 +168,8 @@ class Engine(Restorable):
         view.failed, view.advanced = delivery.failed, delivery.advanced
         try:
             decision = self.policy.decide(view)
+            if not isinstance(decision, Decision):
+                raise InvalidDecision("no-decision", _no_decision(self.policy, decision))
             changes = 0 if decision is NOTHING else world.apply(decision)
         finally:
             world.settle()
@@ -194,3 +196,9 @@ class Engine(Restorable):
         meter = world.meter
         real = (0.0, 0.0) if meter is None else (meter.watts, meter.joules(world.now))
         self.log.append(whole, real, solves)
+
+
+def _no_decision(policy: Policy, found: object) -> str:
+    what = "nothing" if found is None else f"an object of type {type(found).__name__}"
+    text = f"decide() of policy '{policy.name}' returned {what}"
+    return f"{text}; expected an optsched.rollout.Decision, or NOTHING for no change"
