@@ -109,6 +109,49 @@ def classes(gpus, count, seed=0):
     return document(name, domains, ["node", "cluster"], picked, [1, ACROSS], jobs, base)
 
 
+USUAL_SIZES = {1: 30, 2: 16, 3: 8, 4: 16, 6: 6, 8: 12, 12: 3, 16: 5, 24: 2, 32: 2}  # weights
+USUAL_PENALTIES = {"m": [1, 1.15, 1.4], "n": [1, 1.05, 1.2]}  # node, rack, cluster
+USUAL_SIGMA = 0.03
+NODES_PER_RACK = 16
+
+
+def usual(gpus, seed=0):
+    """Return a usual placement that is hard: normal slowdowns, three levels, 85 to 100 % load.
+
+    Nodes of 8 GPUs, racks of 16 nodes; each GPU has a slowdown of its own for both classes; gangs
+    of 1 to 32 GPUs, of two classes and two models, together exactly as many as the load allows.
+    """
+    rng = random.Random(seed)
+    nodes = gpus // PER_NODE
+    racks = -(-nodes // NODES_PER_RACK)
+    domains = [{"id": "all", "level": "cluster"}]
+    domains += [{"id": f"r{r}", "level": "rack", "parent": "all"} for r in range(racks)]
+    for n in range(nodes):
+        inside = [f"n{n}/{i}" for i in range(PER_NODE)]
+        node = {"id": f"n{n}", "level": "node", "parent": f"r{n // NODES_PER_RACK}"}
+        domains.append(node | {"gpus": inside})
+    names = [gpu for domain in domains for gpu in domain.get("gpus", ())]
+    slowdown = {c: [max(0.8, rng.gauss(1, USUAL_SIGMA)) for _ in names] for c in "AB"}
+    left, jobs = int(rng.uniform(0.85, 1) * len(names)), []
+    sizes, weights = list(USUAL_SIZES), list(USUAL_SIZES.values())
+    while left:
+        size = rng.choices(sizes, weights)[0]
+        if size <= left:
+            left -= size
+            job = {"id": f"j{len(jobs)}", "gpus": size, "application_class": rng.choice("AB")}
+            jobs.append(job | {"model": rng.choice("mn")})
+    return PalInstance.from_document(
+        {
+            "schema": "optsched/pal/1",
+            "name": f"usual, {gpus:,} GPUs, seed {seed}",
+            "topology": {"levels": ["node", "rack", "cluster"], "domains": domains},
+            "profile": {"gpus": names, "slowdown": slowdown, "kind": "persistent"},
+            "locality": USUAL_PENALTIES,
+            "jobs": jobs,
+        }
+    )
+
+
 def next_epoch(instance, share=0.05, seed=1):
     """Return the instance an epoch later: so many jobs have left, and others came for their GPUs.
 

@@ -15,7 +15,7 @@ VERIFIERS = {"verify", "verification"}
 VERIFYING = [m for m in SHAPE.code if {*m.folders} & VERIFIERS]
 PROBLEMS = {m.package for m in VERIFYING}
 SHARED = {"documents", "instance", "registry", "certificates", "cluster", "verification"}
-EXACT = {"exact", "primal", "groups", "cuts", "node_classes", "decomposition"}
+EXACT = {"exact", "primal", "groups", "cuts", "node_classes", "decomposition", "dual_ascent"}
 NUMBERS = {"numpy", "scipy", "pyomo", "highspy", "sklearn", "pandas", "networkx"}
 # In whole numbers of 63 bits or in floats rounded to the safe side, each line says which way.
 WITH_ARRAYS = {"reduced_cost_filter", "completion_bounds", "enumeration", "reduced_costs"}

@@ -21,6 +21,7 @@ class Sizes(NamedTuple):
     equal_nodes: tuple[int, ...]
     two_kinds: tuple[int, ...]
     usual_kinds: dict[int, tuple[int, ...]]
+    usual: tuple[int, ...]
     later_trees: tuple[int, ...]
     later_equal_nodes: tuple[int, ...]
     later_eaco: tuple[int, ...]
@@ -45,6 +46,7 @@ FULL = Sizes(
     equal_nodes=(1000, 10_000, 100_000),
     two_kinds=(256, 512, 1024, 2048, 2080),
     usual_kinds={8: (256,), 16: (256, 512, 1024, 2048)},
+    usual=(256, 1024, 4096, 16_384),
     later_trees=(1024, 4096, 16_384),
     later_equal_nodes=(1000, 10_000, 100_000),
     later_eaco=(250, 500, 1000),
@@ -68,6 +70,7 @@ QUICK = Sizes(
     equal_nodes=(1000,),
     two_kinds=(256, 2048),
     usual_kinds={8: (256,), 16: (256,)},
+    usual=(1024,),
     later_trees=(1024,),
     later_equal_nodes=(1000,),
     later_eaco=(60,),
@@ -88,6 +91,7 @@ QUICK = Sizes(
 TREES = {1024: [8], 4096: [8, 8], 16_384: [8, 16]}  # domains of each level in one of the next
 TREE_GAPS = {1024: 2e-3, 4096: 5e-3, 16_384: 1e-2}
 EQUAL_NODE_GAPS = {1000: 1e-2, 10_000: 2e-3, 100_000: 2e-2}
+USUAL_GAPS = {256: 1e-3, 1024: 2e-3, 4096: 1e-2, 16_384: 1.5e-2}
 JOBS_PER_GPU = 0.4
 EXACT_GAP = 1e-3
 FEW_KINDS_GAP = 1e-2
@@ -124,6 +128,7 @@ def catalogue(*, quick: bool = False, philly: str | None = None) -> list[Row]:
         *placements(sizes),
         *placements_on_equal_nodes(sizes),
         *placements_on_few_kinds(sizes),
+        *usual_placements(sizes),
         *next_epochs(sizes),
         *sharing(sizes),
         *budgets(sizes),
@@ -172,6 +177,16 @@ def placements_on_few_kinds(sizes: Sizes) -> Iterator[Row]:
             size = (f"PAL placement, 4 kinds of nodes of 8, gangs to {largest}", gpus, "GPUs")
             options = named | {"gpus": gpus, "kinds": 4, "largest": largest}
             yield Row(*size, "exact", "pal:solve", options, sizes.limit_s, is_ours=True)
+
+
+def usual_placements(sizes: Sizes) -> Iterator[Row]:
+    """PAL with normal slowdowns on three levels, by five seeds (three of the largest)."""
+    for gpus in sizes.usual:
+        for seed in range(1 if sizes is QUICK else 3 if gpus > 4096 else 5):
+            options = {"gpus": gpus, "seed": seed, "gap": USUAL_GAPS[gpus]}
+            options["limit_s"] = sizes.limit_s
+            size = (f"PAL usual placement, seed {seed}", gpus, "GPUs")
+            yield Row(*size, "exact", "pal:solve_usual", options, sizes.limit_s, is_ours=True)
 
 
 def next_epochs(sizes: Sizes) -> Iterator[Row]:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import optsched
-from benchmarks.generators import classes, next_epoch, tree
+from benchmarks.generators import classes, next_epoch, tree, usual
 from benchmarks.suite.measure import Outcome, checked, examined, measured, measured_once
 from benchmarks.suite.node_kinds import two_kinds, usual_kinds
 from optsched.pal import PalInstance
@@ -26,6 +26,15 @@ def cluster(
     if kinds is not None:
         return two_kinds(gpus) if kinds == 2 else usual_kinds(gpus, largest, kinds)
     return classes(gpus, jobs) if jobs else tree(gpus, fanouts or [])
+
+
+def solve_usual(gap: float, limit_s: float, gpus: int, seed: int) -> Outcome:
+    """Solve a placement on GPUs whose slowdowns are normal, in racks."""
+    optsched.solve(optsched.read("pal/tiny"))
+    instance = usual(gpus, seed)
+    outcome = Outcome(case_of(instance))
+    options = {"gap": gap, "time_limit_s": limit_s}
+    return examined(outcome, instance, measured(outcome, optsched.solve, instance, **options))
 
 
 def case_of(instance: Any) -> str:

@@ -51,6 +51,23 @@ class PalSettings:
     reinsertions, better
         Rounds of reinsertion, far more than it takes to find no better place; by how much a place
         must be better, relative.
+    smoothing, ascent_steps, ascent_memory, first_price
+        Ascent of the dual: its stages, relative to what a job costs; steps of each and what L-BFGS
+        remembers of them; and the prices of all GPUs at first, relative to what all jobs cost.
+    priced_gpus, thresholds, threshold_excess
+        Thresholds of the domains of a level: so many that they have so many GPUs together, within
+        the least and most for each; spread over those at which some gang pays at most so much above
+        the least, in the unit of smoothing.
+    options_per_gpu
+        Options from which on prices are found by ascent first: the linear program takes longer.
+    least_share
+        Of a job that asks for a gang, below which it is not looked at.
+    fix_steps, fix_smoothing, fix_share
+        Relax and fix: steps of ascent between the jobs that are placed, at this smoothing; and what
+        share of the GPUs that jobs still wait for is given out each time.
+    fix_gpus, fix_noise, fix_patience
+        Parts that are placed anew: about so many GPUs; by what (log-normal) their order varies; and
+        parts in a row that bring nothing, after which no more are tried.
     dive_steps, dive_share, dive_costlier
         Steps of a dive; the share of fractional counts that one rounds up; and the relative cost
         from which on it leads nowhere.
@@ -132,6 +149,22 @@ class PalSettings:
 
     reinsertions: int = 20
     better: float = 1e-9
+    smoothing: tuple[float, ...] = (3e-3, 1e-3, 3e-4, 1e-4)
+    ascent_steps: int = 40
+    ascent_memory: int = 20
+    first_price: float = 0.1
+    priced_gpus: int = 262_144
+    thresholds: tuple[int, int] = (16, 64)
+    threshold_excess: float = 0.03
+    part_thresholds: int = 24
+    options_per_gpu: int = 30
+    least_share: float = 1e-3
+    fix_steps: int = 10
+    fix_smoothing: float = 1e-3
+    fix_share: float = 0.2
+    fix_gpus: int = 160
+    fix_noise: float = 0.3
+    fix_patience: int = 40
     dive_steps: int = 200
     dive_share: float = 0.6
     dive_costlier: float = 1.2

@@ -19,6 +19,7 @@ import numpy as np
 
 from optsched.pal.decomposition.partition import GpuBlock, partitioned
 from optsched.pal.decomposition.subproblems import PlacementTask, PricingTask, results
+from optsched.pal.dual_ascent.prices_first import prove_by_prices
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedDuals, without_cuts
 from optsched.pal.exact.large_neighbourhood_search import run_lns
@@ -96,10 +97,9 @@ def _solved(whole: Whole, partition: Sequence[GpuBlock], search: Search) -> PalC
     offer_greedy(instance, search)
     if search.plan is not None and whole.has_few_options(whole.at_zero_duals(), search):
         return exact(instance, search)
-    block_duals = _place(whole, partition, search)
-    if search.plan is None:
+    bound = resumed or whole.prices_first(search) or _by_blocks(whole, partition, search)
+    if bound is None:
         return exact(instance, search)
-    bound = resumed or whole.bound(_gpu_duals(whole, partition, block_duals, search))
     search.certificate = whole.certificate(bound, search)
     remove_worst(instance, search, whole.dual_costs(bound), lambda: search.is_closed(bound.value))
     if not search.is_closed(bound.value) and whole.has_few_options(bound, search):
@@ -108,6 +108,14 @@ def _solved(whole: Whole, partition: Sequence[GpuBlock], search: Search) -> PalC
     if not search.is_closed(bound.value) and whole.has_few_options(bound, search):
         return whole.solved(bound, search)
     return whole.certificate(bound, search)
+
+
+def _by_blocks(whole: Whole, partition: Sequence[GpuBlock], search: Search) -> PricedDuals | None:
+    """Return what the duals of the blocks prove, and offer their plan; None without a plan."""
+    block_duals = _place(whole, partition, search)
+    if search.plan is None:
+        return None
+    return whole.bound(_gpu_duals(whole, partition, block_duals, search))
 
 
 def _resumed(
@@ -182,6 +190,10 @@ class Whole:
         goal = search.objective * (1 - search.gap)
         is_fixed = self._lagrangian.fixed_by_reduced_cost(bound.priced, goal)
         return bool((~is_fixed).sum() < SETTINGS.few_options)
+
+    def prices_first(self, search: Search) -> PricedDuals | None:
+        """Return what prices prove, with a plan that they suggest; None if blocks are quicker."""
+        return prove_by_prices(self.instance, search, self.problem, self.options, self._reward)
 
     def solved(self, bound: PricedDuals, search: Search) -> PalCertificate | None:
         """Solve one tree for the whole cluster, without what the duals of the bound rule out."""

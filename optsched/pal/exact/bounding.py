@@ -110,6 +110,28 @@ class PlacementSolver:
         lagrangian = Lagrangian(self.problem, self.options, self.reward)
         return PricedDuals(solution, solution.priced(self.problem, self.options, lagrangian))
 
+    def prices_first(self) -> PalCertificate | None:
+        """Begin with prices, where the program has many options.
+
+        Returns
+        -------
+        PalCertificate | None
+            If they reach the goal.
+        """
+        if not self._is_thorough:
+            return None
+        parts = self.instance, self.search, self.problem, self.options, self.reward
+        bound = HEURISTICS["prices first"](*parts)
+        if bound is None:
+            return None
+        if self._previous is None or bound.value > self._previous.value:
+            self._previous = bound
+        assert self.search.objective is not None
+        value = min(bound.value, self.search.objective)
+        certificate = bound.solution.certificate(self.instance, self.problem, value)
+        self.search.certificate = certificate
+        return certificate if bound.value >= self.goal() else None
+
     def _proven_by_previous_duals(self) -> PalCertificate | None:
         """Return a certificate by duals of the previous epoch, if they reach the goal."""
         start, objective = self.search.start, self.search.objective

@@ -55,6 +55,14 @@ TABLE = (
         "optsched.pal.exact.warm_start:warm_start",
     ),
     PrimalHeuristic(
+        "prices first",
+        "before the root, where options are many",
+        "prices by ascent on the smoothed dual; then the jobs that gangs are asked for by most, in "
+        "turn, and those of some nodes again",
+        "Nesterov, Math. Programming 2005; Dillenberger et al., EJOR 1994",
+        "optsched.pal.dual_ascent.prices_first:prove_by_prices",
+    ),
+    PrimalHeuristic(
         "any plan",
         "without a plan",
         "a tree in which nothing costs but a job that is left out",

@@ -97,8 +97,11 @@ class GangPacking:
 
     def cost(self, job: int) -> float:
         """Return what a job costs where it is, or left out."""
+        return self.cost_at(job, self.placed.get(job))
+
+    def cost_at(self, job: int, gpus: Indices | None) -> float:
+        """Return what a job costs on some GPUs, or left out."""
         problem, jobs = self.problem, self.problem.types[self._type_of[job]]
-        gpus = self.placed.get(job)
         if gpus is None:
             return jobs.reward
         domains = problem.domains

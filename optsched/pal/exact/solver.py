@@ -57,7 +57,8 @@ def exact(
     search.begin(lambda instance: HEURISTICS["greedy"](instance))
     if known is not None:
         _begin_with(solver, known)
-    return _certified(solver)
+        return _certified(solver)
+    return solver.prices_first() or _certified(solver)
 
 
 def _is_enough(known: PalCertificate, search: Search) -> bool:
