@@ -182,9 +182,9 @@ def placements_on_few_kinds(sizes: Sizes) -> Iterator[Row]:
 def usual_placements(sizes: Sizes) -> Iterator[Row]:
     """PAL with normal slowdowns on three levels, by five seeds (three of the largest)."""
     for gpus in sizes.usual:
+        limits = {"gap": USUAL_GAPS[gpus], "limit_s": sizes.limit_s}
         for seed in range(1 if sizes is QUICK else 3 if gpus > 4096 else 5):
-            options = {"gpus": gpus, "seed": seed, "gap": USUAL_GAPS[gpus]}
-            options["limit_s"] = sizes.limit_s
+            options = {"gpus": gpus, "seed": seed} | limits
             size = (f"PAL usual placement, seed {seed}", gpus, "GPUs")
             yield Row(*size, "exact", "pal:solve_usual", options, sizes.limit_s, is_ours=True)
 

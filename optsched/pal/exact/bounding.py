@@ -111,25 +111,16 @@ class PlacementSolver:
         return PricedDuals(solution, solution.priced(self.problem, self.options, lagrangian))
 
     def prices_first(self) -> PalCertificate | None:
-        """Begin with prices, where the program has many options.
+        """Begin with prices, where options are many; return a certificate if they reach the goal.
 
-        Returns
-        -------
-        PalCertificate | None
-            If they reach the goal.
+        What they prove is what there is if the tree is stopped.
         """
-        if not self._is_thorough:
-            return None
         parts = self.instance, self.search, self.problem, self.options, self.reward
-        bound = HEURISTICS["prices first"](*parts)
+        bound = HEURISTICS["prices first"](*parts) if self._is_thorough else None
         if bound is None:
             return None
-        if self._previous is None or bound.value > self._previous.value:
-            self._previous = bound
-        assert self.search.objective is not None
-        value = min(bound.value, self.search.objective)
-        certificate = bound.solution.certificate(self.instance, self.problem, value)
-        self.search.certificate = certificate
+        self._previous = max(bound, self._previous or bound, key=lambda each: each.value)
+        self.search.certificate = certificate = self.at_zero_duals()
         return certificate if bound.value >= self.goal() else None
 
     def _proven_by_previous_duals(self) -> PalCertificate | None:
