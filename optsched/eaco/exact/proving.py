@@ -117,7 +117,7 @@ class Solver:
         if not self.tree.solve_root():
             self.search.out_of_time()
             return False
-        if not self._is_proven():
+        if not (self._is_proven() or self.search.is_interrupted):  # a second at most is left then
             self.tree.tighten(self.goal())
         return True
 
