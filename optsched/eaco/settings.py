@@ -188,7 +188,6 @@ class EacoSettings:
     block_positions: int = 8
     most_blocks: int = 64
     pairs_at_once: int = 500_000
-
     first_columns: int = 2_000
     round_columns: int = 600
     kept_columns: int = 800
@@ -199,7 +198,6 @@ class EacoSettings:
     missed_count: float = 1e-7
     least_ray: float = 1e-9
     ray_margin: float = 1.01
-
     most_nodes: int = 20_000
     near_groups: int = 4_000
     near_growth: int = 4
