@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
+
+import numpy as np
 
 import optsched
 from benchmarks.generators import sharing, sharing_in_types, sharing_live, sharing_next_epoch
@@ -39,6 +42,29 @@ def live(gap: float, limit_s: float, *, jobs: int, most: int, besides: str) -> O
     instance: Any = sharing_live(jobs, most, TOLERANCE, besides)
     outcome, options = Outcome(instance.name), {"gap": gap, "time_limit_s": limit_s}
     return examined(outcome, instance, measured(outcome, optsched.solve, instance, **options))
+
+
+def solve_seeds(gap: float, limit_s: float, *, jobs: int, most: int, seeds: int) -> Outcome:
+    """Solve for each of so many seeds: the median time, the largest gap, and the worst time told.
+
+    Bounds and objectives are those of the last seed; all of them are examined.
+    """
+    optsched.solve(sharing(4, 2, TOLERANCE))  # imports everything
+    outcomes = []
+    for seed in range(seeds):
+        instance: Any = sharing(jobs, most, TOLERANCE, seed)
+        outcome = Outcome(f"{instance.name}, {seeds} seeds")
+        options = {"gap": gap, "time_limit_s": limit_s / seeds}
+        solved = measured_once(outcome, optsched.solve, instance, **options)
+        outcomes.append(examined(outcome, instance, solved))
+    whole, cpu = outcomes[-1], [float(outcome.cpu_s or 0) for outcome in outcomes]
+    whole.cpu_s = statistics.median(cpu)
+    whole.wall_s = statistics.median(float(outcome.wall_s or 0) for outcome in outcomes)
+    whole.gap = max(np.nan if outcome.gap is None else outcome.gap for outcome in outcomes)
+    if any(outcome.status != "optimal" for outcome in outcomes):
+        whole.status = "feasible"
+    whole.note = f"median of {seeds} seeds, the worst takes {max(cpu):.1f} s"
+    return whole
 
 
 def epoch_later(gap: float, limit_s: float, *, jobs: int, most: int, warm: bool) -> Outcome:

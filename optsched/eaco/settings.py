@@ -67,10 +67,8 @@ class EacoSettings:
     most_nodes, near_groups, near_growth
         Nodes of a tree; groups of least reduced cost in the first tree, and how many times as many
         are in each next one.
-    tree_gap
-        Gap up to which the first tree comes before the restricted master: it is needed anyway.
-    gap_share
-        Of the gap that is asked for is used, so that rounding cannot miss it.
+    tree_gap, gap_share
+        Gap up to which a tree comes before the restricted master; share of the gap that is used.
     left_out
         Jobs: a proof that more than so many are left out proves that one is.
     stated_slack
@@ -97,8 +95,7 @@ class EacoSettings:
         Sets of three jobs, and jobs of a cut tree (Gomory and Hu), that are looked at.
     rank1_seeds, rank1_rounds, rank1_violation, rank1_gain, rank1_enough, product_size
         Exchange for rank-one cuts: sets to begin with, rounds over every job, least violation, and
-        gain of a step; cuts after which no more patterns are tried; multiplications below which
-        BLAS starts no threads.
+        gain; cuts after which no more patterns are tried; products below which BLAS has one thread.
     rank1_few, mod_k, mod_k_orders, mod_k_noise, mod_k_share, mod_k_violation
         Mod-k cuts: sought where exchange finds fewer cuts; primes k; orders of elimination for
         each, and how much they differ; share of a group that is eliminated; least violation.
