@@ -216,6 +216,21 @@ def test_a_pair_a_cap_or_a_running_job_once_switched_column_generation_off(besid
     assert proof_terms(instance, result.certificate) < 10_000
 
 
+@pytest.mark.parametrize(("jobs", "besides"), [(26, "pair"), (30, "pair"), (24, "running")])
+def test_groups_of_few_measured_types_among_many_are_all_found(jobs, besides):
+    instance = sharing_live(jobs, 4, 0.25, besides)
+    classes = job_classes(instance)
+    listed, frame = all_columns(instance, classes), master.frame(instance, classes)
+    generation = column_generation.ColumnGeneration(instance, classes, frame, 0)
+    for share in (0.8, 1.0):
+        duals = generation.bound.duals._replace(jobs=share * generation.bound.duals.jobs)
+        slack = 0.02 * float(listed.cost.max())
+        expected = set(_keys(listed.take(duals.reduced(listed) < slack - 1e-9)))
+        assert expected
+        assert expected <= set(_keys(generation.near(duals, slack)))
+        assert min(generation.price(duals).duals.reduced(listed)) >= -1e-9
+
+
 def test_a_listing_of_all_groups_once_went_on_after_the_time_limit(monkeypatch):
     monkeypatch.setitem(vars(SETTINGS), "listed_at_once", 10)
     listed = {"objective": "epoch", "epoch_s": 3600.0}  # cannot be priced

@@ -161,3 +161,29 @@ class PhasePricing(PricingJobs):
         filled = np.full((len(at), self._most), len(self.work))
         filled[:, : at.shape[1]] = at
         return PricedGroups(filled, cost, reduced, near, place, watts, np.zeros(0))
+
+    def _is_complete(self, at: Indices) -> Bools:
+        """Tell which groups may be some of this problem."""
+        if not self.is_measured:
+            return np.ones(len(at), dtype=bool)
+        return np.asarray(self.measured.weight[at].sum(axis=1) >= 2)
+
+    def _may_join(self, at: Indices, more: Indices, further: int) -> Bools:
+        """Tell which jobs may join groups, so that these still can be some of this problem."""
+        if not self.is_measured:
+            return self.measured.joins_untouched(at, more)
+        weight = self.measured.weight
+        held = weight[at].sum(axis=1) + weight[more]
+        last = np.flatnonzero(weight[:-1]).max(initial=-1)
+        can = (more <= last) & (held + further * weight.max() >= 2)
+        return np.asarray((held >= 2) | can)
+
+    def _forced(self, at: Indices, further: int, net: Floats) -> tuple[Indices, Indices]:
+        """Return all that may join those groups which only measured types can complete."""
+        nobody = np.zeros(0, dtype=np.intp)
+        if not self.is_scarce:
+            return nobody, nobody
+        weight = self.measured.weight
+        rows = np.flatnonzero(weight[at].sum(axis=1) + further * weight.max() < 2)
+        hot = np.flatnonzero((weight[:-1] > 0) & np.isfinite(net))
+        return np.repeat(rows, len(hot)), np.tile(hot, len(rows))

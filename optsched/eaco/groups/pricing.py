@@ -8,6 +8,7 @@ left behind: a job adds at most what it pays, less its least share of the watts.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -160,22 +161,6 @@ class PricingProblem(PhasePricing):
         context, span, _ = self._gpu
         return np.asarray(context - self.bare_w + span * np.minimum(1.0, busy / slowdown))
 
-    def _is_complete(self, at: Indices) -> Bools:
-        """Tell which groups may be some of this problem."""
-        if not self.is_measured:
-            return np.ones(len(at), dtype=bool)
-        return np.asarray(self.measured.weight[at].sum(axis=1) >= 2)
-
-    def _may_join(self, at: Indices, more: Indices, further: int) -> Bools:
-        """Tell which jobs may join groups, so that these still can be some of this problem."""
-        if not self.is_measured:
-            return self.measured.joins_untouched(at, more)
-        weight = self.measured.weight
-        held = weight[at].sum(axis=1) + weight[more]
-        last = np.flatnonzero(weight[:-1]).max(initial=-1)
-        can = (more <= last) & (held + further * weight.max() >= 2)
-        return np.asarray((held >= 2) | can)
-
     def _alone(self, pays: Floats, charge: float, watt: float) -> Partial:
         watts = self._context + self._span * np.minimum(1.0, self.busy)
         at = np.flatnonzero(np.isfinite(pays))
@@ -230,7 +215,10 @@ class PricingProblem(PhasePricing):
         """Yield groups and jobs that add enough and may join them, some in one go."""
         last, gains = partial.at[:, -1], query.gains
         need = self._completion_bounds(partial, gains, further) - query.limit[partial.at[:, 0]]
-        for rows, more in gains.candidates(last, self._cells(partial), need):
+        forced = self._forced(partial.at, further, gains.net)
+        need[forced[0]] = np.inf
+        candidates = gains.candidates(last, self._cells(partial), need)
+        for rows, more in itertools.chain([forced], candidates):
             if self.stops():
                 self.is_cut = True
                 query.least.fill(-np.inf)
