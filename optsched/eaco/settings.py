@@ -38,11 +38,9 @@ class EacoSettings:
         Of the completion bounds' tables; more of them sieve better and take longer to make.
     few_priced_jobs
         For so few jobs fine tables are not worth their time.
-    most_measured_types, most_multisets
-        Measured types beyond which groups are not priced but listed; multisets of them that are
-        looked at one by one, for how fast their jobs are at most.
-    scarce_share
-        Of the jobs have measured types: then dives do without groups of these that are not known.
+    most_measured_types, most_multisets, scarce_share
+        Measured types that are priced; multisets of them that are looked at one by one; and share
+        of the jobs up to which these are so few that dives do without groups that are not known.
     listed_at_once
         Groups that are listed whatever the time.
     block_positions, most_blocks

@@ -204,7 +204,7 @@ class ColumnGeneration:
         self, pricing: PricingProblem, duals: Duals, pays: Floats, slack: float, width: int
     ) -> tuple[PricedGroups, Columns]:
         """Return what a pricing problem finds, and the best of it."""
-        pays = pays[pricing.classes]
+        pays, width = pays[pricing.classes], SETTINGS.most_width if pricing.is_scarce else width
         groups = pricing.below(pays, _charges(pricing, duals), slack, width)
         which = _best(groups, pays, SETTINGS.best_layers)
         return groups, self._columns(pricing, groups, which)
