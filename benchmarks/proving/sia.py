@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from benchmarks.proving.rounds import Choice, Round, verify_round
 from benchmarks.suite.sia_rounds import sia_rounds
 from optsched.mip import highs
 from optsched.mip.program import Program
-from optsched.sia import Choice, Round, verify_round
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.proving.rounds import Choice, verify_round
 from benchmarks.suite.measure import Clock, Outcome, measured, peak_mib
 from benchmarks.suite.sia_rounds import WAITING, SiaRound, sia_rounds
-from optsched.sia import Choice, verify_round
 from optsched.sia.verify.certificate import violations
 from optsched.verification import relative_gap
 

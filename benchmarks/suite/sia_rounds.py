@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.sia import Round, sia_cost
+from benchmarks.proving.rounds import Round, sia_cost
 
 WAITING = 1.1
 TYPES = ((4, 6, 1.0), (8, 2, 3.0), (8, 3, 1.5))  # GPUs per node, nodes in 64 GPUs, pace

@@ -1,12 +1,7 @@
-from .arrays import Round as Round
-from .choice import Choice as Choice
-from .choice import sia_cost as sia_cost
 from .instance import Configuration as Configuration
 from .instance import GpuGroup as GpuGroup
 from .instance import SiaInstance as SiaInstance
 from .instance import SiaJob as SiaJob
 from .plan import Assignment as Assignment
 from .plan import SiaPlan as SiaPlan
-from .result_check import Chosen as Chosen
-from .result_check import verify_round as verify_round
 from .verify.certificate import ChoiceCertificate as ChoiceCertificate

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-from optsched import sia
+from benchmarks.proving import rounds
 from tests.support.outside.forger import Forger
 from tests.support.outside.instances import DRAWN
 from tests.support.outside.laws import Truth, as_document, refusals, round_of
@@ -15,7 +15,7 @@ MANY = settings().max_examples > 100
 def test_a_round_of_choice_with_changed_figures_is_refused_or_true(seed):
     truth = Truth("sia", DRAWN["sia"](seed))
     instance = round_of(truth.document)
-    chosen = sia.Choice().decide(instance)
+    chosen = rounds.Choice().decide(instance)
     forger = Forger(as_document(chosen), truth.high, seed=seed)
     fields = ("status", "objective", "bound", "gap", "gap_limit")
     drawn = [(field, value) for field in fields for value in forger.values(field)]
@@ -24,7 +24,7 @@ def test_a_round_of_choice_with_changed_figures_is_refused_or_true(seed):
     changes += [{"plan": None, "objective": None, "gap": None, "status": "infeasible"}]
     for change in changes:
         forged = chosen._replace(**change)
-        if not refusals(lambda forged=forged: sia.verify_round(instance, forged)):
+        if not refusals(lambda forged=forged: rounds.verify_round(instance, forged)):
             stated = as_document(chosen) | change
             false = truth.false_statements(stated)
             assert not [text for text in false if "not called optimal" not in text], change

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.proving.rounds import Choice, Round, sia_cost, verify_round
 from optsched.certificates.bound_tree import Split
-from optsched.sia import Choice, ChoiceCertificate, Round, sia_cost, verify_round
+from optsched.sia import ChoiceCertificate
 from optsched.sia.verify.certificate import Prices, prove, violations
 from optsched.sia.verify.reduced_cost_filter import ReducedCostFilter
 from optsched.verification import Violation

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import assume, given
 
 import optsched
+from benchmarks.proving.rounds import sia_cost
 from optsched.models import sia as specification
 from optsched.registry import problem
-from optsched.sia import Assignment, SiaInstance, SiaPlan, sia_cost
+from optsched.sia import Assignment, SiaInstance, SiaPlan
 from optsched.sia.instance import configuration_cost
 from optsched.verification import Violation
 from tests.support.strategies.common import law

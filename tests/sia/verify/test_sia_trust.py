@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.proving.rounds import Choice, Round, verify_round
 from benchmarks.proving.sia import even, instances, plain_program, unlike, widths
 from optsched.mip import highs
-from optsched.sia import Choice, ChoiceCertificate, Round, verify_round
+from optsched.sia import ChoiceCertificate
 from optsched.sia.verify.certificate import Enumeration, Prices, prove
 from optsched.verification import Violation
 from tests.support.forgers.sia import try_forgeries

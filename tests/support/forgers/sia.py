@@ -13,8 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from benchmarks.proving.rounds import Choice, Chosen, Round, verify_round
 from optsched.certificates.bound_tree import Split
-from optsched.sia import Choice, ChoiceCertificate, Chosen, Round, verify_round
+from optsched.sia import ChoiceCertificate
 from optsched.sia.verify.certificate import Enumeration, Prices
 from optsched.verification import Violation
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import optsched
-from optsched import sia
+from benchmarks.proving import rounds
 from optsched.registry import problem
 from optsched.results.result_files import read_result
 from tests.support.outside.oracles import ORACLES
@@ -31,7 +31,7 @@ def instance_of(name, document):
 
 def as_document(result):
     """A result as its file has it; of a round of choice, what corresponds to that."""
-    if isinstance(result, sia.Chosen):
+    if isinstance(result, rounds.Chosen):
         plan = None if result.plan is None else [int(n) for n in result.plan]
         keys = ("objective", "bound", "gap", "gap_limit")
         figures = {key: getattr(result, key) for key in keys}
@@ -49,7 +49,7 @@ def through_file(result):
 
 def round_of(document):
     options = {n: [tuple(option) for option in own] for n, own in enumerate(document["options"])}
-    return sia.Round.of(options, document["capacity"])
+    return rounds.Round.of(options, document["capacity"])
 
 
 class Truth:
@@ -142,9 +142,9 @@ def solved(truth, method, **options):
     """A result with what is false in it, and why `verify` refuses it, if it does."""
     if truth.name == "sia":
         instance = round_of(truth.document)
-        chosen = sia.Choice(gap=options.get("gap", 1e-4)).decide(instance)
+        chosen = rounds.Choice(gap=options.get("gap", 1e-4)).decide(instance)
         false = list(truth.false_statements(as_document(chosen)))
-        return chosen, false + refusals(lambda: sia.verify_round(instance, chosen))
+        return chosen, false + refusals(lambda: rounds.verify_round(instance, chosen))
     instance = instance_of(truth.name, truth.document)
     result = optsched.solve(instance, method, **options)
     false = list(truth.false_statements(as_document(result)))

@@ -14,7 +14,7 @@ import warnings
 from collections import Counter
 
 import optsched
-from optsched import sia
+from benchmarks.proving import rounds
 from tests.support.outside.forger import Forger, text_of
 from tests.support.outside.instances import DRAWN
 from tests.support.outside.instances_eaco import eaco_late
@@ -121,7 +121,7 @@ def sia_forgeries(tally, truth, seed, chosen):
                 continue
             forged = chosen._replace(**{field: value})
             tally.counts["forgeries"] += 1
-            told = refusals(lambda forged=forged: sia.verify_round(instance, forged))
+            told = refusals(lambda forged=forged: rounds.verify_round(instance, forged))
             if told and told[0].startswith("crash"):
                 tally.bad("FALSE: no verdict", seed, f"{field}={value!r}: {told[0]}"[:200])
             stated = as_document(chosen) | {field: value}

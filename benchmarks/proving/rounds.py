@@ -1,9 +1,11 @@
 """Rounds of any costs and capacities, one after the other, each begun with what the last one left.
 
+As arrays, for comparisons with peers and with brute force: users have `SiaInstance` and `solve`.
+
 Every job takes one of its options, within capacities. In Sia's round an option is a GPU type and a
 number of GPUs, its cost a power of the goodput there (`sia_cost`), and one more is to wait.
 
->>> from optsched.sia import Choice, Round
+>>> from benchmarks.proving.rounds import Choice, Round
 >>> wait = (1.1, [0.0, 0.0])
 >>> options = {"a": [wait, (1.0, [1.0, 0.0])], "b": [wait, (1.0, [1.0, 0.0]), (0.6, [0.0, 4.0])]}
 >>> chosen = Choice().decide(Round.of(options, capacity=[1.0, 4.0]))
@@ -17,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.proving.round_results import Chosen, confirmed, verify_round
 from optsched.sia.arrays import Round
-from optsched.sia.result_check import Chosen, confirmed, verify_round
 from optsched.sia.round_solver import Limits
 from optsched.sia.settings import SETTINGS
 from optsched.sia.solver import RoundMemory, solve_after
