@@ -35,6 +35,7 @@ class Sizes(NamedTuple):
     jobs: tuple[int, ...]
     sia: tuple[int, ...]
     sia_peers: tuple[int, ...]
+    unlike: tuple[int, ...]
     limit_s: float
     peer_limit_s: float
 
@@ -60,6 +61,7 @@ FULL = Sizes(
     jobs=(PHILLY_JOBS // 10, PHILLY_JOBS // 3, PHILLY_JOBS),
     sia=(64, 256, 512, 1024, 2048, 8192),
     sia_peers=(64, 256, 512, 1024, 2048),
+    unlike=(20, 60, 200),
     limit_s=120.0,
     peer_limit_s=20.0,
 )
@@ -84,6 +86,7 @@ QUICK = Sizes(
     jobs=(1000, 2000, 4000),
     sia=(64, 256, 512),
     sia_peers=(256,),
+    unlike=(20,),
     limit_s=15.0,
     peer_limit_s=3.0,
 )
@@ -134,6 +137,7 @@ def catalogue(*, quick: bool = False, philly: str | None = None) -> list[Row]:
         *budgets(sizes),
         *rollouts(sizes, philly),
         *sia(sizes),
+        *tight_rounds(sizes),
     ]
 
 
@@ -295,6 +299,21 @@ def sia(sizes: Sizes) -> Iterator[Row]:
         for solver, needs in SIA_PEERS.items():
             named = options | {"solver": solver, "limit_s": sizes.peer_limit_s}
             yield Row(*size, NAMES[solver], "sia:peer", named, sizes.peer_limit_s, needs)
+
+
+def tight_rounds(sizes: Sizes) -> Iterator[Row]:
+    """Yield rounds of unlike jobs, which HiGHS proves, too, and calls of the policy `sia`."""
+    for share in (0.5, 0.25):
+        for jobs in sizes.unlike:
+            options = {"jobs": jobs, "capacity": share, "gap": PROVEN_GAP}
+            size = (f"round of unlike jobs, capacities {share:.0%}", jobs, "jobs")
+            yield Row(*size, "choice", "tight_rounds:ours", options, 120.0, is_ours=True)
+            limited = options | {"limit_s": sizes.peer_limit_s}
+            yield Row(*size, NAMES["scipy"], "tight_rounds:peer", limited, 6 * sizes.peer_limit_s)
+    for name, jobs in (("philly-small", 20), ("boa-cloud", 170)):
+        size = (f"policy sia on {name}", jobs, "jobs")
+        options = {"name": name, "jobs": jobs}
+        yield Row(*size, "sia", "tight_rounds:calls", options, 120.0, is_ours=True)
 
 
 def _tree(gpus: int) -> dict[str, Any]:
