@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -52,7 +53,7 @@ class Sia(SharedOut):
     """
 
     every_epoch = True
-    changing = (*SharedOut.changing, "restarts", "choice.memory")
+    changing = (*SharedOut.changing, "restarts", "solver", "is_settled", "_last", "_shares")
 
     def __init__(self, name: str, scenario: Scenario, options: SiaOptions) -> None:
         super().__init__(name, scenario, options)
@@ -61,7 +62,7 @@ class Sia(SharedOut):
         self.restarts: dict[int, int] = {}
         self.solves: list[SolveRecord] = []
         self.is_settled = False
-        self._last: SiaInstance | None = None
+        self._last = ""  # digest of the last round, if its plan is within the gap
         self._shares: dict[int, int] = {}
         self._node = max(self.held.cluster.size)
         self._known: dict[Curve, tuple[Configuration, ...]] = {}
@@ -92,7 +93,8 @@ class Sia(SharedOut):
         if not jobs:
             return {}
         instance = self._instance(view, jobs, gpus)
-        if self._is_as_last(instance):
+        digest = _digest(instance)
+        if digest == self._last:  # all costs are those of the last round, whose plan is in force
             return self._shares
         result = self.solver.solve(instance)
         self.solves.append(recorded(instance, result))
@@ -101,16 +103,9 @@ class Sia(SharedOut):
         shares = {job: row.gpus for job, row in zip(jobs, result.plan.jobs, strict=True)}
         for job, width in shares.items():
             self.restarts[job] += self.held.width(job) not in (0, width)
-        self._last = instance if closed(result.gap, result.gap_limit) else None
+        self._last = digest if closed(result.gap, result.gap_limit) else ""
         self._shares = shares
         return shares
-
-    def _is_as_last(self, instance: SiaInstance) -> bool:
-        """Tell whether all costs are those of the last round, whose plan is in force."""
-        last = self._last
-        if last is None or last.gpus != instance.gpus or last.options != instance.options:
-            return False
-        return [job.id for job in last.jobs] == [job.id for job in instance.jobs]
 
     def _best_width(self, view: View, job: int) -> int:
         """Return the width of least cost where no restart is needed, of equal ones the least."""
@@ -160,6 +155,12 @@ class Sia(SharedOut):
             return 1.0
         lost = self.restarts[job] * self.restart_s
         return max(age - lost, 0.0) / (age + self.restart_s)
+
+
+def _digest(instance: SiaInstance) -> str:
+    """Return a digest of what decides a round: jobs, costs of options, GPUs."""
+    names = [job.id for job in instance.jobs]
+    return sha256(repr((names, instance.options, instance.gpus)).encode()).hexdigest()
 
 
 @takes(SiaOptions)
