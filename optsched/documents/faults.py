@@ -91,8 +91,14 @@ class SchemaPlace:
         return self._at(values if isinstance(values, dict) else {})
 
     def _at(self, node: dict[str, Any]) -> SchemaPlace:
-        while "$ref" in node:
-            node = self.schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        while "$ref" in node or "anyOf" in node:
+            if "$ref" in node:
+                node = self.schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+                continue
+            options = [option for option in node["anyOf"] if option.get("type") != "null"]
+            if len(options) != 1:
+                break
+            node = options[0]  # of what may be null
         return SchemaPlace(self.schema, node)
 
 
@@ -117,7 +123,7 @@ def validation_faults(error: ValidationError, cls: type[BaseModel]) -> Iterator[
         if detail["type"] == "document_faults" or _is_echo(detail):
             continue  # `document_faults` are asked for directly
         path, above, here = _located(detail["loc"], place(cls))
-        if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        if detail["type"].startswith("union_tag_") and "discriminator" in here.node:
             tag = str(here.node["discriminator"]["propertyName"])
             yield (*path, tag), _tag_text(detail["input"].get(tag), here)
         else:

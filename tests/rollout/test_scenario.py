@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.instance import dumps
+from optsched.instance import InstanceError, dumps
 from optsched.rollout.scenario import Scenario
 from optsched.rollout.scenario_files import (
     find_scenario,
@@ -313,3 +313,10 @@ def test_the_schema_takes_and_refuses_what_the_classes_do():
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(edited(FULL, changes), schema)
         assert faults(edited(FULL, changes))
+
+
+def test_a_wrong_kind_inside_of_what_may_be_missing_is_told_with_its_path():
+    document = json.loads(find_scenario("philly-small").read_text())
+    document["power"]["gpu"]["curve"] = {"kind": {"base_w": 400}}
+    with pytest.raises(InstanceError, match=r"power.gpu.curve.kind: expected one of 'affine', "):
+        Scenario.from_document(document)
