@@ -140,3 +140,19 @@ def test_usual_placements_are_proven_within_a_hundredth(changed):
     result = optsched.solve(instance, gap=1e-2)
     assert result.status == "optimal"
     assert result.gap <= 1e-2
+
+
+def test_equal_jobs_begin_with_the_smallest_gangs_on_the_fastest_gpus():
+    instance, rng = usual(64, 1), random.Random(1)
+    sizes = sorted(rng.choice([1, 2, 3, 4, 5]) for _ in range(19))
+    jobs = [
+        {"id": f"e{n}", "gpus": k, "application_class": "A", "model": "m"}
+        for n, k in enumerate(sizes)
+    ]
+    document = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+    flat = type(instance).from_document(document | {"jobs": jobs, "locality": {"m": [1, 1, 1]}})
+    ascending = sorted(flat.profile.slowdown["A"])
+    optimum = sum(ascending[last - 1] for last in np.cumsum(sizes).tolist())
+    result = optsched.solve(flat, gap=2e-2)
+    assert result.objective == pytest.approx(optimum, rel=1e-12)
+    assert result.status == "optimal"

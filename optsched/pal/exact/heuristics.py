@@ -34,6 +34,13 @@ TABLE = (
         "optsched.pal.greedy.pal_rules:quick_start",
     ),
     PrimalHeuristic(
+        "smallest first",
+        "at first, where all jobs cost the same and only the slowest GPU counts",
+        "the smallest gangs on the fastest GPUs, which is optimal",
+        "docs/math/pal.md, properties",
+        "optsched.pal.exact.smallest_first:offer_smallest_first",
+    ),
+    PrimalHeuristic(
         "repair",
         "after a previous epoch",
         "its plan for the jobs of now; new ones where it is cheapest",

@@ -55,6 +55,7 @@ def exact(
         return known
     search.state = state
     search.begin(lambda instance: HEURISTICS["greedy"](instance))
+    HEURISTICS["smallest first"](instance, search, solver.problem)
     if known is not None:
         _begin_with(solver, known)
         return _certified(solver)
