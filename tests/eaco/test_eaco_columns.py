@@ -76,7 +76,7 @@ def test_a_wide_gap_is_kept_and_proven(instance):
     assert result.status in ("optimal", "infeasible")
 
 
-@law(1000)
+@law(2000)
 @given(searchable(6) | priced(6))
 def test_the_search_finds_every_group(instance):
     """Without prices all groups, and at prices all of those that pay, at their costs and watts."""
