@@ -270,7 +270,11 @@ class GroupingTree(BranchAndBound[GroupingNode]):
             self.relaxation.add_cut(rule)
         self.relaxation.add(np.flatnonzero(kept)[few.relaxation.program])
         again = self.relaxation.solve((), self.seconds_left)
-        return point if again is None or again.value < point.value else again
+        if again is None or again.value < point.value:
+            return point
+        if again.value >= cut.value - SETTINGS.settled * abs(cut.value):
+            return again
+        return self._cut(again, (), rounds, enough)  # columns that were left out matter
 
     def _cut(self, point: Point, path: Path, rounds: int, enough: float) -> Point:
         """Return the point after rounds of cuts; some of them may be of no avail."""
