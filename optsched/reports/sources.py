@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.documents.faults import InstanceError, shown
+from optsched.documents.faults import InstanceError, mapping, shown
 from optsched.documents.files import read_text
 from optsched.documents.json_files import load
 from optsched.explanation.explain import frontier_instance, instance_of
@@ -213,6 +213,9 @@ def _check_summary(folder: Path, summary: Any) -> None:
     for key in ("metrics", "versions", "scenario", "trace"):
         if key in summary and not isinstance(summary[key], dict):
             faults.append(f"summary.json: {key}: expected an object, found {shown(summary[key])}")
+    for name, version in mapping(summary.get("versions")).items():
+        if not isinstance(version, str):
+            faults.append(f"summary.json: versions.{name}: expected text, found {shown(version)}")
     if faults:
         raise InstanceError(str(folder), faults)
 

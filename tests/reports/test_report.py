@@ -351,3 +351,11 @@ def test_comparisons_say_of_what(folder):
     assert html.count("<table") == 2
     assert ">philly-small</td>" in html
     assert ">to fifo</td>" in html
+
+
+def test_a_version_that_is_no_text_is_a_fault_and_no_traceback(folder, tmp_path):
+    summary = json.loads((folder / "fifo" / "summary.json").read_text())
+    changed = tmp_path / "summary.json"
+    changed.write_text(json.dumps(summary | {"versions": {"numpy": [1]}}))
+    with pytest.raises(InstanceError, match=r"versions.numpy: expected text, found a list of 1"):
+        gather([tmp_path])
