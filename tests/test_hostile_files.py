@@ -28,7 +28,7 @@ from tests.support.hostile_files import HOSTILE
 from tests.support.limited_reading import SECONDS
 
 ROOT = Path(__file__).parent.parent
-DEEP = settings().max_examples >= 500
+DEEP = settings().max_examples > 100
 FITTING = {
     "lines.conf", "empty-chain.conf", "spines.conf", "blocks.conf", "lines.yaml", "matrix-256.txt",
     "rows.csv", "topograph.json", *(["matrix.txt"] if not DEEP else []),

@@ -15,7 +15,7 @@ from benchmarks.mutations.kinds import Kind, refused
 from benchmarks.mutations.mutator import mutated
 from optsched.documents.faults import InstanceError
 
-FILES = 2000 if settings().max_examples >= 500 else 120
+FILES = 2000 if settings().max_examples > 100 else 120
 
 
 def test_mutated_files_of_every_kind_give_no_traceback():
