@@ -161,6 +161,18 @@ class Statement(NamedTuple):
             text = f"nodes[{n}] proves only {proven}, {self.figure!r} is stated{more}"
             yield BrokenRule("bound" if self.is_of_costs else "left-out", text)
 
+    def whole_faults(self, what: str, value: int | None, unit: int) -> Iterator[BrokenRule]:
+        """Yield that one argument for all plans, named `what`, proves less than is stated.
+
+        Parameters
+        ----------
+        value
+            What it proves, in multiples of 1 / `unit`; None where no plan is.
+        """
+        if value is not None and value < Fraction(self.figure) * unit:
+            text = f"{what} prove only {written(Fraction(value, unit))}, {self.figure!r} is stated"
+            yield BrokenRule("bound" if self.is_of_costs else "left-out", text)
+
 
 def written(value: Fraction | int) -> str:
     """Write a figure as the nearest float, also one beyond all floats."""

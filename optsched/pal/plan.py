@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from optsched.certificates.bound_tree import Cut as Cut
 from optsched.certificates.bound_tree import Price
@@ -78,7 +79,8 @@ class PalCertificate(Document):
     kind
         ``"prices"``: every plan costs at least `bound`. ``"infeasible"``: at least `left_out` jobs,
         more than none, cannot be placed; the prices are then for the cost of one for each job that
-        is left out, and none for one that is placed.
+        is left out, and none for one that is placed. ``"sorted"``: every plan costs at least
+        `bound`, by sorting slowdowns and gangs; that needs no rules and no nodes.
     rules
         What splits and cuts count.
     exclusions
@@ -89,12 +91,12 @@ class PalCertificate(Document):
         The branch-and-bound tree; the first is its root.
     """
 
-    kind: Literal["prices", "infeasible"] = "prices"
+    kind: Literal["prices", "infeasible", "sorted"] = "prices"
     bound: float | None = None
     left_out: float | None = None
     rules: tuple[Within | Keeps, ...] = ()
     exclusions: tuple[Leaf, ...] = ()
-    nodes: tuple[Split | Leaf, ...] = Field(min_length=1)
+    nodes: tuple[Split | Leaf, ...] = Field(default=(), validate_default=True)
 
     @field_validator("kind", mode="before")
     @classmethod
@@ -102,3 +104,12 @@ class PalCertificate(Document):
         if kind == "misfit":
             raise ValueError("'infeasible' (the new name of 'misfit')")
         return kind
+
+    @field_validator("nodes")
+    @classmethod
+    def _is_tree(
+        cls, nodes: tuple[Split | Leaf, ...], info: ValidationInfo
+    ) -> tuple[Split | Leaf, ...]:
+        if not nodes and info.data.get("kind") != "sorted":
+            raise PydanticCustomError("tuple_too_short", "at least one node", {"min_length": 1})
+        return nodes

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Certify a bound for any plan, or that there is none; of large clusters without prices."""
     from optsched.pal.exact import solver as exact
+    from optsched.pal.exact.smallest_first import stronger
     from optsched.pal.greedy import fast_fallback
 
     is_large = len(instance.free_gpus) > SETTINGS.large_gpus
     certificate = fast_fallback.certify(instance, search) if is_large else None
-    return certificate or exact.certify(instance, search)
+    certificate = certificate or exact.certify(instance, search)
+    return None if certificate is None else stronger(instance, search, certificate)
 
 
 def plot(instance: PalInstance, plan: PalPlan, ax: Axes | None = None) -> Axes:

@@ -26,6 +26,9 @@ class PalSettings:
         GPUs of a domain that are taken before they are swept out of its ranking.
     rounding
         More than what rounding takes from a sum of some thousand terms, relative.
+    flat_penalties
+        Of a model: the greatest above the least, relative, up to which the smallest gangs are put
+        on the fastest GPUs at first.
     integral
         How far from a whole number HiGHS calls whole.
     penalty
@@ -130,6 +133,7 @@ class PalSettings:
     swept: int = 256
 
     rounding: float = 1e-13
+    flat_penalties: float = 0.05
     integral: float = 1e-6
     penalty: float = 4.0
     priced_at_once: int = 32

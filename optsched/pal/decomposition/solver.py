@@ -21,10 +21,12 @@ from optsched.pal.decomposition.partition import GpuBlock, partitioned
 from optsched.pal.decomposition.subproblems import PlacementTask, PricingTask, results
 from optsched.pal.dual_ascent.prices_first import prove_by_prices
 from optsched.pal.exact.arrays import arrays
+from optsched.pal.exact.heuristics import HEURISTICS
 from optsched.pal.exact.lagrangian_bound import Lagrangian, PricedDuals, without_cuts
 from optsched.pal.exact.large_neighbourhood_search import run_lns
 from optsched.pal.exact.relaxation import all_options
 from optsched.pal.exact.rounding import repaired
+from optsched.pal.exact.smallest_first import stronger
 from optsched.pal.exact.solver import PlacementSolver, exact
 from optsched.pal.exact.warm_start import WarmStart, best_duals
 from optsched.pal.exact.worst_removal import DualCosts, remove_worst
@@ -46,13 +48,19 @@ if TYPE_CHECKING:
 def by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
     """Solve by `exact`, from `node-classes` on if these are few; if large, by one or in blocks.
 
-    A time limit that is too short for either gets what `fast_fallback` does.
+    A time limit that is too short for either gets what `fast_fallback` does. Where the slowest
+    GPU counts most, a sort may do; and what it proves counts if it is more than all else.
 
     Raises
     ------
     Infeasible
         If hard caps or the number of GPUs leave no plan with all jobs.
     """
+    certificate = HEURISTICS["smallest first"](instance, search) or _by_size(instance, search)
+    return None if certificate is None else stronger(instance, search, certificate)
+
+
+def _by_size(instance: PalInstance, search: Search) -> PalCertificate | None:
     if search.program_limit is not None:
         return exact(instance, search)
     nodes = few_node_classes(instance, search)

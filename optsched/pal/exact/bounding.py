@@ -16,6 +16,7 @@ from optsched.pal.exact.lagrangian_bound import (
     without_cuts,
 )
 from optsched.pal.exact.relaxation import all_options
+from optsched.pal.exact.smallest_first import sorted_bound, sorted_certificate, stronger
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class PlacementSolver:
         self.limit = np.inf  # of what the exclusions prove
         self._inherited = 0  # exclusions by duals that no tree of this solver found
         self._previous: PricedDuals | None = None
+        self._sorted = sorted_bound(instance)
         self._basis, self._is_thorough = basis, is_thorough
 
     def goal(self) -> float:
@@ -102,7 +104,12 @@ class PlacementSolver:
     def is_closed(self, tree: PlacementTree) -> bool:
         """Tell whether a tree, or duals that are known besides, prove the goal."""
         known = -np.inf if self._previous is None else self._previous.value
-        return max(tree.bound, known) >= self.goal()
+        return max(tree.bound, known, self._sorted) >= self.goal()
+
+    def proven_by_sorting(self) -> PalCertificate | None:
+        """Return the certificate of sorted slowdowns, if they reach the goal."""
+        is_enough = self._sorted >= self.goal()
+        return sorted_certificate(self._sorted, self.search) if is_enough else None
 
     def at_duals(self, gpus: Floats) -> PricedDuals:
         """Return what duals of the GPUs alone prove."""
@@ -236,7 +243,7 @@ class PlacementSolver:
 
     def solve(self) -> PalCertificate | None:
         """Grow a tree to the goal, or as far as the limits allow; return what it proves."""
-        certificate = self._proven_by_previous_duals()
+        certificate = self.proven_by_sorting() or self._proven_by_previous_duals()
         if certificate is not None:
             return certificate
         if self._previous is not None and not self._inherited:
@@ -265,10 +272,8 @@ class PlacementSolver:
 
     def at_zero_duals(self) -> PalCertificate:
         """Return what is proven without any duals, when there is no time to find some."""
-        solution, options = (
-            without_cuts(np.zeros(len(self.problem.gpus))),
-            all_options(self.problem),
-        )
+        solution = without_cuts(np.zeros(len(self.problem.gpus)))
+        options = all_options(self.problem)
         lagrangian = Lagrangian(self.problem, options, self.reward)
         value = solution.priced(self.problem, options, lagrangian).value
         assert self.search.objective is not None
@@ -276,14 +281,14 @@ class PlacementSolver:
         return self._better(solution.certificate(self.instance, self.problem, bound))
 
     def _better(self, certificate: PalCertificate) -> PalCertificate:
-        """Return a certificate, or that of the previous epoch if it proves more."""
+        """Return a certificate; or that of the previous epoch, or of a sort, if it proves more."""
         objective = self.search.objective
         assert objective is not None
         assert certificate.bound is not None
-        if self._previous is None or self._previous.value <= certificate.bound:
-            return certificate
-        bound = min(self._previous.value, objective)
-        return self._previous.solution.certificate(self.instance, self.problem, bound)
+        if self._previous is not None and self._previous.value > certificate.bound:
+            bound = min(self._previous.value, objective)
+            certificate = self._previous.solution.certificate(self.instance, self.problem, bound)
+        return stronger(self.instance, self.search, certificate)
 
     def _goal_of(self, tree: PlacementTree) -> float:
         """Return the bound that a tree has to prove; none if it is known already."""

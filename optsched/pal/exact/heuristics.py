@@ -35,10 +35,10 @@ TABLE = (
     ),
     PrimalHeuristic(
         "smallest first",
-        "at first, where all jobs cost the same and only the slowest GPU counts",
-        "the smallest gangs on the fastest GPUs, which is optimal",
-        "docs/math/pal.md, properties",
-        "optsched.pal.exact.smallest_first:offer_smallest_first",
+        "at first, where the slowest GPU counts most",
+        "the smallest gangs on the fastest GPUs, which is optimal for jobs of equal cost",
+        "docs/math/pal.md, sorted slowdowns",
+        "optsched.pal.exact.smallest_first:solve_by_sorting",
     ),
     PrimalHeuristic(
         "repair",

@@ -55,11 +55,10 @@ def exact(
         return known
     search.state = state
     search.begin(lambda instance: HEURISTICS["greedy"](instance))
-    HEURISTICS["smallest first"](instance, search, solver.problem)
     if known is not None:
         _begin_with(solver, known)
         return _certified(solver)
-    return solver.prices_first() or _certified(solver)
+    return solver.proven_by_sorting() or solver.prices_first() or _certified(solver)
 
 
 def _is_enough(known: PalCertificate, search: Search) -> bool:
@@ -69,9 +68,9 @@ def _is_enough(known: PalCertificate, search: Search) -> bool:
 
 def _begin_with(solver: PlacementSolver, known: PalCertificate) -> None:
     """Let a solver know the prices of a certificate of GPUs alone."""
-    leaf = known.nodes[0]
-    assert isinstance(leaf, Leaf)
-    solver.start_from(solver.at_duals(np.array(leaf.gpu_prices)))
+    leaf = next(iter(known.nodes), None)
+    if isinstance(leaf, Leaf):
+        solver.start_from(solver.at_duals(np.array(leaf.gpu_prices)))
 
 
 def certify(instance: PalInstance, search: Search) -> PalCertificate | None:

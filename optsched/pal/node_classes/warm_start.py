@@ -78,7 +78,7 @@ def previous_gpu_duals(search: Search, nodes: NodeClasses) -> Floats | None:
     certificate = None if search.start is None else search.start.certificate
     if not isinstance(certificate, PalCertificate):
         return None
-    leaf = certificate.nodes[0]
+    leaf = next(iter(certificate.nodes), None)
     if not isinstance(leaf, Leaf) or len(leaf.gpu_prices) != nodes.slowdown.shape[1]:
         return None
     return np.array(leaf.gpu_prices)

@@ -4,7 +4,8 @@ A branch-and-bound tree covers all plans: in each split a count, which is a whol
 a number or at least one more. In each leaf the Lagrangian value, for any prices, is a lower bound
 on every plan: jobs pay for GPUs, and for what splits and cuts limit, and take on their own what is
 cheapest for them (`placement_pricing.py`). So the least value over the leaves is a bound. All of it
-is done in integers and fractions, and shares no code with the methods.
+is done in integers and fractions, and shares no code with the methods. A certificate of kind
+"sorted" has no tree: what it states is worked out from the instance (`sorted_bound.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from optsched.certificates.bound_tree import at_leaves
 from optsched.pal.plan import Leaf, Within
-from optsched.pal.verify import gpu_price_bound
+from optsched.pal.verify import gpu_price_bound, sorted_bound
 from optsched.pal.verify.certificate_form import formed, stated
 from optsched.pal.verify.costs import SCALE, InfeasibilityCosts, ObjectiveCosts, scaled
 from optsched.pal.verify.placement_pricing import Counted, JobOptions, jobs_by_type
@@ -27,12 +28,19 @@ if TYPE_CHECKING:
     from optsched.verification import BrokenRule
 
 
+SORTED_JOB_TERMS = 10  # fractions and their order, for each job
+
+
 def prove(instance: PalInstance, certificate: PalCertificate) -> list[BrokenRule]:
     """Return every reason why the certificate does not prove what it states."""
     formed_one, broken = formed(instance, certificate)
     if formed_one is None:
         return broken
-    statement, values = stated(formed_one), leaf_values(instance, formed_one)
+    statement = stated(formed_one)
+    if formed_one.kind == "sorted":
+        value = sorted_bound.least(instance)
+        return list(statement.whole_faults("the sorted slowdowns", value, SCALE))
+    values = leaf_values(instance, formed_one)
     return list(statement.value_faults(values, Fraction(statement.figure) * SCALE, SCALE))
 
 
@@ -46,6 +54,8 @@ def terms(instance: PalInstance, certificate: PalCertificate) -> int:
     gpus, levels = len(instance.free_gpus), len(instance.topology.levels)
     running = sum(job.gpus for job in instance.jobs if job.current)
     gangs = {(job.application_class, job.gpus) for job in instance.jobs}
+    if certificate.kind == "sorted":
+        return gpus * len({name for name, _ in gangs}) + SORTED_JOB_TERMS * len(instance.jobs)
     if _is_flat(certificate):
         classes = {name for name, _ in gangs}
         return gpus * levels * (len(classes) + len(gangs)) + running + len(instance.jobs)

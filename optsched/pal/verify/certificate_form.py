@@ -45,8 +45,9 @@ def formed(
     if copy is None or broken:
         return None, broken
     broken = [*_statement(instance, copy), *_rules(instance, copy)]
-    tree = list(tree_faults(copy.nodes, len(copy.rules)))
-    broken += tree or list(_leaves(instance, copy))
+    if copy.kind != "sorted":
+        tree = list(tree_faults(copy.nodes, len(copy.rules)))
+        broken += tree or list(_leaves(instance, copy))
     return None if broken else copy, broken
 
 
@@ -148,18 +149,30 @@ def _is_figure(value: object) -> bool:
 
 def stated(certificate: PalCertificate) -> Statement:
     """Return what a certificate states."""
-    return Statement(certificate.kind == "prices", certificate.bound, certificate.left_out)
+    return Statement(certificate.kind != "infeasible", certificate.bound, certificate.left_out)
 
 
 def _statement(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
     """Yield what is wrong with the figures that are stated."""
     yield from stated(certificate).faults()
-    if certificate.kind == "prices":
+    if certificate.kind == "sorted":
+        yield from _sorted(instance, certificate)
+    if certificate.kind != "infeasible":
         return
     if certificate.exclusions:
         yield BrokenRule("exclusions", "only a bound can leave out what costs too much")
     if instance.admission != "all":
         yield BrokenRule("infeasible", f"admission '{instance.admission}' always allows a plan")
+
+
+def _sorted(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:
+    """Yield why slowdowns that are sorted prove nothing here, or what goes unused."""
+    if instance.admission != "all":
+        text = f"admission '{instance.admission}' allows plans that leave jobs out"
+        yield BrokenRule("sorted", text)
+    for name in ("rules", "exclusions", "nodes"):
+        if getattr(certificate, name):
+            yield BrokenRule("sorted", f"{name} are for prices, sorted slowdowns need none")
 
 
 def _rules(instance: PalInstance, certificate: PalCertificate) -> Iterator[BrokenRule]:

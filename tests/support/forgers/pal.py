@@ -206,6 +206,7 @@ def forgeries(rng, instance, count):
     for _ in range(count):
         if best is not None:
             yield forged(rng, instance, "prices").model_copy(update={"bound": above(rng, best)})
+            yield PalCertificate(kind="sorted", bound=above(rng, best))
             if instance.admission == "all":
                 left_out = rng.choice([5e-324, 1e-9, 0.5, 1.0])
                 yield forged(rng, instance, "infeasible").model_copy(update={"left_out": left_out})
