@@ -149,12 +149,15 @@ def improve(
     prices: Floats,
     excess_of: Callable[[GangPacking], Floats],
     is_done: Callable[[GangPacking], bool],
-    seed: int,
-) -> None:
-    """Place the jobs of some nodes anew, for as long as it pays.
+    drawn: NodeNeighbourhoods,
+    patience: int,
+) -> bool:
+    """Place the jobs of some nodes anew, for as long as it pays; return whether it did.
 
     Parameters
     ----------
+    patience
+        Parts in a row that bring nothing, after which no more are tried.
     prices
         Shape (GPUs,), in the unit of the dual.
     excess_of
@@ -162,9 +165,8 @@ def improve(
     is_done
         Told of each better packing.
     """
-    drawn = NodeNeighbourhoods(fixing.dual, seed)
-    failures = 0
-    while failures < SETTINGS.fix_patience and (failures or not is_done(packing)):
+    failures, is_better = 0, False
+    while failures < patience and (failures or not is_done(packing)):
         excess = excess_of(packing)
         jobs = drawn.draw(packing, prices, excess / fixing.dual.unit, SETTINGS.fix_gpus)
         before = {job: packing.take(job) for job in jobs}
@@ -172,7 +174,7 @@ def improve(
         fixing.fill(packing, prices, SETTINGS.fix_noise)
         now = sum(packing.cost(job) for job in jobs)
         if now < cost * (1 - SETTINGS.better):
-            failures = 0
+            failures, is_better = 0, True
             continue
         failures += 1
         for job in jobs:
@@ -180,3 +182,4 @@ def improve(
         for job, gpus in before.items():
             if gpus is not None:
                 packing.put(job, gpus)
+    return is_better
