@@ -7,6 +7,7 @@ than their jobs pay are charged less.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.group_figures import TypeFigures
 from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
-from optsched.eaco.groups.phase_pricing import Charges
+from optsched.eaco.groups.phase_pricing import Charges, best_groups
 from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.settings import SETTINGS
 from optsched.mip.column_generation import DualBound, Priced, Smoothing, generate
@@ -78,7 +79,7 @@ class ColumnGeneration:
         self.master = Master(frame, self.penalty, seed)
         self.first = self.master.columns
         self.pool = none(instance)
-        self.fresh, self._known = 0, set[tuple[int, ...]]()
+        self.fresh, self._known = 0, dict[tuple[int, ...], int]()
         self._width = SETTINGS.first_width
         self._smoothing = Smoothing(_between, SETTINGS.smoothing, SETTINGS.scarce_groups)
         self.bound = DualBound(self._guess())
@@ -142,8 +143,7 @@ class ColumnGeneration:
     def begin(self, last: MatchedStart) -> None:
         """Take over the duals, and the groups that are allowed now, of the previous epoch."""
         for members in (last.members, last.planned):
-            for pricing in self.pricing_problems:
-                self.add(self._known_groups(pricing, members))
+            self.add(self.known_groups(members))
         if last.jobs is None:
             return
         pools = 0 * self.frame.gpus
@@ -153,8 +153,11 @@ class ColumnGeneration:
         self._prove(self.bound.duals._replace(jobs=last.jobs, pools=pools))
         self._width = SETTINGS.first_width
 
-    def _known_groups(self, pricing: PricingProblem, members: Indices) -> Columns:
-        """Return those of some groups that are allowed in a pricing problem."""
+    def known_groups(self, members: Indices) -> Columns:
+        """Return those of some groups that are allowed, wherever they are."""
+        return joined([self._allowed(pricing, members) for pricing in self.pricing_problems])
+
+    def _allowed(self, pricing: PricingProblem, members: Indices) -> Columns:
         many = len(pricing.classes)
         at = np.full(len(self._classes) + 1, -1)
         at[pricing.classes], at[-1] = np.arange(many), many
@@ -206,7 +209,7 @@ class ColumnGeneration:
         """Return what a pricing problem finds, and the best of it."""
         pays, width = pays[pricing.classes], SETTINGS.most_width if pricing.is_scarce else width
         groups = pricing.below(pays, _charges(pricing, duals), slack, width)
-        which = _best(groups, pays, SETTINGS.best_layers)
+        which = best_groups(groups, pays, SETTINGS.best_layers)
         return groups, self._columns(pricing, groups, which)
 
     def near(self, duals: Duals, slack: float) -> Columns | None:
@@ -222,12 +225,11 @@ class ColumnGeneration:
 
     def add(self, fresh: Columns) -> int:
         """Put groups into the program that are not in it yet; return how many."""
-        keys = np.column_stack([fresh.pool, fresh.gang, fresh.place, fresh.members]).tolist()
         new: dict[tuple[int, ...], int] = {}
-        for n, key in enumerate(map(tuple, keys)):
+        for n, key in enumerate(_keys(fresh)):
             if key not in self._known:
                 new.setdefault(key, n)
-        self._known.update(new)
+        self._known.update(zip(new, count(len(self.pool.cost)), strict=False))
         chosen = fresh.take(np.array(list(new.values()), dtype=np.intp))
         self.master.add_groups(chosen, csr_array((0, len(new))))
         self.pool = joined([self.pool, chosen])
@@ -240,12 +242,19 @@ class ColumnGeneration:
         x[: len(known)] = known
         return x
 
+    def amounts_of(self, plan: Columns) -> Floats:
+        """Return how often each group of the program is in a plan, whose groups are all there."""
+        at = [self._known[key] for key in _keys(plan)]
+        return np.bincount(at, minlength=len(self.pool.cost)).astype(float)
+
     def _promising(self, pricing: PricingProblem, shares: tuple[float, ...]) -> Columns:
         """Return groups that at the first duals cost little more than their jobs pay."""
         pays, parts = self.bound.duals.jobs[pricing.classes], [none(self._instance)]
         for share in shares:
             groups = pricing.below(pays, Charges(), share * pays, SETTINGS.seed_width)
-            parts.append(self._columns(pricing, groups, _best(groups, pays, SETTINGS.seed_layers)))
+            parts.append(
+                self._columns(pricing, groups, best_groups(groups, pays, SETTINGS.seed_layers))
+            )
         return joined(parts)
 
     def _guess(self) -> Duals:
@@ -271,26 +280,14 @@ class ColumnGeneration:
         return at_full_power(members[allowed], pool, pricing.gang, place[allowed], cost, watts)
 
 
+def _keys(columns: Columns) -> list[tuple[int, ...]]:
+    parts = [columns.pool, columns.gang, columns.place, columns.members]
+    return [tuple(key) for key in np.column_stack(parts).tolist()]
+
+
 def _charges(pricing: PricingProblem, duals: Duals) -> Charges:
     gpus = float(duals.pools[pricing.pool]) * pricing.gang
     return Charges(gpus, float(duals.watt), duals.places)
-
-
-def _best(groups: PricedGroups, pays: Floats, layers: int) -> Indices:
-    """Return the groups to add: the best of all, of each leader, and of each job at each place."""
-    size = np.maximum(np.where(np.isfinite(pays), pays, 0.0), 1e-300)[groups.at[:, 0]]
-    order = np.argsort(groups.reduced / size, kind="stable")
-    chosen = [order[: SETTINGS.best_groups]]
-    at = groups.at[order]
-    for _ in range(layers):
-        taken = np.zeros(len(at), dtype=bool)
-        for n in range(at.shape[1]):
-            taken[np.unique(at[:, n], return_index=True)[1]] = True
-        chosen.append(order[taken])
-        order, at = order[~taken], at[~taken]
-        if not len(order):
-            break
-    return np.unique(np.concatenate(chosen))
 
 
 def _between(duals: Duals, best: Duals, share: float) -> Duals:

@@ -23,7 +23,7 @@ from optsched.eaco.exact.warm_start import WarmStart, matched_start
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems
 from optsched.eaco.primal.batch_greedy import filled
-from optsched.eaco.primal.diving import dive
+from optsched.eaco.primal.diving import dive, held
 from optsched.eaco.primal.large_neighbourhood_search import repaired, total
 from optsched.eaco.settings import SETTINGS
 
@@ -90,7 +90,7 @@ class _Columns:
         self.frame = frame(instance, self.classes)
         self.generation = ColumnGeneration(instance, self.classes, self.frame, search.seed)
         self.first = self.generation.bound.duals.jobs
-        self.dived: NDArray[np.float64] | None = None  # the best plan of a dive
+        self.best: NDArray[np.float64] | None = None  # the best plan so far, over the program
         self.last = matched_start(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
         self.is_warm = self.last is not None and self.last.jobs is not None
 
@@ -105,15 +105,29 @@ class _Columns:
         for margin, step in SETTINGS.trials:
             if self._is_closed() or search.out_of_time():
                 break
-            solved = self.generation.run(margin * search.gap, search.seconds_for_program)
+            solved = self._solved(margin)
             search.certificate = self.certificate()
-            if solved is not None:
+            if solved is not None and not self._is_closed():
                 self._dive(solved, step)
         if search.gap > SETTINGS.tight_gap:  # else a tree follows, which finds plans itself
             self._repair()
         search.certificate = self.certificate()
         search.state = WarmStart.of(self.classes, self.first, self.generation)
         return search.certificate
+
+    def _solved(self, margin: float) -> Solved | None:
+        """Return an optimum of the program near the bound; nearer if that closes the gap.
+
+        A few rounds more take less time than a dive.
+        """
+        clock, nearest = self.search.seconds_for_program, SETTINGS.trials[-1][0] * self.search.gap
+        solved = self.generation.run(margin * self.search.gap, clock)
+        if solved is None or self._is_closed():
+            return solved
+        bound = solved.objective - nearest * abs(solved.objective)
+        if not self.search.is_closed(bound, SETTINGS.gap_share):
+            return solved
+        return self.generation.run(nearest, clock) or solved
 
     def _begin(self) -> None:
         """Prove a first bound and offer a first plan, in little time."""
@@ -124,31 +138,48 @@ class _Columns:
         if self.last is not None:
             generation.begin(self.last)
         search.certificate = self.certificate()
-        problems, worth = generation.pricing_problems, generation.bound.duals.jobs
-        filling = filled(self.instance, self.classes, problems, worth)
-        generation.add(filling)
-        offer_columns(search, self.classes, filling, np.ones(len(filling.cost)), {})
+        self._fill(self.first)
+        if self.last is not None and not self._is_closed():
+            self._fill(generation.bound.duals.jobs, generation.known_groups(self.last.planned))
         if search.plan is None and len(self.instance.jobs) <= SETTINGS.most_started_jobs:
             search.begin(quick_start)
-        if not search.out_of_time():
+        if not search.out_of_time() and not self._is_closed():
             generation.seed(SETTINGS.seed_shares[:1] if self.is_warm else SETTINGS.seed_shares)
+
+    def _fill(self, pays: NDArray[np.float64], kept: Columns | None = None) -> None:
+        """Offer a greedy plan by what jobs are worth, with groups that are kept.
+
+        What the first duals pay makes better groups than what those pay that prove most.
+        """
+        problems = self.generation.pricing_problems
+        filling = filled(self.instance, self.classes, problems, pays, kept)
+        self.generation.add(filling)
+        offer_columns(self.search, self.classes, filling, np.ones(len(filling.cost)), {})
+        self._keep(self.generation.amounts_of(filling))
 
     def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
         x = dive(self.generation, solved, step, self.search.seconds_for_program)
-        if x is None:
+        if x is not None:
+            self._take(x)
+            self._keep(x)
+
+    def _keep(self, x: NDArray[np.float64]) -> None:
+        """Keep a plan to repair if it is the best so far, and leaves no job out that must run."""
+        generation = self.generation
+        left = self.frame.copies - held(generation.pool.members[: len(x)], x, len(self.classes))
+        if (left[self.frame.must] > SETTINGS.whole).any():
             return
-        self._take(x)
-        if self.dived is None or total(self.generation, x) < total(self.generation, self.dived):
-            self.dived = x
+        if self.best is None or total(generation, x) < total(generation, self.best):
+            self.best = x
 
     def _repair(self) -> None:
-        """Offer what the best plan of a dive is repaired to."""
+        """Offer what the best plan is repaired to."""
         search, generation = self.search, self.generation
-        if self.dived is None or self._is_closed() or search.out_of_time():
+        if self.best is None or self._is_closed() or search.out_of_time():
             return
         goal = generation.bound.value / (1 - SETTINGS.gap_share * search.gap)
-        self._take(repaired(generation, self.dived, goal, search.seed, search.seconds_for_program))
+        self._take(repaired(generation, self.best, goal, search.seed, search.seconds_for_program))
 
     def run(self) -> EacoCertificate | None:
         """Solve the relaxation, find a plan, and close the gap between them."""

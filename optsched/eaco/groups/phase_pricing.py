@@ -187,3 +187,20 @@ class PhasePricing(PricingJobs):
         rows = np.flatnonzero(weight[at].sum(axis=1) + further * weight.max() < 2)
         hot = np.flatnonzero((weight[:-1] > 0) & np.isfinite(net))
         return np.repeat(rows, len(hot)), np.tile(hot, len(rows))
+
+
+def best_groups(groups: PricedGroups, pays: Floats, layers: int) -> Indices:
+    """Return the groups to add: the best of all, of each leader, and of each job at each place."""
+    size = np.maximum(np.where(np.isfinite(pays), pays, 0.0), 1e-300)[groups.at[:, 0]]
+    order = np.argsort(groups.reduced / size, kind="stable")
+    chosen = [order[: SETTINGS.best_groups]]
+    at = groups.at[order]
+    for _ in range(layers):
+        taken = np.zeros(len(at), dtype=bool)
+        for n in range(at.shape[1]):
+            taken[np.unique(at[:, n], return_index=True)[1]] = True
+        chosen.append(order[taken])
+        order, at = order[~taken], at[~taken]
+        if not len(order):
+            break
+    return np.unique(np.concatenate(chosen))

@@ -51,6 +51,7 @@ def filled(
     classes: list[JobClass],
     problems: list[PricingProblem],
     pays: Floats,
+    kept: Columns | None = None,
 ) -> Columns:
     """Return groups for as many jobs as there are GPUs for.
 
@@ -58,11 +59,14 @@ def filled(
     ----------
     pays
         Shape (classes,): what a job is worth to a group, roughly.
+    kept
+        Groups to begin with, as far as there are jobs, GPUs and locations for them.
     """
     filling = _Filling(instance, classes, problems, pays)
+    begun = [] if kept is None else [filling.keep(kept)]
     for gang in sorted({pricing.gang for pricing in problems}, reverse=True):
         filling.fill(gang)
-    return filling.columns()
+    return joined([*begun, filling.columns()])
 
 
 class _Filling:
@@ -80,12 +84,29 @@ class _Filling:
         self.groups: list[list[tuple[int, ...]]] = [[] for _ in problems]
         self.at = [_positions(pricing, len(classes)) for pricing in problems]
         self.of = [_on(pricing, pays) for pricing in problems]
+        self.copies = np.array([len(c.jobs) for c in classes])
+
+    def keep(self, kept: Columns) -> Columns:
+        """Begin with groups, the cheapest first; return those for which there is room."""
+        chosen, places = [], {-1}
+        for n in np.argsort(kept.cost, kind="stable").tolist():
+            pool, gang, place = int(kept.pool[n]), int(kept.gang[n]), int(kept.place[n])
+            jobs = kept.members[n][kept.members[n] < len(self.classes)]
+            members, times = np.unique(jobs, return_counts=True)
+            is_free = self.free[pool] >= gang and (place < 0 or place not in places)
+            if is_free and (self.copies[members] >= times).all():
+                self.copies[members] -= times
+                self.free[pool] -= gang
+                places.add(place)
+                chosen.append(n)
+        return kept.take(np.array(chosen, dtype=np.intp))
 
     def fill(self, gang: int) -> None:
         """Part all jobs of a gang size."""
         among = [n for n, pricing in enumerate(self.pricing_problems) if pricing.gang == gang]
         work = np.max([self.of[n].work for n in among], axis=0)
-        copies = [len(c.jobs) if c.job.gpus == gang else 0 for c in self.classes]
+        each = zip(self.classes, self.copies.tolist(), strict=True)
+        copies = [number if c.job.gpus == gang else 0 for c, number in each]
         left = np.repeat(np.arange(len(copies)), copies)
         left = left[np.argsort(-work[left], kind="stable")]
         while len(left):
