@@ -202,14 +202,14 @@ class EacoSettings:
     stated_slack: float = 1e-12
     named_jobs: int = 5
     root_cut_rounds: int = 400
-    cut_rounds_below: int = 3
+    cut_rounds_below: int = 2
     cuts_per_round: int = 100
     cut_columns: int = 15_000
     cut_patience: int = 5
     odd_set_rounds: int = 10
     settled: float = 1e-5
     settled_pairs: float = 1e-7
-    probed_splits: int = 15
+    probed_splits: int = 8
     probe_steps: int = 50
     least_share: float = 0.5
     ascent_passes: int = 2
@@ -224,7 +224,7 @@ class EacoSettings:
     rank1_gain: float = 1e-5
     rank1_enough: int = 100
     product_size: int = 200_000
-    rank1_few: int = 100
+    rank1_few: int = 30
     mod_k: tuple[int, ...] = (2, 3, 5)
     mod_k_orders: int = 2
     mod_k_noise: float = 0.2

@@ -4,6 +4,7 @@ import pytest
 
 import optsched
 from benchmarks.generators import sharing
+from optsched.eaco.exact import proving
 from optsched.eaco.settings import SETTINGS
 from optsched.registry import problem
 from optsched.search import Search
@@ -91,6 +92,23 @@ def test_a_tree_of_few_nodes_says_so(monkeypatch):
     optsched.registry.problem("eaco").method("exact")(instance, search)
     assert search.certificate.bound < search.objective * (1 - 1e-6)
     assert search.gave_up == "the tree has 3 nodes, as many as it may have"
+
+
+def test_a_dive_and_cuts_over_few_columns_leave_the_optimum_what_it_is(monkeypatch):
+    instance = sharing(24, 3, 0.25, 2)
+    over_all = optsched.solve(instance, "exact", gap=1e-6)
+    dived = []
+    dive = proving.dived_plan
+    monkeypatch.setitem(vars(SETTINGS), "cut_columns", 60)
+    monkeypatch.setattr(
+        proving, "dived_plan", lambda near: dived.append(len(near.pool.cost)) or dive(near)
+    )
+    monkeypatch.setitem(vars(SETTINGS), "root_cut_rounds", 0)  # cuts alone would close the gap
+    result = optsched.solve(instance, "exact", gap=1e-6)
+    assert len(dived) == 1
+    assert dived[0] < 150  # 61, and those of the point
+    assert result.objective == pytest.approx(over_all.objective, rel=1e-6)
+    optsched.verify(instance, result)
 
 
 def test_a_group_without_watts_made_the_rules_divide_by_zero_under_a_cap():

@@ -141,10 +141,20 @@ class Solver:
         return self.tree.bound >= self.goal()
 
     def _dive(self) -> None:
-        """Offer the plan of a dive from the root."""
-        dived = dived_plan(self.tree.relaxation)
+        """Offer the plan of a dive from the root.
+
+        Where a tree follows anyway, the columns of least reduced cost are enough.
+        """
+        tree, most = self.tree, SETTINGS.cut_columns
+        if self.search.gap <= SETTINGS.tree_gap and len(tree.pool.cost) > 2 * most:
+            assert tree.root is not None
+            reduced = tree.reduced()
+            tree = tree.fixed_by_reduced_cost(tree.root.value + np.partition(reduced, most)[most])
+            if tree.relaxation.solve((), tree.seconds_left) is None:
+                return
+        dived = dived_plan(tree.relaxation)
         if dived is not None:
-            self._offer(self.tree.pool.take(dived[0]), dived[1], {})
+            self._offer(tree.pool.take(dived[0]), dived[1], {})
 
     def _look_among_few(self) -> None:
         """Offer the plan of the restricted master heuristic."""
