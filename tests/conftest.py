@@ -6,7 +6,11 @@ the default has 10, so that all tests take some minutes.
 """
 
 import os
+import signal
 
+# What a shell runs by "&" does not hear Ctrl-C; tests press it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each core has a process of pytest-xdist
 
 from hypothesis import HealthCheck, settings

@@ -21,12 +21,16 @@ PLAIN = {
 def prepare() -> None:
     """Let standard output and error take every text, and no file have one of their numbers.
 
-    A daemon has none of them: what it opens first would be its standard output.
+    A daemon has none of them: what it opens first would be its standard output, and libraries that
+    write to it, or only name its ``write`` when imported as old versions of numpy do, would fail.
     """
     with contextlib.suppress(OSError):
         while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="optsched.plain")
