@@ -71,15 +71,6 @@ class PalSettings:
     fix_gpus, fix_noise, fix_patience
         Parts that are placed anew: about so many GPUs; by what (log-normal) their order varies; and
         parts in a row that bring nothing, after which no more are tried.
-    part_patience
-        The same before it is the turn of gangs, which are placed anew with all jobs within nodes.
-    assignment_gap, assignment_steps
-        Relative gap of what a program that gives patterns to nodes costs above its bound; and
-        steps of ascent of its dual.
-    wide_nodes, wide_gangs, wide_patience, wide_tries, wide_thresholds
-        Gangs on more than one node: nodes up to which they are placed anew by themselves; gangs at
-        once, at most; tries in a row that bring nothing, after which no more are made, and those
-        in a row at one state; and slowdowns that are tried as the slowest of a gang.
     dive_steps, dive_share, dive_costlier
         Steps of a dive; the share of fractional counts that one rounds up; and the relative cost
         from which on it leads nowhere.
@@ -178,14 +169,6 @@ class PalSettings:
     fix_gpus: int = 160
     fix_noise: float = 0.3
     fix_patience: int = 40
-    part_patience: int = 4
-    assignment_gap: float = 0.1
-    assignment_steps: int = 20
-    wide_nodes: int = 32
-    wide_gangs: int = 3
-    wide_patience: int = 16
-    wide_tries: int = 12
-    wide_thresholds: int = 64
     dive_steps: int = 200
     dive_share: float = 0.6
     dive_costlier: float = 1.2

@@ -12,12 +12,9 @@ from benchmarks.generators import usual
 from optsched.pal.dual_ascent.ascent import DualAscent, ascended
 from optsched.pal.dual_ascent.relax_and_fix import RelaxAndFix
 from optsched.pal.dual_ascent.smoothed_dual import SmoothedDual
-from optsched.pal.dual_ascent.wide_gangs import place_wide_gangs
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.lagrangian_bound import Lagrangian, without_cuts
 from optsched.pal.exact.relaxation import all_options
-from optsched.pal.exact.rounding import GangPacking
-from optsched.pal.exact.worst_removal import DualCosts
 
 
 def no_limit():
@@ -159,24 +156,3 @@ def test_equal_jobs_begin_with_the_smallest_gangs_on_the_fastest_gpus():
     result = optsched.solve(flat, gap=2e-2)
     assert result.objective == pytest.approx(optimum, rel=1e-12)
     assert result.status == "optimal"
-
-
-@pytest.mark.parametrize("changed", ["waiting", "running"])
-def test_gangs_placed_anew_with_the_jobs_within_nodes_cost_less(changed):
-    instance = with_running_jobs(cluster(0), 0) if changed == "running" else cluster(0)
-    problem = arrays(instance)
-    options, lagrangian = lagrangian_of(problem)
-    bound = DualAscent(problem, options, lagrangian, no_limit).run(lambda value: False)
-    packing = GangPacking(problem)
-    packing.fill()
-    costs = [sum(map(packing.cost, packing.placed))]
-    excess = DualCosts(problem, options, bound).excess
-
-    def is_done(better):
-        costs.append(sum(map(better.cost, better.placed)))
-        return len(costs) > 6
-
-    place_wide_gangs(packing, excess, is_done, np.random.default_rng(0), no_limit)
-    assert costs == sorted(costs, reverse=True)
-    assert costs[-1] < costs[0]
-    assert not optsched.check(instance, packing.plan(instance))

@@ -11,18 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from optsched.pal.dual_ascent.ascent import DualAscent
-from optsched.pal.dual_ascent.relax_and_fix import NodeNeighbourhoods, RelaxAndFix, improve
-from optsched.pal.dual_ascent.wide_gangs import is_small, place_wide_gangs
+from optsched.pal.dual_ascent.relax_and_fix import RelaxAndFix, improve
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.worst_removal import DualCosts
 from optsched.pal.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from optsched.documents.arrays import Floats
     from optsched.pal.exact.arrays import PalArrays
     from optsched.pal.exact.lagrangian_bound import PricedDuals
@@ -71,29 +66,5 @@ def prove_by_prices(
 
     if not is_done(packing) and len(packing.placed) == len(instance.jobs):
         costs = DualCosts(problem, options, bound)
-        _search_neighbourhoods(packing, fixing, prices, costs, is_done, search)
+        improve(packing, fixing, prices, costs.excess, is_done, search.seed)
     return bound
-
-
-def _search_neighbourhoods(
-    packing: GangPacking,
-    fixing: RelaxAndFix,
-    prices: Floats,
-    costs: DualCosts,
-    is_done: Callable[[GangPacking], bool],
-    search: Search,
-) -> None:
-    """Better a packing by gangs and by parts in turn, until neither brings more."""
-    drawn, draw = NodeNeighbourhoods(fixing.dual, search.seed), np.random.default_rng(search.seed)
-    patience, failures = SETTINGS.part_patience, 0
-    if not is_small(packing):
-        improve(packing, fixing, prices, costs.excess, is_done, drawn, SETTINGS.fix_patience)
-        return
-    while failures < SETTINGS.fix_patience:
-        is_better = place_wide_gangs(packing, costs.excess, is_done, draw, search.seconds_left)
-        if is_better and is_done(packing):
-            return
-        is_better |= improve(packing, fixing, prices, costs.excess, is_done, drawn, patience)
-        if is_done(packing):
-            return
-        failures = 0 if is_better else failures + patience

@@ -149,15 +149,12 @@ def improve(
     prices: Floats,
     excess_of: Callable[[GangPacking], Floats],
     is_done: Callable[[GangPacking], bool],
-    drawn: NodeNeighbourhoods,
-    patience: int,
-) -> bool:
-    """Place the jobs of some nodes anew, for as long as it pays; return whether it did.
+    seed: int,
+) -> None:
+    """Place the jobs of some nodes anew, for as long as it pays.
 
     Parameters
     ----------
-    patience
-        Parts in a row that bring nothing, after which no more are tried.
     prices
         Shape (GPUs,), in the unit of the dual.
     excess_of
@@ -165,8 +162,9 @@ def improve(
     is_done
         Told of each better packing.
     """
-    failures, is_better = 0, False
-    while failures < patience and (failures or not is_done(packing)):
+    drawn = NodeNeighbourhoods(fixing.dual, seed)
+    failures = 0
+    while failures < SETTINGS.fix_patience and (failures or not is_done(packing)):
         excess = excess_of(packing)
         jobs = drawn.draw(packing, prices, excess / fixing.dual.unit, SETTINGS.fix_gpus)
         before = {job: packing.take(job) for job in jobs}
@@ -174,7 +172,7 @@ def improve(
         fixing.fill(packing, prices, SETTINGS.fix_noise)
         now = sum(packing.cost(job) for job in jobs)
         if now < cost * (1 - SETTINGS.better):
-            failures, is_better = 0, True
+            failures = 0
             continue
         failures += 1
         for job in jobs:
@@ -182,4 +180,3 @@ def improve(
         for job, gpus in before.items():
             if gpus is not None:
                 packing.put(job, gpus)
-    return is_better
