@@ -221,7 +221,8 @@ def read(source: str | Path) -> Instance:
 
 def find(source: str | Path) -> Path:
     """Return the path of a file, or of the bundled instance of that name."""
-    if not Path(source).exists() and (BUNDLED / "scenarios" / f"{source}.json").is_file():
+    scenario = BUNDLED / "scenarios" / f"{source}.json"
+    if Path(source).name == str(source) and not Path(source).exists() and scenario.is_file():
         raise FileNotFoundError(f"{source} is a scenario, no instance: use `optsched rollout`")
     return find_bundled(source, BUNDLED, "file or bundled instance", names)
 

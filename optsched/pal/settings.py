@@ -61,6 +61,8 @@ class PalSettings:
         Thresholds of the domains of a level: so many that they have so many GPUs together, within
         the least and most for each; spread over those at which some gang pays at most so much above
         the least, in the unit of smoothing.
+    part_thresholds
+        Thresholds of a domain of which a part alone is priced anew.
     options_per_gpu
         Options from which on prices are found by ascent first: the linear program takes longer.
     least_share

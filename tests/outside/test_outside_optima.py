@@ -17,7 +17,7 @@ from tests.support.outside.laws import (
     through_file,
 )  # fmt: skip
 
-COUNT = min(settings().max_examples // 2, 400)
+COUNT = min(max(settings().max_examples // 2, 12), 400)
 
 
 def drawn(name, seeds):

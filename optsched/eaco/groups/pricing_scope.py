@@ -40,13 +40,18 @@ def pricing_problems(instance: EacoInstance, classes: list[JobClass]) -> list[Pr
     for pool, nodes in enumerate(instance.nodes):
         for gang in sorted({c.job.gpus for c in classes}):
             alone = figures.alone_on(classes, gang, nodes.gpu) if gang_fits(gang, nodes) else []
-            among = [
-                n
-                for n in alone
-                if classes[n].due is None or figures.is_allowed(classes, np.array([n]), pool)
-            ]
+            among = [n for n in alone if _may_be_on(figures, classes, n, pool)]
             problems += _on(instance, classes, among, pool, gang)
     return problems
+
+
+def _may_be_on(figures: TypeFigures, classes: list[JobClass], n: int, pool: int) -> bool:
+    """Tell whether a job meets its deadline alone on some nodes, moved or where it runs."""
+    instance, place = figures.instance, classes[n].place
+    if classes[n].due is None or figures.is_allowed(classes, np.array([n]), pool):
+        return True
+    is_here = place >= 0 and instance.running[place].nodes == instance.nodes[pool].id
+    return is_here and figures.is_allowed(classes, np.array([n]), pool, place=place)
 
 
 def _on(
