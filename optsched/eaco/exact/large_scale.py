@@ -90,7 +90,7 @@ class _Columns:
         self.frame = frame(instance, self.classes)
         self.generation = ColumnGeneration(instance, self.classes, self.frame, search.seed)
         self.first = self.generation.bound.duals.jobs
-        self.best: NDArray[np.float64] | None = None  # the best plan so far, over the program
+        self.best: NDArray[np.float64] | None = None  # the best plan to repair, over the program
         self.last = matched_start(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
         self.is_warm = self.last is not None and self.last.jobs is not None
 
@@ -155,7 +155,8 @@ class _Columns:
         filling = filled(self.instance, self.classes, problems, pays, kept)
         self.generation.add(filling)
         offer_columns(self.search, self.classes, filling, np.ones(len(filling.cost)), {})
-        self._keep(self.generation.amounts_of(filling))
+        if self.is_warm:  # else a dive's plan, too dear in a few groups only, is repaired sooner
+            self._keep(self.generation.amounts_of(filling))
 
     def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
@@ -165,7 +166,7 @@ class _Columns:
             self._keep(x)
 
     def _keep(self, x: NDArray[np.float64]) -> None:
-        """Keep a plan to repair if it is the best so far, and leaves no job out that must run."""
+        """Keep a plan to repair if it is the best of these, and leaves no job out that must run."""
         generation = self.generation
         left = self.frame.copies - held(generation.pool.members[: len(x)], x, len(self.classes))
         if (left[self.frame.must] > SETTINGS.whole).any():
