@@ -301,12 +301,12 @@ def test_a_round_begins_with_what_the_last_one_left():
     """With an equal job for one that ends, plan and prices of the last round are enough."""
     world = varied([1.0, 1.1, 1.2, 1.3, 2.0, 2.1, 2.2, 2.3], width=4)
     view, policy = StubView(world), make("pal", world)
-    for _ in range(5):
-        view.submit(1, model="slow")
+    for _ in range(2):
+        view.submit(3, model="slow")  # of single GPUs a sort proves as much as prices
     (cold,) = view.step(policy).solves
     assert (cold.status, cold.is_warm) == ("optimal", False)
-    view.finish(4)
-    view.submit(1, model="slow")
+    view.finish(1)
+    view.submit(3, model="slow")
     resumed = make("pal", world)
     resumed.restore(of_json(to_json(policy.state())))
     for chosen in (policy, resumed):
