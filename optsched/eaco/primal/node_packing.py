@@ -9,6 +9,7 @@ import numpy as np
 from optsched.eaco.greedy.node_packing import packed
 from optsched.eaco.group_figures import group_of
 from optsched.eaco.plan import EacoPlan
+from optsched.mip.failures import note_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +43,9 @@ def offer_columns(
         By nodes, if they are limited; where they are too tight, the plan without is offered.
     """
     instance: Any = search.instance
+    if _takes_too_many(classes, columns, x):
+        note_failure("a point that takes a job twice")
+        return None
     groups, waiting = groups_of(instance, classes, columns, np.rint(x).astype(int).tolist())
     packed, where, is_certain = placed(instance, groups, limits)
     if packed is None and limits:
@@ -50,6 +54,13 @@ def offer_columns(
         search.offer(EacoPlan(groups=tuple(packed), waiting=tuple(waiting)))
         return None
     return where if is_certain else None
+
+
+def _takes_too_many(classes: list[JobClass], columns: Columns, x: Floats) -> bool:
+    """Tell whether a point, as only a faulty solver has it, takes more jobs than there are."""
+    taken = np.zeros(len(classes) + 1)
+    np.add.at(taken, columns.members, np.rint(x)[:, np.newaxis])
+    return bool((taken[:-1] > [len(c.jobs) for c in classes]).any())
 
 
 def groups_of(

@@ -79,8 +79,12 @@ class Places:
 def _chosen(
     open_nodes: Sequence[Indices], patterns: Sequence[Pattern], uses: Indices
 ) -> Iterator[tuple[int, Pattern]]:
-    """Yield nodes, by number in their class, with the pattern of each."""
+    """Yield nodes, by number in their class, with the pattern of each.
+
+    What a solver uses beyond the nodes that there are is left out, and its jobs are missing.
+    """
     left = [deque(numbers.tolist()) for numbers in open_nodes]
     for n in np.flatnonzero(uses).tolist():
         for _ in range(int(uses[n])):
-            yield left[patterns[n].node_class].popleft(), patterns[n]
+            if left[patterns[n].node_class]:
+                yield left[patterns[n].node_class].popleft(), patterns[n]
