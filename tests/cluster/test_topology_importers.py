@@ -469,6 +469,11 @@ def test_graph_of_a_topology_is_read_again(load, file_format):
     assert load(as_text(SMALL.graph(), file_format), file_format) == SMALL
 
 
+def test_attributes_of_a_graph_that_are_no_object_ended_in_a_traceback(load):
+    document = nx.node_link_data(SMALL.graph(), edges="links") | {"graph": ["x"]}
+    assert load(json.dumps(document), "node-link") == SMALL
+
+
 @pytest.mark.parametrize("file_format", ["node-link", "graphml"])
 def test_tree_with_capacities_and_without_heights(load, file_format):
     tree = nx.DiGraph([("all", "r0"), ("r0", "n0"), ("all", "n1")])

@@ -32,7 +32,7 @@ def read_node_link(path: Path, gpus_per_node: int | None) -> Topology:
         raise InstanceError(origin, ["expected an object with nodes and edges"])
     edges = "links" if "links" in document else "edges"
     try:
-        graph = nx.node_link_graph(document, edges=edges)
+        graph = nx.node_link_graph(document | {"graph": {}}, edges=edges)  # its own are not read
     except (KeyError, TypeError, AttributeError, ValueError, nx.NetworkXError) as error:
         text = f"expected node-link data of networkx with nodes and edges; no good: {error}"
         raise InstanceError(origin, [text]) from None
