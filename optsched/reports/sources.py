@@ -127,7 +127,7 @@ def _read(path: Path, instances: list[Instance]) -> Source:
         OLD_FRONTIER: lambda: _swept(path, instances),
         ROLLOUT: lambda: _rollout(path.parent),
     }
-    if schema not in readers:
+    if not isinstance(schema, str) or schema not in readers:
         what = f"schema {shown(schema)}" if schema is not None else "no schema"
         text = f"expected a result, a frontier or the folder of a rollout, found {what}"
         raise InstanceError(str(path), [text])

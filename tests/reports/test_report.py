@@ -359,3 +359,9 @@ def test_a_version_that_is_no_text_is_a_fault_and_no_traceback(folder, tmp_path)
     changed.write_text(json.dumps(summary | {"versions": {"numpy": [1]}}))
     with pytest.raises(InstanceError, match=r"versions.numpy: expected text, found a list of 1"):
         gather([tmp_path])
+
+
+def test_a_schema_that_is_no_text_is_a_fault_and_no_traceback(tmp_path):
+    (tmp_path / "frontier.json").write_text('{"schema": ["x"]}')
+    with pytest.raises(InstanceError, match=r"expected a result, a frontier .*, found schema"):
+        gather([tmp_path / "frontier.json"])
