@@ -153,7 +153,7 @@ def _node_faults(
         yield ("jobs",), f"a gang of {gang} GPUs does not fill nodes of {each}"
         return
     node = place.get("node", 0)
-    if not isinstance(node, int) or not 0 <= node <= _MOST:
+    if not isinstance(node, int) or node < 0:
         return
     last = node + max(1, gang // each) - 1
     if isinstance(on, int) and last >= on:

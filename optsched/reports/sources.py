@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.documents.faults import InstanceError, mapping, shown
+from optsched.documents.faults import InstanceError, is_number, mapping, shown
 from optsched.documents.files import read_text
 from optsched.documents.json_files import load
 from optsched.explanation.explain import frontier_instance, instance_of
@@ -216,8 +217,22 @@ def _check_summary(folder: Path, summary: Any) -> None:
     for name, version in mapping(summary.get("versions")).items():
         if not isinstance(version, str):
             faults.append(f"summary.json: versions.{name}: expected text, found {shown(version)}")
+    if not isinstance(summary.get("policy", ""), str):
+        faults.append(f"summary.json: policy: expected text, found {shown(summary['policy'])}")
+    figures = {f"metrics.{key}": value for key, value in mapping(summary.get("metrics")).items()}
+    for key, value in (figures | {"end_s": summary.get("end_s", 0)}).items():
+        if not (_is_finite(value) or (value is None and key in figures)):
+            faults.append(f"summary.json: {key}: expected a number, found {shown(value)}")
     if faults:
         raise InstanceError(str(folder), faults)
+
+
+def _is_finite(value: object) -> bool:
+    """Tell whether a value is a number that a float holds."""
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond floats
+        return False
 
 
 def _table(folder: Path, name: str) -> pd.DataFrame:

@@ -197,6 +197,7 @@ GROUP = ("interference", "groups", 0)
         (("running", 0, "jobs", 1), "a", 'running[0].jobs[1]: job "a" stands here twice'),
         (("running", 1, "jobs", 0), "a", 'running[1].jobs[0]: job "a" runs in running[0], too'),
         (("running", 0, "node"), 1, "running[0].node: node 1 is not on: 1 are, numbered from 0"),
+        (("running", 0, "node"), 10**6 + 1, "running[0].node: node 1000001 is not on: 1 are"),
         (("running", 1, "node"), 2, "running[1].node: node 2 is not on: 2 are, numbered from 0"),
         (
             ("running", 1),

@@ -365,3 +365,14 @@ def test_a_schema_that_is_no_text_is_a_fault_and_no_traceback(tmp_path):
     (tmp_path / "frontier.json").write_text('{"schema": ["x"]}')
     with pytest.raises(InstanceError, match=r"expected a result, a frontier .*, found schema"):
         gather([tmp_path / "frontier.json"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("end_s", [1]), ("policy", 7), ("metrics", {"gpu_hours": 10**400}), ("metrics", {"a": "x"})],
+)
+def test_figures_of_a_summary_that_are_none_ended_in_a_traceback(folder, tmp_path, field, value):
+    summary = json.loads((folder / "fifo" / "summary.json").read_text())
+    (tmp_path / "summary.json").write_text(json.dumps(summary | {field: value}))
+    with pytest.raises(InstanceError, match=rf"summary.json: {field}.*: expected "):
+        gather([tmp_path])
