@@ -152,6 +152,30 @@ def usual(gpus, seed=0):
     )
 
 
+def equal_jobs(gpus=64, seed=0):
+    """Return nodes of 4 or 8 unlike GPUs, and 19 jobs alike in all but their width."""
+    rng = random.Random(seed)
+    per_node = (4, 8)[seed % 2]
+    names = [f"n{n // per_node}/{n % per_node}" for n in range(gpus)]
+    domains = [{"id": "all", "level": "cluster"}]
+    for n in range(0, gpus, per_node):
+        inside = {"id": f"n{n // per_node}", "gpus": names[n : n + per_node]}
+        domains.append({"level": "node", "parent": "all"} | inside)
+    slowdown = {"A": [round(rng.lognormvariate(0, 0.08), 4) for _ in range(gpus)]}
+    alike = {"application_class": "A", "model": "m"}
+    jobs = [{"id": f"j{n}", "gpus": rng.choice([1, 2, 3, 3, 4])} | alike for n in range(19)]
+    return PalInstance.from_document(
+        {
+            "schema": "optsched/pal/1",
+            "name": f"equal jobs, {gpus} GPUs in nodes of {per_node}, seed {seed}",
+            "topology": {"levels": ["node", "cluster"], "domains": domains},
+            "profile": {"gpus": names, "slowdown": slowdown, "kind": "persistent"},
+            "locality": {"m": [1, 1]},
+            "jobs": jobs,
+        }
+    )
+
+
 def next_epoch(instance, share=0.05, seed=1):
     """Return the instance an epoch later: so many jobs have left, and others came for their GPUs.
 
@@ -233,6 +257,17 @@ def sharing_next_epoch(instance, share=0.05, seed=1):
         jobs[n] = job | {"id": f"new-{seed}-{job['id']}", "type": f"new-{seed}-{job['type']}"}
     name = f"{len(jobs)} jobs, {round(100 * share)} % of them new"
     return _eaco(name, instance.max_jobs_per_gpu, types, jobs)
+
+
+def sharing_minutes_later(instance, minutes=10, seed=1):
+    """Return the instance some minutes later: all jobs have less to do, and three were replaced."""
+    rng, document = random.Random(seed), instance.model_dump(by_alias=True, exclude_none=True)
+    for job in document["jobs"]:
+        job["work_s"] -= 60 * minutes * rng.uniform(0.8, 1)
+    document["jobs"] = [job for job in document["jobs"] if job["work_s"] > 60]
+    left = EacoInstance.from_document(document)
+    later = sharing_next_epoch(left, 3 / len(left.jobs), seed)
+    return later.model_copy(update={"name": f"{len(later.jobs)} jobs, {minutes} minutes later"})
 
 
 def _eaco(name, most, types, jobs):

@@ -2,95 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.suite.rows import Row
+from benchmarks.suite.sizes import FULL, QUICK, Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PHILLY_JOBS = 82_247
-
-
-class Sizes(NamedTuple):
-    """How far each work goes; limits in seconds."""
-
-    trees: tuple[int, ...]
-    milps: tuple[int, ...]
-    pops: tuple[int, ...]
-    equal_nodes: tuple[int, ...]
-    two_kinds: tuple[int, ...]
-    usual_kinds: dict[int, tuple[int, ...]]
-    usual: tuple[int, ...]
-    later_trees: tuple[int, ...]
-    later_equal_nodes: tuple[int, ...]
-    later_eaco: tuple[int, ...]
-    eaco_few: tuple[int, ...]
-    eaco: dict[int, tuple[int, ...]]
-    eaco_live: tuple[int, ...]
-    eaco_typed: tuple[int, ...]
-    phases: tuple[int, ...]
-    lp_phases: tuple[int, ...]
-    proven_phases: tuple[int, ...]
-    jobs: tuple[int, ...]
-    sia: tuple[int, ...]
-    sia_peers: tuple[int, ...]
-    unlike: tuple[int, ...]
-    limit_s: float
-    peer_limit_s: float
-
-
-FULL = Sizes(
-    trees=(24, 32, 48, 64, 256, 1024, 4096, 16_384),
-    milps=(24, 32, 48, 64),
-    pops=(256, 1024, 4096),
-    equal_nodes=(1000, 10_000, 100_000),
-    two_kinds=(256, 512, 1024, 2048, 2080),
-    usual_kinds={8: (256,), 16: (256, 512, 1024, 2048)},
-    usual=(256, 1024, 4096, 16_384),
-    later_trees=(1024, 4096, 16_384),
-    later_equal_nodes=(1000, 10_000, 100_000),
-    later_eaco=(250, 500, 1000),
-    eaco_few=(24, 40, 60),
-    eaco={3: (250, 500, 1000), 4: (250, 500, 1000)},
-    eaco_live=(100, 130, 300),
-    eaco_typed=(2500, 5000, 10_000),
-    phases=(10_000, 30_000, 100_000, 1_000_000),
-    lp_phases=(10_000, 30_000, 100_000),
-    proven_phases=(1000, 10_000, 30_000),
-    jobs=(PHILLY_JOBS // 10, PHILLY_JOBS // 3, PHILLY_JOBS),
-    sia=(64, 256, 512, 1024, 2048, 8192),
-    sia_peers=(64, 256, 512, 1024, 2048),
-    unlike=(20, 60, 200),
-    limit_s=120.0,
-    peer_limit_s=20.0,
-)
-QUICK = Sizes(
-    trees=(32, 64, 256, 1024),
-    milps=(32,),
-    pops=(256,),
-    equal_nodes=(1000,),
-    two_kinds=(256, 2048),
-    usual_kinds={8: (256,), 16: (256,)},
-    usual=(1024,),
-    later_trees=(1024,),
-    later_equal_nodes=(1000,),
-    later_eaco=(60,),
-    eaco_few=(24,),
-    eaco={3: (20, 40, 60)},
-    eaco_live=(60,),
-    eaco_typed=(1000,),
-    phases=(10_000, 30_000, 100_000),
-    lp_phases=(10_000,),
-    proven_phases=(1000, 2000, 4000),
-    jobs=(1000, 2000, 4000),
-    sia=(64, 256, 512),
-    sia_peers=(256,),
-    unlike=(20,),
-    limit_s=15.0,
-    peer_limit_s=3.0,
-)
-
 TREES = {1024: [8], 4096: [8, 8], 16_384: [8, 16]}  # domains of each level in one of the next
 TREE_GAPS = {1024: 2e-3, 4096: 5e-3, 16_384: 1e-2}
 EQUAL_NODE_GAPS = {1000: 1e-2, 10_000: 2e-3, 100_000: 2e-2}
@@ -132,6 +52,7 @@ def catalogue(*, quick: bool = False, philly: str | None = None) -> list[Row]:
         *placements_on_equal_nodes(sizes),
         *placements_on_few_kinds(sizes),
         *usual_placements(sizes),
+        *known_placements(sizes),
         *next_epochs(sizes),
         *sharing(sizes),
         *budgets(sizes),
@@ -193,6 +114,19 @@ def usual_placements(sizes: Sizes) -> Iterator[Row]:
             yield Row(*size, "exact", "pal:solve_usual", options, sizes.limit_s, is_ours=True)
 
 
+def known_placements(sizes: Sizes) -> Iterator[Row]:
+    """PAL to 1e-6: jobs of equal cost, by five seeds, and the bundled racks of 256 GPUs."""
+    named = {"gap": PROVEN_GAP, "limit_s": sizes.limit_s}
+    for seed in range(1 if sizes is QUICK else 5):
+        size = (f"PAL placement to 1e-6, equal jobs, seed {seed}", 64, "GPUs")
+        options = named | {"seed": seed}
+        yield Row(*size, "exact", "pal:solve_equal", options, sizes.limit_s, is_ours=True)
+    if sizes is not QUICK:
+        size = ("PAL placement to 1e-6, pal/racks-256", 256, "GPUs")
+        options = named | {"name": "pal/racks-256"}
+        yield Row(*size, "exact", "pal:solve_bundled", options, sizes.limit_s, is_ours=True)
+
+
 def next_epochs(sizes: Sizes) -> Iterator[Row]:
     """5 % of the jobs replaced: from the last epoch's result, and from nothing."""
     trees = [("PAL next epoch", n, _tree(n)) for n in sizes.later_trees]
@@ -206,6 +140,10 @@ def next_epochs(sizes: Sizes) -> Iterator[Row]:
         yield from _later(
             "EaCO next epoch", jobs, "jobs", "eaco:epoch_later", options, sizes.limit_s
         )
+    for jobs in sizes.minutes_later:
+        options = {"jobs": jobs, "most": 3, "gap": SHARING_GAP, "seeds": 10}
+        work = "EaCO next epoch, ten minutes later"
+        yield from _later(work, jobs, "jobs", "eaco:minutes_later", options, sizes.limit_s)
 
 
 def _later(
@@ -284,6 +222,12 @@ def rollouts(sizes: Sizes, philly: str | None) -> Iterator[Row]:
         size = ("rollout, first in, first out", jobs, "jobs")
         yield Row(*size, "fifo, best fit", "rollout:fifo", options, 120.0, is_ours=True)
         yield Row(*size, "SimPy, no nodes", "rollout:simpy", options, 120.0, ("simpy",))
+    for jobs in sizes.saved:
+        size = ("rollout, first in, first out, a checkpoint half-way", jobs, "jobs")
+        for method in ("save", "load"):
+            options = {"jobs": jobs, "is_saved": method == "save"}
+            ours = method == "save"
+            yield Row(*size, method, "rollout:checkpoint", options, 120.0, is_ours=ours)
 
 
 def sia(sizes: Sizes) -> Iterator[Row]:

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 import optsched
-from benchmarks.generators import sharing, sharing_in_types, sharing_live, sharing_next_epoch
+from benchmarks.generators import (
+    sharing,
+    sharing_in_types,
+    sharing_live,
+    sharing_minutes_later,
+    sharing_next_epoch,
+)
 from benchmarks.suite.measure import Outcome, examined, measured, measured_once
 
 TOLERANCE = 0.25
@@ -57,6 +63,30 @@ def solve_seeds(gap: float, limit_s: float, *, jobs: int, most: int, seeds: int)
         options = {"gap": gap, "time_limit_s": limit_s / seeds}
         solved = measured_once(outcome, optsched.solve, instance, **options)
         outcomes.append(examined(outcome, instance, solved))
+    return _of_seeds(outcomes)
+
+
+def minutes_later(
+    gap: float, limit_s: float, *, jobs: int, most: int, seeds: int, warm: bool
+) -> Outcome:
+    """Solve ten minutes later, from the last result or from nothing, for each of so many seeds."""
+    optsched.solve(sharing(4, 2, TOLERANCE))
+    outcomes = []
+    for seed in range(seeds):
+        before: Any = sharing(jobs, most, TOLERANCE, seed)
+        after: Any = sharing_minutes_later(before, seed=seed)
+        outcome = Outcome(f"{after.name}, {seeds} seeds")
+        options: dict[str, Any] = {"gap": gap, "time_limit_s": limit_s / seeds}
+        if warm:
+            options["start"] = optsched.solve(before, **options)
+        solved = measured_once(outcome, optsched.solve, after, **options)
+        outcomes.append(examined(outcome, after, solved))
+    return _of_seeds(outcomes)
+
+
+def _of_seeds(outcomes: list[Outcome]) -> Outcome:
+    """Return the last outcome, with the median of all times, the largest gap and the worst time."""
+    seeds = len(outcomes)
     whole, cpu = outcomes[-1], [float(outcome.cpu_s or 0) for outcome in outcomes]
     whole.cpu_s = statistics.median(cpu)
     whole.wall_s = statistics.median(float(outcome.wall_s or 0) for outcome in outcomes)

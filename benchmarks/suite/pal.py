@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import optsched
-from benchmarks.generators import classes, next_epoch, tree, usual
+from benchmarks.generators import classes, equal_jobs, next_epoch, tree, usual
 from benchmarks.suite.measure import Outcome, checked, examined, measured, measured_once
 from benchmarks.suite.node_kinds import two_kinds, usual_kinds
 from optsched.pal import PalInstance
@@ -30,8 +30,21 @@ def cluster(
 
 def solve_usual(gap: float, limit_s: float, gpus: int, seed: int) -> Outcome:
     """Solve a placement on GPUs whose slowdowns are normal, in racks."""
+    return _solved(usual(gpus, seed), gap, limit_s)
+
+
+def solve_equal(gap: float, limit_s: float, seed: int) -> Outcome:
+    """Solve a placement of jobs that differ in their width alone."""
+    return _solved(equal_jobs(seed=seed), gap, limit_s)
+
+
+def solve_bundled(gap: float, limit_s: float, name: str) -> Outcome:
+    """Solve a bundled instance."""
+    return _solved(optsched.read(name), gap, limit_s)
+
+
+def _solved(instance: Any, gap: float, limit_s: float) -> Outcome:
     optsched.solve(optsched.read("pal/tiny"))
-    instance = usual(gpus, seed)
     outcome = Outcome(case_of(instance))
     options = {"gap": gap, "time_limit_s": limit_s}
     return examined(outcome, instance, measured(outcome, optsched.solve, instance, **options))

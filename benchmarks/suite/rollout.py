@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.suite.measure import Outcome, measured
+from optsched.rollout.checkpoints import checkpoint as checkpoint_file
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
@@ -99,6 +100,32 @@ def _run(scenario: Scenario, trace: Any, policy: str) -> Outcome:
     record = measured(outcome, run)
     outcome.objective = float((record.jobs.end_us - trace.submit_us).mean()) / US
     outcome.note = f"objective: mean JCT, s; {record.events:,} events"
+    return outcome
+
+
+def checkpoint(jobs: int, *, is_saved: bool) -> Outcome:
+    """Save a rollout that is half done, or load what was saved into a new engine."""
+    scenario = _fixed(jobs, None)
+    trace = jobs_of(scenario)
+    key = checkpoint_file.key_of(scenario, trace, "fifo", 0, False)
+    half = Engine(scenario, trace, make("fifo", scenario), seed=0)
+    while half.share < 0.5 and half.step():
+        pass
+    outcome = Outcome(f"{trace.name}, {half.share:.0%} done")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def save() -> None:
+            checkpoint_file._save(folder, key, half, 1.0)
+
+        def load() -> None:
+            fresh = Engine(scenario, trace, make("fifo", scenario), seed=0)
+            checkpoint_file._load(folder, key, fresh)
+
+        save()
+        measured(outcome, save if is_saved else load)
+        size = (folder / checkpoint_file.NAME).stat().st_size
+    outcome.note = f"{size / 1e6:.1f} MB"
     return outcome
 
 
