@@ -225,7 +225,7 @@ def rollouts(sizes: Sizes, philly: str | None) -> Iterator[Row]:
     for jobs in sizes.saved:
         size = ("rollout, first in, first out, a checkpoint half-way", jobs, "jobs")
         for method in ("save", "load"):
-            options = {"jobs": jobs, "is_saved": method == "save"}
+            options = {"jobs": jobs, "is_saved": method == "save"} | file
             ours = method == "save"
             yield Row(*size, method, "rollout:checkpoint", options, 120.0, is_ours=ours)
 

@@ -103,9 +103,9 @@ def _run(scenario: Scenario, trace: Any, policy: str) -> Outcome:
     return outcome
 
 
-def checkpoint(jobs: int, *, is_saved: bool) -> Outcome:
+def checkpoint(jobs: int, file: str | None = None, *, is_saved: bool) -> Outcome:
     """Save a rollout that is half done, or load what was saved into a new engine."""
-    scenario = _fixed(jobs, None)
+    scenario = _fixed(jobs, file)
     trace = jobs_of(scenario)
     key = checkpoint_file.key_of(scenario, trace, "fifo", 0, False)
     half = Engine(scenario, trace, make("fifo", scenario), seed=0)
