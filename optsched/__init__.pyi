@@ -11,6 +11,7 @@ from .instance import read as read
 from .instance import schema as schema
 from .instance import write as write
 from .memory import TooLarge as TooLarge
+from .progress import Progress as Progress
 from .registry import UnknownNameError as UnknownNameError
 from .results.result import Result as Result
 from .results.result import Status as Status

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from optsched.instance import Document, Instance
+    from optsched.progress import Reporter
     from optsched.registry import Method
     from optsched.results.result import Result
 
@@ -127,7 +128,8 @@ class Search:
         self.deadline = None if time_limit_s is None else self.started + time_limit_s
         self.plan: Document | None = None
         self.objective: float | None = None
-        self.certificate: Document | None = None  # what is proven if the method is stopped now
+        self.reporter: Reporter | None = None  # tells the caller how far this is; not of parts
+        self._certificate: Document | None = None
         self.is_interrupted = False
         self.stopped = ""  # why the solve ended early
         self.gave_up = ""  # why a method ended with an open gap, though no clock cut it short
@@ -143,7 +145,34 @@ class Search:
         objective = self._entry.objective(self.instance, plan)
         if self.objective is None or objective < self.objective:
             self.plan, self.objective = plan, objective
+            if self.reporter is not None:
+                self.reporter.improved(objective=objective)
         return True
+
+    @property
+    def certificate(self) -> Document | None:
+        """What is proven if the method is stopped now."""
+        return self._certificate
+
+    @certificate.setter
+    def certificate(self, certificate: Document | None) -> None:
+        self._certificate = certificate
+        self.bounded(getattr(certificate, "bound", None))
+
+    def bounded(self, bound: float | None) -> None:
+        """Tell the caller of a bound; no plan depends on it."""
+        if self.reporter is not None:
+            self.reporter.improved(bound=bound)
+
+    def enter(self, phase: str) -> None:
+        """Tell the caller what is done now, in a few words."""
+        if self.reporter is not None:
+            self.reporter.enter(phase)
+
+    @property
+    def listener_fault(self) -> str:
+        """What was wrong with the caller's `progress`; empty if nothing."""
+        return "" if self.reporter is None else self.reporter.fault
 
     def begin(self, quick: Callable[[Any], Document | None] | None = None) -> None:
         """Offer the plans to begin with: those that were given, else a quick one of the method."""
@@ -195,6 +224,8 @@ class Search:
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the deadline, at least 0; None if there is none."""
+        if self.reporter is not None:
+            self.reporter.flush()
         if self.deadline is None:
             return None
         return max(0.0, self.deadline - time.perf_counter())
@@ -212,6 +243,8 @@ class Search:
 
     def out_of_time(self) -> bool:
         """Tell whether time or programs are used up, and remember that it cut the solve short."""
+        if self.reporter is not None:
+            self.reporter.flush()
         if self._has_used_up_programs():
             return True
         if self.deadline is None or time.perf_counter() < self.deadline:

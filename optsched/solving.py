@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.greedy_rules import try_greedy
 from optsched.memory import must_fit, spared_collections
 from optsched.mip.failures import noted_failures
+from optsched.progress import Reporter
 from optsched.registry import problem
 from optsched.results.ending import Ending
 from optsched.results.result import Result, Status, versions
@@ -21,15 +23,12 @@ from optsched.search import (
 from optsched.verification import LIMIT, closed, proof_faults, proof_terms, relative_gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
     from optsched.instance import Document, Instance
+    from optsched.progress import Progress
     from optsched.registry import Method, Problem
-
-
-LEAST_GREEDY_S, GREEDY_SHARE = 2.0, 0.5
-"""CPU seconds for greedy plans after an exact method: at least; and as a share of its own."""
 
 
 def solve(
@@ -46,6 +45,7 @@ def solve(
     executor: Executor | None = None,
     memory_gib: float | None = None,
     verify: bool | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Result:
     """Solve an instance.
 
@@ -80,6 +80,9 @@ def solve(
     verify
         Whether the certificate goes to the verifier before anything is stated; by default, if that
         takes no more than `optsched.verification.LIMIT` terms, which are counted beforehand.
+    progress
+        Called with an `optsched.Progress` at each new phase and better plan or bound, at most ten
+        times a second. The log "optsched" tells the same, at INFO; at DEBUG every improvement.
 
     Returns
     -------
@@ -105,6 +108,7 @@ def solve(
         instance, time_limit_s, gap, seed, threads, start, executor, program_limit, plans
     )
     check_begin(search, chosen)
+    search.reporter = Reporter(instance, progress)
     must_fit(instance, chosen, memory_gib)
     with spared_collections(), noted_failures() as search.failures:
         outcome = _run(entry, chosen, search)
@@ -153,6 +157,7 @@ def concluded(
     difference = relative_gap(search.objective, bound, entry.gap_scale(instance))
     status = _status(search, difference, outcome, is_proven=is_proven)
     told = outcome.message or _message(status, search, method)
+    notes = told, search.solver_faults(status), doubt, search.listener_fault
     result = Result(
         problem=instance.problem,
         instance=instance.name,
@@ -160,7 +165,7 @@ def concluded(
         changes=instance.changes,
         method=method.name,
         status=status,
-        message="; ".join(filter(None, [told, search.solver_faults(status), doubt])),
+        message="; ".join(filter(None, notes)),
         objective=search.objective,
         objective_unit=entry.objective_unit(instance),
         bound=bound,
@@ -222,6 +227,7 @@ def _run(entry: Problem, chosen: Method, search: Search) -> Outcome:
     begun = time.process_time()
     certificate = None
     try:
+        search.enter(chosen.name)
         certificate = chosen(search.instance, search)
     except Infeasible as proof:
         return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
@@ -234,40 +240,14 @@ def _run(entry: Problem, chosen: Method, search: Search) -> Outcome:
             taker = search if chosen.kind == "exact" else Search(search.instance)
             certificate = entry.certify(search.instance, taker)
         if chosen.kind == "exact" and search.plans is None and not search.is_interrupted:
-            _try_greedy(entry, search, certificate, time.process_time() - begun)
+            try_greedy(entry, search, certificate, time.process_time() - begun)
+        search.bounded(getattr(certificate, "bound", None))
+        search.enter("verification")
     except Infeasible as proof:
         return Outcome(proof.certificate, is_infeasible=True, message=str(proof))
     except KeyboardInterrupt:
         search.interrupt()
     return Outcome(certificate)
-
-
-def _try_greedy(
-    entry: Problem, search: Search, certificate: Document | None, worked_s: float
-) -> None:
-    """Offer the greedy plans, those of cheap rules first, until the gap is closed.
-
-    Parameters
-    ----------
-    worked_s
-        CPU seconds of the method. Without a time limit, the rules get half of it; what they take
-        is estimated from sizes, so that small instances have the same results wherever they run.
-    """
-    bound, scale = getattr(certificate, "bound", None), entry.gap_scale(search.instance)
-    unit, expected = entry.greedy_s(search.instance), 0.0
-    rules = sorted((m for m in entry.methods if m.kind == "greedy"), key=lambda m: m.effort)
-    for number, rule in enumerate(rules):
-        if closed(relative_gap(search.objective, bound, scale), search.gap):
-            return
-        expected += unit * rule.effort
-        if search.deadline is None:
-            is_over = expected > max(LEAST_GREEDY_S, GREEDY_SHARE * worked_s)
-        else:
-            is_over = search.out_of_time() or unit * rule.effort > (search.seconds_left() or 0.0)
-        if is_over:
-            search.skipped = tuple(rule.name for rule in rules[number:])
-            return
-        rule(search.instance, search)
 
 
 def _status(

@@ -100,6 +100,8 @@ class BranchAndBound(ABC, Generic[Node]):
         That the tree may have.
     ended
         What ended its growth, if neither the goal nor time did.
+    tell
+        Called with what is proven, before each node is branched.
     """
 
     newest_first = False  # of nodes that prove the same; the oldest otherwise
@@ -112,6 +114,7 @@ class BranchAndBound(ABC, Generic[Node]):
         self.goal: Callable[[], float] = lambda: np.inf
         self.most_nodes = 1
         self.ended = ""
+        self.tell: Callable[[float], object] = lambda bound: None
         self._open: list[tuple[float, int]] = []
         self._branching = ReliabilityBranching(self.children, self.probe, self.reliability)
 
@@ -166,6 +169,7 @@ class BranchAndBound(ABC, Generic[Node]):
         """
         self.goal, self.most_nodes = goal, most_nodes
         while self._open and self.solved < most_nodes and self.seconds_left() != 0:
+            self.tell(min(self._open[0][0], goal()))
             if self._open[0][0] >= goal():
                 return
             leaf = heapq.heappop(self._open)

@@ -102,6 +102,7 @@ class _Columns:
         """
         search = self.search
         self._begin()
+        search.enter("column generation")
         for margin, step in SETTINGS.trials:
             if self._is_closed() or search.out_of_time():
                 break
@@ -120,7 +121,7 @@ class _Columns:
 
         A few rounds more take less time than a dive.
         """
-        clock, nearest = self.search.seconds_for_program, SETTINGS.trials[-1][0] * self.search.gap
+        clock, nearest = self._clock, SETTINGS.trials[-1][0] * self.search.gap
         solved = self.generation.run(margin * self.search.gap, clock)
         if solved is None or self._is_closed():
             return solved
@@ -128,6 +129,11 @@ class _Columns:
         if not self.search.is_closed(bound, SETTINGS.gap_share):
             return solved
         return self.generation.run(nearest, clock) or solved
+
+    def _clock(self) -> float | None:
+        """Tell the caller what is proven, and count a program as `Search` does."""
+        self.search.bounded(self.generation.bound.value)
+        return self.search.seconds_for_program()
 
     def _begin(self) -> None:
         """Prove a first bound and offer a first plan, in little time."""
@@ -190,7 +196,7 @@ class _Columns:
             return self.certificate()
         if search.plan is None:
             return listed_groups.over_all(instance, search)
-        self.generation.run(0.0, search.seconds_for_program)
+        self.generation.run(0.0, self._clock)
         if self._is_closed() or search.out_of_time():
             return self.certificate()
         certificate = self._through()

@@ -177,6 +177,7 @@ class Solver:
             self._look_among_few()
         try:
             if not self._is_proven():
+                search.enter("branch and bound")
                 self._deepen(most_nodes)
         finally:
             search.certificate = self.certificate()
@@ -198,6 +199,7 @@ class Solver:
             limit = min(best, float(ahead[near])) if near < len(ahead) else best
             self.tree = root.fixed_by_reduced_cost(limit)
             goal = partial(self._goal_below, limit)
+            self.tree.tell = search.bounded
             self.tree.explore(goal, lambda _: None, most_nodes)
             self.proven = self.best()
             if self.tree.bound < limit or self.tree.bound >= self.goal():

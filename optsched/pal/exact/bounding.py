@@ -103,8 +103,9 @@ class PlacementSolver:
 
     def is_closed(self, tree: PlacementTree) -> bool:
         """Tell whether a tree, or duals that are known besides, prove the goal."""
-        known = -np.inf if self._previous is None else self._previous.value
-        return max(tree.bound, known, self._sorted) >= self.goal()
+        known = max(self._sorted, -np.inf if self._previous is None else self._previous.value)
+        self.search.bounded(max(min(tree.bound, self.limit), known))
+        return max(tree.bound, known) >= self.goal()
 
     def proven_by_sorting(self) -> PalCertificate | None:
         """Return the certificate of sorted slowdowns, if they reach the goal."""
@@ -188,10 +189,8 @@ class PlacementSolver:
             if smaller is None and not has_parts:
                 self._improve_parts(tree)
                 has_parts, smaller = True, self._not_fixed(tree)
-            if smaller is None:
-                break
-            next_tree = self.tree(smaller)
-            if next_tree is None:
+            next_tree = None if smaller is None else self.tree(smaller)
+            if smaller is None or next_tree is None:
                 break
             self.exclusions.append(DualSolution(tree.relaxation.rules, tree.nodes[0].duals))
             self.options, self.limit, tree = smaller, min(self.goal(), self.limit), next_tree

@@ -73,6 +73,7 @@ def run_lns(
     """
     if len(instance.jobs) < SETTINGS.many_jobs:
         return
+    search.enter("large neighbourhood search")
     drawn = Neighbourhoods(instance, search.seed)
     failures, centres = 0, iter(around)
     patience = SETTINGS.patience if patience is None else patience

@@ -107,6 +107,7 @@ def certify_claim(instance: PalInstance, search: Search, claimed: float) -> PalC
 
 def _certified(solver: PlacementSolver) -> PalCertificate | None:
     instance, search = solver.instance, solver.search
+    search.enter("branch and bound")
     if search.plan is None:
         HEURISTICS["any plan"](instance, search, solver.problem)
     return None if search.plan is None else solver.solve()
