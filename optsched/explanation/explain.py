@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optsched.documents.faults import InstanceError
+from optsched.explanation import remedies
 from optsched.explanation.explanation import Explanation, Lever, Price, Rule
 from optsched.instance import names, read
 from optsched.registry import problem
@@ -119,12 +121,16 @@ def _of_conflict(
 
     conflict = irreducible(rules, lambda kept: has_plan(kept) is False)
     rests = ([rule for rule in conflict if rule is not left] for left in conflict)
+    is_irreducible = all(has_plan(rest) is True for rest in rests)
+    wider = entry.remedies(instance, {rule.id for rule in conflict})
+    exists = partial(plan_exists, seed=result.seed)
     return Explanation(
         instance=instance.name,
         status=result.status,
         because=_no_plan_because(instance, result, proven=proven),
         conflict=tuple(conflict),
-        is_irreducible=all(has_plan(rest) is True for rest in rests),
+        is_irreducible=is_irreducible,
+        remedies=tuple(remedies.told(wider, exists, deadline)),
     )
 
 
@@ -263,7 +269,8 @@ def _saving(lever: Lever, result: Result, left: float | None) -> Price:
     is_optimal = again.status is Status.OPTIMAL
     if most is not None and is_optimal and most - saves <= 1e-3 * saves:  # not worth stating
         most = saves
-    return Price(lever.change, max(saves, 0.0), unit, "solved again", most=most)
+    note = lever.note(again) if lever.note is not None and saves > 0 else ""
+    return Price(lever.change, max(saves, 0.0), unit, "solved again", most=most, note=note)
 
 
 def _reasons(instance: Instance) -> Any:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from math import floor, log10
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from optsched.results.result import Status, figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from optsched.instance import Instance
+    from optsched.results.result import Result
+
+
+ENOUGH = "Each of these would do, by itself:"
 
 
 class Rule(NamedTuple):
@@ -22,10 +27,48 @@ class Rule(NamedTuple):
 
 
 class Lever(NamedTuple):
-    """A change of the data that a user may think of, and the changed instance."""
+    """A change of the data that a user may think of, and the changed instance.
+
+    `note` tells of a result of the changed instance what a reader should know of its saving.
+    """
 
     change: str
     instance: Instance
+    note: Callable[[Result], str] | None = None
+
+
+class Remedy(NamedTuple):
+    """A limit that could be wider where there is no plan.
+
+    Attributes
+    ----------
+    now, step
+        The limit as it is, and by how much it is widened first.
+    instance
+        Makes the instance with another limit.
+    text
+        Tells of a limit that would do.
+    is_whole
+        Whether it is a whole number.
+    """
+
+    now: float
+    step: float
+    instance: Callable[[float], Instance]
+    text: Callable[[float], str]
+    is_whole: bool = False
+
+    def between(self, low: float, high: float, digits: int) -> float | None:
+        """Return a limit between two others, to so many figures; None if there is none."""
+        middle = (low + high) / 2
+        unit = 1.0 if self.is_whole else 10.0 ** (floor(log10(abs(high))) + 1 - digits)
+        rounded = round(middle / unit) * unit
+        return rounded if low < rounded < high else None
+
+    def words(self, least: float, too_small: float) -> str:
+        """Tell what would do, and what would not."""
+        text = self.text(least)
+        return text if too_small == self.now else f"{text} ({too_small:,.6g} would not)"
 
 
 class Price(NamedTuple):
@@ -82,6 +125,8 @@ class Explanation:
         Limits that the plan uses up, in words.
     prices
         What wider limits would save.
+    remedies
+        Without a plan: limits that would let one exist, in words, each by itself.
     """
 
     instance: str
@@ -91,6 +136,7 @@ class Explanation:
     is_irreducible: bool = False
     binding: tuple[str, ...] = ()
     prices: tuple[Price, ...] = ()
+    remedies: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -99,6 +145,8 @@ class Explanation:
         lines = [f"{self.instance}: {self.because}"]
         if self.conflict:
             lines += ["", self.headline, *(f"  - {rule.text}" for rule in self.conflict)]
+        if self.remedies:
+            lines += ["", ENOUGH, *(f"  - {text}" for text in self.remedies)]
         if self.binding:
             lines += ["", "Limits:", *(f"  - {text}" for text in self.binding)]
         if self.prices:
@@ -119,6 +167,8 @@ class Explanation:
         parts = [f"<p>{escape(self.instance)}: {escape(self.because)}</p>"]
         if self.conflict:
             parts += [f"<p>{self.headline}</p>", _items(rule.text for rule in self.conflict)]
+        if self.remedies:
+            parts += [f"<p>{ENOUGH}</p>", _items(self.remedies)]
         if self.binding:
             parts.append(_items(self.binding))
         if self.prices:

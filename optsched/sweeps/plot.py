@@ -20,6 +20,7 @@ COLOURS = ("#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 DASHES = ("-", "--", "-.", ":")
 FEW = 40  # values whose points are marked on the curve
+LEAST_SPAN = 0.01  # of the figures: a curve that is flatter looks flat
 
 
 def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
@@ -112,12 +113,26 @@ def _label(ax: Axes, frontier: Frontier) -> None:
     figures = [p.objective for p in frontier.points if p.objective is not None]
     if figures and min(figures) > 0 and max(figures) > 12 * min(figures):
         ax.set_yscale("log")
+    else:
+        _widen(ax, figures + [p.bound for p in frontier.points if p.bound is not None])
     if ax.get_xscale() == "linear" and all(value.is_integer() for value in frontier.values):
         ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlabel(_with_unit(*split_unit(frontier.parameter)))
     ax.set_ylabel(_with_unit(frontier.objective_name, frontier.objective_unit))
     ax.set_title(frontier.instance, fontsize=10)
     plain(ax)
+
+
+def _widen(ax: Axes, figures: list[float]) -> None:
+    """Let figures that hardly differ look equal, and write them out in full."""
+    ax.ticklabel_format(axis="y", useOffset=False)
+    if not figures:
+        return
+    low, high = min(figures), max(figures)
+    least = LEAST_SPAN * max(abs(low), abs(high))
+    if high - low < least:
+        middle = (low + high) / 2
+        ax.set_ylim(middle - least, middle + least)
 
 
 def _with_unit(name: str, unit: str) -> str:

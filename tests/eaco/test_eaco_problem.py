@@ -343,6 +343,25 @@ def test_plot_takes_axes_and_draws_the_longest_of_many():
     assert labels[-1] == f"+{count - SHOWN.legend_types} more types"
 
 
+def test_groups_that_were_not_measured_are_in_italics_and_told_in_the_table():
+    jobs, nodes = ["a", "a", "b", "b", "b"], {"x": {"count": 1, "gpus": 3}}
+    instance = small_instance(jobs, nodes=nodes, measured={"a a": [0.9, 0.9]})
+    groups = [("j0", "j1"), ("j2", "j3"), ("j4",)]
+    plan = EacoPlan(groups=[Group(jobs=names, nodes="x", node=0) for names in groups])
+    ax = plot(instance, plan)
+    assert [label.get_style() for label in ax.get_yticklabels()].count("italic") == 1
+    assert "not measured" in ax.get_legend().get_texts()[-1].get_text()
+    origins = list(frame(instance, plan)["rates_from"])
+    assert origins[:2] + origins[4:] == ["measured", "measured", "alone"]
+    assert origins[2] not in ("measured", "alone")
+    column = [row["rates from"] for row in decisions(instance, plan)]
+    assert column[0] == "measured"
+    assert column[1] in ("pairs", "formula", "larger group")
+    assert column[2] == ""
+    measured = EacoPlan(groups=plan.groups[::2], waiting=("j2", "j3"))
+    assert "rates from" not in decisions(instance, measured)[0]
+
+
 def test_plot_of_a_plan_in_which_all_wait():
     instance = small_instance([{"waiting_penalty_kwh": 1.0}])
     ax = plot(instance, EacoPlan(waiting=("j0",)))

@@ -262,6 +262,72 @@ def test_tolerance_and_nodes_by_solving_again():
     assert prices["1 more node of 'x' (4 GPUs)"].text == "nothing (to within the gap)"
 
 
+def test_a_cap_that_is_nearly_used_up_is_not_said_to_bind():
+    instance = optsched.read("eaco/paper-mixed").changed({"power_cap_w": 5980})
+    explanation = explained(instance)
+    assert "binds" not in str(explanation)
+    assert "99.6 % of the power cap of 5,980.00 W" in str(explanation)
+    assert next(p for p in explanation.prices if "power cap" in p.change).saves == 0
+
+
+def test_groups_that_were_not_measured_are_named_and_so_are_those_of_a_saving():
+    options = {"measured": {"a a": [0.99, 0.99]}, "max_jobs_per_gpu": 2}
+    instance = small_eaco(["a"] * 3, nodes={"N": {"count": 2, "gpus": 1}}, **options)
+    result = optsched.solve(instance)
+    explanation = result.explain()
+    rates = result.frame().set_index("job")["rates_from"]
+    assert set(rates) == {"measured", "alone"}
+    assert "whose rates are" not in "\n".join(explanation.binding)
+    three = next(p for p in explanation.prices if p.change == "1 more job per GPU")
+    assert three.saves > 0
+    assert three.note == "1 group from measured pairs"
+    more = explained(instance.changed({"max_jobs_per_gpu": 3}))
+    assert "groups whose rates are from measured pairs: j0 + j1 + j2" in more.binding
+
+
+# --- what would do ----------------------------------------------------------------------------
+
+
+def test_the_least_power_cap_that_would_do():
+    instance = optsched.read("eaco/paper-mixed").changed({"power_cap_w": 5000})
+    (text,) = explained(instance).remedies
+    assert text == "a power cap of 5,960 W (5,950 would not)"
+    assert optsched.solve(instance.changed({"power_cap_w": 5960})).plan is not None
+    assert optsched.solve(instance.changed({"power_cap_w": 5950})).status == "infeasible"
+
+
+def test_the_nodes_that_would_do():
+    instance = small_eaco(["a"] * 7, nodes={"N": {"count": 1, "gpus": 1}}, max_jobs_per_gpu=1)
+    assert explained(instance).remedies == ("6 more nodes of 'N' (5 would not)",)
+
+
+@pytest.mark.parametrize(
+    ("instance", "remedy"),
+    [
+        (optsched.read("boa/hand").changed({"budget_gpus": 0.1}), "GPUs on average"),
+        (small_pal({"a": 3}, {"A": [1.0] * 3}, [{"gpus": 3}] * 2), "3 more GPUs like 'a/0'"),
+        (
+            optsched.read("sia/hand").changed(
+                {"jobs.*.must_run": True, "gpus.fast": 1, "gpus.slow": 1}
+            ),
+            "1 more GPU",
+        ),
+    ],
+)
+def test_every_problem_says_what_would_do(instance, remedy):
+    explanation = explained(instance)
+    assert explanation.status == "infeasible"
+    assert remedy in "\n".join(explanation.remedies)
+    assert "Each of these would do, by itself:" in str(explanation)
+
+
+def test_limits_that_do_not_help_are_not_told():
+    """Two jobs that cannot share, on one GPU, under a cap that is wide enough."""
+    nodes = {"N": {"count": 1, "gpus": 1}}
+    instance = small_eaco(["a"] * 2, nodes=nodes, power_cap_w=1e6, max_jobs_per_gpu=1)
+    assert explained(instance).remedies == ("1 more node of 'N'",)
+
+
 # --- in words ---------------------------------------------------------------------------------
 
 

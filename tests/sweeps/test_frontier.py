@@ -332,6 +332,15 @@ def test_picture_has_curve_bound_knee_points_and_gaps(hand):
     made([None, None]).plot()
 
 
+def test_a_flat_curve_looks_flat_and_its_figures_are_written_out():
+    """Figures that differ by rounding alone were drawn from foot to top, with an offset."""
+    ax = made([26.45989899, 26.45989899 + 1e-11, 26.45989899]).plot()
+    low, high = ax.get_ylim()
+    assert high - low > 0.1
+    ax.figure.canvas.draw()
+    assert ax.yaxis.get_offset_text().get_text() == ""
+
+
 def test_slider_moves_the_mark_and_tells_the_point(hand):
     pytest.importorskip("ipywidgets", reason="the extra 'notebook' is not installed")
     box = hand.slider()

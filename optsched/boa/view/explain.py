@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optsched.boa.plan import BoaCertificate, BoaPlan
 from optsched.boa.verify import feasibility
 from optsched.boa.verify.certificate import least_use
-from optsched.explanation.explanation import Lever, Price, Rule
+from optsched.explanation.explanation import Lever, Price, Remedy, Rule
 from optsched.results.result import figure
 
 if TYPE_CHECKING:
@@ -100,6 +101,25 @@ def levers(instance: BoaInstance, result: Result) -> Iterator[Lever]:
         free = tuple(c.model_copy(update={"rescale_s": 0.0}) for c in instance.classes)
         quick = instance.model_copy(update={"classes": free})
         yield Lever("changes of width that take no time", quick)
+
+
+def remedies(instance: BoaInstance, conflict: Set[str]) -> Iterator[Remedy]:
+    """Yield the limit, if it is in the conflict."""
+    if LIMIT not in conflict:
+        return
+    texts = {
+        "target_mean_jct_s": "a target of {:,.6g} s mean JCT",
+        "budget_usd_per_h": "a budget of {:,.6g} USD/h",
+        "budget_gpus": "a budget of {:,.6g} GPUs on average",
+    }
+    key = next(key for key in texts if getattr(instance, key) is not None)
+    now = float(getattr(instance, key))
+    yield Remedy(now, 0.05 * now, partial(_with_limit, instance, key), texts[key].format)
+
+
+def _with_limit(instance: BoaInstance, key: str, value: float) -> BoaInstance:
+    changed: dict[str, Any] = {key: value}
+    return instance.changed(changed)
 
 
 def _lever(text: str, instance: BoaInstance, key: str, times: float, plus: float) -> Lever:

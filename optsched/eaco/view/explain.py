@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optsched.eaco.instance import MOST_JOBS_PER_GPU, EacoInstance
 from optsched.eaco.plan import EacoCertificate, EacoPlan, Leaf
 from optsched.eaco.verify.group_energy import ExactFigures
 from optsched.eaco.view.figures import SHOWN, performance
-from optsched.eaco.view.summary import some
-from optsched.explanation.explanation import Lever, Price, Rule
+from optsched.eaco.view.summary import ORIGINS, some
+from optsched.explanation.explanation import Lever, Price, Remedy, Rule
 from optsched.results.result import figure
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from optsched.eaco.view.figures import Figures
     from optsched.results.result import Result
 
+NOT_MEASURED = ("larger", "pairs", "utilisation")
 CLUSTER = {
     "power_cap_w": "the power cap of {:,.6g} W",
     "utilisation_limit": "groups keep within a utilisation of {:g}",
@@ -92,15 +95,20 @@ def binding(instance: EacoInstance, result: Result) -> Iterator[str]:
     left = "none is left" if runs.nodes_on == count else f"{count - runs.nodes_on} are left"
     yield f"{runs.nodes_on} of {count} nodes are used: {left}"
     cap = instance.power_cap_w
-    if cap is not None:
-        near = "binds" if runs.power_w >= SHOWN.near * cap else "does not bind"
-        yield f"the power cap of {figure(cap)} W {near}: {figure(runs.power_w)} W are drawn at most"
+    if cap is not None:  # whether more of it would help is told by the prices, not by what is drawn
+        share = f"{100 * runs.power_w / cap:.1f} %" if cap > 0 else "all"
+        drawn = f"{figure(runs.power_w)} W are drawn at most"
+        yield f"{drawn}, {share} of the power cap of {figure(cap)} W"
     at_limit = _at_limit(instance, runs)
     for text, names in at_limit.items():
         if names:
             yield f"{text}: {some(names, SHOWN.names)}"
     if result.plan.waiting:
         yield f"jobs that wait: {some(result.plan.waiting, SHOWN.names)}"
+    for origin in NOT_MEASURED:
+        groups = [" + ".join(job.id for job in g.jobs) for g in runs.groups if g.origin == origin]
+        if groups:
+            yield f"groups whose rates are {ORIGINS[origin]}: {some(groups, SHOWN.names)}"
 
 
 def _at_limit(instance: EacoInstance, runs: Figures) -> dict[str, list[str]]:
@@ -159,12 +167,49 @@ def levers(instance: EacoInstance, result: Result) -> Iterator[Lever]:
         yield _lever("1 more job per GPU", more)
 
 
+def remedies(instance: EacoInstance, conflict: Set[str]) -> Iterator[Remedy]:
+    """Yield the power cap, where it is in the conflict, and one more node of each kind."""
+    cap = instance.power_cap_w
+    if cap is not None and "power_cap_w" in conflict:
+        step = max(0.05 * cap, 1.0)
+        yield Remedy(cap, step, partial(_capped, instance), "a power cap of {:,.6g} W".format)
+    if conflict == {"power_cap_w"}:
+        return
+    for n, nodes in enumerate(instance.nodes[: SHOWN.nodes]):
+        text = partial(_more_nodes, nodes.id)
+        yield Remedy(0.0, 1.0, partial(_with_nodes, instance, n), text, is_whole=True)
+
+
+def _capped(instance: EacoInstance, cap_w: float) -> EacoInstance:
+    return EacoInstance.from_document(_document(instance) | {"power_cap_w": cap_w}, instance.name)
+
+
+def _with_nodes(instance: EacoInstance, number: int, more: float) -> EacoInstance:
+    document = _document(instance)
+    document["nodes"][number]["count"] += round(more)
+    return EacoInstance.from_document(document, instance.name)
+
+
+def _more_nodes(name: str, more: float) -> str:
+    return f"{more:.0f} more node{'s' if more > 1 else ''} of '{name}'"
+
+
 def _document(instance: EacoInstance) -> dict[str, Any]:
     return instance.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _lever(text: str, document: dict[str, Any]) -> Lever:
-    return Lever(text, EacoInstance.from_document(document, text))
+    changed = EacoInstance.from_document(document, text)
+    return Lever(text, changed, partial(_unmeasured, changed))
+
+
+def _unmeasured(instance: EacoInstance, result: Result) -> str:
+    """Tell on how many groups without a measurement a plan rests."""
+    assert isinstance(result.plan, EacoPlan)
+    runs = performance(instance, result.plan)
+    counts = Counter(group.origin for group in runs.groups)
+    told = [(counts[origin], ORIGINS[origin]) for origin in NOT_MEASURED if counts[origin]]
+    return ", ".join(f"{n} group{'s' if n > 1 else ''} {origin}" for n, origin in told)
 
 
 def _must(job: Job) -> bool:

@@ -48,7 +48,8 @@ def plot(instance: EacoInstance, plan: EacoPlan, ax: Axes | None = None) -> Axes
     matplotlib.axes.Axes
         A row for each group, the longest at the top, named by its nodes and power level. Its bars
         are the jobs from now until they end, in the colour and hatch of their type; with few groups
-        they bear names and slowdowns. A black mark is a job's deadline.
+        they bear names and slowdowns. A black mark is a job's deadline. Names of nodes in italics:
+        the group's rates were not measured, but follow from the instance's fallback.
     """
     figures = performance(instance, plan)
     pairs = sorted(zip(plan.groups, figures.groups, strict=True), key=lambda pair: -pair[1].run_s)
@@ -58,13 +59,16 @@ def plot(instance: EacoInstance, plan: EacoPlan, ax: Axes | None = None) -> Axes
     for row, (_, runs) in enumerate(shown):
         _draw(ax, instance, runs, row, styles, len(shown) <= SHOWN.labelled_groups)
     ax.set_yticks(range(len(shown)), [_place(group) for group, _ in shown], fontsize=8)
+    guessed = [runs.origin not in ("alone", "measured") for _, runs in shown]
+    for label, is_guessed in zip(ax.get_yticklabels(), guessed, strict=True):
+        label.set_style("italic" if is_guessed else "normal")
     ax.set_ylim(max(len(shown), 1) - 0.4, -0.6)
     ax.set_xlim(left=0)
     ax.set_xlabel("hours from now")
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(_title(instance, plan, len(shown)), fontsize=10)
     used = {job.type for job in instance.jobs if job.id not in plan.waiting}
-    entries = _entries(instance, styles, used)
+    entries = _entries(instance, styles, used, has_guesses=any(guessed))
     if entries:
         ax.legend(
             handles=entries,
@@ -133,7 +137,7 @@ def _title(instance: EacoInstance, plan: EacoPlan, shown: int) -> str:
 
 
 def _entries(
-    instance: EacoInstance, styles: dict[str, _TypeStyle], used: set[str]
+    instance: EacoInstance, styles: dict[str, _TypeStyle], used: set[str], *, has_guesses: bool
 ) -> list[Patch | Line2D]:
     """Return the entries of the legend: the types that are placed, and deadlines."""
     from matplotlib.lines import Line2D
@@ -149,4 +153,6 @@ def _entries(
         entries.append(Line2D([], [], ls="", label=f"+{more} more types"))
     if any(job.deadline_s is not None for job in instance.jobs):
         entries.append(Line2D([], [], color="black", lw=2, label="deadline"))
+    if has_guesses:
+        entries.append(Line2D([], [], ls="", label=r"$\it{italics}$: not measured"))
     return entries

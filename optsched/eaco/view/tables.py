@@ -24,9 +24,10 @@ def frame(instance: EacoInstance, plan: EacoPlan) -> pd.DataFrame:
     pandas.DataFrame
         Columns: job, type, gpus (its gang size), group (number in the plan), nodes, node (the first
         one), gpu (type), level (of power; None for full power), location, shares_with (ids),
-        slowdown, run_h (hours until it ends), moved, deadline ("met", "late" if it cannot be, "" if
-        it has none), energy_kwh (of the group, in proportion to what each job takes alone). Of a
-        job that waits, group is -1, and there are neither places nor figures.
+        rates_from ("alone", "measured", "larger" groups, "pairs", or "utilisation", by the
+        formula), slowdown, run_h (hours until it ends), moved, deadline ("met", "late" if it cannot
+        be, "" if it has none), energy_kwh (of the group, in proportion to what each job takes
+        alone). Of a job that waits, group is -1, and there are neither places nor figures.
     """
     import pandas as pd
 
@@ -49,6 +50,7 @@ _WAITING: dict[str, object] = {
     "level": None,
     "location": None,
     "shares_with": (),
+    "rates_from": None,
     "slowdown": float("nan"),
     "run_h": float("nan"),
     "moved": False,
@@ -75,6 +77,7 @@ def _group_rows(
             "level": group.level,
             "location": group.location,
             "shares_with": tuple(name for name in group.jobs if name != job.id),
+            "rates_from": figures.origin,
             "slowdown": job.slowdown,
             "run_h": job.run_s / 3600,
             "moved": job.is_moved,
@@ -101,8 +104,9 @@ def decisions(instance: EacoInstance, plan: EacoPlan) -> list[dict[str, str]]:
     if len(entries) > SHOWN.groups:
         entries.sort(key=lambda entry: -entry[1].energy_kwh)
     rows = [_decision(instance, group, runs) for group, runs in entries[: SHOWN.groups]]
-    if not any(row["level"] for row in rows):
-        rows = [{key: text for key, text in row.items() if key != "level"} for row in rows]
+    for key, plain in (("level", {""}), ("rates from", {"", RATES["measured"]})):
+        if {row[key] for row in rows} <= plain:
+            rows = [{name: row[name] for name in row if name != key} for row in rows]
     rest = entries[SHOWN.groups :]
     if rest:
         kwh = figure(sum(runs.energy_kwh for _, runs in rest))
@@ -115,6 +119,13 @@ def decisions(instance: EacoInstance, plan: EacoPlan) -> list[dict[str, str]]:
 
 
 _JOBS = "jobs and slowdowns"
+RATES = {
+    "alone": "",
+    "measured": "measured",
+    "larger": "larger group",
+    "pairs": "pairs",
+    "utilisation": "formula",
+}
 
 
 def _decision(instance: EacoInstance, group: Group, runs: GroupFigures) -> dict[str, str]:
@@ -127,6 +138,7 @@ def _decision(instance: EacoInstance, group: Group, runs: GroupFigures) -> dict[
         "nodes": f"{nodes.id} {numbers}",
         "GPUs": str(gang),
         "level": group.level or "",
+        "rates from": RATES[runs.origin],
         "kWh": figure(runs.energy_kwh),
         "alone": figure(runs.alone_kwh),
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optsched.explanation.explanation import Lever, Price, Rule
+from optsched.explanation.explanation import Lever, Price, Remedy, Rule
 from optsched.pal.instance import PalInstance
 from optsched.pal.plan import Leaf, PalCertificate, PalPlan
 from optsched.pal.verify.feasibility import performance
@@ -53,6 +54,24 @@ def without(instance: PalInstance, dropped: Set[str]) -> PalInstance | None:
         if f"drained:{domain['id']}" in dropped:
             domain["drained"] = False
     return PalInstance.from_document(document, instance.name)
+
+
+def remedies(instance: PalInstance, conflict: Set[str]) -> Iterator[Remedy]:
+    """Yield more GPUs in the node of the first free one."""
+    if instance.free_gpus:
+        gpu = instance.free_gpus[0]
+        text = partial(_more_gpus, gpu)
+        yield Remedy(0.0, 1.0, partial(_with_twins, instance, gpu), text, is_whole=True)
+
+
+def _more_gpus(gpu: str, more: float) -> str:
+    return f"{_count(round(more), 'more GPU')} like '{gpu}', beside it"
+
+
+def _with_twins(instance: PalInstance, gpu: str, more: float) -> PalInstance:
+    for _ in range(round(more)):
+        instance = _with_twin(instance, gpu)
+    return instance
 
 
 def binding(instance: PalInstance, result: Result) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optsched.explanation.explanation import Lever, Price, Rule
+from optsched.explanation.explanation import Lever, Price, Remedy, Rule
 from optsched.sia.instance import SiaInstance
 from optsched.sia.plan import SiaPlan
 from optsched.sia.verify.certificate import Enumeration, Prices
@@ -38,6 +39,24 @@ def without(instance: SiaInstance, dropped: Set[str]) -> SiaInstance | None:
             document["gpus"][name] = UNLIMITED
     changed = SiaInstance.from_document(document, instance.name)
     return changed if any(map(_may_not_wait, changed.jobs)) else None
+
+
+def remedies(instance: SiaInstance, conflict: Set[str]) -> Iterator[Remedy]:
+    """Yield more GPUs of each type that is in the conflict."""
+    for name in instance.gpus:
+        if f"gpus:{name}" in conflict:
+            text = partial(_more_gpus, name)
+            yield Remedy(0.0, 1.0, partial(_with_gpus, instance, name), text, is_whole=True)
+
+
+def _more_gpus(name: str, more: float) -> str:
+    return f"{more:.0f} more GPU{'s' if more > 1 else ''} of type '{name}'"
+
+
+def _with_gpus(instance: SiaInstance, name: str, more: float) -> SiaInstance:
+    document = _document(instance)
+    document["gpus"][name] += round(more)
+    return SiaInstance.from_document(document, instance.name)
 
 
 def binding(instance: SiaInstance, result: Result) -> Iterator[str]:
