@@ -61,7 +61,7 @@ def plot(instance: EacoInstance, plan: EacoPlan, ax: Axes | None = None) -> Axes
     ax.set_yticks(range(len(shown)), [_place(group) for group, _ in shown], fontsize=8)
     guessed = [runs.origin not in ("alone", "measured") for _, runs in shown]
     for label, is_guessed in zip(ax.get_yticklabels(), guessed, strict=True):
-        label.set_style("italic" if is_guessed else "normal")
+        label.set_fontstyle("italic" if is_guessed else "normal")
     ax.set_ylim(max(len(shown), 1) - 0.4, -0.6)
     ax.set_xlim(left=0)
     ax.set_xlabel("hours from now")
