@@ -7,13 +7,30 @@ import json
 import math
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+class Section(NamedTuple):
+    """A part of the page with a title of its own."""
+
+    title: str
+    contents: str
+
+    def html(self, number: int) -> str:
+        """Return it with the name that the contents of the page refer to."""
+        head = f"<h2>{escape(self.title)}</h2>"
+        return f"<section id='s{number}'>{head}{self.contents}</section>"
+
+
+def section(title: str, *contents: str) -> Section:
+    """Return a section of these pieces."""
+    return Section(title, "".join(contents))
 
 
 def rows_table(texts: dict[str, str]) -> str:
@@ -73,7 +90,13 @@ def download(text: str, name: str) -> str:
 
 def command(text: str) -> str:
     """Return a command line."""
-    return f"<pre class='command'>{escape(text)}</pre>"
+    return f"<pre class='command' tabindex='0'>{escape(text)}</pre>"
+
+
+def contents(titles: Sequence[str]) -> str:
+    """Return links to the sections of a page, which are called s0, s1 ..."""
+    links = (f"<li><a href='#s{n}'>{escape(title)}</a></li>" for n, title in enumerate(titles))
+    return f"<nav aria-label='Contents'><ul>{''.join(links)}</ul></nav>"
 
 
 def data_script(name: str, data: Any) -> str:
@@ -91,6 +114,19 @@ def number(value: SupportsFloat) -> str:
     if size.is_integer() and abs(size) < 1e15:
         return f"{int(size):,}"
     return f"{size:,.1f}" if abs(size) >= 1000 else f"{size:,.5g}"
+
+
+def duration(seconds: float) -> str:
+    """Write a length of time for a reader, in its two largest units."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    if hours < 72:
+        return f"{hours} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def _cell(value: object) -> str:

@@ -41,24 +41,35 @@
   // --- frontier -------------------------------------------------------------------------------
 
   const VALUE = 0, OBJECTIVE = 1, BOUND = 2, GAP = 3, STATUS = 4, REASON = 5;
-  const BOX = { width: 900, height: 400, left: 74, right: 20, top: 16, bottom: 46 };
+  const BOX = { width: 900, height: 400, left: 74, right: 20, top: 16, bottom: 46 };  // width: as drawn last
+  const DASHES = ["", "7 3", "2 3", "9 3 2 3"];  // of each seven methods, which have colours of their own
+  const percent = gap => gap === null ? "–" : gap < 1e-9 ? "0 %" : `${(100 * gap).toPrecision(3)} %`;
 
-  function scales(frontier, shown) {
+  function scales(frontier, shown, isLog) {
     const values = frontier.values;
     const heights = frontier.methods.filter((_, n) => shown[n]).flatMap(m => m.points)
       .flatMap(p => [p[OBJECTIVE], p[BOUND]]).filter(v => v !== null);
     let [low, high] = [heights.reduce((a, b) => Math.min(a, b), Infinity),
       heights.reduce((a, b) => Math.max(a, b), -Infinity)];
     if (!heights.length) [low, high] = [0, 1];
-    const room = (high - low || Math.abs(high) || 1) * 0.05;
-    [low, high] = [low - room, high + room];
+    const curve = isLog && low > 0 ? Math.log : v => v;
+    const flat = 0.01 * Math.max(Math.abs(low), Math.abs(high));  // less than this looks flat
+    const room = high - low < flat ? flat : (high - low || 1) * 0.05;
+    [low, high] = curve === Math.log ? [low / 1.05, high * 1.05] : [low - room, high + room];
     const first = values[0], span = values[values.length - 1] - first || 1;
     const width = BOX.width - BOX.left - BOX.right, height = BOX.height - BOX.top - BOX.bottom;
     return {
       x: v => BOX.left + (values.length > 1 ? (v - first) / span : 0.5) * width,
-      y: v => BOX.top + (1 - (v - low) / (high - low)) * height,
+      y: v => BOX.top + (1 - (curve(v) - curve(low)) / (curve(high) - curve(low))) * height,
+      steps: curve === Math.log ? powers(low, high) : ticks(low, high, 6),
       low, high, first, last: values[values.length - 1],
     };
+  }
+
+  function powers(low, high) {
+    const found = [];
+    for (let p = 10 ** Math.floor(Math.log10(low)); p <= high; p *= 10) found.push(p, 2 * p, 5 * p);
+    return found.filter(v => v >= low && v <= high);
   }
 
   function path(points, column, at) {
@@ -73,11 +84,11 @@
 
   function axes(svg, frontier, at) {
     const bottom = BOX.height - BOX.bottom;
-    for (const v of ticks(at.low, at.high, 6)) {
+    for (const v of at.steps) {
       shape(svg, "line", { x1: BOX.left, x2: BOX.width - BOX.right, y1: at.y(v), y2: at.y(v), class: "faint" });
       shape(svg, "text", { x: BOX.left - 8, y: at.y(v) + 4, "text-anchor": "end" }, text(v));
     }
-    for (const v of ticks(at.first, at.last, 8)) {
+    for (const v of ticks(at.first, at.last, Math.max(2, Math.min(8, BOX.width / 90)))) {
       shape(svg, "line", { x1: at.x(v), x2: at.x(v), y1: bottom, y2: bottom + 5, class: "faint" });
       shape(svg, "text", { x: at.x(v), y: bottom + 19, "text-anchor": "middle" }, text(v));
     }
@@ -96,7 +107,7 @@
           "stroke-dasharray": "5 4", class: "bound" });
       }
       shape(svg, "path", { d: path(method.points, OBJECTIVE, at), fill: "none", stroke,
-        "stroke-width": n ? 1 : 2.2, "stroke-opacity": n ? 0.55 : 1, class: "curve" });
+        "stroke-dasharray": DASHES[Math.floor(n / 7) % 4], "stroke-width": n ? 1 : 2.2, "stroke-opacity": n ? 0.55 : 1, class: "curve" });
       if (n || method.points.length <= 40) {
         for (const p of method.points.filter(q => q[OBJECTIVE] !== null)) {
           shape(svg, "circle", { cx: at.x(p[VALUE]), cy: at.y(p[OBJECTIVE]), r: n ? 2.4 : 3,
@@ -126,9 +137,8 @@
     frontier.methods.forEach((method, n) => {
       const p = method.points.find(q => q[VALUE] === value);
       if (!p) return;
-      const gap = p[GAP] === null ? "–" : `${(100 * p[GAP]).toPrecision(3)} %`;
       const row = element("tr", {}, element("td", { style: `color:var(--c${n % 7})` }, method.name));
-      for (const cell of [text(p[OBJECTIVE]), text(p[BOUND]), gap]) {
+      for (const cell of [text(p[OBJECTIVE]), text(p[BOUND]), percent(p[GAP])]) {
         row.append(element("td", { class: "number" }, cell));
       }
       row.append(element("td", {}, p[REASON] ? `${p[STATUS]}: ${p[REASON]}` : p[STATUS]));
@@ -150,25 +160,35 @@
       const box = element("input", { type: "checkbox" });
       box.checked = true;
       box.addEventListener("change", () => { shown[n] = box.checked; draw(); });
-      return element("label", { style: `color:var(--c${n % 7})` }, box, ` ${method.name}${n < 7 ? "" : " ○"}`);
+      const swatch = document.createElementNS(NS, "svg");
+      swatch.setAttribute("class", "swatch");
+      swatch.setAttribute("aria-hidden", "true");
+      shape(swatch, "line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: `var(--c${n % 7})`, "stroke-width": 2,
+        "stroke-dasharray": DASHES[Math.floor(n / 7) % 4] });
+      return element("label", { style: `color:var(--c${n % 7})` }, box, " ", swatch, ` ${method.name}`);
     });
+    const log = element("input", { type: "checkbox" });
+    log.addEventListener("change", () => draw());
+    boxes.push(element("label", {}, log, " log axis"));
     const start = frontier.knee === null ? Math.floor(frontier.values.length / 2) : frontier.values.indexOf(frontier.knee);
     slider.value = start;
     let at, cursor;
 
     function draw() {
       const svg = document.createElementNS(NS, "svg");
-      svg.setAttribute("viewBox", `0 0 ${BOX.width} ${BOX.height}`);
+      const width = BOX.width = Math.max(280, stage.clientWidth || 900);
+      BOX.height = width < 600 ? 300 : 400;
+      svg.setAttribute("viewBox", `0 0 ${width} ${BOX.height}`);
       svg.setAttribute("role", "img");
       svg.setAttribute("aria-label", label);
-      at = scales(frontier, shown);
+      at = scales(frontier, shown, log.checked);
       axes(svg, frontier, at);
       curves(svg, frontier, at, shown);
       cursor = shape(svg, "line", { y1: BOX.top, y2: BOX.height - BOX.bottom, stroke: "var(--text)",
         "stroke-opacity": 0.5, class: "cursor" });
       svg.addEventListener("pointermove", event => {
         const box = svg.getBoundingClientRect();
-        const x = (event.clientX - box.left) / box.width * BOX.width;
+        const x = (event.clientX - box.left) / box.width * width;
         const far = frontier.values.map(v => Math.abs(at.x(v) - x));
         slider.value = far.indexOf(far.reduce((a, b) => Math.min(a, b)));
         tell();
@@ -192,6 +212,12 @@
     place.append(element("div", { class: "controls" }, ...boxes), stage,
       element("div", { class: "controls" }, slider, told), table, hint);
     draw();
+    let drawn = stage.clientWidth;
+    new ResizeObserver(() => {
+      if (stage.clientWidth === drawn) return;
+      drawn = stage.clientWidth;
+      draw();
+    }).observe(stage);
   }
 
   // --- timeline -------------------------------------------------------------------------------
@@ -232,14 +258,16 @@
       this.chosen = 0;
       this.lanesHeight = clamp(told.lanes * 13, 60, 460);
       this.height = TOP + PLOT + GAP_HEIGHT + this.lanesHeight + AXIS;
-      this.canvas = element("canvas", { tabindex: 0, role: "img", "aria-label": `Timeline of ${place.dataset.label}` });
+      this.canvas = element("canvas", { tabindex: 0, role: "application", "aria-roledescription": "timeline",
+        "aria-label": `Timeline of ${place.dataset.label}; arrow keys move, plus and minus zoom, up and down tell jobs` });
       this.canvas.style.height = `${this.height}px`;
-      this.tip = element("div", { class: "tip" });
+      this.tip = element("div", { class: "tip", "aria-live": "polite" });
+      this.told_bar = -1;
       this.tip.hidden = true;
       this.range = element("output", {});
       const stage = element("div", { class: "stage" }, this.canvas, this.tip);
       const hint = element("p", { class: "note" }, "Drag to move; + and −, double click, or Ctrl and the wheel to zoom; " +
-        "arrow keys once it has the focus. " + (told.lane === "GPU" ? "Each row is a GPU. " :
+        "once it has the focus, arrow keys move, and up and down tell one job after the other. " + (told.lane === "GPU" ? "Each row is a GPU. " :
           "Each bar is a job from its first start to its end. ") + told.note);
       place.append(this.controls(), stage, hint);
       this.listen();
@@ -415,12 +443,27 @@
 
     tell(event) {
       const box = this.canvas.getBoundingClientRect();
-      const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+      this.tellAt(event.clientX - box.left, event.clientY - box.top);
+    }
+
+    tellAt(x, y) {
       const words = this.words(x, y);
       this.tip.hidden = !words;
       this.tip.textContent = words;
       this.tip.style.left = `${clamp(x + 14, 0, Math.max(0, this.width - this.tip.offsetWidth - 4))}px`;
       this.tip.style.top = `${clamp(y + 14, 0, Math.max(0, this.height - this.tip.offsetHeight - 4))}px`;
+    }
+
+    step(by) {  // to the next bar that is seen, and tell it
+      const [lanes, , starts, ends] = this.told.bars, count = lanes.length;
+      for (let tried = 0; tried < count; tried += 1) {
+        this.told_bar = (this.told_bar + by + count) % count;
+        const n = this.told_bar;
+        if (ends[n] < this.view[0] || starts[n] > this.view[1]) continue;
+        const t = clamp((starts[n] + ends[n]) / 2, ...this.view);
+        this.tellAt(this.x(t), this.y(lanes[n] + this.told.bars[1][n] / 2));
+        return;
+      }
     }
 
     listen() {
@@ -444,7 +487,8 @@
         event.preventDefault();
         this.zoom(event.deltaY > 0 ? 1.25 : 0.8, at(event));
       }, { passive: false });
-      const keys = { ArrowLeft: () => this.move(-0.2), ArrowRight: () => this.move(0.2), "+": () => this.zoom(0.5),
+      const keys = { ArrowLeft: () => this.move(-0.2), ArrowRight: () => this.move(0.2),
+        ArrowDown: () => this.step(1), ArrowUp: () => this.step(-1), "+": () => this.zoom(0.5),
         "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => this.show(0, this.end) };
       this.canvas.addEventListener("keydown", event => {
         if (!keys[event.key] || event.ctrlKey || event.metaKey) return;

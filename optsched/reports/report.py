@@ -9,7 +9,13 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from optsched.reports import html as parts
-from optsched.reports.sources import SimulatedTrace, SolvedInstance, SweptInstance, gather
+from optsched.reports.sources import (
+    SimulatedTrace,
+    SolvedInstance,
+    SweptInstance,
+    gather,
+    version_faults,
+)
 from optsched.results.result import Status
 
 if TYPE_CHECKING:
@@ -38,6 +44,7 @@ def report(
     *,
     title: str = "optsched report",
     instances: Iterable[Instance] = (),
+    any_versions: bool = False,
 ) -> str:
     """Return a page with tables, pictures, a frontier and timelines to explore.
 
@@ -47,6 +54,8 @@ def report(
         Files of results and frontiers, and folders of rollouts.
     instances
         What results are of, where that is no bundled instance.
+    any_versions
+        Whether sources may be made with different versions of packages; the page then says so.
 
     Returns
     -------
@@ -58,18 +67,20 @@ def report(
     InstanceError
         If something cannot be read or shown, or was made with other versions than the rest.
     """
-    gathered = gather(sources, instances)
+    gathered = gather(sources, instances, any_versions=any_versions)
     solved = [each for each in gathered if isinstance(each, SolvedInstance)]
     swept = [each for each in gathered if isinstance(each, SweptInstance)]
     simulated = [each for each in gathered if isinstance(each, SimulatedTrace)]
     sections = [*_overview(solved), *map(_result, solved), *map(_frontier, swept)]
-    sections += _rollouts(simulated)
     data = {"frontiers": [_points(each.frontier) for each in swept], "timelines": []}
     if simulated:
-        from optsched.reports.simulations import timeline
+        from optsched.reports.simulations import rollouts, timeline
 
+        sections += rollouts(simulated)
         data["timelines"] = [timeline(each) for each in simulated]
-    body = "".join(sections) + _versions(gathered[0].versions)
+    sections.append(_versions(gathered))
+    listed = parts.contents([section.title for section in sections]) if len(sections) > 2 else ""
+    body = listed + "".join(section.html(n) for n, section in enumerate(sections))
     return Template(_text("report.html")).substitute(
         title=escape(title),
         style=_text("report.css"),
@@ -83,30 +94,29 @@ def _text(name: str) -> str:
     return files("optsched.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _section(title: str, *contents: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{''.join(contents)}</section>"
-
-
-def _versions(versions: dict[str, str]) -> str:
-    return _section("Made with", parts.rows_table(versions))
+def _versions(sources: Sequence[SolvedInstance | SweptInstance | SimulatedTrace]) -> parts.Section:
+    rows = parts.rows_table(sources[0].versions)
+    notes = (f"<p class='note'>{escape(text)}</p>" for text in version_faults(list(sources)))
+    return parts.section("Made with", rows, *notes)
 
 
 # --- results ----------------------------------------------------------------------------------
 
 
-def _overview(solved: list[SolvedInstance]) -> Iterator[str]:
+def _overview(solved: list[SolvedInstance]) -> Iterator[parts.Section]:
     if len(solved) < 2:
         return
     head = ("file", "instance", "method", "status", "objective", "unit", "bound", "gap", "seconds")
     rows = [
         (each.label, r.instance, r.method, r.summary()["status"], r.objective, r.objective_unit,
-         r.bound if r.is_verified else None, r.gap if r.is_verified else None, r.seconds)
+         r.bound if r.is_verified else None, r.summary().get("gap") if r.is_verified else None,
+         f"{r.seconds:.3g}")
         for each in solved for r in [each.result]
     ]  # fmt: skip
-    yield _section("Results", parts.table(head, rows))
+    yield parts.section("Results", parts.table(head, rows))
 
 
-def _result(source: SolvedInstance) -> str:
+def _result(source: SolvedInstance) -> parts.Section:
     result, instance = source.result, source.instance
     rows = {"file": source.label, "status": _grade(source)}
     rows |= {key: text for key, text in result.summary().items() if key not in rows}
@@ -116,7 +126,7 @@ def _result(source: SolvedInstance) -> str:
     elif result.plan is not None:
         contents += _plan(source)
     title = f"{result.instance}, method {result.method}"
-    return _section(title, *contents, _repeat_result(source))
+    return parts.section(title, *contents, _repeat_result(source))
 
 
 def _grade(source: SolvedInstance) -> str:
@@ -160,29 +170,34 @@ def _download(document: Document, name: str) -> str:
 # --- frontiers --------------------------------------------------------------------------------
 
 
-def _frontier(source: SweptInstance) -> str:
+def _frontier(source: SweptInstance) -> parts.Section:
     frontier = source.frontier
     number = escape(f"{frontier.instance} over {frontier.parameter}", quote=True)
-    return _section(
+    return parts.section(
         f"Frontier of {frontier.instance} over {frontier.parameter}",
         parts.rows_table({"file": source.label, **frontier.summary()}),
         f"<div class='frontier' data-label='{number}'></div>",
         f"<details><summary>All points</summary>{parts.frame_table(frontier.frame())}</details>",
-        _repeat_frontier(frontier),
+        _repeat_frontier(source),
     )
 
 
-def _repeat_frontier(frontier: Frontier) -> str:
+def _repeat_frontier(source: SweptInstance) -> str:
+    frontier, instance = source.frontier, source.instance
+    name, link = "INSTANCE", ""
+    if instance is not None:
+        name = f"{frontier.instance.replace('/', '-')}.json"
+        link = f"<p>Instance: {_download(instance, name)}</p>"
     options = {key: value for key, value in frontier.options.items() if value is not None}
     rows = {key: str(value) for key, value in options.items()}
     if frontier.instance_sha256:
         rows["SHA-256 of the instance"] = frontier.instance_sha256
     values = ",".join(f"{value:.17g}" for value in frontier.values)
-    line = f"optsched frontier INSTANCE --parameter {shlex.quote(frontier.parameter)}"
+    line = f"optsched frontier {shlex.quote(name)} --parameter {shlex.quote(frontier.parameter)}"
     line += f" --values {values}"
     line += f" --seed {shlex.quote(str(options['seed']))}" if "seed" in options else ""
     line += "".join(f" --method {shlex.quote(method)}" for method in frontier.methods)
-    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{parts.command(line)}"
+    return f"<h3>To repeat it</h3>{link}{parts.rows_table(rows)}{parts.command(line)}"
 
 
 def _points(frontier: Frontier) -> dict[str, Any]:
@@ -204,58 +219,3 @@ def _points(frontier: Frontier) -> dict[str, Any]:
             for method in frontier.methods
         ],
     }  # fmt: skip
-
-
-# --- rollouts ---------------------------------------------------------------------------------
-
-
-def _rollouts(simulated: list[SimulatedTrace]) -> Iterator[str]:
-    if not simulated:
-        return
-    yield _section("Rollouts", _metrics(simulated), *_pictures(simulated))
-    for source in simulated:
-        label = escape(source.name, quote=True)
-        yield _section(
-            f"Timeline: {source.name}",
-            f"<div class='timeline' data-label='{label}'></div>",
-            _repeat_rollout(source),
-        )
-
-
-def _metrics(simulated: list[SimulatedTrace]) -> str:
-    from optsched.rollout.results.metrics import METRICS
-
-    head = ("metric", *(source.name for source in simulated), "what it is")
-    keys = {key: None for source in simulated for key in source.summary["metrics"]}
-    rows = [
-        (key, *(source.summary["metrics"].get(key) for source in simulated), METRICS.get(key, ""))
-        for key in keys
-    ]
-    told = [row for row in rows if any(value is not None for value in row[1:-1])]
-    return parts.table(head, told)
-
-
-def _pictures(simulated: list[SimulatedTrace]) -> Iterator[str]:
-    import matplotlib.pyplot as plt
-
-    from optsched.reports.simulations import jct_picture, usage_picture
-
-    panels = ((jct_picture, "Distribution of the job completion times"),
-              (usage_picture, "Share of the GPUs that have a job, over time"))  # fmt: skip
-    for draw, text in panels:
-        drawing, ax = plt.subplots(figsize=(6.5, 4.0), layout="constrained")
-        draw(simulated, ax)
-        yield parts.picture(drawing, text)
-
-
-def _repeat_rollout(source: SimulatedTrace) -> str:
-    from optsched.documents.json_files import dumps
-
-    summary = source.summary
-    scenario, trace = summary["scenario"], summary["trace"]
-    name = f"{scenario.get('name', 'scenario')}.json".replace("/", "-")
-    rows = {key: str(value) for key, value in trace.items()} | {"seed": str(summary["seed"])}
-    line = f"optsched rollout {shlex.quote(name)} --policy {shlex.quote(summary['policy'])}"
-    line += f" --seed {shlex.quote(str(summary['seed']))}"
-    link = f"<p>Scenario: {parts.download(dumps(scenario), name)}</p>"
-    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{link}{parts.command(line)}"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import heapq
+import shlex
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.documents.json_files import dumps
+from optsched.reports import html as parts
 from optsched.results.drawing import plain, styled
+from optsched.rollout.results.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     Bar = tuple[int, int, float, float, int]  # lane, lanes, from, to, job
 
 MOST_MOMENTS = 4_000
+RATIOS = ("jct_mean_s", "jct_p99_s", "makespan_s", "utilization", "energy_kwh", "cost_usd")
 SERIES = {
     "busy_gpus": "GPUs with a job",
     "pending": "jobs that wait",
@@ -156,3 +162,76 @@ def _short(value: float) -> float | int:
     """Return a number with no more digits than a screen can show."""
     rounded = round(float(value), 2)
     return int(rounded) if rounded.is_integer() else rounded
+
+
+# --- sections of the page ---------------------------------------------------------------------
+
+
+def rollouts(simulated: list[SimulatedTrace]) -> Iterator[parts.Section]:
+    """Yield the sections of rollouts: metrics and pictures of all, a timeline of each."""
+    yield parts.section("Rollouts", _metrics(simulated), _ratios(simulated), *_pictures(simulated))
+    for source in simulated:
+        label = escape(source.name, quote=True)
+        yield parts.section(
+            f"Timeline: {source.name}",
+            f"<div class='timeline' data-label='{label}'></div>",
+            _repeat_rollout(source),
+        )
+
+
+def _metrics(simulated: list[SimulatedTrace]) -> str:
+    head = ("what", *(source.name for source in simulated), "key")
+    rows = [
+        (METRICS.get(key, key), *(_metric(key, value) for value in values), key)
+        for key, values in _by_metric(simulated).items()
+    ]
+    return parts.table(head, rows)
+
+
+def _by_metric(simulated: list[SimulatedTrace]) -> dict[str, list[float | None]]:
+    """Return the values of each metric that some rollout has."""
+    keys = {key: None for source in simulated for key in source.summary["metrics"]}
+    values = {key: [source.summary["metrics"].get(key) for source in simulated] for key in keys}
+    return {key: row for key, row in values.items() if any(value is not None for value in row)}
+
+
+def _metric(key: str, value: float | None) -> str | float | None:
+    """Return a value as a reader wants it: times in hours and minutes, the rest as a number."""
+    return parts.duration(value) if value is not None and key.endswith("_s") else value
+
+
+def _ratios(simulated: list[SimulatedTrace]) -> str:
+    """Return the first metrics of all rollouts relative to the first one; "" of a single one."""
+    if len(simulated) < 2:
+        return ""
+    known = _by_metric(simulated)
+    rows = [
+        (METRICS[key], *(value / known[key][0] for value in known[key]))
+        for key in RATIOS
+        if all(known.get(key, [0]))
+    ]
+    head = ("", *(source.name for source in simulated))
+    title = f"<h3>Relative to {escape(simulated[0].name)}</h3>"
+    return title + parts.table(head, rows) if rows else ""
+
+
+def _pictures(simulated: list[SimulatedTrace]) -> Iterator[str]:
+    import matplotlib.pyplot as plt
+
+    panels = ((jct_picture, "Distribution of the job completion times"),
+              (usage_picture, "Share of the GPUs that have a job, over time"))  # fmt: skip
+    for draw, text in panels:
+        drawing, ax = plt.subplots(figsize=(6.5, 4.0), layout="constrained")
+        draw(simulated, ax)
+        yield parts.picture(drawing, text)
+
+
+def _repeat_rollout(source: SimulatedTrace) -> str:
+    summary = source.summary
+    scenario, trace = summary["scenario"], summary["trace"]
+    name = f"{scenario.get('name', 'scenario')}.json".replace("/", "-")
+    rows = {key: str(value) for key, value in trace.items()} | {"seed": str(summary["seed"])}
+    line = f"optsched rollout {shlex.quote(name)} --policy {shlex.quote(summary['policy'])}"
+    line += f" --seed {shlex.quote(str(summary['seed']))}"
+    link = f"<p>Scenario: {parts.download(dumps(scenario), name)}</p>"
+    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{link}{parts.command(line)}"

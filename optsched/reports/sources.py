@@ -53,10 +53,11 @@ class SolvedInstance:
 
 @dataclass(frozen=True)
 class SweptInstance:
-    """A frontier."""
+    """A frontier, and the instance whose parameter was swept, if that is at hand."""
 
     label: str
     frontier: Frontier
+    instance: Instance | None
 
     @property
     def versions(self) -> dict[str, str]:
@@ -90,14 +91,19 @@ class SimulatedTrace:
 Source = SolvedInstance | SweptInstance | SimulatedTrace
 
 
-def gather(paths: Sequence[str | Path], instances: Iterable[Instance] = ()) -> list[Source]:
+def gather(
+    paths: Sequence[str | Path],
+    instances: Iterable[Instance] = (),
+    *,
+    any_versions: bool = False,
+) -> list[Source]:
     """Read everything that a report is to show.
 
     Raises
     ------
     InstanceError
         If something cannot be read, is nothing that a report can show, or was made with other
-        versions than the rest; all such faults are named.
+        versions than the rest and `any_versions` is False; all such faults are named.
     """
     given = list(instances)
     gathered, faults = [], []
@@ -110,7 +116,7 @@ def gather(paths: Sequence[str | Path], instances: Iterable[Instance] = ()) -> l
             faults += [f"{path}: {fault}" for fault in error.faults]
         except OSError as error:
             faults.append(f"{path}: {(error.strerror or str(error)).lower()}")
-    faults = faults or list(_version_faults(gathered))
+    faults = faults or ([] if any_versions else list(version_faults(gathered)))
     if faults:
         raise InstanceError("report", faults)
     return gathered
@@ -152,14 +158,14 @@ def _swept(path: Path, instances: list[Instance]) -> SweptInstance:
 
     frontier = read_frontier(path)
     if frontier.problem == "rollout":
-        return SweptInstance(path.name, frontier)
+        return SweptInstance(path.name, frontier, None)
     instance = frontier_instance(frontier, instances)
     try:
         if instance is not None:
             is_frontier_proven(instance, frontier)
     except Violation as violation:
         raise InstanceError(str(path), [_refusal(violation)]) from None
-    return SweptInstance(path.name, frontier)
+    return SweptInstance(path.name, frontier, instance)
 
 
 def _refusal(violation: Violation) -> str:
@@ -260,7 +266,7 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     return table
 
 
-def _version_faults(sources: list[Source]) -> Iterator[str]:
+def version_faults(sources: list[Source]) -> Iterator[str]:
     """Yield the packages of which sources were made with several versions."""
     packages = sorted({name for source in sources for name in source.versions})
     for name in packages:
@@ -269,4 +275,4 @@ def _version_faults(sources: list[Source]) -> Iterator[str]:
             by_version.setdefault(source.versions.get(name, "none"), []).append(source.label)
         if len(by_version) > 1:
             listed = "; ".join(f"{v} in {', '.join(held)}" for v, held in by_version.items())
-            yield f"made with different versions of {name}: {listed}; make a report of each"
+            yield f"made with different versions of {name}: {listed}"

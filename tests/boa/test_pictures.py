@@ -54,11 +54,18 @@ def test_plan_of_mixed_widths_names_the_shares():
 
 def test_lines_of_a_plan_do_not_hide_each_other():
     for name in ("boa/cbd-85", "boa/hand"):
-        drawn = [
-            line.get_ydata() for line in optsched.solve(optsched.read(name)).plot().get_lines()
-        ]
-        last = [float(widths[-1]) for widths in drawn]
-        assert len(set(last)) == len(last)
+        drawn = optsched.solve(optsched.read(name)).plot().get_lines()
+        last = [line.get_transform().transform(line.get_xydata()[-1])[1] for line in drawn]
+        assert len({round(y, 2) for y in last}) == len(last)
+
+
+def test_widths_of_a_plan_are_drawn_as_they_are_and_the_axis_names_the_widest():
+    result = optsched.solve(optsched.read("boa/cbd-85"))
+    ax = result.plot()
+    drawn = {width for line in ax.get_lines() for width in line.get_ydata()}
+    assert drawn == set(result.frame()["gpus"])
+    assert max(drawn) == 12
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["1", "2", "4", "8", "12"]
 
 
 def test_speedups_mark_the_vertices_of_the_hull(hand):

@@ -53,7 +53,7 @@ def test_frontier_slider_tells_the_point(driver):
 def test_frontier_follows_the_pointer_and_hides_methods(driver):
     from selenium.webdriver import ActionChains
 
-    svg = driver.find_element("css selector", ".frontier svg")
+    svg = driver.find_element("css selector", ".frontier .stage svg")
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", svg)
     ActionChains(driver).move_to_element_with_offset(svg, svg.size["width"] // 2 - 30, 0).perform()
     assert "budget (GPUs): 5" in driver.find_element("css selector", ".frontier output").text

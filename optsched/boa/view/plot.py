@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MARKS = ("o", "s", "^")  # of a class's first, middle and last phase
 NAMED = 22  # lines in the legend
 FEW_WIDTHS = 8  # GPUs up to which the axis is linear
+APART_PT = 2.5  # points between lines that would hide each other
+CLOSE = 1.2  # ratio of widths whose labels would touch
 
 
 def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
@@ -42,6 +44,8 @@ def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
         a class are mixed, a line for each share of them, the thicker the more. Lines are moved a
         little, so that none hides another.
     """
+    from matplotlib.transforms import offset_copy
+
     ax = axes(ax)
     classes = {c.id: c for c in instance.classes}
     lines = [(n, row.id, s) for n, row in enumerate(plan.classes) for s in row.sequences]
@@ -49,12 +53,11 @@ def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
     widest = max(max(sequence.gpus) for _, _, sequence in lines)
     for line, (n, name, sequence) in enumerate(lines):
         share = f", {100 * sequence.share:.3g} % of jobs" if mixed else ""
-        # Lines are moved apart by twentieths of a GPU, or of a doubling of GPUs.
-        nudge = 0.05 * (line - (len(lines) - 1) / 2) / max(1.0, len(lines) / 6)
-        widths = np.array([*sequence.gpus, sequence.gpus[-1]])
-        widths = widths * 2**nudge if widest > FEW_WIDTHS else widths + nudge
+        apart = APART_PT * (line - (len(lines) - 1) / 2) / max(1.0, len(lines) / 6)
+        moved = offset_copy(ax.transData, ax.get_figure(root=True), y=apart, units="points")
+        widths = [*sequence.gpus, sequence.gpus[-1]]
         ax.step(_work_done(classes[name]), widths, where="post", color=COLOURS[n % len(COLOURS)],
-                ls=DASHES[line % len(DASHES)], lw=1.0 + 1.4 * sequence.share,
+                ls=DASHES[line % len(DASHES)], lw=1.0 + 1.4 * sequence.share, transform=moved,
                 label=f"{name}{share}")  # fmt: skip
     _width_scale(ax, widest)
     ax.set_xlim(0, 100)
@@ -126,7 +129,8 @@ def _width_scale(ax: Axes, widest: float) -> None:
     if widest <= FEW_WIDTHS:
         ax.set_ylim(0, widest + 1)
         return
-    ticks = [2**n for n in range(int(np.log2(widest)) + 2)]
+    powers = [2**n for n in range(int(np.log2(widest)) + 1)]
+    ticks = [tick for tick in powers if widest / tick >= CLOSE] + [round(widest)]
     ax.set_yscale("log")
     ax.set_yticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
