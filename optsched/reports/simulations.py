@@ -205,14 +205,17 @@ def _ratios(simulated: list[SimulatedTrace]) -> str:
     if len(simulated) < 2:
         return ""
     known = _by_metric(simulated)
-    rows = [
-        (METRICS[key], *(value / known[key][0] for value in known[key]))
-        for key in RATIOS
-        if all(known.get(key, [0]))
-    ]
+    ratios = {key: _relative(known.get(key, [None])) for key in RATIOS}
+    rows = [(METRICS[key], *row) for key, row in ratios.items() if row]
     head = ("", *(source.name for source in simulated))
     title = f"<h3>Relative to {escape(simulated[0].name)}</h3>"
     return title + parts.table(head, rows) if rows else ""
+
+
+def _relative(values: list[float | None]) -> list[float]:
+    """Return values divided by the first of them; none if one is missing or zero."""
+    told = [value for value in values if value]
+    return [value / told[0] for value in told] if len(told) == len(values) else []
 
 
 def _pictures(simulated: list[SimulatedTrace]) -> Iterator[str]:
