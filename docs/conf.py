@@ -35,7 +35,7 @@ extensions = [
     "commands",
     "generated",
 ]
-exclude_patterns = ["_build", "jupyter_execute", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "figures", "jupyter_execute", "**.ipynb_checkpoints"]
 suppress_warnings = ["mystnb.unknown_mime_type"]  # of controls; a picture stands beside them
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist", "smartquotes"]
@@ -43,6 +43,7 @@ myst_heading_anchors = 4
 myst_links_external_new_tab = False
 
 nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE / "_build" / ".jupyter_cache")
 nb_execution_excludepatterns = ["tutorials/*"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import texts
 from sphinx.util.docutils import SphinxDirective
@@ -70,14 +70,15 @@ class Public(SphinxDirective):
 
 
 class Generated(SphinxDirective):
-    """One of the functions of `texts`, which return Markdown."""
+    """One of the functions of `texts`, which return Markdown, and its argument if it takes one."""
 
     required_arguments = 1
-    option_spec: ClassVar = {}
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return what the text says."""
-        text = getattr(texts, self.arguments[0])()
+        name, *rest = self.arguments
+        text = getattr(texts, name)(*rest)
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 

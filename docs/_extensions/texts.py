@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from optsched.registry import PROBLEMS
+import click
+from policy_notes import NOTES
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import optsched
+from benchmarks.suite import tables
+from optsched.cli.main import app
+from optsched.cluster.importers import FORMATS as TOPOLOGIES
+from optsched.documents.limits import LIMITS, MIB
+from optsched.registry import PROBLEMS, problem
+from optsched.rollout import METRICS
+from optsched.rollout.policy_options import described
+from optsched.rollout.registry import ENTRIES
+from optsched.rollout.scenario_files import scenario_names
+from optsched.traces import FORMATS as TRACES
+from optsched.traces import GENERATORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+FIGURES = Path(__file__).parents[1] / "figures"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -17,6 +38,126 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
 
 
-def problems() -> str:
-    """Return the names of the problems."""
-    return table(["problem"], [[f"`{name}`"] for name in PROBLEMS])
+def code(text: str) -> str:
+    """Return text as code."""
+    return f"`{text}`"
+
+
+def methods(name: str) -> str:
+    """Return the methods of a problem."""
+    rows = [(code(m.name), m.kind, m.summary, m.source) for m in problem(name).methods]
+    return table(("method", "kind", "what it does", "source"), rows)
+
+
+def instances(name: str = "") -> str:
+    """Return the bundled instances of a problem, with what is known of each."""
+    known = optsched.known_values()
+    rows = []
+    for full in optsched.names():
+        if full.startswith(name):
+            best = known.get(full, {})
+            value = best.get("optimal", best.get("best"))
+            shown = "" if value is None else f"{value:,.6g} {best['unit']}"
+            rows.append((code(full), shown, optsched.read(full).description))
+    return table(("instance", "best known", "what it is"), rows)
+
+
+def scenarios() -> str:
+    """Return the bundled scenarios."""
+    names = scenario_names()
+    rows = [(code(name), optsched.read_scenario(name).description) for name in names]
+    return table(("scenario", "what it is"), rows)
+
+
+def policies() -> str:
+    """Return the policies: source, options, needs and deviations."""
+    rows = []
+    for entry in ENTRIES:
+        options = described(entry.maker().options)
+        taken = ", ".join(f"`{name}={default}`" for name, _, default, _ in options)
+        note = NOTES.get(entry.name)
+        needs, other = (note.needs, note.deviations) if note else ("", "")
+        rows.append((code(entry.name), entry.summary, entry.source, needs, other, taken))
+    heads = ("policy", "what it does", "source", "needs", "differs from the source", "options")
+    return table(heads, rows)
+
+
+def metrics() -> str:
+    """Return the metrics of a rollout."""
+    return table(("metric", "what it is"), [(code(key), text) for key, text in METRICS.items()])
+
+
+def trace_formats() -> str:
+    """Return the formats of traces."""
+    rows = [(code(name), entry.summary) for name, entry in TRACES.items()]
+    return table(("`--format`", "what it reads"), rows)
+
+
+def generators() -> str:
+    """Return the generators of traces."""
+    rows = [(code(name), entry.summary, entry.source) for name, entry in GENERATORS.items()]
+    return table(("generator", "jobs", "source"), rows)
+
+
+def topology_formats() -> str:
+    """Return the names of the formats of topologies."""
+    return ", ".join(map(code, TOPOLOGIES)) + "\n"
+
+
+def limits() -> str:
+    """Return the limits of files, as the code has them."""
+    rows = []
+    for field in fields(LIMITS):
+        value = getattr(LIMITS, field.name)
+        shown = f"{value // MIB} MiB" if field.name.endswith("_bytes") else f"{value:,}"
+        rows.append((code(field.name), shown))
+    return table(("limit", "value"), rows)
+
+
+def benchmarks(name: str) -> str:
+    """Return the tables of a file that ``python -m benchmarks --to-docs`` wrote."""
+    document = json.loads((FIGURES / f"{name}.json").read_text("utf-8"))
+    parts = [_measured_on(document)]
+    works = dict.fromkeys(record["work"] for record in document["rows"])
+    for work in works:
+        records = [record for record in document["rows"] if record["work"] == work]
+        parts.append(f"### {work}\n\n{_work_table(records)}")
+    if document["slopes"]:
+        parts.append("### How times grow\n\nCPU seconds grow as the size to the power of:\n")
+        parts.append(table(tables.SLOPE_HEADS, tables.slope_lines(document)))
+    return "\n\n".join(parts)
+
+
+def _measured_on(document: dict[str, Any]) -> str:
+    machine = ", ".join(str(value) for value in document["machine"].values())
+    versions = ", ".join(f"{name} {number}" for name, number in document["versions"].items())
+    commit = f", commit {document['commit']}" if document.get("commit") else ""
+    return f"Measured {document['date']}{commit}, on {machine}. {versions}"
+
+
+def _work_table(records: list[dict[str, Any]]) -> str:
+    """Return the rows of one work, without columns that are empty in all of them."""
+    heads = ("case", *tables.HEADS)
+    lines = [(record["case"], *tables.cells(record)) for record in records]
+    kept = [n for n in range(len(heads)) if any(line[n] for line in lines)]
+    return table([heads[n] for n in kept], [[line[n] for n in kept] for line in lines])
+
+
+def commands() -> str:
+    """Return what ``--help`` says of every command, under a heading each."""
+    group = get_command(app)
+    return "\n".join(_helps(group, click.Context(group, info_name="optsched")))
+
+
+def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
+    helped = CliRunner().invoke(app, [*context.command_path.split()[1:], "--help"]).output
+    yield f"## {context.command_path}\n\n```text\n{helped.strip()}\n```\n"
+    for name, child in getattr(command, "commands", {}).items():
+        if not child.hidden:
+            yield from _helps(child, click.Context(child, info_name=name, parent=context))
+
+
+def problem_names() -> str:
+    """Return the problems and their titles."""
+    rows = [(code(name), problem(name).title) for name in PROBLEMS]
+    return table(("problem", "question"), rows)

@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from optsched.cli.main import app
+from optsched.rollout.registry import ENTRIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
@@ -27,8 +29,8 @@ def commands():
     for page in PAGES:
         for text in blocks(page, SHELL):
             for line in text.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                if words[:1] == ["optsched"]:
+                if line.startswith("optsched "):
+                    words = shlex.split(line, comments=True)
                     yield pytest.param(words[1:], id=f"{page.stem}: {' '.join(words[1:])}")
 
 
@@ -45,6 +47,12 @@ def test_python_that_is_shown_prints_what_it_says(page):
     )
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def test_every_policy_says_what_it_needs_and_where_it_differs():
+    """The notes are in the folder of Sphinx' extensions, which is no package."""
+    notes = runpy.run_path(str(DOCS / "_extensions" / "policy_notes.py"))["NOTES"]
+    assert set(notes) == {entry.name for entry in ENTRIES}
 
 
 def test_all_python_is_run():
