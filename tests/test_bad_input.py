@@ -330,8 +330,8 @@ def test_output_that_cannot_be_written_is_told_before_the_work(output, reason, t
         ("report", "no-result.json", "--output", path),
         ("compare", "philly-small", "--output", path),
         ("trace", "generate", "philly-atc19", "--output", path),
-        ("trace", "import", "no-file", "--format", "philly", "--output", path),
-        ("topology", "import", "no-file", "--format", "slurm", "--output", path),
+        ("trace", "import", "no-file", "--input-format", "philly", "--output", path),
+        ("topology", "import", "no-file", "--input-format", "slurm", "--output", path),
     ):
         told = run(*command)
         assert (told.exit_code, told.stdout) == (2, ""), command

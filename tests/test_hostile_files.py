@@ -111,7 +111,10 @@ def test_a_chain_of_30_000_splits_is_refused_before_it_is_followed():
     [
         (("solve", "philly-small"), "philly-small is a scenario, no instance: use `optsched rol"),
         (("rollout", "boa/hand"), "boa/hand is an instance, no scenario: use `optsched solve`"),
-        (("trace", "show", "sacct"), "expected JSON; files of other programs need --format, or"),
+        (
+            ("trace", "show", "sacct"),
+            "expected JSON; files of other programs need --input-format, or",
+        ),
         (("rollout", "philly-small", "--trace", "sacct"), "files of other programs need --format"),
         (("topology", "show", "sacct"), "`optsched topology import` reads files of other"),
         (("topology", "show", "boa"), "it is an instance: `optsched solve` takes it"),

@@ -31,7 +31,7 @@ def test_shell_tour():
         "solve boa/cbd-85",
         "solve pal/sia-64",
         "solve eaco/paper-four --set jobs.*.max_slowdown=1.10",
-        "compare pal-64 --policies packed-sticky,pm-first,pal-greedy,pal",
+        "compare pal-64 --policy packed-sticky,pm-first,pal-greedy,pal",
     ]
     for command, shown in blocks:
         printed = CliRunner(env={"COLUMNS": "80"}).invoke(app, command.split()).stdout

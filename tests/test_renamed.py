@@ -55,7 +55,7 @@ def test_a_method_and_a_policy_of_eaco_of_one_name_are_one_algorithm(name):
         (["solve", "eaco/paper-four", "--method", "gandiva"], "called 'least-utilised'"),
         (["solve", "pal/tiny", "--method", "kinds"], "called 'node-classes'"),
         (["rollout", "eaco-28", "--policy", "lucid:window=3"], "called 'sharing-scores'"),
-        (["compare", "eaco-28", "--policies", "eaco-greedy,gandiva"], "called 'random-pairs'"),
+        (["compare", "eaco-28", "--policy", "eaco-greedy,gandiva"], "called 'random-pairs'"),
         (["policies", "gandiva-paper"], "called 'least-utilised'"),
         (["rollout", "pal-64", "--policy", "pal:work=5"], "called 'programs'"),
     ],

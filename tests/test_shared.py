@@ -58,8 +58,8 @@ def test_options_are_assigned_as_json_or_as_words(values):
 
 
 def test_an_option_without_a_value_is_named():
-    with pytest.raises(ValueError, match=r"^--option x: expected KEY=VALUE$"):
-        assignments("--option", "KEY=VALUE", ["x"])
+    with pytest.raises(ValueError, match=r"^--set x: expected KEY=VALUE$"):
+        assignments("--set", "KEY=VALUE", ["x"])
 
 
 def test_exit_codes_are_those_of_the_help():

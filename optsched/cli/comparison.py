@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.cli import console
+from optsched.cli.printing import output
 from optsched.memory import TooLarge, must_fit
 from optsched.registry import problem
 from optsched.results.result import Status
@@ -19,6 +20,7 @@ from optsched.verification import closed, relative_gap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from optsched.cli.printing.sheets import Sheet
     from optsched.instance import Instance
     from optsched.registry import Method
     from optsched.results.result import Result
@@ -140,13 +142,14 @@ def _row(method: Method, search: Search, result: Result) -> Compared:
 
 def show(instance: Instance, result: Result, options: Options, solved_s: float) -> None:
     """Print how the greedy methods compare with a result, and which were left out."""
-    from optsched.cli import tables
+    from optsched.cli.printing import tables
 
     with console.spinner("comparing") as say:
         made = compared(instance, result, options, solved_s, say)
     if made.refused:
-        console.say(f"compared only so far: {made.refused}", err=True)
-    console.show("", tables.comparison(instance, result, made.tried))
+        output.say(f"compared only so far: {made.refused}", err=True)
+    parts: list[Sheet | str] = ["", tables.comparison(instance, result, made.tried)]
     if made.left_out:
         names = ", ".join(made.left_out)
-        console.say(f"not compared, to take no longer than the solve: {names}")
+        parts.append(f"not compared, to take no longer than the solve: {names}")
+    output.show(*parts)

@@ -1,11 +1,10 @@
-"""What every command of the command line shares: exit codes, errors, progress, tables."""
+"""What every command of the command line shares: exit codes, errors, progress."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import re
 import sys
 import warnings
 from enum import IntEnum
@@ -14,24 +13,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from optsched.cli import interrupts, streams
+from optsched.cli import interrupts
+from optsched.cli.printing import output
+from optsched.cli.printing.output import say
+from optsched.cli.printing.sheets import plain
 from optsched.documents.json_files import try_to_write
 from optsched.registry import UnknownNameError
 from optsched.search import SolverDisagreement
-from optsched.verification import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
     from typing import TextIO
-
-    from rich.console import Console, ConsoleOptions, RenderableType
-    from rich.segment import Segment
-
-
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 
 class ExitCode(IntEnum):
@@ -81,52 +74,10 @@ def _drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def plain(text: str) -> str:
-    r"""Return a text as a terminal may have it: control characters as ``\u001b`` and the like.
-
-    Names, messages and units come from files. What moves the cursor, changes colours or turns the
-    direction of text becomes visible; in JSON these escapes mean the same characters.
-    """
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text, control characters made visible; all that commands print goes through here."""
-    typer.echo(plain(text), err=err, nl=nl)
-
-
-class _Plain:
-    """What rich renders, with the control characters of its texts made visible."""
-
-    def __init__(self, part: RenderableType) -> None:
-        self._part = part
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        from rich.segment import Segment
-
-        for segment in console.render(self._part, options):
-            yield segment if segment.control else Segment(plain(segment.text), segment.style)
-
-
 def fail(message: str, code: int) -> NoReturn:
     """Print a message on stderr and end the command."""
     say(message, err=True)
     raise typer.Exit(code) from None
-
-
-def print_json(text: str) -> None:
-    """Print JSON on stdout, whatever characters that can say."""
-    say(streams.escaped(text), nl=False)
-
-
-@contextlib.contextmanager
-def verifying() -> Iterator[None]:
-    """Print broken rules as what they are: the outcome of the command."""
-    try:
-        yield
-    except Violation as violation:
-        say(str(violation))
-        raise typer.Exit(ExitCode.FAILED) from None
 
 
 @contextlib.contextmanager
@@ -163,7 +114,9 @@ def assignments(option: str, expected: str, texts: list[str] | None) -> dict[str
 
 def group(summary: str) -> typer.Typer:
     """Return commands that stand under a name of their own."""
-    return typer.Typer(cls=Commands, no_args_is_help=True, help=summary, rich_markup_mode=None)
+    return typer.Typer(
+        cls=Commands, no_args_is_help=True, help=summary, context_settings=output.HELP_OPTIONS
+    )
 
 
 @contextlib.contextmanager
@@ -256,25 +209,15 @@ def workers(processes: int) -> Iterator[Executor | None]:
         yield pool
 
 
-def show_list(table: RenderableType) -> None:
-    """Print a list, of which every entry keeps its line where stdout is not a terminal."""
-    show(table, pipe_width=1000)
+def draw(plot: Callable[[Any], object], path: str) -> None:
+    """Write a picture, whatever draws it on axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.4), layout="constrained")
+    plot(figure.subplots())
+    figure.savefig(path, dpi=150)
 
 
-def show(*parts: RenderableType, pipe_width: int | None = None) -> None:
-    """Print tables on stdout, in colour on a terminal only, without blanks at the ends of lines.
-
-    Parameters
-    ----------
-    pipe_width
-        Columns where stdout is not a terminal; by default 80, or what COLUMNS says.
-    """
-    from rich.console import Console
-
-    # Names and ids come from files: they are not markup.
-    console = Console(markup=False, emoji=False, highlight=False)
-    if pipe_width is not None and not console.is_terminal:
-        console.width = pipe_width
-    with console.capture() as capture:
-        console.print(*map(_Plain, parts), sep="\n")
-    typer.echo("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))
+def article(noun: str) -> str:
+    """Return a noun with "a" or "an" before it."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

@@ -2,72 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched.cli import console
+from optsched.cli import completion, console, options
+from optsched.cli.printing import output
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.table import Table
-
+    from optsched.instance import Instance
+    from optsched.rollout import Scenario
     from optsched.sweeps.points import Frontier
 
+SWEEP = "Values"
+
 FieldPath = Annotated[
-    str, typer.Option(metavar="PATH", help="Field to sweep, e.g. jobs.*.max_slowdown.")
+    str,
+    typer.Option(
+        metavar="PATH", help="Field to sweep, e.g. 'jobs.*.max_slowdown'.", rich_help_panel=SWEEP
+    ),
+]
+Least = Annotated[float | None, typer.Option("--from", help="Least value.", rich_help_panel=SWEEP)]
+Greatest = Annotated[
+    float | None, typer.Option("--to", help="Greatest value.", rich_help_panel=SWEEP)
+]
+Points = Annotated[
+    int,
+    typer.Option(metavar="N", help="How many values, evenly spaced.", rich_help_panel=SWEEP),
 ]
 Values = Annotated[
-    str | None, typer.Option(metavar="A,B,...", help="Instead: these values, ascending.")
+    str | None,
+    typer.Option(
+        metavar="A,B,...", help="Instead: these values, ascending.", rich_help_panel=SWEEP
+    ),
 ]
-Methods = Annotated[
-    list[str] | None,
-    typer.Option(help="Method or policy; may be given several times; the first is the curve."),
+Metric = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Of scenarios: the objective.", rich_help_panel=SWEEP),
 ]
-TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Of each solve.")]
 Processes = Annotated[
-    int | None, typer.Option(metavar="N", help="By default all CPUs, if that saves time.")
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Work in so many processes at once; by default all CPUs, if that saves time.",
+        rich_help_panel=options.LIMITS,
+    ),
 ]
 CacheFolder = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Keep points there; a killed sweep resumes.")
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Change a field beforehand."),
-]
-Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write .json or .csv.")
-]
-Picture = Annotated[
-    str | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the frontier as JSON and nothing else.")
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep points there; a killed sweep resumes.",
+        rich_help_panel=options.FILES,
+    ),
 ]
 
 
 def frontier(
     source: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="A file or name; or that of a scenario.")
+        str,
+        typer.Argument(
+            metavar="INSTANCE",
+            help="A file or name; or that of a scenario.",
+            autocompletion=completion.subjects,
+        ),
     ],
     parameter: FieldPath = "budget_gpus",
-    first: Annotated[float | None, typer.Option("--from", help="Least value.")] = None,
-    last: Annotated[float | None, typer.Option("--to", help="Greatest value.")] = None,
-    points: Annotated[int, typer.Option(help="How many values, evenly spaced.")] = 25,
+    first: Least = None,
+    last: Greatest = None,
+    points: Points = 25,
     values: Values = None,
-    method: Methods = None,
-    greedy: Annotated[bool, typer.Option("--greedy", help="The greedy methods too.")] = False,
-    metric: Annotated[str, typer.Option(help="Of scenarios: the objective.")] = "jct_mean_s",
-    time_limit: TimeLimit = None,
-    gap: Annotated[float | None, typer.Option(help="Relative gap at which solves stop.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    metric: Metric = "jct_mean_s",
+    method: options.Methods = None,
+    policy: options.Policies = None,
+    compare: options.AndCompare = False,
+    time_limit: options.TimeLimit = None,
+    gap: options.Gap = None,
+    seed: options.Seed = 0,
     processes: Processes = None,
     cache: CacheFolder = None,
-    changes: Changes = None,
-    output: Output = None,
-    picture: Picture = None,
-    as_json: AsJson = False,
+    changes: options.Changes = None,
+    table_file: options.TableOutput = None,
+    picture: options.Picture = None,
 ) -> None:
     """Solve an instance, or run a scenario, at every value of a parameter.
 
@@ -76,28 +94,22 @@ def frontier(
     Example: optsched frontier pal-64 --parameter epoch_s --values 60,300,900
     """
     from optsched.sweeps.frontier import frontier as run
-    from optsched.sweeps.frontier import subject_of
 
-    console.check_output(output, (".json", ".csv"))
-    console.check_output(picture, (".png", ".svg", ".pdf"), "--plot")
+    console.check_output(table_file, (".json", ".csv"))
+    console.check_output(picture, options.PICTURES, "--plot")
     swept = chosen_values(first, last, points, values)
-    options: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
-    options = {name: value for name, value in options.items() if value is not None}
-    subject, wanted = subject_of(source), console.changes(changes)
-    subject = subject.changed(wanted) if wanted else subject
+    given = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
+    subject = _subject(source, changes)
     with (
         console.plain_warnings(),
         console.progress_bar(f"{parameter} of {subject.name}") as progress,
     ):
         curve = run(
-            subject, parameter, swept, methods="all" if greedy else method, metric=metric,
-            executor=processes, cache=cache, progress=progress, **options,
+            subject, parameter, swept, methods=_methods(method, policy, compare), metric=metric,
+            executor=processes, cache=cache, progress=progress,
+            **{name: value for name, value in given.items() if value is not None},
         )  # fmt: skip
-    if output is not None:
-        _write(curve, output)
-    if picture is not None:
-        _draw(curve, picture)
-    _print(curve, as_json)
+    _finish(curve, table_file, picture)
     raise typer.Exit(_exit_code(curve))
 
 
@@ -126,6 +138,28 @@ def chosen_values(
     return [*(first + n * step for n in range(points - 1)), last]
 
 
+def _subject(source: str, changes: list[str] | None) -> Instance | Scenario:
+    from optsched.sweeps.frontier import subject_of
+
+    subject, wanted = subject_of(source), console.changes(changes)
+    return subject.changed(wanted) if wanted else subject
+
+
+def _finish(curve: Frontier, table_file: str | None, picture: str | None) -> None:
+    """Write and print what was reached."""
+    from optsched.cli.printing import tables
+
+    if table_file is not None:
+        _write(curve, table_file)
+    if picture is not None:
+        console.draw(curve.plot, picture)
+    headlines, reached = tables.frontier(curve)
+    output.show(
+        headlines, "", reached,
+        records=lambda: curve.frame().to_dict("records"), document=curve.to_json,
+    )  # fmt: skip
+
+
 def _write(curve: Frontier, path: str | Path) -> None:
     from optsched.documents.json_files import write_text
 
@@ -134,40 +168,14 @@ def _write(curve: Frontier, path: str | Path) -> None:
     write_text(path, text)
 
 
-def _draw(curve: Frontier, path: str) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.4), layout="constrained")
-    curve.plot(figure.subplots())
-    figure.savefig(path, dpi=150)
-
-
-def _print(curve: Frontier, as_json: bool) -> None:
-    from optsched.cli import tables
-
-    if as_json:
-        console.print_json(curve.to_json())
-        return
-    console.show(tables.rows(curve.summary()), "", _table(curve))
-
-
-def _table(curve: Frontier) -> Table:
-    """Return what the methods reached at some values: all, or as many as fit on a screen."""
-    from optsched.cli import tables
-    from optsched.results.result import figure
-
-    values = curve.values
-    count = min(len(values), 20)
-    chosen = {values[round(n * (len(values) - 1) / max(count - 1, 1))] for n in range(count)}
-    rows: dict[float, list[str]] = {}
-    for point in curve.points:
-        if point.value in chosen:
-            reached = str(point.status)
-            if point.objective is not None:
-                reached = figure(point.objective)
-            rows.setdefault(point.value, []).append(reached)
-    entries = ([f"{value:,.6g}", *texts] for value, texts in rows.items())
-    return tables.grid([curve.parameter, *curve.methods], entries)
+def _methods(
+    method: list[str] | None, policy: list[str] | None, compare: bool
+) -> list[str] | str | None:
+    """Return what is run, as `optsched.frontier` takes it."""
+    names = [*options.split(method), *options.policies(policy or ())]
+    if compare and names:
+        raise ValueError("--compare runs all methods: it cannot stand beside --method or --policy")
+    return "all" if compare else names or None
 
 
 def _exit_code(curve: Frontier) -> console.ExitCode:

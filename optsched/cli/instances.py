@@ -1,4 +1,4 @@
-"""The commands that list and write out: `optsched instances`, `export`, `methods`, `schema`.
+"""The commands that list and write out: `optsched instances`, `methods`, `export`.
 
 And how commands are given an instance.
 """
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched.cli import console
+from optsched.cli import completion, console, options
+from optsched.cli.printing import output
 
 if TYPE_CHECKING:
     from optsched.instance import Instance
@@ -23,41 +24,62 @@ class ModelFormat(StrEnum):
     MPS = "mps"
 
 
-Source = Annotated[
-    str,
-    typer.Argument(metavar="INSTANCE", help="A file, or the name of a bundled instance."),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Change a field, e.g. budget_gpus=24 or classes.*.rescale_s=0; null removes it. "
-        "May be given several times.",
-    ),
-]
-ProblemName = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem, such as boa.")]
-
-
 def instances() -> None:
     """List the bundled instances.
 
     Example: optsched instances
     """
-    from optsched.cli import tables
+    from optsched.cli.printing import tables
     from optsched.instance import names, read
 
-    for table in tables.instances([(name, read(name)) for name in names()]):
-        console.show_list(table)
+    named = [(name, read(name)) for name in names()]
+    parts = [part for table in tables.instances(named) for part in (table, "")]
+    output.show(
+        *parts[:-1],
+        records=lambda: tables.instance_records(named),
+        document=lambda: {"instances": tables.instance_records(named)},
+    )
+
+
+def methods(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PROBLEM]",
+            help="Such as boa; by default all.",
+            autocompletion=completion.problems,
+        ),
+    ] = None,
+) -> None:
+    """List the methods of a problem, or of all.
+
+    Example: optsched methods boa
+    """
+    from optsched.cli.printing import tables
+    from optsched.registry import PROBLEMS
+
+    names = list(PROBLEMS) if name is None else [name]
+    shown = tables.methods(names)
+    output.show(shown, document=lambda: {"methods": tables.method_records(names)},
+                records=lambda: tables.method_records(names))  # fmt: skip
 
 
 def export(
-    source: Source,
-    file_format: Annotated[ModelFormat, typer.Option("--format")] = ModelFormat.LP,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
+    source: options.Source,
+    file_format: Annotated[
+        ModelFormat, typer.Option("--format", help="Of what is written.")
+    ] = ModelFormat.LP,
+    model_file: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="By default it is printed.",
+            rich_help_panel=options.FILES,
+        ),
     ] = None,
-    changes: Changes = None,
+    changes: options.Changes = None,
 ) -> None:
     """Write the formulation of an instance for another solver.
 
@@ -66,33 +88,16 @@ def export(
     from optsched.documents.json_files import write_text
     from optsched.exporting import export as text_of
 
-    console.check_output(output, (f".{file_format.value}",))
-    text = text_of(read_instance(source, changes), file_format.value)
-    if output is None:
-        console.say(text, nl=False)
-    else:
-        write_text(output, text)
-
-
-def methods(name: ProblemName) -> None:
-    """List the methods of a problem.
-
-    Example: optsched methods boa
-    """
-    from optsched.cli import tables
-
-    console.show(tables.methods(name))
-
-
-def schema(name: ProblemName) -> None:
-    """Print the JSON Schema of a problem's instances.
-
-    Example: optsched schema boa
-    """
-    from optsched.instance import dumps
-    from optsched.instance import schema as schema_of
-
-    console.print_json(dumps(schema_of(name)))
+    console.check_output(model_file, (f".{file_format.value}",))
+    instance = read_instance(source, changes)
+    text = text_of(instance, file_format.value)
+    told = {"instance": instance.name, "format": file_format.value, "output": model_file}
+    if model_file is not None:
+        write_text(model_file, text)
+    if output.is_json():
+        output.print_json(told if model_file is not None else told | {"model": text})
+    elif model_file is None:
+        output.say(text, nl=False)
 
 
 def read_instance(source: str, changes: list[str] | None) -> Instance:
@@ -104,4 +109,4 @@ def read_instance(source: str, changes: list[str] | None) -> Instance:
     return instance.changed(wanted) if wanted else instance
 
 
-COMMANDS = (instances, export, methods, schema)
+COMMANDS = (instances, methods, export)

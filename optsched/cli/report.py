@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli import console
+from optsched.cli import completion, console, options
+from optsched.cli.printing import output
+from optsched.cli.printing.sheets import facts
 
 if TYPE_CHECKING:
+    from optsched.cli.printing.sheets import Sheet
+    from optsched.explanation.explanation import Explanation
     from optsched.instance import Instance
 
 Instances = Annotated[
@@ -19,14 +23,8 @@ Instances = Annotated[
         "--instance",
         metavar="INSTANCE",
         help="What a result is of, where that is no bundled instance. May be given several times.",
-    ),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="PATH=VALUE",
-        help="Changes of fields, where the result names none. May be given several times.",
+        rich_help_panel=options.DATA,
+        autocompletion=completion.instances,
     ),
 ]
 
@@ -37,14 +35,20 @@ def report(
         typer.Argument(
             metavar="RESULT_OR_DIR...",
             help="Results and frontiers written by --output, and folders of rollouts.",
+            autocompletion=completion.files,
         ),
     ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The page.")
+    page_file: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The page.", rich_help_panel=options.FILES
+        ),
     ] = "report.html",
-    title: Annotated[str, typer.Option(help="Of the page.")] = "optsched report",
+    title: Annotated[
+        str, typer.Option(metavar="TEXT", help="Of the page.", rich_help_panel=options.FILES)
+    ] = "optsched report",
     instance: Instances = None,
-    changes: Changes = None,
+    changes: options.Changes = None,
 ) -> None:
     """Write one page with tables, pictures and controls, to show somebody else.
 
@@ -55,23 +59,35 @@ def report(
     from optsched.documents.json_files import write_text
     from optsched.reports.report import report as page_of
 
-    console.check_output(output, (".html",))
+    console.check_output(page_file, (".html",))
     page = page_of(sources, title=title, instances=_instances(instance, changes))
-    write_text(output, page)
-    console.say(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")
+    write_text(page_file, page)
+    size = len(page.encode())
+    told = {"output": page_file, "bytes": size, "sources": list(sources)}
+    text = f"{page_file}: {size / 1e6:.1f} MB, open it in a browser"
+    output.show(text, records=lambda: [{"output": page_file, "bytes": size}],
+                document=lambda: told)  # fmt: skip
 
 
 def explain(
-    result_file: Annotated[
-        str, typer.Argument(metavar="RESULT", help="A file written by --output.")
-    ],
+    result_file: options.ResultFile,
     instance: Annotated[
         str | None,
-        typer.Option(metavar="INSTANCE", help="What it is of, if that is no bundled instance."),
+        typer.Option(
+            metavar="INSTANCE",
+            help="What it is of, if that is no bundled instance.",
+            rich_help_panel=options.DATA,
+            autocompletion=completion.instances,
+        ),
     ] = None,
-    changes: Changes = None,
+    changes: options.Changes = None,
     time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="For all solves that this takes.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="For all solves that this takes.",
+            rich_help_panel=options.LIMITS,
+        ),
     ] = 60.0,
 ) -> None:
     """Say why there is no plan, or why it is this one and what wider limits would save.
@@ -95,13 +111,19 @@ def explain(
     if solved is None:
         raise ValueError(f"{result_file}: {where}")
     with console.spinner(f"explaining {result_file}"):
-        text = str(explanation(solved, result.of(solved), time_limit))
-    console.say(text)
+        told = explanation(solved, result.of(solved), time_limit)
+    prices = [price._asdict() for price in told.prices]
+    output.show(str(told), records=lambda: prices, document=lambda: _document(told))
 
 
 def doctor(
     cache: Annotated[
-        str | None, typer.Option(metavar="DIR", help="A cache whose free space is to be told.")
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="A cache whose free space is to be told.",
+            rich_help_panel=options.FILES,
+        ),
     ] = None,
 ) -> None:
     """Tell versions, threads, free memory and disk, and solve what is known: for bug reports.
@@ -110,22 +132,38 @@ def doctor(
 
     Example: optsched doctor
     """
-    from optsched.cli import tables
     from optsched.cli.doctor import doctor as examine
 
     with console.spinner("solving what is known"):
         findings = examine(None if cache is None else Path(cache))
+    bad = sum(not finding.is_fine for finding in findings)
+    parts: list[Sheet | str] = []
     for topic, group in groupby(findings, key=lambda finding: finding.topic):
         rows = {f.name: f.text if f.is_fine else f"BAD: {f.text}" for f in group}
-        console.show(f"{topic}:", tables.rows(rows))
-        console.say()
-    bad = sum(not finding.is_fine for finding in findings)
+        parts += [f"{topic}:", facts(rows), ""]
+    rows_told = [finding._asdict() for finding in findings]
+    output.show(
+        *parts, *([] if bad else ["all is well"]),
+        records=lambda: rows_told,
+        document=lambda: {"is_fine": not bad, "findings": rows_told},
+    )  # fmt: skip
     if bad:
         console.fail(f"{bad} of {len(findings)} findings are bad", console.ExitCode.FAILED)
-    console.say("all is well")
 
 
 COMMANDS = (report, explain, doctor)
+
+
+def _document(told: Explanation) -> dict[str, Any]:
+    return {
+        "instance": told.instance,
+        "status": str(told.status),
+        "because": told.because,
+        "conflict": [rule._asdict() for rule in told.conflict],
+        "is_irreducible": told.is_irreducible,
+        "binding": list(told.binding),
+        "prices": [price._asdict() for price in told.prices],
+    }
 
 
 def _instances(sources: list[str] | None, changes: list[str] | None) -> list[Instance]:

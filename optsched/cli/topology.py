@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli import console
+from optsched.cli import completion, console, options
+from optsched.cli.options import DATA
+from optsched.cli.printing import output
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from optsched.cluster import Topology
 
 
@@ -27,59 +27,90 @@ class FileFormat(StrEnum):
     NVIDIA_SMI = "nvidia-smi"
 
 
+Format = Annotated[
+    FileFormat, typer.Option("--input-format", help="Of the file.", rich_help_panel=DATA)
+]
+GpusPerNode = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Where the file does not say it; ids are <node>/<index>.",
+        rich_help_panel=DATA,
+    ),
+]
+TopologyName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="One of several in Slurm's topology.yaml.", rich_help_panel=DATA
+    ),
+]
+DomainLabel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY",
+        help="Topograph's label of NVLink domains, if not its own.",
+        rich_help_panel=DATA,
+    ),
+]
+TopologyOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where it goes, as JSON; by default it is printed.",
+        rich_help_panel=options.FILES,
+    ),
+]
+
 app = console.group("Import and show topologies of clusters.")
 
 
-@app.command("import")
+@app.command("import", cls=output.Command)
 def import_file(
     source: Annotated[str, typer.Argument(metavar="FILE", help="For example topology.conf.")],
-    file_format: Annotated[FileFormat, typer.Option("--format")],
-    gpus_per_node: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Where the file does not say it; ids are <node>/<index>."),
-    ] = None,
-    topology: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="One of several in Slurm's topology.yaml."),
-    ] = None,
-    domain_label: Annotated[
-        str | None,
-        typer.Option(metavar="KEY", help="Topograph's label of NVLink domains, if not its own."),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
-    ] = None,
+    input_format: Format,
+    gpus_per_node: GpusPerNode = None,
+    topology: TopologyName = None,
+    domain_label: DomainLabel = None,
+    topology_file: TopologyOutput = None,
 ) -> None:
     """Read the topology of a cluster from a file of another program.
 
-    Example: optsched topology import topology.conf --format slurm --gpus-per-node 8 -o c.json
+    Example: optsched topology import topology.conf --input-format slurm --gpus-per-node 8 -o c.json
     """
     from optsched.cluster import import_topology
     from optsched.cluster.importers import ImportNote
     from optsched.instance import write
 
-    console.check_output(output, (".json",))
+    console.check_output(topology_file, (".json",))
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", ImportNote)
         imported = import_topology(
             source,
-            file_format.value,
+            input_format.value,
             gpus_per_node,
             topology=topology,
             domain_label=domain_label,
         )
     for note in notes:
-        console.say(f"note: {note.message}", err=True)
-    if output is None:
-        console.print_json(imported.to_json())
+        output.say(f"note: {note.message}", err=True)
+    if topology_file is None:
+        output.print_json(imported.to_json())
         return
-    write(imported, output)
-    console.show(_table(imported))
+    write(imported, topology_file)
+    _show(imported)
 
 
-@app.command()
+@app.command(cls=output.Command)
 def show(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A file written by import.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A file written by import.", autocompletion=completion.files
+        ),
+    ],
+    picture: options.Picture = None,
 ) -> None:
     """Show the levels of a topology, from the root down.
 
@@ -87,17 +118,40 @@ def show(
     """
     from optsched.cluster import read_topology
 
-    console.show(_table(read_topology(source)))
+    console.check_output(picture, options.PICTURES, "--plot")
+    topology = read_topology(source)
+    if picture is not None:
+        from optsched.cluster.plot import plot_topology
+
+        console.draw(lambda axes: plot_topology(topology, ax=axes), picture)
+    _show(topology)
 
 
-def _table(topology: Topology) -> Table:
+def _show(topology: Topology) -> None:
+    from optsched.cli.printing import tables
+
+    rows = levels(topology)
+    names = ("level", "domains", "available GPUs", "in each")
+    output.show(
+        tables.grid(names, (_texts(row) for row in rows), left=1),
+        records=lambda: rows,
+        document=lambda: {"levels": rows},
+    )
+
+
+def levels(topology: Topology) -> list[dict[str, Any]]:
     """Return a row for each level from the root down: domains, and their GPUs."""
-    from optsched.cli import tables
-
     rows = []
     for level in reversed(topology.levels):
         sizes = [len(topology.gpus_in(int(domain))) for domain in topology.domains_at(level)]
-        ends = dict.fromkeys([min(sizes, default=0), max(sizes, default=0)])
-        each = " to ".join(f"{size:,}" for size in ends)
-        rows.append((level, f"{len(sizes):,}", f"{sum(sizes):,}", each))
-    return tables.grid(("level", "domains", "available GPUs", "in each"), rows, left=1)
+        rows.append({
+            "level": level, "domains": len(sizes), "available_gpus": sum(sizes),
+            "least_in_each": min(sizes, default=0), "most_in_each": max(sizes, default=0),
+        })  # fmt: skip
+    return rows
+
+
+def _texts(row: dict[str, Any]) -> tuple[str, ...]:
+    ends = dict.fromkeys([row["least_in_each"], row["most_in_each"]])
+    each = " to ".join(f"{size:,}" for size in ends)
+    return row["level"], f"{row['domains']:,}", f"{row['available_gpus']:,}", each

@@ -96,7 +96,7 @@ def read_trace(path: str | Path) -> Trace:
     OSError
         If it cannot be read.
     """
-    otherwise = "; files of other programs need --format, or `optsched trace import`"
+    otherwise = "; files of other programs need --input-format, or `optsched trace import`"
     document = load(Path(path), otherwise)
     require(document, "optsched/trace/1", path)
     try:

@@ -25,7 +25,9 @@ COMMANDS = ["instances", "solve", "check", "verify", "export", "methods", "schem
 
 
 def run(*arguments, columns=80):
-    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(a) for a in arguments])
+    """Run a command as on a terminal of so many columns; in a pipe, where that is None."""
+    width = None if columns is None else str(columns)
+    return CliRunner(env={"COLUMNS": width}).invoke(app, [str(a) for a in arguments])
 
 
 def command(*arguments, **options):
@@ -62,7 +64,7 @@ def test_every_command_has_an_example_that_begins_with_it(name):
 
 def test_help_lists_every_command_and_exit_code():
     shown = run("--help").stdout
-    assert all(re.search(rf"^  {name}  ", shown, re.MULTILINE) for name in COMMANDS)
+    assert all(re.search(rf"^│ {name}  ", shown, re.MULTILINE) for name in COMMANDS)
     assert all(code in shown for code in ["0 done", "1 a check", "2 bad", "3 infeasible", "130"])
 
 
@@ -74,7 +76,7 @@ def test_version():
 
 
 def test_instances_one_line_each_with_everything_in_a_pipe():
-    lines = rows(run("instances").stdout)
+    lines = rows(run("instances", columns=None).stdout)
     for name in optsched.names():
         instance = optsched.read(name)
         assert instance.description in lines[name]
@@ -443,7 +445,7 @@ def test_no_control_characters_of_a_file_reach_the_terminal(tmp_path):
         run("verify", source, result),
         run("export", source),
         run("explain", result, "--instance", source),
-        run("topology", "import", conf, "--format", "slurm", "--gpus-per-node", "1"),
+        run("topology", "import", conf, "--input-format", "slurm", "--gpus-per-node", "1"),
     ]
     text = "".join(done.stdout + done.stderr for done in told)
     assert [done.exit_code for done in told] == [0, 0, 2, 0, 0, 0, 0, 0]

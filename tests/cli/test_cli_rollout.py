@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import optsched
+from optsched.cli import options
 from optsched.cli.main import app
-from optsched.cli.rollout import split_policies
 from optsched.rollout import registry
 from optsched.rollout.results.metrics import METRICS
 from tests.support.builders.small_rollouts import POLICIES
@@ -31,7 +31,8 @@ ROWS = (
 
 
 def run(*arguments, columns=80):
-    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(a) for a in arguments])
+    width = None if columns is None else str(columns)
+    return CliRunner(env={"COLUMNS": width}).invoke(app, [str(a) for a in arguments])
 
 
 def refused(*arguments, code=2):
@@ -86,7 +87,7 @@ def test_policies_lists_every_one():
 
 
 def test_scenarios_lists_every_one():
-    shown = run("scenarios")
+    shown = run("scenarios", columns=None)
     assert shown.exit_code == 0
     folder = Path(optsched.__file__).parent / "instances" / "scenarios"
     for path in folder.glob("*.json"):
@@ -109,7 +110,10 @@ def test_rollout_shows_every_metric_in_80_columns(scenario):
         assert (told[key] is not None) == bool(re.search(rf"^{key} ", shown.stdout, re.M)), key
     assert row(shown.stdout, "jct_mean_s")[1:] == ["70", "mean job completion time (JCT)"]
     assert max(map(len, shown.stdout.splitlines())) <= 80
-    assert len(shown.stdout.splitlines()) == 3 + sum(value is not None for value in told.values())
+    heading = 6
+    assert len(shown.stdout.splitlines()) == heading + sum(
+        value is not None for value in told.values()
+    )
 
 
 def test_rollout_as_json_and_in_a_folder(scenario, tmp_path):
@@ -127,10 +131,10 @@ def test_rollout_as_json_and_in_a_folder(scenario, tmp_path):
 
 def test_another_trace(scenario, tmp_path):
     path = tmp_path / "jobs.csv"
-    options = ("rollout", scenario, "--policy", "first", "--trace", path, "--format", "pal")
+    options = ("rollout", scenario, "--policy", "first", "--trace", path, "--input-format", "pal")
     text = refused(*options, "--workload", 2)
     assert "job 'e' needs 64 GPUs, but scenario 'mine' has 8" in text
-    shown = run(*options, "--workload", 2, "--drop-larger").stdout
+    shown = run(*options, "--workload", 2, "--set", "trace.drop_larger=true").stdout
     assert row(shown, "jobs")[1] == "1"
     assert "workload" in refused(*options)
     assert "9" in refused(*options, "--workload", 9)
@@ -155,8 +159,11 @@ def test_a_trace_of_the_own_format(scenario, tmp_path):
         (["--set", "epoch=3"], "there is no field 'epoch'; did you mean 'epoch_s'?"),
         (["--set", "epoch_s"], "--set epoch_s: expected PATH=VALUE"),
         (["--trace", "nowhere.json"], "nowhere.json"),
-        (["--trace", "x", "--format", "palm"], "no format of traces 'palm'; did you mean 'pal'?"),
-        (["--workload", "1"], "--format and --workload are of a file: give --trace FILE"),
+        (
+            ["--trace", "x", "--input-format", "palm"],
+            "no format of traces 'palm'; did you mean 'pal'?",
+        ),
+        (["--workload", "1"], "--input-format and --workload are of a file: give --trace FILE"),
         (["--resume"], "resume: name the output folder"),
     ],
 )
@@ -203,7 +210,7 @@ def test_compare_shows_metrics_and_ratios_to_the_first(scenario, tmp_path):
 
 
 def test_compare_with_seeds_and_options(scenario):
-    policies = ("--policies", "other,first:pause_s=0", "--policies", "first")
+    policies = ("--policy", "other,first:pause_s=0", "--policy", "first")
     shown = run("compare", scenario, *policies, "--seeds", 2).stdout
     names = [line.split("  ")[0] for line in shown.splitlines()]
     assert [n for n in names if n in ("first", "first:pause_s=0", "other")] == 2 * [
@@ -218,9 +225,9 @@ def test_compare_with_seeds_and_options(scenario):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--policies", "first,first"], "expected some, each once, found first, first"),
-        (["--policies", "first,othr"], "there is no policy 'othr'; did you mean 'other'?"),
-        (["--policies", "first,a=1"], "option 'a=1' follows no policy"),
+        (["--policy", "first,first"], "expected some, each once, found first, first"),
+        (["--policy", "first,othr"], "there is no policy 'othr'; did you mean 'other'?"),
+        (["--policy", "first,a=1"], "option 'a=1' follows no policy"),
         (["--seeds", "0"], "seeds: must be at least 1, found 0"),
         (["--seeds", "2", "--resample", "9"], "resample: blocks must be of 1 to 3 jobs"),
         (["--resample", "2"], "resample: it draws a trace for each seed from one; give several"),
@@ -232,11 +239,11 @@ def test_compare_refuses(scenario, arguments, text):
 
 
 def test_processes_give_the_same(tmp_path):
-    base = ("compare", "philly-small", "--policies", "fifo,las", "--set", "trace.jobs=30")
+    base = ("compare", "philly-small", "--policy", "fifo,las", "--set", "trace.jobs=30")
     for name, processes in (("one", 1), ("two", 2)):
-        done = run(*base, "--processes", processes, "--output", tmp_path / name)
+        done = run(*base, "--processes", processes, "--output", tmp_path / f"{name}.csv")
         assert done.exit_code == 0, done.stderr
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
 
 
 # --- lists of policies ------------------------------------------------------------------------
@@ -252,7 +259,7 @@ def test_processes_give_the_same(tmp_path):
     ],
 )
 def test_commas_in_options_do_not_split(texts, names):
-    assert split_policies(texts) == names
+    assert options.policies(texts) == names
 
 
 @given(st.lists(
@@ -263,7 +270,7 @@ def test_commas_in_options_do_not_split(texts, names):
 def test_what_is_joined_is_split(policies):
     texts = [name + (":" if options else "") + ",".join(f"{k}={v}" for k, v in options.items())
              for name, options in policies]  # fmt: skip
-    assert split_policies([",".join(texts)]) == texts
+    assert options.policies([",".join(texts)]) == texts
 
 
 # --- terminals and signals --------------------------------------------------------------------

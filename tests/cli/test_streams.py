@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import optsched
-from optsched.cli.streams import plain
+from optsched.cli.printing.streams import plain
 
 ASCII = {chr(n) for n in range(128)}
 ENCODINGS = ["latin-1", "cp437", "ascii"]

@@ -699,7 +699,7 @@ def run(*arguments):
 def test_import_and_show(tmp_path):
     source, target = tmp_path / "topology.conf", tmp_path / "cluster.json"
     source.write_text(TREE)
-    done = run("import", source, "--format", "slurm", "--gpus-per-node", 2, "-o", target)
+    done = run("import", source, "--input-format", "slurm", "--gpus-per-node", 2, "-o", target)
     assert done.exit_code == 0
     assert read_topology(target) == import_topology(source, "slurm", 2)
     shown = run("show", target)
@@ -711,14 +711,14 @@ def test_import_and_show(tmp_path):
         ["switch-1", "3", "22", "4", "to", "12"],
         ["node", "11", "22", "2"],
     ]
-    printed = run("import", source, "--format", "slurm", "--gpus-per-node", 2).stdout
+    printed = run("import", source, "--input-format", "slurm", "--gpus-per-node", 2).stdout
     assert printed == target.read_text()
 
 
 def test_notes_are_shown_by_the_command(tmp_path):
     source, target = tmp_path / "t.yaml", tmp_path / "cluster.json"
     source.write_text(YAML)
-    arguments = ["import", source, "--format", "slurm", "--gpus-per-node", 2, "-o", target]
+    arguments = ["import", source, "--input-format", "slurm", "--gpus-per-node", 2, "-o", target]
     done = run(*arguments)
     assert done.exit_code == 0
     assert "note: " in done.stderr
@@ -731,9 +731,12 @@ def test_notes_are_shown_by_the_command(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("import", "nowhere.conf", "--format", "slurm"), "nowhere.conf: No such file"),
-        (("import", ".", "--format", "slurm"), "is a folder"),
-        (("import", "bad.conf", "--format", "slurm"), "bad.conf: 1 fault\n  line 1, column 21: "),
+        (("import", "nowhere.conf", "--input-format", "slurm"), "nowhere.conf: No such file"),
+        (("import", ".", "--input-format", "slurm"), "is a folder"),
+        (
+            ("import", "bad.conf", "--input-format", "slurm"),
+            "bad.conf: 1 fault\n  line 1, column 21: ",
+        ),
         (("import", "bad.conf", "--format", "slum"), "'slum' is not one of"),
         (("show", "bad.conf"), "bad.conf: 1 fault\n  line 1, column 1: "),
         (("show", "nowhere.json"), "nowhere.json: No such file"),

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched import registry
-from optsched.cli import tables
 from optsched.cli.main import app
+from optsched.cli.printing import tables
 from optsched.eaco import EacoPlan, Group
 from optsched.eaco.greedy import methods
 from optsched.eaco.plausibility import doubts

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import optsched
 from optsched import registry
-from optsched.cli import tables
+from optsched.cli.printing import tables
 from optsched.pal import PalPlan, Placement
 from optsched.pal.problem import PROBLEM
 from optsched.pal.verify import feasibility

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import optsched
+from optsched.cli.printing.rollout_tables import comparison as comparison_table
 from optsched.registry import UnknownNameError
 from optsched.rollout import registry, run
 from optsched.rollout.resampling import resampled
 from optsched.rollout.results.outputs import trace_sha256
 from optsched.rollout.results.policy_comparison import RATIOS, Comparison
-from optsched.rollout.results.tables import comparison as comparison_table
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
 from optsched.traces.json_traces import write_trace

@@ -190,7 +190,7 @@ def run(*arguments):
 def test_a_generated_trace_is_written_and_read(tmp_path):
     path = tmp_path / "trace.json"
     arguments = ("generate", "philly-atc19", "--jobs", "200", "--seed", "1")
-    result = run(*arguments, "--option", "max_gpus=8", "--option", "models=a:1,b", "-o", str(path))
+    result = run(*arguments, "--set", "max_gpus=8", "--set", "models=a:1,b", "-o", str(path))
     assert result.exit_code == 0, result.output
     wanted = generate("philly-atc19", 200, 1, max_gpus=8, models="a:1,b")
     again = read_trace(path)
@@ -207,7 +207,7 @@ def test_generators_and_their_options_are_listed():
 
 
 def test_bad_options_end_with_a_message(tmp_path):
-    result = run("generate", "boa", "--option", "size=pareto", "-o", str(tmp_path / "t.json"))
+    result = run("generate", "boa", "--set", "size=pareto", "-o", str(tmp_path / "t.json"))
     assert result.exit_code == 2
     assert "size: unknown key; did you mean 'sizes'?" in result.stderr
     assert not list(tmp_path.iterdir())

@@ -187,7 +187,7 @@ def test_import_and_show(tmp_path):
     source, target = tmp_path / "jobs.csv", tmp_path / "trace.json"
     text = "job_id,num_gpu,submit_time,duration\na,1,0,90000\nb,64,5,1000\nc,1,5,0\n"
     source.write_text(text)
-    done = run("import", source, "--format", "muri", "-o", target)
+    done = run("import", source, "--input-format", "muri", "-o", target)
     assert done.exit_code == 0, done.output
     assert "1 jobs ran for no time: left out" in done.output
     assert read_trace(target).ids == ("a", "b")
@@ -201,19 +201,19 @@ def test_options_and_workloads_reach_the_importer(tmp_path):
     source, target = tmp_path / "jobs.csv", tmp_path / "trace.json"
     header = "name,num_gpu,gpu_milli,pod_phase,creation_time,deletion_time,scheduled_time\n"
     source.write_text(header + "a,1,500,Failed,0,9,0\nb,1,1000,Failed,0,9,0\n")
-    arguments = ("import", source, "--format", "openb", "-o", target)
-    assert run(*arguments, "--option", "fractions=drop").exit_code == 0
+    arguments = ("import", source, "--input-format", "openb", "-o", target)
+    assert run(*arguments, "--set", "fractions=drop").exit_code == 0
     assert read_trace(target).ids == ("b",)
-    wrong = run(*arguments, "--option", "fraction=drop")
+    wrong = run(*arguments, "--set", "fraction=drop")
     assert (wrong.exit_code, "did you mean 'fractions'" in wrong.stderr) == (2, True)
-    assert "expected KEY=VALUE" in run(*arguments, "--option", "fractions").stderr
+    assert "expected KEY=VALUE" in run(*arguments, "--set", "fractions").stderr
     assert "one workload only" in run(*arguments, "--workload", "1").stderr
 
 
 def test_faults_end_the_command_and_write_nothing(tmp_path):
     source, target = tmp_path / "jobs.csv", tmp_path / "trace.json"
     source.write_text("job_id,num_gpu,submit_time,duration\na,x,0,90000\n")
-    done = run("import", source, "--format", "muri", "-o", target)
+    done = run("import", source, "--input-format", "muri", "-o", target)
     assert done.exit_code == 2
     assert "line 2, column num_gpu: expected a whole number of at least 1" in done.stderr
     assert not target.exists()

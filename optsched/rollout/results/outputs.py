@@ -17,7 +17,7 @@ import numpy as np
 from optsched.documents.json_files import dumps, write_text
 from optsched.results.result import versions
 from optsched.rollout.results.decision_log import all_solves, epoch_column, epoch_solves
-from optsched.rollout.results.metrics import busy_share, metrics
+from optsched.rollout.results.metrics import METRICS, busy_share, metrics
 from optsched.rollout.results.record import ACTIVE
 from optsched.traces.summary import failing_us
 from optsched.traces.trace import STATUSES, US
@@ -66,6 +66,26 @@ def summary(record: Record) -> dict[str, Any]:
         "versions": versions(),
         "scenario": scenario,
     }
+
+
+def summary_schema() -> dict[str, Any]:
+    """Return the JSON Schema of summary.json."""
+    number = {"type": ["number", "null"]}
+    texts = {"type": "object", "additionalProperties": {"type": "string"}}
+    measured = {name: number | {"description": text} for name, text in METRICS.items()}
+    fields = {
+        "schema": {"const": "optsched/rollout/1"},
+        "policy": {"type": "string", "description": "Its name and options."},
+        "seed": {"type": "integer"},
+        "metrics": {"type": "object", "properties": measured},
+        "end_s": {"type": "number", "description": "When the rollout ended."},
+        "events": {"description": "What happened, how often."},
+        "trace": {"type": "object", "description": "Name, source, jobs and digest."},
+        "versions": texts,
+        "scenario": {"type": "object", "description": "See the schema of scenarios."},
+    }
+    names = {"$id": "optsched/rollout/1", "title": "Summary of a rollout"}
+    return names | {"type": "object", "properties": fields, "required": list(fields)}
 
 
 def timing(record: Record, wall_s: float) -> dict[str, Any]:

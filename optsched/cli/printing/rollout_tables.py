@@ -1,0 +1,155 @@
+"""Rollouts, comparisons, policies and scenarios as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.cli.printing.sheets import Column, Sheet, facts, sheet
+from optsched.cli.printing.tables import PROSE, listed
+from optsched.rollout import registry
+from optsched.rollout.policy_options import described
+from optsched.rollout.results.metrics import METRICS
+from optsched.rollout.run import metric_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from optsched.rollout.results.policy_comparison import Comparison
+    from optsched.rollout.run import Rollout
+    from optsched.rollout.scenario import Scenario
+
+SHOWN = {
+    "jct_mean_s": "mean JCT s",
+    "jct_p99_s": "p99 JCT s",
+    "makespan_s": "makespan s",
+    "utilization": "utilization",
+    "cost_usd": "cost USD",
+    "energy_kwh": "energy kWh",
+}
+"""Metrics that are shown side by side, and what they are called there."""
+DECIMALS = {"utilization": 3}  # of those; others have one
+
+
+def figures(rollout: Rollout) -> tuple[Sheet, Sheet]:
+    """Return what was run, and its metrics, those that could be measured."""
+    record = rollout.record
+    ran = {
+        "scenario": record.scenario.name,
+        "trace": f"{record.trace.name}, {len(record.trace):,} jobs",
+        "policy": record.policy,
+    }
+    columns = ("metric", Column("value", right=True), Column("what it is", fold=PROSE))
+    rows = (
+        (key, metric_text(value), METRICS[key])
+        for key, value in rollout.metrics.items()
+        if value is not None
+    )
+    return facts(ran), sheet(columns, rows)
+
+
+def comparison(compared: Comparison) -> list[Sheet | str]:
+    """Return a row for each policy: metrics, and below them their ratios to the first."""
+    frame = compared.frame()
+    keys = [key for key in SHOWN if frame[key].notna().any() and (frame[key] != 0).any()]
+    first = frame.index[0]
+    values, ratios = [], []
+    for name, row in frame.iterrows():
+        values.append((str(name), *(_value(row, key) for key in keys)))
+        ratios.append((str(name), *(_ratio(row, key) for key in keys)))
+    columns = [Column(SHOWN[key], right=True) for key in keys]
+    parts: list[Sheet | str] = [sheet([_name("policy", values), *columns], values), ""]
+    parts.append(sheet([_name(f"to {first}", ratios), *columns], ratios))
+    return [*parts, "", compared.basis] if compared.basis else parts
+
+
+def comparison_records(compared: Comparison) -> list[dict[str, Any]]:
+    """Return all metrics of each policy, their ratios to the first, and intervals, as data."""
+    frame = compared.frame().reset_index(names="policy").astype(object)
+    made: list[dict[str, Any]] = frame.where(frame.notna(), None).to_dict("records")
+    return made
+
+
+def comparison_document(compared: Comparison) -> dict[str, Any]:
+    """Return a comparison as one object."""
+    rows = comparison_records(compared)
+    first = rows[0]["policy"]
+    return {"first": first, "seeds": compared.seeds, "basis": compared.basis, "policies": rows}
+
+
+def policies() -> Sheet:
+    """Return a table of the policies: what each does and needs."""
+    columns = ("policy", Column("what it does", fold=PROSE), Column("source", rank=1, fold=PROSE))
+    return sheet(columns, ((e.name, e.summary, e.source) for e in registry.ENTRIES))
+
+
+def policy_records() -> list[dict[str, Any]]:
+    """Return the policies as data, with their options."""
+    return [
+        {"name": e.name, "summary": e.summary, "source": e.source,
+         "options": option_records(e.name)}
+        for e in registry.ENTRIES
+    ]  # fmt: skip
+
+
+def policy_options(name: str) -> Sheet:
+    """Return a table of the options of a policy: types, defaults, and what they mean.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such policy.
+    """
+    entry = registry.entry(name)
+    rows = [tuple(record.values()) for record in option_records(name)]
+    title = f"{entry.name}: {entry.summary}"
+    return listed(("option", "type", "default", "what it is"), rows, title)
+
+
+def option_records(name: str) -> list[dict[str, str]]:
+    """Return the options of a policy as data."""
+    keys = ("option", "type", "default", "meaning")
+    rows = described(registry.entry(name).maker().options)
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def scenarios(named: Iterable[tuple[str, Scenario]]) -> Sheet:
+    """Return a table of scenarios: their GPUs, trace and policies."""
+    columns = ("scenario", Column("GPUs", right=True), Column("trace", rank=1),
+               Column("jobs", right=True), Column("what it is", rank=2, fold=PROSE))  # fmt: skip
+    rows = []
+    for record in scenario_records(named):
+        jobs = "" if record["jobs"] is None else f"{record['jobs']:,}"
+        first = record["description"].partition(". ")[0]
+        rows.append((record["name"], f"{record['gpus']:,}", record["trace"], jobs, first))
+    return sheet(columns, rows)
+
+
+def scenario_records(named: Iterable[tuple[str, Scenario]]) -> list[dict[str, Any]]:
+    """Return the scenarios as data."""
+    return [
+        {"name": name, "gpus": scenario.gpus,
+         "trace": scenario.trace.generator or scenario.trace.file or "",
+         "jobs": scenario.trace.jobs, "policies": list(scenario.policies),
+         "description": scenario.description}
+        for name, scenario in named
+    ]  # fmt: skip
+
+
+def _name(heading: str, rows: list[tuple[str, ...]]) -> Column:
+    """Return the column of policies, whose options may be folded after a comma."""
+    return Column(heading, fold="," if any("," in row[0] for row in rows) else "")
+
+
+def _value(row: pd.Series, key: str) -> str:
+    return "" if row.isna()[key] else f"{row[key]:,.{DECIMALS.get(key, 1)}f}"
+
+
+def _ratio(row: pd.Series, key: str) -> str:
+    name = f"{key}_ratio"
+    if row.isna()[name]:
+        return ""
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    interval = "" if low is None or low == high or low != low else f" [{low:.3f}, {high:.3f}]"
+    return f"{row[name]:.3f}{interval}"
