@@ -40,7 +40,7 @@ COMMANDS = {
     "solve sia/cluster-64": 2.0,
     "frontier boa/cbd-85 --from 20 --to 80 --points 400 --processes 2": 4.0,
     "rollout philly-small --policy las": 3.0,
-    "compare philly-small --policies fifo,las --seeds 3 --processes 2": 4.0,
+    "compare philly-small --policy fifo,las --seeds 3 --processes 2": 4.0,
 }
 WAYS = ("Ctrl-C", "Ctrl-C of a terminal", "Ctrl-C twice", "SIGTERM", "SIGKILL", "worker killed")
 SAYS = {130: "interrupted\n", 143: "terminated\n"}

@@ -350,7 +350,7 @@ def test_a_frontier_that_cannot_be_written_is_not_swept(option, tmp_path):
 @pytest.mark.parametrize(
     ("command", "ending"),
     [
-        (("compare", "philly-small", "--output", "x.json"), ".csv"),
+        (("compare", "philly-small", "--output", "x.html"), ".json or .csv"),
         (("solve", "boa/hand", "--output", "x.csv"), ".json"),
         (("solve", "boa/hand", "--output", "x.json.gz"), ".json"),
         (("report", "r.json", "--output", "x.pdf"), ".html"),
@@ -497,8 +497,8 @@ def test_bad_changes_for_the_other_commands(name, result, tmp_path):
         (["solv", "boa/hand"], "No such command 'solv'. Did you mean 'solve'?"),
         (["solve"], "Missing argument"),
         (["methods", "bao"], "there is no problem 'bao'; did you mean 'boa'?"),
-        (["schema", "bao"], "there is no problem 'bao'; did you mean 'boa'?"),
-        (["schema", "../boa"], "there is no problem '../boa'"),
+        (["schema", "bao"], "there is no kind of files 'bao'; did you mean 'boa'?"),
+        (["schema", "../boa"], "there is no kind of files '../boa'"),
         (["export", "boa/hand", "--format", "xml"], "'xml' is not one of 'lp', 'mps'"),
         (["solve", "boa/epew-figure1", "--method", "milp"], "widths 'integer' or 'mixed'"),
         (["export", "boa/epew-figure1"], "widths 'integer' or 'mixed'"),

@@ -115,7 +115,10 @@ def test_a_chain_of_30_000_splits_is_refused_before_it_is_followed():
             ("trace", "show", "sacct"),
             "expected JSON; files of other programs need --input-format, or",
         ),
-        (("rollout", "philly-small", "--trace", "sacct"), "files of other programs need --format"),
+        (
+            ("rollout", "philly-small", "--trace", "sacct"),
+            "files of other programs need --input-format",
+        ),
         (("topology", "show", "sacct"), "`optsched topology import` reads files of other"),
         (("topology", "show", "boa"), "it is an instance: `optsched solve` takes it"),
         (("trace", "show", "boa"), "it is an instance: `optsched solve` takes it"),

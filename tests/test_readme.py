@@ -3,6 +3,7 @@
 import doctest
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,11 @@ def test_shell_tour():
     assert [command for command, _ in blocks] == [
         "solve boa/cbd-85",
         "solve pal/sia-64",
-        "solve eaco/paper-four --set jobs.*.max_slowdown=1.10",
+        "solve eaco/paper-four --set 'jobs.*.max_slowdown=1.10'",
         "compare pal-64 --policy packed-sticky,pm-first,pal-greedy,pal",
     ]
     for command, shown in blocks:
-        printed = CliRunner(env={"COLUMNS": "80"}).invoke(app, command.split()).stdout
+        printed = CliRunner(env={"COLUMNS": "80"}).invoke(app, shlex.split(command)).stdout
         assert SMALL.sub("", shown).split() == SMALL.sub("", printed).split()
 
 

@@ -129,14 +129,14 @@ def _frontiers() -> Iterator[Kind]:
 
 def _foreign() -> Iterator[Kind]:
     for name, text in TRACES.items():
-        words = ["trace", "import", HERE, "--format", name, "-o", OUT]
+        words = ["trace", "import", HERE, "--input-format", name, "-o", OUT]
         beside = {}
         if name == "gavel":
             words += ["--option", "throughputs={}.speeds"]
             beside = {".speeds": THROUGHPUTS.encode()}
         yield Kind(f"{name}.txt", text.encode(), command(*words), beside=beside)
     for (name, ending), text in TOPOLOGIES.items():
-        words = ["topology", "import", HERE, "--format", name]
+        words = ["topology", "import", HERE, "--input-format", name]
         words += [] if name == "nvidia-smi" else ["--gpus-per-node", "2"]
         yield Kind(f"{name}{ending}", text.encode(), command(*words))
     yield Kind("profile.csv", PROFILE.encode(), lambda path: read_profile_csv(path, "persistent"))

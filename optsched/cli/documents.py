@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,13 @@ KINDS = {
     "rollout": "summary.json, which rollout --output writes",
 }
 """What a file of optsched can be, by the word in its "schema"."""
+
+_CLASSES = {
+    "topology": ("optsched.cluster", "Topology"),
+    "trace": ("optsched.traces.json_traces", "TraceDocument"),
+    "result": ("optsched.results.result", "Result"),
+    "frontier": ("optsched.sweeps.points", "Frontier"),
+}
 
 
 def schema(
@@ -104,8 +112,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
         return schema(name)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    body: dict[str, Any] = _class_of(name)
-    return head | body
+    return head | _class_of(name)
 
 
 def _class_of(name: str) -> dict[str, Any]:
@@ -118,15 +125,8 @@ def _class_of(name: str) -> dict[str, Any]:
         from optsched.rollout.results.outputs import summary_schema
 
         return summary_schema()
-    if name == "topology":
-        from optsched.cluster import Topology as Kind
-    elif name == "trace":
-        from optsched.traces.json_traces import TraceDocument as Kind
-    elif name == "result":
-        from optsched.results.result import Result as Kind
-    else:
-        from optsched.sweeps.points import Frontier as Kind
-    body = Kind.model_json_schema(by_alias=True)
+    module, cls = _CLASSES[name]
+    body: dict[str, Any] = getattr(import_module(module), cls).model_json_schema(by_alias=True)
     return {"$id": body["properties"]["schema"]["const"]} | body
 
 

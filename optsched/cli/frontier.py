@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -98,7 +98,7 @@ def frontier(
     console.check_output(table_file, (".json", ".csv"))
     console.check_output(picture, options.PICTURES, "--plot")
     swept = chosen_values(first, last, points, values)
-    given = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
+    given: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
     subject = _subject(source, changes)
     with (
         console.plain_warnings(),

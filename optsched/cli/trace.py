@@ -83,7 +83,7 @@ def formats() -> None:
     from optsched.traces import FORMATS
     from optsched.traces.importers.registry import format_options
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"format": name, "summary": known.summary, "options": dict(format_options(name))}
         for name, known in FORMATS.items()
     ]

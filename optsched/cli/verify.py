@@ -11,7 +11,7 @@ from optsched.cli import console, options
 from optsched.cli.console import ExitCode
 from optsched.cli.instances import read_instance
 from optsched.cli.printing import output
-from optsched.cli.printing.sheets import facts
+from optsched.cli.printing.sheets import Sheet, facts
 from optsched.cli.solve import of_same_problem
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def check(
     instance, result = _solved(source, changes, result_file)
     if result.plan is None:
         console.fail(f"{result_file}: holds no plan to check", ExitCode.FAILED)
-    told = {"instance": instance.name, "changes": dict(instance.changes)}
+    told: dict[str, Any] = {"instance": instance.name, "changes": dict(instance.changes)}
     with _verifying(told, "feasible"):
         check_plan(instance, result.plan)
     _tell(f"feasible: the plan keeps every rule of {_named(instance)}", told | {"feasible": True})
@@ -56,7 +56,7 @@ def verify(
         _verify_frontier(source, changes, result_file)
         return
     instance, result = _solved(source, changes, result_file)
-    told = {"instance": instance.name, "changes": dict(instance.changes)}
+    told: dict[str, Any] = {"instance": instance.name, "changes": dict(instance.changes)}
     with _verifying(told, "proven"):
         prove(instance, result)
     told |= {"proven": True, "status": str(result.status), "objective": result.objective,
@@ -99,7 +99,7 @@ def _verifying(told: dict[str, Any], word: str) -> Iterator[None]:
 def _tell(text: str, document: dict[str, Any], shown: dict[str, str] | None = None) -> None:
     """Print an outcome: a sentence and figures, or what a program reads."""
     simple = {key: value for key, value in document.items() if not isinstance(value, list | dict)}
-    parts = [text, *([facts(shown)] if shown else [])]
+    parts: list[Sheet | str] = [text, *([facts(shown)] if shown else [])]
     if output.is_data():
         output.show(*parts, records=lambda: [simple], document=lambda: document)
     else:
@@ -132,7 +132,7 @@ def _verify_frontier(source: str, changes: list[str] | None, frontier_file: str)
 
     instance, frontier = read_instance(source, changes), read_frontier(frontier_file)
     instance = with_digest(instance, frontier) or instance
-    told = {"instance": instance.name, "changes": dict(instance.changes)}
+    told: dict[str, Any] = {"instance": instance.name, "changes": dict(instance.changes)}
     with (
         _verifying(told, "proven"),
         console.spinner(f"verifying {len(frontier.points)} points"),

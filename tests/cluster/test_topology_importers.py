@@ -737,7 +737,7 @@ def test_notes_are_shown_by_the_command(tmp_path):
             ("import", "bad.conf", "--input-format", "slurm"),
             "bad.conf: 1 fault\n  line 1, column 21: ",
         ),
-        (("import", "bad.conf", "--format", "slum"), "'slum' is not one of"),
+        (("import", "bad.conf", "--input-format", "slum"), "'slum' is not one of"),
         (("show", "bad.conf"), "bad.conf: 1 fault\n  line 1, column 1: "),
         (("show", "nowhere.json"), "nowhere.json: No such file"),
     ],

@@ -384,7 +384,7 @@ def test_command_prints_and_writes(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert run(*wanted, "--output", table).exit_code == 0
     assert table.read_text().startswith("budget_gpus,method,status")
-    shown = run("boa/hand", "--values", "2,3", "--greedy", "--json")
+    shown = run("boa/hand", "--values", "2,3", "--compare", "--json")
     assert len(json.loads(shown.stdout)["points"]) == 2 * 9
 
 

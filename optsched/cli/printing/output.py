@@ -125,7 +125,7 @@ def print_json(document: Any) -> None:
 
 def show(
     *parts: Sheet | str,
-    records: Callable[[], Sequence[Mapping[str, Any]]] | None = None,
+    records: Callable[[], Sequence[Mapping[Any, Any]]] | None = None,
     document: Callable[[], Any] | None = None,
 ) -> None:
     """Print tables and texts in the format that was asked for.

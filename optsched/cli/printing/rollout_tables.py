@@ -67,8 +67,8 @@ def comparison(compared: Comparison) -> list[Sheet | str]:
 def comparison_records(compared: Comparison) -> list[dict[str, Any]]:
     """Return all metrics of each policy, their ratios to the first, and intervals, as data."""
     frame = compared.frame().reset_index(names="policy").astype(object)
-    made: list[dict[str, Any]] = frame.where(frame.notna(), None).to_dict("records")
-    return made
+    rows = frame.where(frame.notna(), None).to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
 
 
 def comparison_document(compared: Comparison) -> dict[str, Any]:

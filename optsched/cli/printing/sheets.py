@@ -136,7 +136,7 @@ class Sheet:
     def records(self) -> list[dict[str, str]]:
         """Return the rows as names and texts."""
         if not self.has_heading and len(self.columns) == 2:
-            return [dict(self.rows)] if self.rows else []
+            return [{row[0]: row[1] for row in self.rows}] if self.rows else []
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
@@ -225,7 +225,7 @@ def folded(text: str, width: int, fold: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
+def csv_text(records: Sequence[Mapping[Any, Any]]) -> str:
     """Return records as CSV, with a column for every key that one of them has."""
     names = list(dict.fromkeys(key for record in records for key in record))
     text = io.StringIO()
