@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PANEL = "Output"
-HELP_OPTIONS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
 
 class Format(StrEnum):
