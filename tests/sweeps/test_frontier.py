@@ -364,14 +364,14 @@ def test_slider_without_the_extra_names_it(hand, monkeypatch):
 
 
 def test_help_has_examples_and_fits():
-    shown = run("--help")
+    shown = run("--help", columns=80)
     assert shown.exit_code == 0
     assert "Example: optsched frontier boa/cbd-85" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-def run(*arguments):
-    return CliRunner(env={"COLUMNS": "100"}).invoke(app, ["frontier", *map(str, arguments)])
+def run(*arguments, columns=100):
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, ["frontier", *map(str, arguments)])
 
 
 def test_command_prints_and_writes(tmp_path):
