@@ -42,8 +42,15 @@ class Module:
 
     name: str
     path: Path
-    tree: ast.Module = field(repr=False)
-    lines: int
+    text: str = field(repr=False)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def lines(self) -> int:
+        return self.text.count("\n")
 
     @property
     def package(self) -> str:
@@ -132,8 +139,7 @@ class Shape:
                     continue
                 parts = path.relative_to(self.root).with_suffix("").parts
                 name = (linked.get(folder, "") + ".".join(parts)).removesuffix(".__init__")
-                text = path.read_text()
-                modules[name] = Module(name, path, ast.parse(text), text.count("\n"))
+                modules[name] = Module(name, path, path.read_text())
         return modules
 
     @cached_property

@@ -5,6 +5,8 @@ forty minutes on two cores; `ci` at most 250 of each, so that all of CI stays we
 the default has 10, so that all tests take some minutes.
 """
 
+import functools
+import gc
 import os
 import signal
 
@@ -13,7 +15,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each core has a process of pytest-xdist
 
+import typer.testing
 from hypothesis import HealthCheck, settings
+
+gc.disable()  # until all tests are collected: a million objects are made, and few of them die
+
+# Each call of the command line in a test would build all commands anew, most of its time.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 COMMON = {
     "deadline": None,
@@ -23,3 +31,9 @@ settings.register_profile("default", max_examples=10, **COMMON)
 settings.register_profile("ci", max_examples=250, derandomize=True, **COMMON)
 settings.register_profile("full", max_examples=2000, derandomize=True, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.unfreeze()  # what was collected is old now, and is not looked through as if it were new
+    gc.enable()

@@ -4,6 +4,7 @@ A problem is a folder: its data at the root, `verify` that imports data only, `g
 no exact method, `view` on top. Where a module is, is all that a test has to know.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,14 @@ NUMBERS = {"numpy", "scipy", "pyomo", "highspy", "sklearn", "pandas", "networkx"
 WITH_ARRAYS = {"reduced_cost_filter", "completion_bounds", "enumeration", "reduced_costs"}
 
 
+@cache
 def imports(*, inside=True):
     """Pairs of modules, the second imported by the first."""
-    for module in SHAPE.code:
-        for name in sorted(SHAPE.imported(module, inside=inside, types=False)):
-            yield module, SHAPE.modules[name]
+    return [
+        (module, SHAPE.modules[name])
+        for module in SHAPE.code
+        for name in sorted(SHAPE.imported(module, inside=inside, types=False))
+    ]
 
 
 LAWS = {

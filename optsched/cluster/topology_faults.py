@@ -132,8 +132,6 @@ def _order_faults(tree: _Tree, n: int, entry: Mapping[str, Any]) -> Iterator[Fau
 
 def _cycles(tree: _Tree) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of a domain in each cycle, and the cycle from there towards the root."""
-    import networkx as nx
-
     parents = {
         entry["id"]: entry["parent"]
         for n, entry in reversed(tree.entries)
@@ -141,10 +139,26 @@ def _cycles(tree: _Tree) -> Iterator[tuple[int, list[str]]]:
         and isinstance(entry.get("parent"), str)
         and tree.first[entry["id"]] == n
     }
-    graph = nx.DiGraph(list(parents.items()))
-    for cycle in nx.simple_cycles(graph):
-        start = min(range(len(cycle)), key=lambda i: tree.first[cycle[i]])
-        yield tree.first[cycle[start]], cycle[start:] + cycle[:start]
+    walk_of: dict[str, str] = {}  # the domain from which each was met first
+    for origin in parents:
+        name = origin
+        while name in parents and name not in walk_of:
+            walk_of[name] = origin
+            name = parents[name]
+        if walk_of.get(name) == origin:  # back on its own walk: a cycle that no other met
+            yield _from_the_first(tree, _ring(name, parents))
+
+
+def _ring(name: str, parents: Mapping[str, str]) -> list[str]:
+    ring = [name]
+    while parents[ring[-1]] != name:
+        ring.append(parents[ring[-1]])
+    return ring
+
+
+def _from_the_first(tree: _Tree, ring: list[str]) -> tuple[int, list[str]]:
+    start = min(range(len(ring)), key=lambda i: tree.first[ring[i]])
+    return tree.first[ring[start]], ring[start:] + ring[:start]
 
 
 def _gpu_faults(tree: _Tree) -> Iterator[Fault]:

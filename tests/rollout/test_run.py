@@ -205,7 +205,7 @@ def test_examples(module):
 
 @pytest.mark.parametrize("name", [entry.name for entry in registry.ENTRIES])
 def test_policies_survive_being_saved_at_any_moment(name):
-    where = optsched.read_scenario("philly-small").changed({"trace.jobs": 25})
+    where = optsched.read_scenario("philly-small").changed({"trace.jobs": 25, "epoch_s": 1800})
     jobs = jobs_of(where)
 
     def begun():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
@@ -15,6 +14,8 @@ from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import networkx as nx
 
     from optsched.documents.arrays import Floats
     from optsched.eaco.exact.master import Frame
@@ -94,6 +95,8 @@ def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
     Exact where groups have two jobs at most (Padberg and Rao): every cut of the tree of Gomory and
     Hu that is odd. Larger groups count as pairs of their jobs in parts.
     """
+    import networkx as nx  # slow to import
+
     single = (copies == 1) & ((held.T * np.abs(x - np.rint(x))).sum(axis=1) > SETTINGS.whole)
     which = np.flatnonzero(single)
     graph: nx.Graph[int] = nx.Graph()
@@ -119,6 +122,8 @@ def _odd_sets(held: Floats, x: Floats, copies: Floats) -> list[tuple[int, ...]]:
 
 def _odd_sides(graph: nx.Graph[int]) -> Iterator[list[int]]:
     """Yield the odd sides, without the node -1, of cuts below 1."""
+    import networkx as nx
+
     tree = nx.gomory_hu_tree(graph)
     for a, b in list(tree.edges):
         weight = float(tree[a][b]["weight"])
