@@ -181,7 +181,7 @@ def extract(model: pyo.ConcreteModel, instance: PalInstance) -> PalPlan:
     chosen: dict[str, tuple[str, ...]] = {}
     for job in instance.jobs:
         if job.id in model.stay and pyo.value(model.stay[job.id]) > 0.5:
-            gpus[job.id] = job.current
+            gpus[job.id] = tuple(job.current)
         for (d, b), column in columns[job.id].items():
             if pyo.value(model.y[job.id, d, b]) > 0.5:
                 chosen[job.id] = column.gpus
@@ -212,8 +212,8 @@ def held_column(instance: PalInstance, job: Job) -> PlacementColumn | None:
     level = instance.topology.lowest_common_level(job.current)
     if level > _highest(instance, job):
         return None
-    slowdown = _slowdowns(instance, job.application_class)
-    return PlacementColumn("", level, -1, max(slowdown[gpu] for gpu in job.current), job.current)
+    slowdown, held = _slowdowns(instance, job.application_class), tuple(job.current)
+    return PlacementColumn("", level, -1, max(slowdown[gpu] for gpu in held), held)
 
 
 def _class_columns(instance: PalInstance, name: str) -> Iterator[PlacementColumn]:

@@ -1,10 +1,10 @@
 """Provably optimal scheduling of deep-learning jobs on GPU clusters.
 
 >>> import optsched
->>> instance = optsched.read("boa/hand")
->>> result = optsched.solve(instance)
+>>> result = optsched.solve("boa/hand")
 >>> round(result.objective, 6), result.status.value
 (1.151316, 'optimal')
+>>> optsched.verify("boa/hand", result)
 """
 
 import lazy_loader as _lazy

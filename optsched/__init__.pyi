@@ -1,7 +1,13 @@
 from . import boa as boa
 from . import cluster as cluster
+from . import eaco as eaco
+from . import pal as pal
 from . import rollout as rollout
 from . import sia as sia
+from . import traces as traces
+from .cli.doctor import Finding as Finding
+from .cli.doctor import doctor as doctor
+from .explanation.explain import explain as explain
 from .exporting import export as export
 from .instance import Instance as Instance
 from .instance import InstanceError as InstanceError
@@ -13,6 +19,7 @@ from .instance import write as write
 from .memory import TooLarge as TooLarge
 from .progress import Progress as Progress
 from .registry import UnknownNameError as UnknownNameError
+from .reports.report import report as report
 from .results.result import Result as Result
 from .results.result import Status as Status
 from .results.result_files import read_result as read_result
@@ -31,3 +38,4 @@ from .verification import BrokenRule as BrokenRule
 from .verification import Violation as Violation
 from .verification import check as check
 from .verification import verify as verify
+from .version import __version__ as __version__

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from optsched.instance import as_instance
 from optsched.registry import UnknownNameError, problem
 
 if TYPE_CHECKING:
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 FORMATS = ["lp", "mps"]
 
 
-def export(instance: Instance, file_format: str = "lp") -> str:
+def export(instance: Instance | str | Path, file_format: str = "lp") -> str:
     """Return the formulation of an instance in a format that other solvers read.
 
     Parameters
     ----------
+    instance
+        Or a path, or the name of a bundled one.
     file_format
         ``"lp"`` or ``"mps"``.
 
@@ -38,6 +41,7 @@ def export(instance: Instance, file_format: str = "lp") -> str:
     """
     if file_format not in FORMATS:
         raise UnknownNameError("format", file_format, FORMATS)
+    instance = as_instance(instance)
     model = importlib.import_module(problem(instance.problem).specification).build(instance)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model"

@@ -7,15 +7,16 @@ import json
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field
 
+from optsched.documents.base import CheckedDocument as CheckedDocument
+from optsched.documents.base import Document as Document
 from optsched.documents.changes import assign, parts
 from optsched.documents.faults import Fault as Fault
 from optsched.documents.faults import InstanceError as InstanceError
-from optsched.documents.faults import all_lines, near_name, nearest, place, shown, validation_faults
+from optsched.documents.faults import near_name, nearest, place, shown
 from optsched.documents.faults import path_text as path_text
 from optsched.documents.json_files import dumps as dumps
 from optsched.documents.json_files import encoded, write_text
@@ -24,7 +25,7 @@ from optsched.documents.schemas import hint
 from optsched.registry import PROBLEMS, UnknownNameError, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 # Wide enough for every cluster, narrow enough that no product of a few of them overflows a float.
 SMALLEST, LARGEST = 1e-9, 1e12
@@ -53,66 +54,6 @@ def html_rows(texts: dict[str, str]) -> str:
 
 
 BUNDLED = Path(__file__).parent / "instances"
-
-
-class Document(BaseModel):
-    """Base of everything that is written to a file: frozen, and without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-    def to_json(self) -> str:
-        """Return the JSON text, lists of numbers on one line, the same bytes for the same data."""
-        return dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-    # A copy may be of other data, by `model_copy(update=...)`; so what was derived from the data,
-    # and is kept by `cached_property` beside the fields, is derived again.
-
-    def __copy__(self) -> Self:
-        """Return a copy that keeps nothing that was derived from the fields."""
-        return super().__copy__()._fields_only()
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return a deep copy that keeps nothing that was derived from the fields."""
-        return super().__deepcopy__(memo)._fields_only()
-
-    def _fields_only(self) -> Self:
-        for name in self.__dict__.keys() - type(self).model_fields.keys():
-            del self.__dict__[name]
-        return self
-
-
-class CheckedDocument(Document):
-    """Base of documents whose fields must fit together: every fault is found, with its path."""
-
-    @classmethod
-    def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
-        """Yield faults that concern several fields; must bear fields of wrong types."""
-        yield from ()
-
-    @model_validator(mode="after")
-    def _no_document_faults(self) -> Self:
-        faults = all_lines(self.document_faults(self.model_dump(by_alias=True)))
-        if faults:  # a type of its own: `from_document` asks for these faults directly
-            text = "; ".join(faults)
-            raise PydanticCustomError("document_faults", "{faults}", {"faults": text})
-        return self
-
-    @classmethod
-    def from_document(cls, document: Any, origin: str = "document") -> Self:
-        """Validate a document as it comes out of `json.loads`.
-
-        Raises
-        ------
-        InstanceError
-            With all faults at once, each with its path.
-        """
-        if not isinstance(document, dict):
-            raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-        try:
-            return cls.model_validate_json(encoded(document, origin), strict=True)
-        except ValidationError as error:
-            typed = dict(validation_faults(error, cls))
-        raise InstanceError(origin, all_lines(cls.document_faults(document), typed))
 
 
 class NamedDocument(CheckedDocument):
@@ -193,7 +134,17 @@ class Instance(NamedDocument):
         return problem(self.problem).headline(self)
 
 
-def read(source: str | Path) -> Instance:
+if TYPE_CHECKING:
+
+    class ReadInstance(Instance):
+        """An instance of which only the file tells the problem: fields of any name and type."""
+
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    ReadInstance = Instance
+
+
+def read(source: str | Path) -> ReadInstance:
     """Read an instance from a file, or a bundled one by name.
 
     Parameters
@@ -216,7 +167,26 @@ def read(source: str | Path) -> Instance:
         hint = f", found '{near}'" if near else ""
         first = f'missing: expected for example "schema": "optsched/boa/1"{hint}'
         raise InstanceError(origin, [f"schema: {first}"])
-    return instance_class(document["schema"], origin).from_document(document, origin)
+    instance = instance_class(document["schema"], origin).from_document(document, origin)
+    return cast("ReadInstance", instance)
+
+
+def as_instance(source: Instance | str | Path) -> Instance:
+    """Return an instance, read if it is a path or the name of a bundled one.
+
+    Raises
+    ------
+    InstanceError, FileNotFoundError, OSError
+        As of `read`.
+    TypeError
+        If it is none of these.
+    """
+    if isinstance(source, Instance):
+        return source
+    if isinstance(source, str | Path):
+        return read(source)
+    known = "an instance, a path, or the name of a bundled instance such as 'boa/hand'"
+    raise TypeError(f"expected {known}, found {type(source).__name__}")
 
 
 def find(source: str | Path) -> Path:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.greedy_rules import try_greedy
+from optsched.instance import as_instance
 from optsched.memory import must_fit, spared_collections
 from optsched.mip.failures import noted_failures
 from optsched.progress import Reporter
@@ -25,6 +26,7 @@ from optsched.verification import LIMIT, closed, proof_faults, proof_terms, rela
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
+    from pathlib import Path
 
     from optsched.instance import Document, Instance
     from optsched.progress import Progress
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def solve(
-    instance: Instance,
+    instance: Instance | str | Path,
     method: str | None = None,
     *,
     time_limit_s: float | None = None,
@@ -51,6 +53,8 @@ def solve(
 
     Parameters
     ----------
+    instance
+        Or a path, or the name of a bundled one, such as ``"boa/hand"``.
     method
         Name of a method; `optsched methods PROBLEM` lists them. The default is the exact one.
     time_limit_s
@@ -101,6 +105,7 @@ def solve(
     SolverDisagreement
         If a bound contradicts a plan.
     """
+    instance = as_instance(instance)
     check_options(time_limit_s, gap, seed, threads, memory_gib, program_limit)
     entry = problem(instance.problem)
     chosen = entry.methods[0] if method is None else entry.method(method)

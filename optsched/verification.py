@@ -11,10 +11,12 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.documents.faults import InstanceError, shown
+from optsched.instance import as_instance
 from optsched.registry import problem, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from optsched.instance import Document, Instance
     from optsched.registry import Problem
@@ -50,20 +52,34 @@ class Violation(ValueError):
         super().__init__(f"{what}: {len(broken)} broken\n{lines}")
 
 
-def check(instance: Instance, plan: Document) -> None:
+def check(instance: Instance | str | Path, plan: Document | Result | None) -> None:
     """Check a plan against every rule of its instance, exactly, without tolerances.
+
+    Parameters
+    ----------
+    instance, plan
+        Or a path or bundled name of the one; or the result that holds the other.
 
     Raises
     ------
     Violation
         With every broken rule.
+    ValueError, TypeError
+        If the result holds no plan, or it is none of such an instance.
     """
+    instance = as_instance(instance)
+    kind, plan = problem(instance.problem).plan, getattr(plan, "plan", plan)
+    if plan is None:
+        raise ValueError("there is no plan to check: the result holds none")
+    if not isinstance(plan, kind):
+        found = type(plan).__name__
+        raise TypeError(f"expected a {kind.__name__}, or a result with one, found {found}")
     broken = problem(instance.problem).violations(instance, plan)
     if broken:
         raise Violation("rules of the plan", broken)
 
 
-def verify(instance: Instance, result: Result) -> None:
+def verify(instance: Instance | str | Path, result: Result) -> None:
     """Prove the bound of a result from its certificate, in rational arithmetic, without a solver.
 
     The plan is checked too, the objective recomputed from it, and every other figure that a reader
@@ -74,6 +90,7 @@ def verify(instance: Instance, result: Result) -> None:
     Violation
         With every part of the result that is not so.
     """
+    instance = as_instance(instance)
     broken = refusals(instance, result)
     if broken:
         raise Violation("parts of the proof", broken)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from optsched.documents.base import Items
 from optsched.documents.faults import shown
 from optsched.instance import Document, Fault, Instance, NonNegative, Positive
 
@@ -23,10 +24,8 @@ class Table(Document):
     """
 
     kind: Literal["table"] = "table"
-    gpus: tuple[Gpus, ...] = Field(
-        min_length=1, description="Widths that were measured, ascending."
-    )
-    speedup: tuple[Positive, ...] = Field(
+    gpus: Items[Gpus] = Field(min_length=1, description="Widths that were measured, ascending.")
+    speedup: Items[Positive] = Field(
         min_length=1, description="Work done per second at each width, in GPU-seconds of one GPU."
     )
 
@@ -87,7 +86,7 @@ class JobClass(Document):
         description="Seconds lost, while the new GPUs are paid for, at the start of a job and "
         "whenever its width changes between phases.",
     )
-    phases: tuple[Phase, ...] = Field(min_length=1)
+    phases: Items[Phase] = Field(min_length=1)
 
 
 class BoaInstance(Instance):
@@ -116,7 +115,7 @@ class BoaInstance(Instance):
         description="integer: one width per phase; mixed: a share of a class's jobs, and so of its "
         "work, at each width; continuous: any real width.",
     )
-    classes: tuple[JobClass, ...] = Field(min_length=1)
+    classes: Items[JobClass] = Field(min_length=1)
 
     @classmethod
     def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:

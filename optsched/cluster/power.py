@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from optsched.documents.base import Items
 from optsched.documents.faults import is_number, shown
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
 from optsched.registry import UnknownNameError
@@ -69,8 +70,8 @@ class Measured(Document):
     """A measured table: watts between its points are interpolated, outside they stay the same."""
 
     kind: Literal["table"] = "table"
-    utilisation: tuple[Share, ...] = Field(min_length=1, description="Ascending, from 0 to 1.")
-    power_w: tuple[NonNegative, ...] = Field(
+    utilisation: Items[Share] = Field(min_length=1, description="Ascending, from 0 to 1.")
+    power_w: Items[NonNegative] = Field(
         min_length=1, description="Watts at each utilisation, from context_w to peak_w."
     )
 

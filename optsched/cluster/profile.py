@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
+from optsched.documents.base import Entries, Items
 from optsched.documents.faults import InstanceError, shown
 from optsched.instance import CheckedDocument, Fault, Positive
 from optsched.registry import UnknownNameError
@@ -33,8 +34,8 @@ class Profile(CheckedDocument):
     {'A': (1.0, 1.2, 0.8)}
     """
 
-    gpus: tuple[str, ...] = Field(min_length=1, description="Ids of the GPUs.")
-    slowdown: dict[str, tuple[Positive, ...]] = Field(
+    gpus: Items[str] = Field(min_length=1, description="Ids of the GPUs.")
+    slowdown: Entries[str, Items[Positive]] = Field(
         min_length=1,
         description="Per application class one value per GPU, in the order of `gpus`: run time "
         "relative to the median GPU (1 = median, 1.1 = ten percent slower).",
@@ -212,7 +213,7 @@ class Profile(CheckedDocument):
     def _values(self, application_class: str) -> tuple[float, ...]:
         if application_class not in self.slowdown:
             raise UnknownNameError("application class", application_class, list(self.slowdown))
-        return self.slowdown[application_class]
+        return tuple(self.slowdown[application_class])
 
 
 def _gpu_faults(gpus: Sequence[Any]) -> Iterator[Fault]:

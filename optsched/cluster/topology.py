@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from optsched.cluster.topology_faults import some, tree_faults
+from optsched.documents.base import Items
 from optsched.documents.faults import InstanceError
 from optsched.documents.schemas import require
 from optsched.instance import CheckedDocument, Document, Fault, dumps, load
@@ -34,7 +35,7 @@ class Domain(Document):
     parent: Name | None = Field(
         default=None, description="Id of the domain around this one; none for the root."
     )
-    gpus: tuple[Name, ...] = Field(
+    gpus: Items[Name] = Field(
         default=(), description="Ids of the GPUs that exist; only in domains of the lowest level."
     )
     drained: bool = Field(
@@ -71,10 +72,10 @@ class Topology(CheckedDocument):
     schema_id: Literal["optsched/topology/1"] = Field(
         default=SCHEMA_ID, alias="schema", exclude=True
     )
-    levels: tuple[Name, ...] = Field(
+    levels: Items[Name] = Field(
         min_length=1, description="Names of the levels, from the domains that hold GPUs up."
     )
-    domains: tuple[Domain, ...] = Field(min_length=1)
+    domains: Items[Domain] = Field(min_length=1)
 
     def to_json(self) -> str:
         """Return the JSON text of a file of its own, which begins with the schema."""

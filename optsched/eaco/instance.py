@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from optsched.cluster.power import GpuPower, NodePower, Share
+from optsched.documents.base import Entries, Items
 from optsched.eaco.faults import instance_faults
 from optsched.eaco.interference import GroupRates, Interference, Name
 from optsched.instance import Document, Fault, Instance, NonNegative, Positive
@@ -41,7 +42,7 @@ class GpuType(Document):
     id: Name
     memory_gb: Positive
     power: GpuPower
-    levels: tuple[PowerLevel, ...] = Field(
+    levels: Items[PowerLevel] = Field(
         default=(), description="Power limits that a group may run at, besides full power."
     )
 
@@ -70,7 +71,7 @@ class JobType(Document):
     id: Name
     utilisation: Share = Field(description="Mean utilisation of each of its GPUs, alone.")
     memory_gb: NonNegative = Field(default=0.0, description="Memory on each of its GPUs.")
-    speeds: dict[Name, Positive] = Field(
+    speeds: Entries[Name, Positive] = Field(
         default={},
         description="By GPU type the speed alone, relative to the GPU that `work_s` is stated for; "
         "1 where not given.",
@@ -117,7 +118,7 @@ class Running(Document):
     id: Name
     nodes: Name
     node: Annotated[int, Field(ge=0, description="Number of the node, the first of several.")] = 0
-    jobs: tuple[Name, ...] = Field(min_length=1)
+    jobs: Items[Name] = Field(min_length=1)
 
 
 class EacoInstance(Instance):
@@ -177,11 +178,11 @@ class EacoInstance(Instance):
     power_cap_w: Positive | None = Field(
         default=None, description="Greatest watts of the whole cluster, at any time."
     )
-    gpu_types: tuple[GpuType, ...] = Field(min_length=1)
-    nodes: tuple[Nodes, ...] = Field(min_length=1)
-    types: tuple[JobType, ...] = Field(min_length=1)
-    jobs: tuple[Job, ...] = Field(min_length=1)
-    running: tuple[Running, ...] = ()
+    gpu_types: Items[GpuType] = Field(min_length=1)
+    nodes: Items[Nodes] = Field(min_length=1)
+    types: Items[JobType] = Field(min_length=1)
+    jobs: Items[Job] = Field(min_length=1)
+    running: Items[Running] = ()
     interference: Interference = Interference()
 
     @classmethod

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
 
+from optsched.documents.base import Items
 from optsched.documents.faults import is_number, shown
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
 
@@ -26,8 +27,8 @@ Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class MeasuredGroup(Document):
     """What was measured while jobs of some types, or one alone, ran on the same GPUs."""
 
-    types: tuple[Name, ...] = Field(min_length=1, max_length=8, description="In any order.")
-    rates: tuple[Rate, ...] = Field(
+    types: Items[Name] = Field(min_length=1, max_length=8, description="In any order.")
+    rates: Items[Rate] = Field(
         min_length=1,
         description="Work per second of each, relative to running alone, in the order of `types`: "
         "1 / slowdown. All 0 if the group does not fit.",
@@ -67,7 +68,7 @@ class Interference(CheckedDocument):
     Lucid @63685a3a: half of the variance is particular to the pair, so measured tables are better.
     """
 
-    groups: tuple[MeasuredGroup, ...] = ()
+    groups: Items[MeasuredGroup] = ()
     fallback: Literal["none", "larger", "pairs", "utilisation"] = "utilisation"
     saturation_slope: NonNegative = Field(
         default=0.56, description="Slowdown per unit of utilisation beyond one GPU."

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.documents.faults import InstanceError
 from optsched.explanation import remedies
 from optsched.explanation.explanation import Explanation, Lever, Price, Rule
-from optsched.instance import names, read
+from optsched.instance import as_instance, names, read
 from optsched.registry import problem
 from optsched.results.result import Status
 from optsched.search import Infeasible, Search
@@ -26,17 +26,22 @@ from optsched.verification import ROUNDING, Violation, broken_parts, confirmed, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from optsched.instance import Document, Instance
     from optsched.results.result import Result
     from optsched.sweeps.points import Frontier
 
 
-def explain(instance: Instance, result: Result, time_limit_s: float | None = 60.0) -> Explanation:
+def explain(
+    instance: Instance | str | Path, result: Result, time_limit_s: float | None = 60.0
+) -> Explanation:
     """Explain a result of an instance.
 
     Parameters
     ----------
+    instance
+        Or a path, or the name of a bundled one.
     time_limit_s
         Seconds for all solves together; what is not known by then is said to be so.
 
@@ -45,6 +50,7 @@ def explain(instance: Instance, result: Result, time_limit_s: float | None = 60.
     ValueError
         If the result is not one of this instance.
     """
+    instance = as_instance(instance)
     try:
         proven = is_proven(instance, result)
     except Violation as violation:

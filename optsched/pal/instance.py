@@ -10,6 +10,7 @@ from pydantic import Field
 
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Name, Topology
+from optsched.documents.base import Entries, Items
 from optsched.instance import Document, Fault, Instance, NonNegative, Positive
 from optsched.pal.faults import instance_faults
 
@@ -27,7 +28,7 @@ class Job(Document):
         description="Base time that is left, in seconds on median GPUs in one place; all jobs have "
         "it, or none (then each counts as one).",
     )
-    current: tuple[Name, ...] = Field(
+    current: Items[Name] = Field(
         default=(), description="GPUs that the job holds now; none if it is waiting."
     )
     restart_s: NonNegative | None = Field(
@@ -60,7 +61,7 @@ class PalInstance(Instance):
     schema_id: Literal["optsched/pal/1"] = Field(default="optsched/pal/1", alias="schema")
     topology: Topology
     profile: Profile
-    locality: dict[str, tuple[Positive, ...]] = Field(
+    locality: Entries[str, Items[Positive]] = Field(
         min_length=1,
         description="Per model the factor on the iteration time of a job whose GPUs meet at each "
         "level of the topology, from the lowest up.",
@@ -70,11 +71,11 @@ class PalInstance(Instance):
         description="given: at least 1 and non-decreasing towards the root; measured: as it comes, "
         "replaced by its monotone envelope.",
     )
-    jobs: tuple[Job, ...] = Field(min_length=1)
+    jobs: Items[Job] = Field(min_length=1)
     admission: Literal["all", "optional"] = Field(
         default="all", description="all: every job is placed; optional: a job may be left out."
     )
-    unavailable: tuple[Name, ...] = Field(
+    unavailable: Items[Name] = Field(
         default=(), description="GPUs of the topology on which nothing may be placed now."
     )
 
@@ -93,7 +94,7 @@ class PalInstance(Instance):
 
         The envelope is the running maximum towards the root, from 1.
         """
-        return {model: _envelope(values) for model, values in self.locality.items()}
+        return {model: _envelope(tuple(values)) for model, values in self.locality.items()}
 
     @cached_property
     def raised(self) -> dict[str, tuple[str, ...]]:

@@ -43,7 +43,7 @@ def report(
     sources: Sequence[str | Path],
     *,
     title: str = "optsched report",
-    instances: Iterable[Instance] = (),
+    instances: Iterable[Instance | str | Path] = (),
     any_versions: bool = False,
 ) -> str:
     """Return a page with tables, pictures, a frontier and timelines to explore.
@@ -53,7 +53,7 @@ def report(
     sources
         Files of results and frontiers, and folders of rollouts.
     instances
-        What results are of, where that is no bundled instance.
+        What results are of, where that is no bundled instance; or their paths.
     any_versions
         Whether sources may be made with different versions of packages; the page then says so.
 

@@ -12,6 +12,7 @@ from optsched.documents.faults import InstanceError, is_number, mapping, shown
 from optsched.documents.files import read_text
 from optsched.documents.json_files import load
 from optsched.explanation.explain import frontier_instance, instance_of
+from optsched.instance import as_instance
 from optsched.results.result import SCHEMA_ID, Result
 from optsched.results.result_files import OLD_SCHEMA_ID, read_result
 from optsched.sweeps.points import OLD_SCHEMA_ID as OLD_FRONTIER
@@ -93,7 +94,7 @@ Source = SolvedInstance | SweptInstance | SimulatedTrace
 
 def gather(
     paths: Sequence[str | Path],
-    instances: Iterable[Instance] = (),
+    instances: Iterable[Instance | str | Path] = (),
     *,
     any_versions: bool = False,
 ) -> list[Source]:
@@ -105,7 +106,7 @@ def gather(
         If something cannot be read, is nothing that a report can show, or was made with other
         versions than the rest and `any_versions` is False; all such faults are named.
     """
-    given = list(instances)
+    given = [as_instance(each) for each in instances]
     gathered, faults = [], []
     if not paths:
         faults.append("no result, frontier or folder of a rollout is named")

@@ -7,15 +7,16 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, PrivateAttr, SerializeAsAny
+from pydantic import Field, PrivateAttr
 
+from optsched.documents.base import OfProblem
 from optsched.documents.json_files import dumps
 from optsched.instance import Document, Instance, html_rows
 from optsched.registry import EXPLAIN, loaded, problem
 from optsched.results.ending import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -114,8 +115,8 @@ class Result(Verifiable):
     verification_s: Duration = 0.0
     deterministic: bool = True
     seed: int = 0
-    plan: SerializeAsAny[Document] | None = None
-    certificate: SerializeAsAny[Document] | None = None
+    plan: OfProblem = None
+    certificate: OfProblem = None
     versions: dict[str, str]
 
     _instance: Any = PrivateAttr(default=None)
@@ -257,7 +258,7 @@ class Result(Verifiable):
         return text if self._is_verified else f"{text} (unverified)"
 
     def _decided(self) -> Document:
-        if self.plan is None:
+        if not isinstance(self.plan, Document):
             raise ValueError(f"the result has no plan: {self.status}")
         return self.plan
 
@@ -266,6 +267,11 @@ class Result(Verifiable):
             raise ValueError("attach the instance first: result.of(instance)")
         instance: Instance = self._instance
         return instance
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield what names the result, and what came out."""
+        told = {"method": self.method, "status": self._status_text()}
+        yield from ((None, self.instance), *told.items(), ("objective", self.objective))
 
     def __str__(self) -> str:
         rows = self.summary()

@@ -5,6 +5,7 @@ from .engine.decision import Decision as Decision
 from .engine.decision import InvalidDecision as InvalidDecision
 from .engine.decision import Policy as Policy
 from .engine.decision import SolveRecord as SolveRecord
+from .engine.view import View as View
 from .physics.cluster import Cluster as Cluster
 from .results.metrics import METRICS as METRICS
 from .results.metrics import metrics_by as metrics_by

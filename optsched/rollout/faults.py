@@ -70,7 +70,7 @@ class _Size:
             topology = Topology.from_document(dict(document))
         except InstanceError:
             return  # its own faults are named elsewhere
-        self.levels, self.ids = topology.levels, topology.gpus
+        self.levels, self.ids = tuple(topology.levels), topology.gpus
         self.gpus = len(self.ids)
         self.nodes = len(set(topology.ancestors[:, 0].tolist()))
 

@@ -12,6 +12,7 @@ from optsched.boa.instance import Phase
 from optsched.cluster.power import GpuPower, NodePower, Share
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Name, Topology
+from optsched.documents.base import Entries, Items
 from optsched.eaco.interference import Interference
 from optsched.instance import (
     CheckedDocument,
@@ -34,12 +35,12 @@ class Model(Document):
     application_class: Name | None = Field(
         default=None, description="A class of the profile; if none, all GPUs are alike to it."
     )
-    locality: tuple[Positive, ...] = Field(
+    locality: Items[Positive] = Field(
         default=(),
         description="Factor on its iteration time where its GPUs meet at each level, from the "
         "lowest up; the scenario's if not given.",
     )
-    phases: tuple[Phase, ...] = Field(
+    phases: Items[Phase] = Field(
         default=(),
         description="Stretches of its work with speedups by width, as in BOA; a job of the trace "
         "does all of them, scaled to its run time. If none, its width is fixed.",
@@ -147,7 +148,7 @@ class Retries(Document):
     """What happens after a failure, before any policy's guideline."""
 
     delay_s: NonNegative = Field(default=0.0, description="From a failure to being in the queue.")
-    limits: dict[str, Annotated[int, Field(ge=0, le=1_000)]] = Field(
+    limits: Entries[str, Annotated[int, Field(ge=0, le=1_000)]] = Field(
         default={}, description="By reason, the retries after which the job ends as failed."
     )
 
@@ -158,7 +159,7 @@ class TraceSource(Document):
     generator: Name | None = Field(default=None, description="See `optsched trace generate`.")
     jobs: Count | None = None
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    options: dict[str, float | int | str | bool] = Field(
+    options: Entries[str, float | int | str | bool] = Field(
         default={}, description="Further ones of the generator or format, such as `load`."
     )
     file: Name | None = Field(default=None, description="Relative to the scenario's file.")
@@ -178,7 +179,7 @@ class Scenario(NamedDocument):
 
     schema_id: Literal["optsched/scenario/1"] = Field(default="optsched/scenario/1", alias="schema")
     description: str = Field(default="", description="What it imitates, in a sentence or two.")
-    policies: tuple[Name, ...] = Field(
+    policies: Items[Name] = Field(
         default=("fifo",), description="Those that `compare` runs if none is named."
     )
     nodes: Count | None = Field(default=None, description="With gpus_per_node: equal nodes.")
@@ -188,15 +189,15 @@ class Scenario(NamedDocument):
         default=None, description="What GPUs are like, and what policies are told of it."
     )
     events: Events | None = Field(default=None, description="Passing slowdowns of nodes.")
-    locality: tuple[Positive, ...] = Field(
+    locality: Items[Positive] = Field(
         default=(), description="Default factor at each level, from the lowest up; 1 if none."
     )
     neighbours: Neighbours = Neighbours()
     sharing: Sharing = Sharing()
-    models: dict[Name, Model] = Field(default={}, description="By name, as the trace has them.")
+    models: Entries[Name, Model] = Field(default={}, description="By name, as the trace has them.")
     trace: TraceSource
     epoch_s: Positive = Field(default=60.0, description="A policy is called every such interval,")
-    decide_on: tuple[Literal["arrival", "finish"], ...] = Field(
+    decide_on: Items[Literal["arrival", "finish"]] = Field(
         default=("arrival", "finish"), description="and after these events."
     )
     finish_at_epochs: bool = Field(
@@ -211,7 +212,7 @@ class Scenario(NamedDocument):
         default=None, description="Time-average GPUs that may be rented, for policies of BOA."
     )
     price_usd_per_gpu_h: NonNegative = 0.0
-    quotas: dict[str, Count] = Field(
+    quotas: Entries[str, Count] = Field(
         default={}, description="GPUs that each queue (virtual cluster) may hold at once."
     )
     power: PowerModel | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
+from optsched.documents.base import Entries, Items
 from optsched.instance import Document, Instance, Positive
 from optsched.sia.faults import instance_faults
 
@@ -37,7 +38,7 @@ class SiaJob(Document):
     """A job: it gets one of its configurations, or waits."""
 
     id: Name
-    configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)]
+    configurations: Annotated[Items[Configuration], Field(min_length=1)]
     current: GpuGroup | None = Field(
         default=None, description="The configuration that the job has now; none if it is waiting."
     )
@@ -78,7 +79,7 @@ class SiaInstance(Instance):
     example: ClassVar[str] = "sia/hand"
 
     schema_id: Literal["optsched/sia/1"] = Field(default="optsched/sia/1", alias="schema")
-    gpus: dict[Name, Annotated[int, Field(ge=0, le=10_000_000)]] = Field(
+    gpus: Entries[Name, Annotated[int, Field(ge=0, le=10_000_000)]] = Field(
         min_length=1, description="How many GPUs there are of each type."
     )
     power: Annotated[float, Field(ge=-100, lt=0)] = Field(
@@ -87,7 +88,7 @@ class SiaInstance(Instance):
     waiting_cost: Positive = Field(
         default=1.1, description="What it costs that a job waits; its least goodput costs 1."
     )
-    jobs: tuple[SiaJob, ...] = Field(min_length=1)
+    jobs: Items[SiaJob] = Field(min_length=1)
 
     @classmethod
     def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:

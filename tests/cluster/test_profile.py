@@ -113,7 +113,7 @@ def test_subset_keeps_values_in_the_order_asked_for():
     assert (part.kind, part.source) == (SMALL.kind, SMALL.source)
     with pytest.raises(UnknownNameError, match="GPU 'x'"):
         SMALL.subset(["a", "x"])
-    with pytest.raises(ValidationError, match='"a" is already'):
+    with pytest.raises(InstanceError, match='"a" is already'):
         SMALL.subset(["a", "a"])
 
 

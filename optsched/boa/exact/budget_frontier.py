@@ -18,15 +18,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import arrival_rates
+from optsched.boa.instance import BoaInstance
 from optsched.boa.settings import SETTINGS
 from optsched.boa.speedup_curves import curves
+from optsched.instance import as_instance
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
-    from optsched.boa.instance import BoaInstance
     from optsched.documents.arrays import Bools, Floats, Indices
+    from optsched.instance import Instance
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Steps(NamedTuple):
     first_gpus: float
 
 
-def frontier(instance: BoaInstance) -> BudgetFrontier:
+def frontier(source: Instance | str | Path) -> BudgetFrontier:
     """Return the whole frontier of an instance for mixed widths, in floats: it proves nothing.
 
     Of integer widths it is the mixed frontier, which lies below theirs.
@@ -97,6 +101,9 @@ def frontier(instance: BoaInstance) -> BudgetFrontier:
     ValueError
         If rescaling takes time (the frontier then has to be swept) or widths are continuous.
     """
+    instance = as_instance(source)
+    if not isinstance(instance, BoaInstance):
+        raise TypeError(f"expected a BoaInstance, found {type(instance).__name__}")
     if instance.widths == "continuous":
         raise ValueError(
             f"{instance.name}: the frontier in one sort needs widths that can be counted; "

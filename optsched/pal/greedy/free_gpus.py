@@ -156,7 +156,7 @@ class ClusterState(FreeGpus):
         self.gpus = topology.gpus
         self.number = {gpu: n for n, gpu in enumerate(self.gpus)}
         columns = tuple(column_of(column) for column in topology.ancestors.T)
-        super().__init__(topology.levels, columns, np.zeros(len(self.gpus), dtype=np.bool_))
+        super().__init__(tuple(topology.levels), columns, np.zeros(len(self.gpus), dtype=np.bool_))
         self.free[self.numbers(instance.free_gpus)] = True
 
     def numbers(self, gpus: Iterable[str]) -> Indices:

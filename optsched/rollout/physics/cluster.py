@@ -38,7 +38,7 @@ class Cluster:
             paths: dict[tuple[int, ...], int] = {}
             for path in topology.ancestors.tolist():
                 paths[tuple(path)] = paths.get(tuple(path), 0) + 1
-            self.levels = topology.levels
+            self.levels = tuple(topology.levels)
             self.size = list(paths.values())
             self.ancestors = [list(column) for column in zip(*paths, strict=True)]
             self.names = [topology.domains[path[0]].id for path in paths]

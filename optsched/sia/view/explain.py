@@ -90,7 +90,7 @@ def levers(instance: SiaInstance, result: Result) -> Iterator[Lever]:
     """Yield one more GPU of each type, and the instance without its limits."""
     for name, gpus in instance.gpus.items():
         if gpus < UNLIMITED:
-            more = instance.gpus | {name: gpus + 1}
+            more = {**instance.gpus, name: gpus + 1}
             yield Lever(f"1 more GPU of type '{name}'", instance.model_copy(update={"gpus": more}))
     document = _document(instance)
     if any(map(_may_not_wait, instance.jobs)):
