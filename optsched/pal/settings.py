@@ -57,6 +57,9 @@ class PalSettings:
     smoothing, ascent_steps, ascent_memory, first_price
         Ascent of the dual: its stages, relative to what a job costs; steps of each and what L-BFGS
         remembers of them; and the prices of all GPUs at first, relative to what all jobs cost.
+    ascent_flat, late_smoothing, late_steps
+        A stage ends where a step brings less than this share; and stages and steps that follow
+        where the first plan leaves the gap open.
     priced_gpus, thresholds, threshold_excess
         Thresholds of the domains of a level: so many that they have so many GPUs together, within
         the least and most for each; spread over those at which some gang pays at most so much above
@@ -159,6 +162,9 @@ class PalSettings:
     ascent_steps: int = 40
     ascent_memory: int = 20
     first_price: float = 0.1
+    ascent_flat: float = 3e-7
+    late_smoothing: tuple[float, ...] = (1e-3, 1e-4)
+    late_steps: int = 160
     priced_gpus: int = 262_144
     thresholds: tuple[int, int] = (16, 64)
     threshold_excess: float = 0.03

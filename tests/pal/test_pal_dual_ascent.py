@@ -101,6 +101,15 @@ def test_ascent_proves_more_with_every_stage_and_more_than_no_prices():
     assert values[-1] > values[0] * 1.001
 
 
+def test_ascent_that_ended_too_early_goes_on_where_it_was():
+    problem = arrays(cluster(1))
+    ascent = DualAscent(problem, *lagrangian_of(problem), no_limit)
+    early = ascent.run(lambda value: True).value
+    late = ascent.go_on(lambda value: False)
+    assert late.value > early * 1.0005
+    assert late.value == ascent.bound.value
+
+
 def test_ascent_stops_when_time_is_up_with_what_it_has():
     problem = arrays(cluster(1))
     ascent = DualAscent(problem, *lagrangian_of(problem), lambda: 0.0)

@@ -60,11 +60,27 @@ class DualAscent:
         """Return duals that prove nearly as much as any, or enough."""
         count, jobs = len(self.problem.gpus), float(self.dual.counts.sum() + len(self.dual.keeps))
         prices = np.full(count, SETTINGS.first_price * jobs / count)
-        for smoothing in SETTINGS.smoothing:
+        return self._climb(prices, SETTINGS.smoothing, SETTINGS.ascent_steps, is_enough)
+
+    def go_on(self, is_enough: Callable[[float], bool]) -> PricedDuals:
+        """Return duals that prove more, from the best ones on, where that takes many steps.
+
+        With thousands of options for a job, as from a thousand GPUs on, the first steps of each
+        stage end before its maximum.
+        """
+        prices = self.bound.solution.duals.gpus / self.dual.unit
+        return self._climb(prices, SETTINGS.late_smoothing, SETTINGS.late_steps, is_enough)
+
+    def _climb(
+        self,
+        prices: Floats,
+        stages: tuple[float, ...],
+        steps: int,
+        is_enough: Callable[[float], bool],
+    ) -> PricedDuals:
+        for smoothing in stages:
             try:
-                prices = ascended(
-                    self.dual, prices, smoothing, SETTINGS.ascent_steps, self.seconds_left
-                )
+                prices = ascended(self.dual, prices, smoothing, steps, self.seconds_left)
             except OutOfTime:
                 break
             priced = self._priced(prices * self.dual.unit)
@@ -118,7 +134,12 @@ def ascended(
         jac=True,
         method="L-BFGS-B",
         bounds=[(0.0, None)] * len(moved),
-        options={"maxiter": steps, "maxfun": steps, "maxcor": SETTINGS.ascent_memory},
+        options={
+            "maxiter": steps,
+            "maxfun": steps,
+            "maxcor": SETTINGS.ascent_memory,
+            "ftol": SETTINGS.ascent_flat,
+        },
     )
     every = taken.copy()
     every[moved] = found.x

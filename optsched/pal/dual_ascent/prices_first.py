@@ -64,6 +64,10 @@ def prove_by_prices(
         search.offer(better.plan(instance))
         return search.is_closed(bound.value) or search.seconds_left() == 0
 
+    if is_done(packing):
+        return bound
+    bound = ascent.go_on(search.is_closed)
+    prices = bound.solution.duals.gpus / ascent.dual.unit
     if not is_done(packing) and len(packing.placed) == len(instance.jobs):
         costs = DualCosts(problem, options, bound)
         improve(packing, fixing, prices, costs.excess, is_done, search.seed)
