@@ -71,7 +71,7 @@ def must_fit(instance: Instance, method: Method, memory_gib: float | None) -> No
         With the estimate, and a method that fits, if there is one.
     """
     entry = problem(instance.problem)
-    needed = entry.memory(instance, method.name)
+    needed = None if method.plugin else entry.memory(instance, method.name)
     if needed is None or (memory_gib is None and needed <= SMALL):
         return
     given = available() if memory_gib is None else memory_gib * 2**30

@@ -6,8 +6,8 @@ Nothing heavy is imported here; a problem is imported when it is first asked for
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from optsched.documents.faults import nearest
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optsched.instance import Document, Instance
+    from optsched.plugins.plugin import Plugin
     from optsched.results.result import Result
     from optsched.search import Search
     from optsched.verification import BrokenRule
@@ -72,6 +73,9 @@ def loaded(entry: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
+Kind = Literal["exact", "greedy"]
+
+
 @dataclass(frozen=True)
 class Method:
     """A named way to get a plan.
@@ -79,21 +83,30 @@ class Method:
     `entry` is "module:function"; the function takes the instance and a `Search`, offers plans to
     the search as it finds them, and may return a certificate of the bound that it reached.
     `effort` is the relative cost among the greedy methods, by CPU time: cheap ones come first.
-    `counts_programs` says that it heeds `Search.program_limit`.
+    `counts_programs` says that it heeds `Search.program_limit`. One of others has a `plugin`.
     """
 
     name: str
-    kind: Literal["exact", "greedy"]
+    kind: Kind
     summary: str
     source: str
     entry: str
     effort: int = 1
     counts_programs: bool = False
+    plugin: Plugin | None = field(default=None, kw_only=True)
 
     def __call__(self, instance: Any, search: Search) -> Document | None:
         """Run the method on an instance; its plans go to `search`."""
+        if self.plugin is not None:
+            from optsched.plugins.methods import run_method
+
+            return run_method(self.plugin, problem(instance.problem), instance, search)
         run: Callable[[Any, Search], Document | None] = loaded(self.entry)
         return run(instance, search)
+
+    def origin(self) -> str:
+        """Return whose it is, and the hash of its source; nothing of one of ours."""
+        return "" if self.plugin is None else self.plugin.origin()
 
 
 def _no_scale(instance: Any) -> float:
@@ -183,11 +196,42 @@ class Problem:
     ] = _value_by_value
 
     def method(self, name: str) -> Method:
-        """Look a method up by its name."""
+        """Look a method up by its name, or that of code of others: ``module:Name``."""
         for method in self.methods:
             if method.name == name:
                 return method
-        raise UnknownNameError(f"{self.name} method", name, [m.name for m in self.methods])
+        from optsched.plugins.plugin import METHODS, by_name, installed
+
+        ours = [method.name for method in self.methods]
+        plugin = by_name(name, METHODS + self.name, ours)
+        if plugin is not None:
+            return _method_of(plugin)
+        others = [known.name for known in installed(METHODS + self.name)]
+        raise UnknownNameError(f"{self.name} method", name, [*ours, *others])
+
+    def installed_methods(self) -> list[Method]:
+        """Return the methods of installed plug-ins; of those that cannot be used, why."""
+        from optsched.plugins.plugin import METHODS, installed
+
+        ours = [method.name for method in self.methods]
+        return [_listed(plugin) for plugin in installed(METHODS + self.name, ours)]
+
+
+def _method_of(plugin: Plugin) -> Method:
+    from optsched.plugins.methods import loaded_method
+
+    _, kind, summary = loaded_method(plugin)
+    name = f"{plugin.source}:{plugin.attribute}"  # tells files apart from those of our methods
+    return Method(name, cast("Kind", kind), summary, plugin.owner, "", plugin=plugin)
+
+
+def _listed(plugin: Plugin) -> Method:
+    from optsched.plugins.errors import PluginError
+
+    try:
+        return replace(_method_of(plugin), name=plugin.name)
+    except PluginError as error:
+        return Method(plugin.name, "greedy", str(error), plugin.owner, "", plugin=plugin)
 
 
 def problem(name: str) -> Problem:

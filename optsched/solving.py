@@ -56,7 +56,8 @@ def solve(
     instance
         Or a path, or the name of a bundled one, such as ``"boa/hand"``.
     method
-        Name of a method; `optsched methods PROBLEM` lists them. The default is the exact one.
+        Name of a method; `optsched methods PROBLEM` lists them. The default is the exact one. Or
+        one of your own: ``"module:Name"`` or ``"my.py:name"``, a function of (instance, search).
     time_limit_s
         Seconds after which the best plan so far is returned, with an honest bound.
     program_limit
@@ -155,7 +156,7 @@ def concluded(
     entry = problem(instance.problem)
     _refuse_contradiction(method, search, outcome)
     begun = time.perf_counter()
-    is_proven, certificate, doubt = _verified(instance, certificate, verify)
+    is_proven, certificate, doubt = _verified(method, instance, certificate, verify)
     is_refused = certificate is None and outcome.certificate is not None
     verification_s = time.perf_counter() - begun
     bound = getattr(certificate, "bound", None)
@@ -207,7 +208,7 @@ def _refuse_contradiction(method: Method, search: Search, outcome: Outcome) -> N
 
 
 def _verified(
-    instance: Instance, certificate: Document | None, verify: bool | None
+    method: Method, instance: Instance, certificate: Document | None, verify: bool | None
 ) -> tuple[bool, Document | None, str]:
     """Hand a certificate to the verifier; return its verdict, what may be stated, and the doubt."""
     if certificate is None:
@@ -220,9 +221,10 @@ def _verified(
     refused = proof_faults(instance, certificate)
     if not refused:
         return True, certificate, ""
+    whose = "optsched, please report it" if method.plugin is None else method.plugin.owner
     doubt = (
         f"the verifier refused the method's proof ({refused[0]}), so that no bound is stated; "
-        "this is a defect of optsched, please report it"
+        f"this is a defect of {whose}"
     )
     return False, None, doubt
 

@@ -237,7 +237,8 @@ def _is_left_by(changes: dict[str, Any], instance: Instance) -> bool:
 
 def _origin(entry: Problem, result: Result) -> Iterator[BrokenRule]:
     """Compare what the result says of the solve with what can be."""
-    if result.method not in {method.name for method in entry.methods}:
+    is_of_others = ":" in result.method  # "module:Name", a word here that is never looked up
+    if not is_of_others and result.method not in {method.name for method in entry.methods}:
         kind = f"{entry.name} method"
         text = f"there is no {kind} {shown(result.method)}{renamed(kind, result.method)}"
         yield BrokenRule("method", text)

@@ -59,9 +59,9 @@ def methods(ctx: Any, incomplete: str) -> list[str]:
 
 def policies(incomplete: str) -> list[str]:
     """Complete the names of policies, the last one of a list."""
-    from optsched.rollout.registry import ENTRIES
+    from optsched.rollout.registry import ENTRIES, installed_entries
 
-    return _last(incomplete, (entry.name for entry in ENTRIES))
+    return _last(incomplete, (entry.name for entry in (*ENTRIES, *installed_entries())))
 
 
 def _entries(folder: Path) -> Iterator[str]:

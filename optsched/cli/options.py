@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optsched.cli import completion
+from optsched.plugins.plugin import referred
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,11 +46,17 @@ def _policies(text: str) -> list[str]:
         key, equals, _ = part.partition("=")
         if not equals or ":" in key:
             names.append(part.strip())
-        elif not names or ":" not in names[-1]:
+        elif not names or not _has_options(names[-1]):
             raise ValueError(f"--policy {text}: option '{part.strip()}' follows no policy:")
         else:
             names[-1] += f",{part.strip()}"
     return [name for name in names if name]
+
+
+def _has_options(policy: str) -> bool:
+    """Tell whether a policy ends in options: what follows ``module:Name:``, or another name."""
+    found = referred(policy)
+    return ":" in policy if found is None else bool(found[1])
 
 
 # --- arguments --------------------------------------------------------------------------------
@@ -162,7 +169,8 @@ PolicyName = Annotated[
         "--policy",
         "-p",
         metavar="NAME",
-        help="With options, e.g. fifo:backfill=yes; see `optsched policies`.",
+        help="With options, e.g. fifo:backfill=yes; see `optsched policies`. Or your own: "
+        "my.py:Fair, module:Fair.",
         rich_help_panel=LIMITS,
         autocompletion=completion.policies,
     ),
@@ -175,7 +183,7 @@ Policies = Annotated[
         metavar="A,B,...",
         help="The first is what the others are compared with. What follows a colon, up to the "
         "next name, are options: fifo:relax_s=600,backfill=true,las is two policies. May be "
-        "given several times; by default those of the scenario.",
+        "given several times; by default those of the scenario. Your own: my.py:Fair.",
         rich_help_panel=LIMITS,
         autocompletion=completion.policies,
     ),

@@ -116,6 +116,8 @@ def compare(
 
     Example: optsched compare philly-small --policy fifo,srtf,las --seeds 5
 
+    Example: optsched compare philly-small --policy fifo,my.py:Fair:alpha=0.5
+
     Example: optsched compare philly-small --trace jobs.json --seeds 20 --resample 50
     """
     from optsched.cli.printing import rollout_tables as tables

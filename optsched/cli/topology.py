@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,19 +15,15 @@ if TYPE_CHECKING:
     from optsched.cluster import Topology
 
 
-class FileFormat(StrEnum):
-    """Formats of files that describe clusters."""
-
-    SLURM = "slurm"
-    TOPOGRAPH = "topograph"
-    NODE_LINK = "node-link"
-    GRAPHML = "graphml"
-    LABELS = "labels"
-    NVIDIA_SMI = "nvidia-smi"
-
-
 Format = Annotated[
-    FileFormat, typer.Option("--input-format", help="Of the file.", rich_help_panel=DATA)
+    str,
+    typer.Option(
+        "--input-format",
+        metavar="NAME",
+        help="Of the file: slurm, topograph, node-link, graphml, labels or nvidia-smi; or a "
+        "reader of your own, my.py:read.",
+        rich_help_panel=DATA,
+    ),
 ]
 GpusPerNode = Annotated[
     int | None,
@@ -88,7 +83,7 @@ def import_file(
         warnings.simplefilter("always", ImportNote)
         imported = import_topology(
             source,
-            input_format.value,
+            input_format,
             gpus_per_node,
             topology=topology,
             domain_label=domain_label,

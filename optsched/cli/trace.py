@@ -81,11 +81,15 @@ def formats() -> None:
     """
     from optsched.cli.printing import tables
     from optsched.traces import FORMATS
-    from optsched.traces.importers.registry import format_options
+    from optsched.traces.importers.registry import format_options, installed_formats
 
     rows: list[dict[str, Any]] = [
         {"format": name, "summary": known.summary, "options": dict(format_options(name))}
         for name, known in FORMATS.items()
+    ]
+    rows += [
+        {"format": other.name, "summary": other.fault or other.owner, "options": {}}
+        for other in installed_formats()
     ]
     entries = ((row["format"], row["summary"], _joined(row["options"])) for row in rows)
     output.show(

@@ -9,6 +9,8 @@ from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
+from optsched.plugins.plugin import referred
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -91,6 +93,15 @@ def download(text: str, name: str) -> str:
 def command(text: str) -> str:
     """Return a command line."""
     return f"<pre class='command' tabindex='0'>{escape(text)}</pre>"
+
+
+def code_note(*names: str) -> str:
+    """Return a warning if a command names code by these: what is shown may be anybody's file."""
+    named = [name for name in names if referred(name) is not None]
+    if not named:
+        return ""
+    text = f"This command runs the code of {', '.join(named)}, which is not in this report."
+    return f"<p class='note'>{escape(text)}</p>"
 
 
 def contents(titles: Sequence[str]) -> str:

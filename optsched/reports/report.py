@@ -160,7 +160,8 @@ def _repeat_result(source: SolvedInstance) -> str:
     line += f" --seed {result.seed}"
     line += f" --gap {result.gap_limit:g}"
     chance = "" if result.deterministic else f"<p class='note'>{STOPPED}</p>"
-    return f"<h3>To repeat it</h3>{link}{parts.command(line)}{chance}"
+    command = f"{parts.command(line)}{parts.code_note(result.method)}"
+    return f"<h3>To repeat it</h3>{link}{command}{chance}"
 
 
 def _download(document: Document, name: str) -> str:
@@ -197,7 +198,8 @@ def _repeat_frontier(source: SweptInstance) -> str:
     line += f" --values {values}"
     line += f" --seed {shlex.quote(str(options['seed']))}" if "seed" in options else ""
     line += "".join(f" --method {shlex.quote(method)}" for method in frontier.methods)
-    return f"<h3>To repeat it</h3>{link}{parts.rows_table(rows)}{parts.command(line)}"
+    shown = f"{parts.rows_table(rows)}{parts.command(line)}{parts.code_note(*frontier.methods)}"
+    return f"<h3>To repeat it</h3>{link}{shown}"
 
 
 def _points(frontier: Frontier) -> dict[str, Any]:

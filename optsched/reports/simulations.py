@@ -234,7 +234,9 @@ def _repeat_rollout(source: SimulatedTrace) -> str:
     scenario, trace = summary["scenario"], summary["trace"]
     name = f"{scenario.get('name', 'scenario')}.json".replace("/", "-")
     rows = {key: str(value) for key, value in trace.items()} | {"seed": str(summary["seed"])}
+    rows |= {"policy": summary["policy_origin"]} if "policy_origin" in summary else {}
     line = f"optsched rollout {shlex.quote(name)} --policy {shlex.quote(summary['policy'])}"
     line += f" --seed {shlex.quote(str(summary['seed']))}"
     link = f"<p>Scenario: {parts.download(dumps(scenario), name)}</p>"
-    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{link}{parts.command(line)}"
+    command = f"{parts.command(line)}{parts.code_note(summary['policy'])}"
+    return f"<h3>To repeat it</h3>{parts.rows_table(rows)}{link}{command}"

@@ -224,8 +224,9 @@ def _check_summary(folder: Path, summary: Any) -> None:
     for name, version in mapping(summary.get("versions")).items():
         if not isinstance(version, str):
             faults.append(f"summary.json: versions.{name}: expected text, found {shown(version)}")
-    if not isinstance(summary.get("policy", ""), str):
-        faults.append(f"summary.json: policy: expected text, found {shown(summary['policy'])}")
+    for key in ("policy", "policy_origin"):
+        if not isinstance(summary.get(key, ""), str):
+            faults.append(f"summary.json: {key}: expected text, found {shown(summary[key])}")
     figures = {f"metrics.{key}": value for key, value in mapping(summary.get("metrics")).items()}
     for key, value in (figures | {"end_s": summary.get("end_s", 0)}).items():
         if not (_is_finite(value) or (value is None and key in figures)):

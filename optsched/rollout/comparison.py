@@ -6,7 +6,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 from optsched.executors import is_lost, submitted
-from optsched.rollout.registry import draws, make
+from optsched.rollout.code_in_files import refuse_policies
+from optsched.rollout.registry import draws, label_of, make
 from optsched.rollout.resampling import resampled
 from optsched.rollout.results.policy_comparison import Comparison
 from optsched.rollout.run import simulate
@@ -18,17 +19,18 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
+    from optsched.rollout.registry import PolicyLike
     from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.trace_source import TraceLike
 
     Progress = Callable[[float], None] | None
-    Task = tuple[str, int]
+    Task = tuple[PolicyLike, int]
 
 
 def compare(
     scenario: Scenario | str | Path,
-    policies: Sequence[str] | None = None,
+    policies: Sequence[PolicyLike] | None = None,
     *,
     trace: TraceLike | None = None,
     seeds: int = 1,
@@ -43,7 +45,8 @@ def compare(
     scenario, trace
         As in `optsched.simulate`.
     policies
-        Names with options; ratios are to the first. By default those that the scenario names.
+        As `optsched.simulate` takes them, your own ones too; ratios are to the first. By default
+        those that the scenario names.
     seeds
         How many seeds, 0, 1, ...: each draws a trace of its own where it is generated, and is the
         same for every policy. Of one trace, such as a file's, a policy for which the seed draws
@@ -71,21 +74,29 @@ def compare(
     True
     """
     where = with_trace(scenario_of(scenario), trace)
-    names = list(where.policies if policies is None else policies)
+    chosen: Sequence[PolicyLike] = where.policies if policies is None else policies
+    if policies is None:
+        refuse_policies(where)
+    by_name = {label_of(policy): policy for policy in chosen}
     if seeds < 1:
         raise ValueError(f"seeds: must be at least 1, found {seeds}")
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"policies: expected some, each once, found {', '.join(names) or 'none'}")
-    for name in names:  # a misspelt one must not be found after hours
-        make(name, where, 0)
+    if not by_name or len(by_name) < len(chosen):
+        found = ", ".join(map(label_of, chosen)) or "none"
+        raise ValueError(f"policies: expected some, each once, found {found}")
+    for policy in chosen:  # a misspelt one must not be found after hours
+        make(policy, where, 0)
     traces = _traces(where, trace, seeds, resample)
     is_one = len(traces) == 1
-    runs = {name: seeds if not is_one or _draws(where, name) else 1 for name in names}
-    tasks = [(name, seed) for name in names for seed in range(runs[name])]
+    runs = {
+        name: seeds if not is_one or _draws(where, policy) else 1
+        for name, policy in by_name.items()
+    }
+    tasks = [(policy, seed) for name, policy in by_name.items() for seed in range(runs[name])]
     run = _in_turn if executor is None else _on(executor)
-    done = dict(zip(tasks, run(where, traces * seeds, tasks, progress), strict=True))
+    done = iter(list(run(where, traces * seeds, tasks, progress)))
+    firsts = {name: [next(done) for _ in range(count)] for name, count in runs.items()}
     rollouts = {
-        name: tuple(done[name, seed % runs[name]] for seed in range(seeds)) for name in names
+        name: tuple(firsts[name][seed % runs[name]] for seed in range(seeds)) for name in by_name
     }
     return Comparison(rollouts, is_one and seeds > 1, resample)
 
@@ -106,7 +117,7 @@ def _traces(
     return [resampled(one, resample, seed) for seed in range(seeds)]
 
 
-def _draws(scenario: Scenario, policy: str) -> bool:
+def _draws(scenario: Scenario, policy: PolicyLike) -> bool:
     """Tell whether rollouts of the same jobs may differ between seeds."""
     return scenario.events is not None or scenario.estimates.kind == "noisy" or draws(policy)
 

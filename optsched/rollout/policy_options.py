@@ -141,7 +141,7 @@ def described(cls: type[Options]) -> Iterator[tuple[str, str, str, str]]:
     """Yield name, type, default and meaning of each option, for a table."""
     schema = cls.model_json_schema()["properties"]
     for name, field in cls.model_fields.items():
-        default = shown(field.default).strip('"')
+        default = "required" if field.is_required() else shown(field.default).strip('"')
         yield name, _type_text(schema[name]), default, field.description or ""
 
 
@@ -191,7 +191,7 @@ def _type_text(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
     names = {"boolean": "true or false", "integer": "whole number", "string": "text"}
-    name = names.get(schema["type"], schema["type"])
+    name = names.get(schema.get("type", ""), schema.get("type", "any"))
     words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     limits = [f"{sign} {schema[key]:g}" for key, sign in words.items()
               if key in schema and abs(schema[key]) < 1e9]  # fmt: skip

@@ -12,12 +12,16 @@ from optsched.eaco.greedy.rules import EACO
 from optsched.eaco.greedy.rules import RULES as GROUPING_RULES
 from optsched.pal.greedy.rules import RULES as PLACEMENT_RULES
 from optsched.pal.greedy.rules import SC24
+from optsched.plugins.errors import PluginError
+from optsched.plugins.plugin import POLICIES, Plugin, installed, referred
 from optsched.registry import UnknownNameError, loaded
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.decision import Policy
     from optsched.rollout.policy_options import Maker
     from optsched.rollout.scenario import Scenario
+
+    PolicyLike = str | Policy | type[Policy]
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Entry:
 
     `make` is "module:name" of a `Maker`, which takes the scenario, a seed and the options as
     keywords, and returns a policy; where a `rule` is named, of a function of that to a `Maker`.
+    A policy of others has a `plugin` instead.
     """
 
     name: str
@@ -33,9 +38,14 @@ class Entry:
     source: str
     make: str
     rule: str = ""
+    plugin: Plugin | None = None
 
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""
+        if self.plugin is not None:
+            from optsched.rollout.own_policies import maker_of
+
+            return maker_of(self.plugin.load(), f"policy {self.plugin.told}")
         made = loaded(self.make)
         maker: Maker[Any, Policy] = made(self.rule) if self.rule else made
         return maker
@@ -175,46 +185,103 @@ ENTRIES: tuple[Entry, ...] = (
 )
 
 
-def entry(name: str) -> Entry:
-    """Look a policy up by its name.
+def named(text: str) -> tuple[Entry, str]:
+    """Look a policy up by its name, and part that from its options.
+
+    Parameters
+    ----------
+    text
+        A name of ours or of an installed plug-in, ``module:Name`` or ``file.py:Name``; after a
+        colon its options.
 
     Raises
     ------
     UnknownNameError
         If there is none.
     """
-    for known in ENTRIES:
+    name, _, rest = text.partition(":")
+    for known in ENTRIES:  # those of others are not even looked for, if it is one of ours
         if known.name == name:
-            return known
-    raise UnknownNameError("policy", name, [known.name for known in ENTRIES])
+            return known, rest
+    others = installed_entries()
+    for known in others:
+        if known.name == name:
+            return known, rest
+    found = referred(text)
+    if found is not None:
+        return _of_plugin(found[0]), found[1]
+    if name.endswith(".py"):
+        raise PluginError(f"policy '{name}': name the class in it, too: {name}:Name")
+    raise UnknownNameError("policy", name, [known.name for known in (*ENTRIES, *others)])
 
 
-def make(text: str, scenario: Scenario, seed: int = 0) -> Policy:
+def entry(name: str) -> Entry:
+    """Look a policy up, as `named` does."""
+    return named(name)[0]
+
+
+def installed_entries() -> list[Entry]:
+    """Return the policies of installed plug-ins; none is imported."""
+    ours = [known.name for known in ENTRIES]
+    return [_of_plugin(plugin) for plugin in installed(POLICIES, ours)]
+
+
+def _of_plugin(plugin: Plugin) -> Entry:
+    return Entry(plugin.name, "", plugin.owner, "", plugin=plugin)
+
+
+def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
     """Return a policy by its name and options, such as ``"fifo:relax_s=600"``.
 
     Parameters
     ----------
-    text
-        A name; after a colon options as ``key=value``, separated by commas: numbers, words, and
-        true or false (yes, no, on, off, 1, 0); null where nothing is meant.
+    policy
+        As `named` takes it, with options as ``key=value``, separated by commas: numbers, words, and
+        true or false (yes, no, on, off, 1, 0); null where nothing is meant. Or a class of policies,
+        or a policy, which is copied.
 
     Raises
     ------
     UnknownNameError
         If there is no such policy.
+    PluginError
+        If it is one of others that cannot be used.
     ValueError
         If an option is not one of the policy's, or not of its type or range.
     """
     from optsched.rollout.policy_options import OptionError, read
 
-    name, _, rest = text.partition(":")
-    maker = entry(name).maker()
+    if not isinstance(policy, str):
+        from optsched.rollout.own_policies import maker_of
+
+        return maker_of(policy, f"policy {label_of(policy)}")(scenario, seed)
+    known, rest = named(policy)
+    maker = known.maker()
     try:
         return maker(scenario, seed, **read(maker.options, rest))
     except OptionError as error:
-        raise OptionError(f"policy '{text}': {error}") from None
+        raise OptionError(f"policy '{policy}': {error}") from None
 
 
-def draws(text: str) -> bool:
+def label_of(policy: PolicyLike) -> str:
+    """Return what a policy is called in tables and files."""
+    if isinstance(policy, str):
+        return policy
+    name = getattr(policy, "name", None)
+    fallback = policy.__name__ if isinstance(policy, type) else type(policy).__name__
+    return name if isinstance(name, str) else fallback
+
+
+def draws(policy: PolicyLike) -> bool:
     """Tell whether rollouts of a policy may differ between seeds on the same trace."""
-    return entry(text.partition(":")[0]).maker().draws
+    if isinstance(policy, str):
+        return named(policy)[0].maker().draws
+    from optsched.rollout.own_policies import maker_of
+
+    return maker_of(policy, label_of(policy)).draws
+
+
+def origin(policy: PolicyLike) -> str:
+    """Return whose a policy is, and the hash of its source; nothing of one of ours."""
+    plugin = named(policy)[0].plugin if isinstance(policy, str) else None
+    return "" if plugin is None else plugin.origin()

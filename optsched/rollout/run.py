@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from copy import deepcopy
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.instance import html_rows
 from optsched.rollout.checkpoints.checkpoint import check_folder, key_of, run_in_folder
-from optsched.rollout.registry import make
+from optsched.rollout.registry import label_of, make, origin
 from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame, timing
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from optsched.rollout.engine.decision import Policy
     from optsched.rollout.engine.engine import Engine
+    from optsched.rollout.registry import PolicyLike
     from optsched.rollout.results.record import Record
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.trace_source import TraceLike
@@ -106,7 +106,7 @@ class Rollout:
 
 def simulate(
     scenario: Scenario | str | Path,
-    policy: str | Policy = "fifo",
+    policy: PolicyLike = "fifo",
     *,
     trace: TraceLike | None = None,
     seed: int = 0,
@@ -122,8 +122,9 @@ def simulate(
     scenario
         A scenario, its file, or the name of a bundled one such as ``"philly-small"``.
     policy
-        A name with options, such as ``"fifo:relax_s=600"`` (`optsched policies` lists them), or a
-        policy of your own, which is copied first.
+        A name with options, such as ``"fifo:relax_s=600"`` (`optsched policies` lists them); or
+        one of your own: ``"my.py:Fair:alpha=0.5"`` of a file, ``"module:Fair"``, a class, or an
+        object, which is copied first.
     trace
         Instead of the scenario's own: a trace, a source of one (file, format, workload), or a file
         that `optsched trace` wrote.
@@ -142,8 +143,8 @@ def simulate(
 
     Raises
     ------
-    UnknownNameError
-        If there is no such policy.
+    UnknownNameError, PluginError
+        If there is no such policy, or it is one of others that cannot be used.
     InstanceError, OSError
         If the scenario or trace cannot be read.
     InvalidDecision
@@ -163,8 +164,7 @@ def simulate(
     from optsched.rollout.engine.engine import Engine
 
     where = with_trace(scenario_of(scenario), trace)
-    made = make(policy, where, seed) if isinstance(policy, str) else deepcopy(policy)
-    label = policy if isinstance(policy, str) else policy.name
+    made, label, whose = make(policy, where, seed), label_of(policy), origin(policy)
     if output is not None:  # before anything that takes time
         check_folder(Path(output), label, resume)
     jobs = jobs_of(where, trace, seed)
@@ -174,12 +174,28 @@ def simulate(
 
     if resume and output is None:
         raise ValueError("resume: name the output folder of the rollout that is to go on")
-    if output is None:
-        begun = time.monotonic()
-        return Rollout(replace(start().run(progress), policy=label), time.monotonic() - begun)
-    key = key_of(where, jobs, label, seed, keep_intervals)
-    record, seconds = run_in_folder(start, made, Path(output), key, resume, progress)
-    return Rollout(record, seconds)
+    with _telling_whose_fault(label, whose):
+        if output is None:
+            begun = time.monotonic()
+            record = replace(start().run(progress), policy=label, origin=whose)
+            return Rollout(record, time.monotonic() - begun)
+        key = key_of(where, jobs, label, seed, keep_intervals, whose)
+        record, seconds = run_in_folder(start, made, Path(output), key, resume, progress)
+        return Rollout(record, seconds)
+
+
+@contextmanager
+def _telling_whose_fault(policy: str, origin: str) -> Iterator[None]:
+    """Say of an error that came out of a policy of others where it did, in one line."""
+    try:
+        yield
+    except Exception as error:
+        from optsched.plugins.errors import failure
+        from optsched.plugins.sources import is_raised_by_others
+
+        if not origin or not is_raised_by_others(error):
+            raise
+        raise failure(f"policy '{policy}'", "failed", error) from error
 
 
 def metric_text(value: float | int | None) -> str:

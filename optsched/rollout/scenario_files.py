@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.documents.faults import InstanceError, shown
 from optsched.documents.schemas import require
 from optsched.instance import BUNDLED, find_bundled, load
+from optsched.rollout.code_in_files import code_faults
 from optsched.rollout.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ def read_scenario(source: str | Path) -> Scenario:
     if schema is None:
         raise InstanceError(origin, [f'schema: missing: expected "schema": "{SCHEMA_ID}"'])
     require(document, SCHEMA_ID, origin)
-    return Scenario.from_document(document, origin)
+    scenario = Scenario.from_document(document, origin)
+    if faults := code_faults(scenario):
+        raise InstanceError(origin, faults)
+    return scenario
 
 
 def find_scenario(source: str | Path) -> Path:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.plugins.errors import PluginError
+from optsched.rollout.code_in_files import format_fault
 from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.traces.trace import Trace
 
@@ -58,6 +60,8 @@ def jobs_of(scenario: Scenario, trace: TraceLike | None = None, seed: int = 0) -
         out that ask for more than there are.
     """
     source = with_trace(scenario, trace).trace
+    if trace is None and (fault := format_fault(scenario)):
+        raise PluginError(f"scenario '{scenario.name}': {fault}")
     jobs = trace if isinstance(trace, Trace) else _from_source(source, seed)
     if source.drop_larger:
         jobs = _kept(jobs, [job for job in range(len(jobs)) if jobs.gpus[job] <= scenario.gpus])

@@ -52,8 +52,11 @@ def checked_methods(subject: Subject, methods: Sequence[str] | str | None) -> li
         for name in names:
             problem(subject.problem).method(name)
     else:
+        from optsched.rollout.code_in_files import refuse_policies
         from optsched.rollout.registry import make
 
+        if methods is None:
+            refuse_policies(subject)
         names = [methods] if isinstance(methods, str) else list(methods or subject.policies)
         for name in names:
             make(name, subject, 0)
@@ -61,6 +64,18 @@ def checked_methods(subject: Subject, methods: Sequence[str] | str | None) -> li
     if twice:
         raise ValueError(f"methods: '{twice[0]}' stands twice")
     return names
+
+
+def origins_of(subject: Subject, names: Sequence[str]) -> dict[str, str]:
+    """Return whose methods or policies are that are not ours, with the hashes of their sources."""
+    if isinstance(subject, Instance):
+        entry = problem(subject.problem)
+        origins = {name: entry.method(name).origin() for name in names}
+    else:
+        from optsched.rollout.registry import origin
+
+        origins = {name: origin(name) for name in names}
+    return {name: whose for name, whose in origins.items() if whose}
 
 
 def check_options(subject: Subject, options: dict[str, Any]) -> None:

@@ -46,6 +46,8 @@ class SweepTask(NamedTuple):
         Hash of the changed document, see `content_of`.
     options
         Keywords of `optsched.solve` or `optsched.simulate`.
+    origin
+        Whose the method or policy is, and the hash of its source; nothing of one of ours.
     """
 
     problem: str
@@ -55,11 +57,14 @@ class SweepTask(NamedTuple):
     value: float
     method: str
     options: dict[str, Any]
+    origin: str = ""
 
     def key(self) -> str:
         """Return the hash of all that the point depends on."""
         options = {name: _plain(value) for name, value in self.options.items()}
         parts = [self.problem, self.content, self.value, self.method, options, versions()]
+        if self.origin:  # else a changed file would give an old answer
+            parts.append(self.origin)
         return hashlib.sha256(to_json(parts)).hexdigest()
 
 

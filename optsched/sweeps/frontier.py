@@ -10,7 +10,7 @@ from optsched.registry import problem
 from optsched.results.result import Status, versions
 from optsched.search import Search
 from optsched.solving import Outcome, concluded
-from optsched.sweeps.arguments import check_options, checked_methods, checked_values
+from optsched.sweeps.arguments import check_options, checked_methods, checked_values, origins_of
 from optsched.sweeps.cache import Cache
 from optsched.sweeps.executor import SweepTask, content_of, point_of, sweep
 from optsched.sweeps.parameters import ROLLOUT
@@ -106,7 +106,7 @@ def frontier(
     if blank.problem == ROLLOUT:
         blank.of(metric)  # a misspelt one must not be found after hours
     known = _at_once(instance, parameter, swept, names, options)
-    tasks = _tasks(instance, parameter, swept, names, options, known)
+    tasks = _tasks(instance, parameter, swept, names, options, known, blank.origins)
     points = known | _computed(tasks, executor, Cache(cache), progress)
     _check_some_valid(points.values(), parameter)
     whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
@@ -168,6 +168,7 @@ def _tasks(
     names: list[str],
     options: dict[str, Any],
     known: Points,
+    origins: dict[str, str],
 ) -> dict[int, SweepTask]:
     """Return what is left to compute, by number: values, and within them methods."""
     name, options = ROLLOUT, dict(options)
@@ -185,18 +186,24 @@ def _tasks(
         content = content_of(base.changed_document(changes))
         for number, method in zip(numbers, names, strict=True):
             if number not in known:
-                tasks[number] = SweepTask(name, base, changes, content, value, method, options)
+                whose = origins.get(method, "")
+                tasks[number] = SweepTask(
+                    name, base, changes, content, value, method, options, whose
+                )
     return tasks
 
 
 def _with_trace(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
     """Move the source of a trace into the scenario; a trace itself stays an option."""
-    from optsched.rollout.trace_source import with_trace
+    from optsched.rollout.code_in_files import format_fault
+    from optsched.rollout.trace_source import jobs_of, with_trace
     from optsched.traces.trace import Trace
 
     trace = options["trace"]
     if isinstance(trace, Trace):
         return scenario, options
+    if format_fault(with_trace(scenario, trace)):  # a scenario may not name it, the caller may
+        return scenario, options | {"trace": jobs_of(scenario, trace)}
     rest = {name: value for name, value in options.items() if name != "trace"}
     return with_trace(scenario, trace), rest
 
@@ -264,6 +271,7 @@ def _blank(
         objective_name=name,
         objective_unit=unit,
         methods=tuple(names),
+        origins=origins_of(subject, names),
         options=plain,
         versions=versions(),
         points=(),

@@ -79,8 +79,8 @@ class Frontier(Verifiable):
     parameter
         Path of the field, as `Instance.changed` takes it; or, with `by_function`, the name of a
         function, so that no file has what its points were made of.
-    methods
-        The first one's points are the curve.
+    methods, origins
+        The first one's points are the curve; whose those are that are not ours, with their hashes.
     points
         Values ascend; for each of them there is a point of every method, in their order.
     """
@@ -96,6 +96,7 @@ class Frontier(Verifiable):
     objective_unit: str
     higher_is_better: bool = False
     methods: tuple[str, ...]
+    origins: dict[str, str] = Field(default={})
     options: dict[str, float | int | str | None] = Field(default={})
     versions: dict[str, str]
     points: tuple[Point, ...]
@@ -229,12 +230,12 @@ class Frontier(Verifiable):
         for method in self.methods:
             counts = Counter(point.status for point in self.of_method(method))
             rows[method] = ", ".join(f"{count} {status}" for status, count in counts.items())
+            rows[method] += f"; {self.origins[method]}" if method in self.origins else ""
         gaps = [p for p in self.of_method(self.methods[0]) if p.objective is None]
         if gaps:
             more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
             rows["no plan"] = f"{self.point_text(gaps[-1])}{more}"
-        if knee is not None:
-            rows["knee"] = self.point_text(knee)
+        rows |= {} if knee is None else {"knee": self.point_text(knee)}
         return rows | {"time": f"{sum(point.seconds for point in self.points):.3f} s in methods"}
 
     def __str__(self) -> str:
@@ -243,8 +244,7 @@ class Frontier(Verifiable):
         return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
 
     def __repr__(self) -> str:
-        methods = ", ".join(self.methods)
-        count = len(self.points)
+        methods, count = ", ".join(self.methods), len(self.points)
         return f"<Frontier of {self.instance} over {self.parameter}: {count} points of {methods}>"
 
     def _repr_html_(self) -> str:
@@ -274,8 +274,8 @@ def read_frontier(source: str | Path) -> Frontier:
     try:
         return Frontier.model_validate(document)
     except ValidationError as error:
-        faults = dict(validation_faults(error, Frontier))
-        raise InstanceError(origin, lines(faults.items())) from None
+        faults = dict(validation_faults(error, Frontier)).items()
+        raise InstanceError(origin, lines(faults)) from None
 
 
 def _unverified(point: Point) -> Point:

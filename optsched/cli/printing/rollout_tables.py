@@ -81,7 +81,9 @@ def comparison_document(compared: Comparison) -> dict[str, Any]:
 def policies() -> Sheet:
     """Return a table of the policies: what each does and needs."""
     columns = ("policy", Column("what it does", fold=PROSE), Column("source", rank=1, fold=PROSE))
-    return sheet(columns, ((e.name, e.summary, e.source) for e in registry.ENTRIES))
+    rows = [(e.name, e.summary, e.source) for e in registry.ENTRIES]
+    rows += [(e.name, _of_others(e), e.source) for e in registry.installed_entries()]
+    return sheet(columns, rows)
 
 
 def policy_records() -> list[dict[str, Any]]:
@@ -90,7 +92,22 @@ def policy_records() -> list[dict[str, Any]]:
         {"name": e.name, "summary": e.summary, "source": e.source,
          "options": option_records(e.name)}
         for e in registry.ENTRIES
+    ] + [
+        {"name": e.name, "summary": _of_others(e), "source": e.source, "options": []}
+        for e in registry.installed_entries()
     ]  # fmt: skip
+
+
+def _of_others(entry: registry.Entry) -> str:
+    """Return what a policy of others says of itself, or why it cannot be used."""
+    try:
+        return _first_line(entry.maker().__doc__)
+    except ValueError as error:
+        return str(error)
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
 
 
 def policy_options(name: str) -> Sheet:
@@ -103,7 +120,8 @@ def policy_options(name: str) -> Sheet:
     """
     entry = registry.entry(name)
     rows = [tuple(record.values()) for record in option_records(name)]
-    title = f"{entry.name}: {entry.summary}"
+    title = f"{entry.name}: {entry.summary or _first_line(entry.maker().__doc__)}"
+    title += f" ({entry.source})" if entry.plugin is not None else ""
     return listed(("option", "type", "default", "what it is"), rows, title)
 
 

@@ -73,7 +73,7 @@ def method_records(names: Iterable[str]) -> list[dict[str, str]]:
         {"problem": name, "name": method.name, "kind": method.kind, "summary": method.summary,
          "source": method.source}
         for name in names
-        for method in problem(name).methods
+        for method in (*problem(name).methods, *problem(name).installed_methods())
     ]  # fmt: skip
 
 

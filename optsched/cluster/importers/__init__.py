@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optsched.cluster.importers.text import ImportNote as ImportNote
+from optsched.plugins.errors import PluginError
+from optsched.plugins.plugin import (
+    TOPOLOGY_IMPORTERS,
+    Plugin,
+    by_name,
+    installed,
+    loaded_function,
+)
 from optsched.registry import UnknownNameError, loaded
 
 if TYPE_CHECKING:
@@ -47,7 +55,8 @@ def import_topology(
         tree or block; ``"topograph"``: JSON of
         Topograph's graph engine; ``"node-link"`` and ``"graphml"``: a graph of networkx;
         ``"labels"``: CSV with the columns node, gpus and one for each level from the closest up;
-        ``"nvidia-smi"``: what ``nvidia-smi topo -m`` prints.
+        ``"nvidia-smi"``: what ``nvidia-smi topo -m`` prints. Or of others: a name that is
+        installed, or ``"module:Name"`` of a function of (path, gpus_per_node).
     gpus_per_node
         Where the file does not say how many GPUs a node has: they get the ids ``"<node>/<index>"``.
     topology
@@ -70,8 +79,7 @@ def import_topology(
     OSError
         If the file cannot be read.
     """
-    if file_format not in FORMATS:
-        raise UnknownNameError("format", file_format, list(FORMATS))
+    reader = _reader(file_format)
     if gpus_per_node is not None and not 1 <= gpus_per_node <= 1024:
         raise ValueError(f"GPUs per node must be from 1 to 1024, found {gpus_per_node}")
     options = {"topology": topology, "domain_label": domain_label}
@@ -80,5 +88,29 @@ def import_topology(
         if OPTIONS.get(file_format) != name:
             fitting = next(other for other, option in OPTIONS.items() if option == name)
             raise ValueError(f"{name} is an option of the format '{fitting}', not '{file_format}'")
-    read: Callable[..., Topology] = loaded(FORMATS[file_format])
-    return read(Path(path), gpus_per_node, **given)
+    return _checked(reader(Path(path), gpus_per_node, **given), file_format)
+
+
+def installed_formats() -> list[Plugin]:
+    """Return the formats of installed plug-ins; none is imported."""
+    return installed(TOPOLOGY_IMPORTERS, FORMATS)
+
+
+def _reader(file_format: str) -> Callable[..., Any]:
+    if file_format in FORMATS:
+        ours: Callable[..., Any] = loaded(FORMATS[file_format])
+        return ours
+    plugin = by_name(file_format, TOPOLOGY_IMPORTERS, FORMATS)
+    if plugin is None:
+        known = [*FORMATS, *(other.name for other in installed_formats())]
+        raise UnknownNameError("format", file_format, known)
+    return loaded_function(plugin, "format", "(path, gpus_per_node)")
+
+
+def _checked(found: object, file_format: str) -> Topology:
+    from optsched.cluster.topology import Topology
+
+    if not isinstance(found, Topology):
+        what = f"its reader returned an object of type {type(found).__name__}"
+        raise PluginError(f"format '{file_format}': {what}, expected a Topology")
+    return found

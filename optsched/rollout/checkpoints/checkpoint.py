@@ -46,7 +46,9 @@ MISLED = (LookupError, TypeError, AttributeError, ArithmeticError, AssertionErro
 """What a rollout that went on from figures that do not fit may end in."""
 
 
-def key_of(scenario: Scenario, trace: Trace, policy: str, seed: int, intervals: bool) -> Key:
+def key_of(
+    scenario: Scenario, trace: Trace, policy: str, seed: int, intervals: bool, origin: str
+) -> Key:
     """Return what must be equal for a rollout to go on."""
     return {
         "scenario": hashlib.sha256(scenario.to_json().encode()).hexdigest(),
@@ -55,6 +57,7 @@ def key_of(scenario: Scenario, trace: Trace, policy: str, seed: int, intervals: 
         "seed": seed,
         "intervals": intervals,
         "versions": versions(),
+        **({"origin": origin} if origin else {}),
     }
 
 
@@ -141,7 +144,8 @@ def run_in_folder(
 
         try:
             _drive(engine, None if reason else save, progress)
-            record = replace(engine.record(), policy=key["policy"])
+            whose = key.get("origin", "")
+            record = replace(engine.record(), policy=key["policy"], origin=whose)
             wall = time.monotonic() - begun
             write_outputs(record, folder, wall)
         except (ValueError, *MISLED) as error:
@@ -258,6 +262,7 @@ def _difference(parts: list[str], saved: Key, key: Key) -> str:
     texts = []
     for part in parts:
         plain = part in ("policy", "seed")
+        named = "policy's source" if part == "origin" else part
         texts.append(f"its {part} is {saved.get(part)}, not {key[part]}" if plain
-                     else f"its {part} differs")  # fmt: skip
+                     else f"its {named} differs")  # fmt: skip
     return ", ".join(texts)

@@ -46,11 +46,48 @@ class Restorable:
 
 
 class RestorablePolicy(Restorable):
-    """A policy with a state, as `optsched.rollout.Policy` has it, by names of attributes."""
+    """The base of policies: `decide(view)` is what a class adds, as `optsched.rollout.Policy` says.
+
+    Its rollouts can be interrupted and go on, if `changing` names what it keeps from call to call;
+    a policy that keeps nothing names nothing.
+
+    Attributes
+    ----------
+    name
+        The name of the class, unless it has another one.
+    every_epoch
+        Whether it is called at every epoch while there are jobs, not only after something happened.
+
+    Examples
+    --------
+    >>> from optsched.rollout import Decision, RestorablePolicy
+    >>> class Oldest(RestorablePolicy):
+    ...     def decide(self, view):
+    ...         free = [gpu for node in range(view.cluster.nodes) for gpu in view.free_gpus(node)]
+    ...         job = min(view.pending.tolist(), default=None)
+    ...         if job is None or view.demand(job) > len(free):
+    ...             return Decision()
+    ...         return Decision(place={job: free[: view.demand(job)]})
+    >>> Oldest().name
+    'Oldest'
+    """
+
+    name: str = ""
+    every_epoch: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Name a class of policies after itself, if nothing else names it."""
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls) and getattr(cls, "name", "") in ("", *_names_of_bases(cls)):
+            cls.name = cls.__name__
 
     def state(self) -> dict[str, Any]:
         """Return what changes, as plain data."""
         return self.snapshot()
+
+
+def _names_of_bases(cls: type) -> list[str]:
+    return [base.__name__ for base in cls.__mro__[1:]]
 
 
 def _saved(value: Any) -> Any:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Gpus = tuple[int, ...]
 
 
+EXPECTED = "Decision(place={job: [GPU, ...]}, stop=[job, ...], rent=nodes)"
+
+
 class Changes(NamedTuple):
     """What a valid decision changes: jobs in the order in which it names them."""
 
@@ -63,8 +66,15 @@ class DecisionRules:
         Raises
         ------
         InvalidDecision
-            If it breaks a rule.
+            If it breaks a rule, or its parts are not of their types.
         """
+        try:
+            return self._changes(decision)
+        except (TypeError, AttributeError) as error:
+            text = f"expected {EXPECTED}, all of them whole numbers; {error}"
+            raise InvalidDecision("types", text) from error
+
+    def _changes(self, decision: Decision) -> Changes:
         held, demand = self.state.gpus_of, self.state.demand
         stops = [self._stopped(job) for job in decision.stop]
         places = []

@@ -53,6 +53,7 @@ def summary(record: Record) -> dict[str, Any]:
     return {
         "schema": "optsched/rollout/1",
         "policy": record.policy,
+        **({"policy_origin": record.origin} if record.origin else {}),
         "seed": record.seed,
         "metrics": metrics(record),
         "end_s": record.end_us / US,

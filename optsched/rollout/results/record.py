@@ -119,3 +119,5 @@ class Record:
     events: int
     intervals: tuple[tuple[int, int, int, tuple[int, ...]], ...] = field(default=())
     """(job, from, to, GPUs), if the rollout was asked to keep them."""
+    origin: str = ""
+    """Whose the policy is, and the hash of its source, if it is not one of optsched."""

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.documents.faults import InstanceError
+from optsched.plugins.errors import PluginError
+from optsched.plugins.plugin import TRACE_IMPORTERS, Plugin, by_name, installed, loaded_function
 from optsched.registry import UnknownNameError
 from optsched.traces.files import open_trace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from optsched.traces.trace import Trace
 
 
@@ -42,6 +46,7 @@ FORMATS = {
     "slurm": Format("slurm", "What `sacct --parsable2` prints", "*"),
 }
 """Name of each format to its module."""
+OWN = Format("", "of somebody else", "*")
 
 
 def import_trace(
@@ -56,7 +61,8 @@ def import_trace(
     path
         A text file, plain or compressed by gzip, or a tar archive of such files.
     file_format
-        A key of `FORMATS`.
+        A key of `FORMATS`; or of others: a name that is installed, or ``"module:Name"`` of a
+        function of (text, name, origin) with options as keywords, which returns a `Trace`.
     workload
         Which one, if the file or archive holds several: its name inside.
     **options
@@ -71,9 +77,7 @@ def import_trace(
     OSError
         If the file cannot be read.
     """
-    if file_format not in FORMATS:
-        raise UnknownNameError("format of traces", file_format, list(FORMATS))
-    known = FORMATS[file_format]
+    known = FORMATS.get(file_format, OWN)
     _check_options(file_format, options)
     wanted = None if workload is None else str(workload)
     name, text, wanted = open_trace(Path(path), wanted, known.members)
@@ -82,20 +86,42 @@ def import_trace(
     elif wanted is not None:
         fault = f"holds one workload only: it cannot be asked for workload '{wanted}'"
         raise InstanceError(str(path), [fault])
-    trace: Trace = _module(file_format).read(text, name, str(path), **options)
-    return trace
+    return _read(file_format, text, name, str(path), options)
 
 
 def format_options(file_format: str) -> dict[str, Any]:
     """Return the options of a format, and what each is by default."""
-    read = _module(file_format).read
-    parameters = inspect.signature(read).parameters.values()
+    parameters = inspect.signature(_reader(file_format)).parameters.values()
     named = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "workload"]
     return {parameter.name: parameter.default for parameter in named}
 
 
-def _module(file_format: str) -> Any:
-    return importlib.import_module(f"optsched.traces.importers.{FORMATS[file_format].module}")
+def installed_formats() -> list[Plugin]:
+    """Return the formats of installed plug-ins; none is imported."""
+    return installed(TRACE_IMPORTERS, FORMATS)
+
+
+def _reader(file_format: str) -> Callable[..., Any]:
+    """Return what reads a format: ours, of an installed plug-in, or ``module:Name``."""
+    if file_format in FORMATS:
+        module = importlib.import_module(f"optsched.traces.importers.{FORMATS[file_format].module}")
+        reader: Callable[..., Any] = module.read
+        return reader
+    plugin = by_name(file_format, TRACE_IMPORTERS, FORMATS)
+    if plugin is None:
+        known = [*FORMATS, *(other.name for other in installed_formats())]
+        raise UnknownNameError("format of traces", file_format, known)
+    return loaded_function(plugin, "format of traces", "(text, name, origin)")
+
+
+def _read(file_format: str, text: str, name: str, path: str, options: dict[str, Any]) -> Trace:
+    from optsched.traces.trace import Trace
+
+    found = _reader(file_format)(text, name, path, **options)
+    if not isinstance(found, Trace):
+        what = f"its reader returned an object of type {type(found).__name__}"
+        raise PluginError(f"format of traces '{file_format}': {what}, expected a Trace")
+    return found
 
 
 def _check_options(file_format: str, options: dict[str, Any]) -> None:
