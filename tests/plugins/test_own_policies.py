@@ -212,8 +212,12 @@ def test_processes_load_the_file_themselves(folder):
 
 
 def test_resume_asks_for_the_same_policy_with_the_same_source(folder, monkeypatch):
-    def stop(*arguments):
-        raise KeyboardInterrupt
+    told = []
+
+    def stop(share):  # the second time: a checkpoint is there then
+        told.append(share)
+        if len(told) > 1:
+            raise KeyboardInterrupt
 
     options = {"trace": trace(), "output": "out"}
     whole = optsched.simulate(scenario(), "own.py:Smallest", trace=trace(), output="whole")
