@@ -237,10 +237,9 @@ def _is_left_by(changes: dict[str, Any], instance: Instance) -> bool:
 
 def _origin(entry: Problem, result: Result) -> Iterator[BrokenRule]:
     """Compare what the result says of the solve with what can be."""
-    is_of_others = ":" in result.method  # "module:Name", a word here that is never looked up
-    if not is_of_others and result.method not in {method.name for method in entry.methods}:
-        kind = f"{entry.name} method"
-        text = f"there is no {kind} {shown(result.method)}{renamed(kind, result.method)}"
+    name, kind = result.method, f"{entry.name} method"
+    if ":" not in name and name not in {method.name for method in entry.methods}:  # of others: a:b
+        text = f"there is no {kind} {shown(name)}{renamed(kind, name)}"
         yield BrokenRule("method", text)
     if not 0 <= result.gap_limit < 1:
         text = f"{result.gap_limit!r} was asked for; it must be in [0, 1)"
