@@ -1,18 +1,17 @@
-"""The commands `optsched show` and `schema`: files of every kind, and their JSON Schemas."""
+"""The commands `optsched new`, `show` and `schema`: files of every kind, and their schemas."""
 
 from __future__ import annotations
 
+import shlex
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from optsched.cli import completion, console, options
 from optsched.cli.printing import described, output
 from optsched.registry import PROBLEMS, UnknownNameError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KINDS = {
     **{name: f"an instance of {name}" for name in PROBLEMS},
@@ -25,6 +24,13 @@ KINDS = {
 }
 """What a file of optsched can be, by the word in its "schema"."""
 
+TEMPLATES = {
+    **dict.fromkeys(PROBLEMS, "optsched solve {}"),
+    "scenario": "optsched compare {}",
+    "topology": "optsched topology show {}",
+    "trace": "optsched trace show {}",
+}
+"""What can be begun with `optsched new`, and the command that takes it."""
 _CLASSES = {
     "topology": ("optsched.cluster", "Topology"),
     "trace": ("optsched.traces.json_traces", "TraceDocument"),
@@ -94,7 +100,51 @@ def show(
     output.show(*described.parts(document), document=lambda: document)
 
 
-COMMANDS = (show, schema)
+def new(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help=f"One of {', '.join(TEMPLATES)}.",
+            autocompletion=lambda: list(TEMPLATES),
+        ),
+    ],
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write it there: .yaml with comments, or .json; by default it is printed.",
+            rich_help_panel=options.FILES,
+        ),
+    ] = None,
+) -> None:
+    """Begin a file of your own: one with comments, to fill in, that works as it stands.
+
+    Example: optsched new boa --output my.yaml
+    """
+    from optsched.documents.json_files import dumps, load, write_text
+    from optsched.instance import BUNDLED
+
+    console.check_output(file, (".yaml", ".yml", ".json"))
+    if name not in TEMPLATES:
+        raise UnknownNameError("kind of files to begin", name, list(TEMPLATES))
+    path = BUNDLED / "templates" / f"{name}.yaml"
+    if file is not None and Path(file).exists():
+        raise FileExistsError(f"--output {file}: there is such a file already")
+    text = path.read_text(encoding="utf-8").replace(" FILE", f" {shlex.quote(file or 'FILE')}")
+    if output.is_json() or (file or "").lower().endswith(".json"):
+        text = dumps(load(path))
+    if file is None:
+        output.say(text, nl=False)
+        return
+    write_text(file, text)
+    told = f"{file}: edit it; then `{TEMPLATES[name].format(shlex.quote(file))}`"
+    output.show(told, document=lambda: load(path))
+
+
+COMMANDS = (new, show, schema)
 
 
 def schema_of(name: str) -> dict[str, Any]:

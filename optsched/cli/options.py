@@ -235,6 +235,16 @@ AndCompare = Annotated[
     ),
 ]
 
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Print a line on stderr for each new phase, better plan and bound.",
+        rich_help_panel=FILES,
+    ),
+]
+
 # --- output -----------------------------------------------------------------------------------
 
 Output = Annotated[

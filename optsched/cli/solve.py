@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from optsched.cli import console, interrupts, options
+from optsched.cli import console, interrupts, options, progress
 from optsched.cli.console import ExitCode
 from optsched.cli.instances import read_instance
 from optsched.cli.printing import output
@@ -31,6 +31,7 @@ def solve(
     result_file: options.Output = None,
     picture: options.Picture = None,
     compare: options.AndCompare = True,
+    verbose: options.Verbose = False,
 ) -> None:
     """Solve an instance, and compare the greedy methods for as long as the solve took.
 
@@ -38,7 +39,7 @@ def solve(
 
     Example: optsched solve my.json --method milp --time-limit 10 --output r.json
 
-    Example: optsched solve next-epoch.json --start r.json
+    Example: optsched solve next-epoch.json --start r.json --verbose
     """
     from optsched.cli import comparison
 
@@ -49,7 +50,7 @@ def solve(
     begun = time.process_time()
     limits = {"time_limit_s": time_limit, "gap": 1e-6 if gap is None else gap, "seed": seed,
               "threads": threads, "memory_gib": memory}  # fmt: skip
-    result = _solved(instance, method, before, processes, limits)
+    result = _solved(instance, method, before, processes, limits, verbose=verbose)
     solved_s = time.process_time() - begun
     others = compare and result.plan is not None and not result.ending.is_interrupted
     try:
@@ -83,11 +84,18 @@ def _solved(
     start: Result | None,
     processes: int,
     limits: dict[str, Any],
+    *,
+    verbose: bool,
 ) -> Result:
     from optsched.solving import solve as solve_instance
 
-    with console.workers(processes) as executor, console.spinner(f"solving {instance.name}"):
-        return solve_instance(instance, method, start=start, executor=executor, **limits)
+    with (
+        console.workers(processes) as executor,
+        progress.solving(instance.name, verbose=verbose) as tell,
+    ):
+        return solve_instance(
+            instance, method, start=start, executor=executor, progress=tell, **limits
+        )
 
 
 def _print(instance: Instance, result: Result) -> None:

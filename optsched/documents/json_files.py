@@ -24,14 +24,19 @@ if TYPE_CHECKING:
 def load(path: FilePath, otherwise: str = "") -> Any:
     """Parse a JSON file; whatever is wrong with it becomes an `InstanceError`.
 
+    A file whose name ends in .yaml or .yml may have comments; its data are those of JSON.
+
     Only a regular file is read, of `LIMITS.file_bytes` at most, with lists and objects
     `LIMITS.depth` deep and no text longer than `LIMITS.text_chars`. Of a file that is no JSON,
     `otherwise` says what else it may be.
     """
-    data = read_bytes(path, "a JSON file")
+    is_yaml = path.suffix.lower() in (".yaml", ".yml")
+    data = read_bytes(path, "a YAML file" if is_yaml else "a JSON file")
     try:
-        document = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_object)
+        document = (_yaml if is_yaml else _json)(data.decode("utf-8-sig"), str(path))
         odd = lines(first_faults(_oddities(document)))
+    except InstanceError:
+        raise
     except UnicodeDecodeError as error:
         text = f"byte {error.start} is not UTF-8 text; expected a JSON file"
     except json.JSONDecodeError as error:
@@ -45,6 +50,16 @@ def load(path: FilePath, otherwise: str = "") -> Any:
             return document
         raise InstanceError(str(path), odd)
     raise InstanceError(str(path), [text])
+
+
+def _json(text: str, origin: str) -> Any:
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _yaml(text: str, origin: str) -> Any:
+    from optsched.documents.yaml_files import parse
+
+    return parse(text, origin)
 
 
 def dumps(document: Any, indent: str = "") -> str:

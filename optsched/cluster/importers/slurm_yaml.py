@@ -5,14 +5,15 @@ Facts of the format: https://slurm.schedmd.com/topology.yaml.html.
 
 from __future__ import annotations
 
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from optsched.cluster.importers.text import note
 from optsched.cluster.importers.wiring import Field, Switch, Wiring
 from optsched.documents.faults import InstanceError, nearest, shown
-from optsched.documents.limits import LIMITS
+from optsched.documents.yaml_files import PlainLoader, parse
+
+if TYPE_CHECKING:
+    import yaml
 
 
 class _Text(str):
@@ -21,11 +22,8 @@ class _Text(str):
     at: tuple[int, int]
 
 
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where it is built
-
-
-class _Loader(_Base):  # type: ignore[misc]
-    """Builds nothing but plain data."""
+class _Loader(PlainLoader):
+    """Builds strings that know where they stand."""
 
 
 def _located(loader: Any, node: yaml.ScalarNode) -> _Text:
@@ -47,41 +45,13 @@ def parse_yaml(text: str, origin: str, name: str | None = None) -> Wiring:
     InstanceError
         If it does not parse or does not have the fields of a topology.
     """
-    if len(text) > LIMITS.yaml_bytes:
-        size = LIMITS.yaml_bytes >> 20
-        raise InstanceError(origin, [f"is larger than {size} MiB, the limit of YAML files"])
-    try:
-        _refuse_growth(text, origin)
-        document = yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise InstanceError(origin, [f"{place}{error.problem}; expected YAML"]) from None
-    except InstanceError:
-        raise
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InstanceError(origin, [f"expected YAML: {str(error).splitlines()[0]}"]) from None
+    document = parse(text, origin, _Loader)
     try:
         topologies = _list(document, "document", dict)
         number = _default(topologies, origin) if name is None else _named(topologies, name)
         return _wiring(topologies[number], f"[{number}]")
     except _FieldError as error:
         raise InstanceError(origin, [str(error)]) from None
-
-
-def _refuse_growth(text: str, origin: str) -> None:
-    """Refuse what makes a short text large, or needs a deep stack; no topology has either."""
-    depth = 0
-    event: Any
-    for event in yaml.parse(text, Loader=_Base):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if isinstance(event, yaml.AliasEvent) or depth > LIMITS.depth:
-            mark = event.start_mark
-            what = "nested too deeply" if depth > LIMITS.depth else "aliases are not taken"
-            raise InstanceError(origin, [f"line {mark.line + 1}, column {mark.column + 1}: {what}"])
 
 
 class _FieldError(ValueError):
