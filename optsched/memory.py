@@ -79,7 +79,7 @@ def must_fit(instance: Instance, method: Method, memory_gib: float | None) -> No
         return
     raise TooLarge(
         f"{instance.name}: method '{method.name}' needs about {_gib(needed)}, "
-        f"but {_gib(given)} are {'free' if memory_gib is None else 'given'}; "
+        f"but {_given(given)} are {'free' if memory_gib is None else 'given'}; "
         + _what_fits(instance, method, given)
     )
 
@@ -102,6 +102,10 @@ def _what_fits(instance: Instance, method: Method, given: float) -> str:
 def _gib(count: float) -> str:
     gib = count / 2**30
     return f"{gib:,.0f} GiB" if gib >= 10 else f"{gib:.1f} GiB" if gib >= 0.1 else "0.1 GiB"
+
+
+def _given(count: float) -> str:
+    return _gib(count) if count >= 0.1 * 2**30 else f"{count / 2**20:,.1f} MiB"
 
 
 @contextmanager

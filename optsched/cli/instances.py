@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched.cli import completion, console, options
+from optsched.cli import completion, console, hints, options
 from optsched.cli.printing import output
 
 if TYPE_CHECKING:
@@ -101,12 +101,16 @@ def export(
 
 
 def read_instance(source: str, changes: list[str] | None) -> Instance:
-    """Read an instance, and change fields of it as asked."""
-    from optsched.instance import read
+    """Read an instance, and change fields of it as asked; hint at what looks like a slip."""
+    from optsched.instance import names, read
 
     wanted = console.changes(changes)
     instance = read(source)
-    return instance.changed(wanted) if wanted else instance
+    instance = instance.changed(wanted) if wanted else instance
+    if wanted or source not in names():
+        document = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+        hints.tell(hints.of_document(document))
+    return instance
 
 
 COMMANDS = (instances, methods, export)

@@ -23,7 +23,7 @@ def fraction(text: str | float) -> float:
     try:
         return float(written[:-1]) / 100 if written.endswith("%") else float(written)
     except ValueError:
-        raise ValueError(f"--gap '{text}': expected a number such as 0.01, or 1%") from None
+        raise typer.BadParameter(f"'{text}' is no number such as 0.01, nor 1%") from None
 
 
 def split(texts: Iterable[str] | None) -> list[str]:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched.cli import completion, console, options
+from optsched.cli import completion, console, hints, options
 from optsched.cli.printing import output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from optsched.rollout import Scenario
     from optsched.rollout.results.policy_comparison import Comparison
     from optsched.rollout.trace_source import TraceLike
@@ -89,6 +91,7 @@ def rollout(
             where, policy, trace=jobs, seed=seed, output=folder, resume=resume,
             progress=progress, keep_intervals=intervals,
         )  # fmt: skip
+    hints.tell([*hints.of_trace(done.record.trace), *_lacking(where, [policy])])
     if picture is not None:
         done.plot().savefig(picture, dpi=150)
     ran, measured = figures(done)
@@ -141,8 +144,11 @@ def compare(
         _write(compared, table_file)
     if picture is not None:
         compared.plot().savefig(picture, dpi=150)
+    notes = _lacking(where, compared.rollouts)
+    hints.tell(notes)
     output.show(
         *tables.comparison(compared),
+        *(["", *notes] if notes else []),
         records=lambda: tables.comparison_records(compared),
         document=lambda: tables.comparison_document(compared),
     )
@@ -189,6 +195,13 @@ def _write(compared: Comparison, path: str) -> None:
     is_csv = path.endswith(".csv")
     text = compared.frame().to_csv(lineterminator="\n") if is_csv else ""
     write_text(path, text or dumps(tables.comparison_document(compared)))
+
+
+def _lacking(where: Scenario, policies: Iterable[str]) -> list[str]:
+    """Return what policies need that the scenario has not."""
+    from optsched.rollout.policy_needs import unmet
+
+    return [text for name in policies if (text := unmet(where, name))]
 
 
 def _scenario(source: str, changes: list[str] | None) -> Scenario:

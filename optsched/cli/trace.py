@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli import completion, console, options
+from optsched.cli import completion, console, hints, options
 from optsched.cli.printing import output
 from optsched.cli.printing.sheets import facts
 
@@ -162,6 +162,7 @@ def _show(trace: Trace) -> None:
     from optsched.cli.printing import tables
     from optsched.traces.summary import groups, headline
 
+    hints.tell(hints.of_trace(trace))
     rows, head = groups(trace), headline(trace)
     table = tables.grid(rows[0], (row.values() for row in rows), left=1)
     notes = ["", *trace.notes] if trace.notes else []

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from optsched.cli.printing import streams
+from optsched.cli.printing.dropped_options import dropped
 from optsched.cli.printing.sheets import Sheet, csv_text, folded, plain
 from optsched.documents.json_files import dumps
 
@@ -56,6 +57,14 @@ class Command(TyperCommand):
         taken = {option for param in params or () for option in param.opts}
         more = [param for param in _options() if not taken & {*param.opts}]
         super().__init__(*args, params=[*(params or ()), *more], **kwargs)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options; say what came for those that were given up."""
+        known = {option for param in self.params for option in param.opts}
+        text = dropped(args, known, _formats())
+        if text:
+            raise ValueError(text)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run it, printing as asked."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.cli.printing.sheets import Column, Sheet, facts, sheet
 from optsched.cli.printing.tables import PROSE, listed
 from optsched.rollout import registry
+from optsched.rollout.policy_needs import need_of
 from optsched.rollout.policy_options import described
 from optsched.rollout.results.metrics import METRICS
 from optsched.rollout.run import metric_text
@@ -80,20 +81,22 @@ def comparison_document(compared: Comparison) -> dict[str, Any]:
 
 def policies() -> Sheet:
     """Return a table of the policies: what each does and needs."""
-    columns = ("policy", Column("what it does", fold=PROSE), Column("source", rank=1, fold=PROSE))
-    rows = [(e.name, e.summary, e.source) for e in registry.ENTRIES]
-    rows += [(e.name, _of_others(e), e.source) for e in registry.installed_entries()]
+    columns = ("policy", Column("what it does", fold=PROSE), "needs",
+               Column("source", rank=1, fold=PROSE))  # fmt: skip
+    needs = ((e, need_of(e)) for e in registry.ENTRIES)
+    rows = [(e.name, e.summary, need.name if need else "", e.source) for e, need in needs]
+    rows += [(e.name, _of_others(e), "", e.source) for e in registry.installed_entries()]
     return sheet(columns, rows)
 
 
 def policy_records() -> list[dict[str, Any]]:
     """Return the policies as data, with their options."""
     return [
-        {"name": e.name, "summary": e.summary, "source": e.source,
+        {"name": e.name, "summary": e.summary, "needs": _need(e), "source": e.source,
          "options": option_records(e.name)}
         for e in registry.ENTRIES
     ] + [
-        {"name": e.name, "summary": _of_others(e), "source": e.source, "options": []}
+        {"name": e.name, "summary": _of_others(e), "needs": "", "source": e.source, "options": []}
         for e in registry.installed_entries()
     ]  # fmt: skip
 
@@ -108,6 +111,11 @@ def _of_others(entry: registry.Entry) -> str:
 
 def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
+
+
+def _need(policy: registry.Entry) -> str:
+    need = need_of(policy)
+    return "" if need is None else need.text
 
 
 def policy_options(name: str) -> Sheet:

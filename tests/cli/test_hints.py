@@ -1,0 +1,157 @@
+"""Hints for likely slips, options that were given up, completion, and progress of a solve."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from optsched.cli import completion
+from optsched.cli.main import app
+from optsched.cli.progress import figures, line
+from optsched.progress import Progress
+from optsched.rollout.policy_needs import unmet
+from optsched.rollout.registry import ENTRIES
+from optsched.rollout.scenario_files import read_scenario
+
+
+def run(*arguments):
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(a) for a in arguments])
+
+
+# --- slips ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["compare", "philly-small", "--policies", "fifo"], "--policies: it is called --policy"),
+        (["frontier", "boa/hand", "--values", "2,3", "--greedy"], "it is called --compare now"),
+        (["trace", "generate", "boa", "-o", "x.json", "--option", "a=1"], "it is called --set"),
+        (["rollout", "philly-small", "--drop-larger"], "it is --set trace.drop_larger=true"),
+        (["rollout", "philly-small", "--seeds", "3"], "use `optsched compare SCENARIO"),
+        (["trace", "import", "x", "--format", "philly", "-o", "y.json"], "--input-format philly"),
+        (["rollout", "philly-small", "--trace", "x", "--format", "pal"], "--input-format pal"),
+        (["topology", "import", "x", "--format=slurm"], "--input-format slurm"),
+        (["solve", "boa/hand", "--gap", "x"], "'x' is no number such as 0.01, nor 1%"),
+        (["solve", "boa/hand", "--memory", "0.0001"], "but 0.1 MiB are given"),
+    ],
+)
+def test_an_option_that_is_no_longer_there_is_told_what_came_for_it(arguments, told):
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in re.sub(r"\s+", " ", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("power_cap_w=4", "power_cap_w is in watts: 4 W is less than one GPU takes; for 4 kW give"),
+        ("jobs.*.work_s=35", "work_s is in seconds: the longest job takes 35 s"),
+        ("jobs.*.deadline_s=5.5", "deadline_s is in seconds from now: job AlexNet has 5.5 s"),
+    ],
+)
+def test_figures_in_another_unit_are_hinted_at(change, told):
+    done = run(
+        "solve", "eaco/paper-four", "--no-compare", "--set", change, "--method", "fifo-packed"
+    )
+    assert f"hint: {told}" in done.stderr
+
+
+def test_bundled_instances_need_no_hint():
+    done = run("solve", "eaco/paper-four", "--no-compare", "--method", "fifo-packed")
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_a_gap_may_be_given_in_per_cent():
+    assert (
+        "gap             0.90 %" in run("solve", "boa/hand", "--no-compare", "--gap", "1%").stdout
+    )
+
+
+# --- policies that mean nothing where they run ------------------------------------------------
+
+
+def test_policies_that_lack_what_they_need_are_told_beside_the_table():
+    base = ("compare", "philly-small", "--set", "trace.jobs=5", "--policy")
+    done = run(*base, "fifo,pal")
+    assert "hint: policy 'pal' needs a profile" in done.stderr
+    assert "policy 'pal' needs a profile" in done.stdout
+    assert run(*base, "fifo,las").stderr == ""
+
+
+@pytest.mark.parametrize("name", ["pal-64", "pal-64-persistent", "boa-cloud", "eaco-28", "eaco-64"])
+def test_the_policies_of_bundled_scenarios_lack_nothing(name):
+    scenario = read_scenario(name)
+    assert [
+        unmet(scenario, policy) for policy in scenario.policies if unmet(scenario, policy)
+    ] == []
+
+
+def test_eaco_without_sharing_and_widths_without_curves_lack_something():
+    scenario = read_scenario("philly-small")
+    lacking = {entry.name for entry in ENTRIES if unmet(scenario, entry.name)}
+    assert {"eaco", "eaco-greedy", "pal", "pm-first", "boa", "sia", "pollux"} <= lacking
+    assert not {"fifo", "las", "srtf", "packed-sticky", "fifo-requested"} & lacking
+    assert unmet(scenario, "somebody.elses:Policy") == ""
+
+
+# --- completion -------------------------------------------------------------------------------
+
+
+class Context:
+    def __init__(self, source=None):
+        self.params = {"source": source}
+
+
+def test_names_are_completed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "boat.yaml").touch()
+    (tmp_path / "boa.txt").touch()
+    assert completion.instances("boa/h") == ["boa/hand"]
+    assert completion.instances("boat") == ["boat.yaml"]
+    assert completion.scenarios("pal-64-") == ["pal-64-persistent"]
+    assert completion.methods(Context("boa/hand"), "same") == ["same-k"]
+    assert "eaco-greedy" in completion.methods(Context(), "e")
+    assert completion.policies("fifo,tire") == ["fifo,tiresias"]
+
+
+def test_a_shell_that_asks_gets_names():
+    asked = {"_OPTSCHED_COMPLETE": "complete_bash", "COMP_WORDS": "optsched solve boa/h",
+             "COMP_CWORD": "2"}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "optsched"], env=os.environ | asked, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["boa/hand"]
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+
+def test_verbose_prints_lines_of_progress_on_stderr_and_else_nothing():
+    told = run("solve", "eaco/paper-four", "--no-compare", "--verbose")
+    assert re.search(r"^ +\d+\.\d s  \w.*plan 93\.66", told.stderr, re.M)
+    assert run("solve", "boa/hand", "--no-compare").stderr == ""
+
+
+def test_a_line_of_progress_has_time_phase_plan_bound_and_gap():
+    told = Progress(12.34, "diving", 1234.5, 1200.0, 0.028)
+    assert line(told) == "    12.3 s  diving, plan 1,234.50, bound 1,200.00, gap 2.8 %"
+    assert figures(Progress(0.1, "beginning")) == "beginning"
+
+
+# --- start ------------------------------------------------------------------------------------
+
+
+def test_help_imports_neither_pydantic_nor_numbers():
+    code = (
+        "import sys\n"
+        "from optsched.cli.main import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "print([m for m in ('pydantic', 'numpy', 'pandas', 'scipy') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
