@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.registry import UnknownNameError
-from optsched.rollout.registry import entry
+from optsched.rollout.registry import ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,10 +56,8 @@ def need_of(policy: Entry) -> Need | None:
 
 def unmet(scenario: Scenario, policy: str) -> str:
     """Return what a scenario lacks for a policy, named with its options, in a sentence; or ""."""
-    try:
-        need = need_of(entry(policy.partition(":")[0]))
-    except UnknownNameError:  # one from elsewhere
-        return ""
+    name = policy.partition(":")[0]
+    need = next((need_of(known) for known in ENTRIES if known.name == name), None)
     if need is None or need.is_met(scenario):
         return ""
     return f"policy '{policy}' needs {need.text}; '{scenario.name}' has none: {need.otherwise}"
