@@ -195,6 +195,8 @@ def main() -> int:
     parser.add_argument("--load", type=int, default=4, help="busy processes beside them")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # by "&" of a shell; commands inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     kinds: Counter[str] = Counter()
     cpu_s = []
     with load(given.load):
