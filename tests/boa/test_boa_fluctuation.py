@@ -20,9 +20,11 @@ def simulated(instance, plan, hours, draw_sizes, rng):
         for phase, k in zip(job_class.phases, sequence.gpus, strict=True):
             speedup = dict(zip(phase.speedup.gpus, phase.speedup.speedup, strict=True))[k]
             rescaling = job_class.rescale_s if k != before else 0.0
-            at += [time, time + rescaling + size * phase.work_gpu_s / speedup]
-            change += [np.full(jobs, k), np.full(jobs, -k)]
-            time, before = at[-1], k
+            at.append(time)
+            change.append(np.full(jobs, k - before))
+            time, before = time + rescaling + size * phase.work_gpu_s / speedup, k
+        at.append(time)
+        change.append(np.full(jobs, -before))
         jct += (time - started).sum()
         weight += jobs
     times, changes = np.concatenate(at), np.concatenate(change)
