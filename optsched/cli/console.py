@@ -188,11 +188,11 @@ def check_output(path: str | None, endings: tuple[str, ...], option: str = "--ou
     """
     if path is None:
         return
+    try_to_write(path)
     is_choice = len(endings) > 1
     is_other = is_choice or path.lower().endswith(FORMATS)
     if is_other and not (path if is_choice else path.lower()).endswith(endings):
         raise ValueError(f"{option} {path}: expected a name that ends in {' or '.join(endings)}")
-    try_to_write(path)
 
 
 @contextlib.contextmanager

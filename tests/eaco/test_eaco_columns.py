@@ -278,8 +278,8 @@ def test_a_repaired_plan_is_complete_and_no_worse(instance, seed):
 
 
 def test_a_repaired_plan_is_much_better():
-    """Of 60 jobs of types of their own, to one per cent, beyond the plan that comes first."""
-    instance = many(60)
+    """Of 40 jobs of types of their own, to one per cent, beyond the plan that comes first."""
+    instance = many(40)
     result = solved(instance, gap=0.01)
     assert result.status == "optimal"
     first = solved(instance, time_limit_s=0)
