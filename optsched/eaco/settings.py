@@ -51,9 +51,10 @@ class EacoSettings:
     first_columns, round_columns, kept_columns
         Sifting: columns in the program at first, added in a round at most, and once the root has
         shown which ones are of use.
-    column_doubt, pricing_tolerance
-        Relative error of a column's cost and of what its jobs pay, about 50 roundings; and how far
-        below zero a reduced cost must be, relative to the costliest group.
+    counts_at_once, column_doubt, pricing_tolerance
+        Counts of columns by cuts that are added up in one go; relative error of a column's cost and
+        of what its jobs pay, about 50 roundings; and how far below zero a reduced cost must be,
+        relative to the costliest group.
     term_rounding
         Relative error of one term of the Lagrangian value.
     penalty_factor
@@ -63,47 +64,46 @@ class EacoSettings:
         than it should suffice a ray is made.
 
     most_nodes, near_groups, near_growth
-        Nodes of a tree; groups of least reduced cost in the first tree, and how many times as many
-        are in each next one.
-    tree_gap, gap_share
-        Gap up to which a tree comes before the restricted master; share of the gap that is used.
-    left_out
-        Jobs: a proof that more than so many are left out proves that one is.
-    stated_slack
-        What a certificate states less than floats prove.
+        Nodes of a tree; groups of least reduced cost in the first, and how much more in the next.
+    tree_gap, small_tree_share, small_tree_nodes, gap_share
+        Gap up to which a tree comes before the restricted master; multiple of larger gaps up to
+        which one of so many nodes does; share of the gap that is used.
+    left_out, stated_slack
+        Jobs: a proof that more than so many are left out proves that one is. What a certificate
+        states less than floats prove.
     named_jobs
         Jobs that are named in a message.
     root_cut_rounds, cut_rounds_below, cuts_per_round, cut_patience, cut_columns
         Rounds of cuts at the root and below, cuts in each, and rounds without a rise to bear; the
         root is cut over so many columns of least reduced cost if there are more than twice as many.
-    odd_set_rounds
-        Rounds of odd sets at the root of pairs.
-    settled, settled_pairs
-        Rise of the bound below which cutting ends; odd sets of pairs close all of the gap in the
-        end, so there it is less.
+    odd_set_rounds, settled, settled_pairs
+        Rounds of odd sets at the root of pairs. Rise of the bound below which cutting ends; for odd
+        sets, which close the gap, it is less.
     probed_splits, probe_steps
         Splits that strong branching tries, and steps of the simplex method for each.
     least_share, ascent_passes
-        Warm start: of the jobs that were there before, else the previous epoch says little; passes
-        of dual ascent.
+        Warm start: jobs that were there before, else it says little; passes of dual ascent.
 
     whole, least_violation
         How far from whole a count must be to be branched on; how much a cut must be violated.
     most_triples, most_in_cut_tree
         Sets of three jobs, and jobs of a cut tree (Gomory and Hu), that are looked at.
+    enough_pooled, pooled_cuts, rank1_few
+        Known cuts that are violated and new ones of exchange, from which on no others are sought;
+        cuts that are remembered.
     rank1_seeds, rank1_rounds, rank1_violation, rank1_gain, rank1_enough, product_size
         Exchange for rank-one cuts: sets to begin with, rounds over every job, least violation, and
         gain; cuts after which no more patterns are tried; products below which BLAS has one thread.
-    rank1_few, mod_k, mod_k_orders, mod_k_noise, mod_k_share, mod_k_violation
-        Mod-k cuts: sought where exchange finds fewer cuts; primes k; orders of elimination for
-        each, and how much they differ; share of a group that is eliminated; least violation.
+    mod_k, mod_k_orders, mod_k_noise, mod_k_share, mod_k_violation
+        Mod-k cuts: primes k; orders of elimination for each, and how much they differ; share of a
+        group that is eliminated; least violation.
     odd_set_units, odd_set_tight, near_pairs, more_pairs
         Matching in whole numbers: units in the greatest reduced cost, units that are nothing; pairs
         for each job, of least reduced cost at first and of those that are too cheap in the end.
 
     first_width, most_width, seed_width, width_growth
-        Groups that grow on in a pricing search: at first, at most, for the first groups; and how
-        many times as many once the bound rests on what a search left out.
+        Groups that grow on in a pricing search: at first, at most, for the first groups; and by
+        what this grows once the bound rests on what a search left out.
     most_near
         Groups of a branch and bound, after column generation.
     smoothing, scarce_groups
@@ -137,8 +137,8 @@ class EacoSettings:
     batch_window
         Next jobs that the greedy grouping looks at for each group.
     dive_sure, dive_surest, dive_steps, dive_rounds
-        So much of a group is taken for all of it, and so much with cuts, over listed groups; steps
-        of a dive, rounds of pricing after each.
+        So much of a group is taken for all of it, and so much with cuts, over listed groups, in one
+        dive after the other until there is a plan; steps of a dive, rounds of pricing after each.
     lns_dissolved, lns_alike
         Groups that are dissolved, and how many of them have jobs of like lengths, in turn.
     lns_tries, lns_patience, lns_gain
@@ -186,6 +186,7 @@ class EacoSettings:
     first_columns: int = 2_000
     round_columns: int = 600
     kept_columns: int = 800
+    counts_at_once: int = 2_000_000
     column_doubt: float = 1e-14
     pricing_tolerance: float = 1e-9
     term_rounding: float = 1e-15
@@ -197,6 +198,8 @@ class EacoSettings:
     near_groups: int = 4_000
     near_growth: int = 4
     tree_gap: float = 1e-4
+    small_tree_share: float = 4.0
+    small_tree_nodes: int = 15
     gap_share: float = 0.9
     left_out: float = 1e-3
     stated_slack: float = 1e-12
@@ -224,7 +227,9 @@ class EacoSettings:
     rank1_gain: float = 1e-5
     rank1_enough: int = 100
     product_size: int = 200_000
-    rank1_few: int = 30
+    enough_pooled: int = 30
+    pooled_cuts: int = 5_000
+    rank1_few: int = 100
     mod_k: tuple[int, ...] = (2, 3, 5)
     mod_k_orders: int = 2
     mod_k_noise: float = 0.2
@@ -266,7 +271,7 @@ class EacoSettings:
     dive_sure: float = 0.7
     dive_steps: int = 200
     dive_rounds: int = 2
-    dive_surest: float = 0.9
+    dive_surest: tuple[float, ...] = (0.9, 0.7, 1.0)
     lns_dissolved: int = 10
     lns_alike: tuple[int, ...] = (10, 5, 0)
     lns_tries: int = 100

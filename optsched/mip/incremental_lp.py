@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import highspy
-    from scipy.sparse import csc_array
+    from scipy.sparse import csc_array, csr_array
 
     from optsched.documents.arrays import Bools, Floats, Indices
 
@@ -82,6 +82,28 @@ class LinearProgram:
         self._highs.addRow(-np.inf, np.inf, len(columns), indices, coefficients)
         self.rows += 1
         return self.rows - 1
+
+    def add_rows(self, upper: Floats, matrix: csr_array) -> int:
+        """Add rows without lower bounds; return the number of the first one.
+
+        Parameters
+        ----------
+        upper
+            Shape (new rows,).
+        matrix
+            Shape (new rows, columns).
+        """
+        self._highs.addRows(
+            len(upper),
+            np.full(len(upper), -np.inf),
+            upper,
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        self.rows += len(upper)
+        return self.rows - len(upper)
 
     def add_elastic_row(
         self, columns: Indices, penalty: float, coefficients: Floats | None = None

@@ -1,14 +1,17 @@
 """EaCO's exact method: golden values, brute force, infeasible instances and early ends."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 import optsched
+from benchmarks.generators import sharing
 from optsched.eaco import EacoInstance
-from optsched.eaco.exact import listed_groups
+from optsched.eaco.exact import listed_groups, proving
 from optsched.eaco.exact.branch_and_bound import GroupingTree
 from optsched.eaco.groups.columns import columns, group_of
 from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.primal import relaxation_dive
 from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures
 from optsched.search import Search
@@ -346,3 +349,24 @@ def test_a_split_counts_every_group_that_holds_its_jobs():
     optsched.verify(instance, result)
     assert result.status == "optimal"
     assert result.objective == pytest.approx(0.2945333333333333)
+
+
+def test_a_small_tree_comes_before_an_integer_program_that_takes_longer(monkeypatch):
+    """Root and dive leave little more than the gap; the integer program took twice the rest."""
+    asked = []
+    monkeypatch.setattr(proving, "restricted_plan", lambda *_: asked.append(1))
+    result = optsched.solve(sharing(30, 4, 0.25), gap=2e-4)
+    assert result.status == "optimal"
+    assert not asked
+
+
+def test_a_dive_that_leaves_a_job_out_is_followed_by_another(monkeypatch):
+    tried = []
+
+    def dived(_, sure):
+        tried.append(sure)
+        return None if len(tried) < 2 else (np.zeros(0, dtype=int), np.zeros(0))
+
+    monkeypatch.setattr(relaxation_dive, "_dived", dived)
+    assert relaxation_dive.dive(None) is not None
+    assert tried == list(SETTINGS.dive_surest[:2])

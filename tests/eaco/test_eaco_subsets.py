@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
-from optsched.eaco.cuts.cuts_and_branching import ColumnIndex, Rank1CutRow
+from optsched.eaco.cuts.cut_pool import CutPool
+from optsched.eaco.cuts.cuts_and_branching import ColumnIndex, GroupCountRow, Rank1CutRow
 from optsched.eaco.cuts.mod_k import mod_k_sets
 from optsched.eaco.cuts.rank1 import PATTERNS, weighted_sets
-from optsched.eaco.groups.columns import columns
+from optsched.eaco.exact.rule_counts import RuleCounts, count_matrix
+from optsched.eaco.groups.columns import Columns, columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.settings import SETTINGS
 from optsched.eaco.verify.group_enumeration import GroupOptions
@@ -108,6 +110,43 @@ def test_no_partition_violates_a_cut(point, data):
             classes = tuple(np.repeat(jobs, pattern.weights).tolist())
             rule = Rank1CutRow(classes, pattern.divisor)
             assert value(held, chosen, classes, pattern.divisor) <= rule.most(copies)
+
+
+def as_columns(held):
+    """Groups of the first jobs of the classes, without anything else."""
+    members = np.full((len(held), int(held.sum(axis=1).max())), held.shape[1])
+    for row, times in zip(members, held.astype(int), strict=True):
+        row[: times.sum()] = np.repeat(np.arange(held.shape[1]), times)
+    nothing = np.zeros(len(held), dtype=int)
+    return Columns(members, nothing, nothing, nothing, nothing, 0.0 * nothing, 0.0 * nothing)
+
+
+@law(100)
+@given(points())
+def test_a_pool_finds_known_cuts_again(point):
+    held, x, copies = point
+    rules = [Rank1CutRow(*cut) for cut in weighted_sets(held, x, copies)]
+    pool, support = CutPool(copies), as_columns(held)
+    assert pool.violated(support, x) == {}
+    pool.add([*rules, Rank1CutRow((0, 1, 2), 2)])
+    pool.add(rules)  # once more, which changes nothing
+    found = pool.violated(support, x)
+    assert set(rules) <= set(found) <= {*rules, Rank1CutRow((0, 1, 2), 2)}
+    for rule, depth in found.items():
+        excess = value(held, x, rule.classes, rule.divisor) - rule.most(copies)
+        assert depth == pytest.approx(excess / len(rule.classes) ** 0.5)
+
+
+@law(100)
+@given(points(), st.lists(st.floats(-3, 3), min_size=3, max_size=3))
+def test_rules_count_many_columns_at_once_as_one_by_one(point, charges):
+    held, _, copies = point
+    pool = as_columns(held)
+    rules = [Rank1CutRow((0, 1, 2), 2), GroupCountRow((0, 1)), Rank1CutRow((0, 1, 1, 2, 3), 3)]
+    counts = np.array([rule.counts(pool) for rule in rules]).T
+    assert (count_matrix(rules, pool, len(copies)) == counts).all()
+    summed = RuleCounts(pool, len(copies)).summed(dict(zip(rules, charges, strict=True)))
+    assert summed == pytest.approx(counts @ charges)
 
 
 # --- the index --------------------------------------------------------------------------------

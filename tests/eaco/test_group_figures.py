@@ -1,7 +1,10 @@
 """The methods' figures of groups, against the verifier's, which share no code with them."""
 
+import itertools
+
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 
 from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits, group_of
 from optsched.eaco.groups.columns import columns
@@ -10,7 +13,7 @@ from optsched.eaco.verify import group_energy
 from optsched.eaco.verify.group_energy import ExactFigures
 from tests.support.oracles.eaco import is_allowed
 from tests.support.strategies.common import law
-from tests.support.strategies.eaco import eaco_instances
+from tests.support.strategies.eaco import eaco_instances, small_instance
 
 
 def levels(instance, nodes):
@@ -72,3 +75,32 @@ def test_groups_are_allowed_that_the_verifier_allows_and_no_others(instance):
                     group = group_of(instance, classes, members, pool, level, -1)
                     allowed = own.is_allowed(classes, members, pool, level)
                     assert allowed == is_allowed(instance, group), group
+
+
+@law(60)
+@given(
+    st.lists(st.integers(1, 9), min_size=5, max_size=5),
+    st.sampled_from([1.2, 1.5, 2.1]),
+    st.sampled_from([0.0, 0.1, 0.25]),
+)
+def test_memory_in_tenths_that_fills_a_gpu_is_decided_exactly(tenths, memory_gb, headroom):
+    """In floats 0.1 + 0.2 is more than 0.3, and 0.7 + 0.1 less than 0.8."""
+    types = {
+        name: {"utilisation": 0.1, "memory_gb": n / 10}
+        for name, n in zip("abcde", tenths, strict=True)
+    }
+    instance = small_instance(
+        [{"type": name, "max_slowdown": 1.5} for name in "abcde"],
+        types=types,
+        gpus={"X": {"memory_gb": memory_gb}},
+        max_jobs_per_gpu=4,
+        memory_headroom=headroom,
+    )
+    classes, own = job_classes(instance), TypeFigures(instance)
+    listed = {
+        tuple(classes[c].job.type for c in row if c < len(classes))
+        for row in columns(instance, classes).members.tolist()
+    }
+    for size in (1, 2, 3, 4):
+        for group in itertools.combinations("abcde", size):
+            assert (group in listed) == own.memory_fits(group, "X"), group

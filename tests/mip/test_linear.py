@@ -66,3 +66,12 @@ def test_any_start_ends_at_the_optimum_and_says_what_is_basic(cheapest, columns)
     assert cheapest.solve().objective == pytest.approx(9)
     basic, rows = cheapest.basic()
     assert (basic.tolist(), rows.tolist()) == ([False, True], [False])
+
+
+def test_rows_are_added_at_once(cheapest):
+    assert cheapest.solve().objective == pytest.approx(9)  # three of the first, one of the second
+    first = cheapest.add_rows(np.array([2.0, 8.0]), csr_array(np.array([[1.0, 0.0], [0.0, 2.0]])))
+    assert (first, cheapest.rows) == (1, 3)
+    solved = cheapest.solve()
+    assert solved.x == pytest.approx([2, 2])
+    assert solved.row_duals[1:] == pytest.approx([-1, 0])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.cuts.fractional import fractional_part
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -34,10 +35,7 @@ def mod_k_sets(held: Floats, x: Floats, copies: Floats) -> dict[tuple[tuple[int,
     copies
         Shape (classes,): jobs.
     """
-    loose = np.abs(x - np.rint(x)) > SETTINGS.whole
-    touched = np.flatnonzero(held[loose].any(axis=0))
-    near = held[:, touched].any(axis=1)
-    inside, part = held[near][:, touched], x[near]
+    _, touched, inside, part = fractional_part(held, x)
     draw = np.random.default_rng(len(x))
     violations: dict[tuple[tuple[int, ...], int], float] = {}
     for k in SETTINGS.mod_k:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.eaco.cuts.fractional import fractional_part
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -58,11 +59,8 @@ def weighted_sets(
     copies
         Shape (classes,): jobs.
     """
-    loose = np.abs(x - np.rint(x)) > 1e-6
-    touched = np.flatnonzero(held[loose].any(axis=0))
     violations: dict[tuple[tuple[int, ...], int], float] = {}
-    near = held[:, touched].any(axis=1)
-    inside, part = held[near][:, touched], x[near]
+    _, touched, inside, part = fractional_part(held, x)
     for size, patterns in itertools.groupby(PATTERNS, key=lambda pattern: len(pattern.weights)):
         if len(touched) <= size or len(violations) > SETTINGS.rank1_enough:
             continue

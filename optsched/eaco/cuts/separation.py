@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
+from optsched.eaco.cuts.fractional import fractional_part
 from optsched.eaco.cuts.mod_k import mod_k_sets
 from optsched.eaco.cuts.rank1 import weighted_sets
 from optsched.eaco.settings import SETTINGS
@@ -18,18 +19,31 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from optsched.documents.arrays import Floats
+    from optsched.eaco.cuts.cut_pool import CutPool
     from optsched.eaco.exact.master import Frame
     from optsched.eaco.groups.columns import Columns
 
 
-def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow]:
+def violated_cuts(frame: Frame, pool: CutPool, support: Columns, x: Floats) -> list[Rank1CutRow]:
     """Return cuts that a point violates, the most violated first.
 
     Parameters
     ----------
+    pool
+        Cuts that are known; it gets those that are found.
     support
         The columns that are not zero at the point, and `x` how much of each.
     """
+    violations = pool.violated(support, x)
+    if len(violations) < SETTINGS.enough_pooled:
+        found = _separated(frame, support, x)
+        pool.add(found)
+        violations |= found
+    return sorted(violations, key=lambda rule: (-violations[rule], rule))
+
+
+def _separated(frame: Frame, support: Columns, x: Floats) -> dict[Rank1CutRow, float]:
+    """Return cuts that a point violates, and how much for their size."""
     violations: dict[Rank1CutRow, float] = {}
     held = _held(support, len(frame.copies))
     if held.sum(axis=1).max(initial=0) > 2:
@@ -37,8 +51,7 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow
         if len(weighted) < SETTINGS.rank1_few:
             weighted |= mod_k_sets(held, x, frame.copies)
         if weighted:
-            violations = {Rank1CutRow(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
-            return sorted(violations, key=lambda rule: (-violations[rule], rule))
+            return {Rank1CutRow(m, d): e / np.sqrt(len(m)) for (m, d), e in weighted.items()}
     for candidates, divisor in _candidates(held, x, frame.copies):
         sizes = np.array([len(members) for members in candidates])
         flat = np.concatenate([np.array(members) for members in candidates])
@@ -50,7 +63,7 @@ def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow
             excess = float(value) - rule.most(frame.copies)
             if excess > SETTINGS.least_violation:
                 violations[rule] = excess / np.sqrt(len(members))
-    return sorted(violations, key=lambda rule: (-violations[rule], rule))
+    return violations
 
 
 def _held(support: Columns, classes: int) -> Floats:
@@ -66,8 +79,7 @@ def _candidates(
     held: Floats, x: Floats, copies: Floats
 ) -> Iterator[tuple[list[tuple[int, ...]], int]]:
     """Yield sets of classes by divisor: few together, and odd ones that hang together."""
-    loose = np.abs(x - np.rint(x)) > SETTINGS.whole
-    touched = np.flatnonzero(held[loose].any(axis=0))
+    loose, touched, _, _ = fractional_part(held, x)
     together = np.minimum(held[loose], 1).T @ np.minimum(held[loose], 1) > 0
     sets: list[tuple[int, ...]] = [(int(c),) for c in touched if copies[c] > 1]
     pairs = [(a, b) for a, b in itertools.combinations(touched.tolist(), 2) if together[a, b]]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from optsched.eaco.cuts.cut_pool import CutPool
 from optsched.eaco.cuts.cuts_and_branching import (
     GroupCountRow,
-    Rank1CutRow,
     Rule,
     best_splits,
 )
@@ -99,10 +99,12 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         seconds_left: Clock,
         pack: Callable[[GroupingTree, GroupingNode], int | None],
         first: Indices | None = None,
+        cut_pool: CutPool | None = None,
     ) -> None:
         super().__init__(seconds_left)
         self.frame, self._penalty, self._seed, self._pack = frame, penalty, seed, pack
         self.relaxation = Relaxation(frame, pool, penalty, seed, first)
+        self.cut_pool = CutPool(frame.copies) if cut_pool is None else cut_pool
         self._penalty_free = PenaltyFreeRelaxation(self.relaxation, seed)
         self.root: Point | None = None
         self.limit = np.inf
@@ -156,12 +158,10 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         kept[self.root.columns] = True
         first = np.argsort(reduced[kept], kind="stable")[: SETTINGS.kept_columns]
         own = self._penalty, self._seed, self.seconds_left, self._pack
-        tree = GroupingTree(self.frame, self.pool.take(kept), *own, first)
+        tree = GroupingTree(self.frame, self.pool.take(kept), *own, first, self.cut_pool)
         positions = np.cumsum(kept) - 1
         tree._set_root(replace(self.root, columns=positions[self.root.columns]))
-        for rule in self.root.cuts:
-            assert isinstance(rule, Rank1CutRow)
-            tree.relaxation.add_cut(rule)
+        tree.relaxation.add_cuts(self.root.cuts)
         return tree
 
     # --- nodes ---------------------------------------------------------------------------------
@@ -228,9 +228,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
     def _restore(self, node: GroupingNode) -> None:
         """Put the cuts that hold up a node back where they were dropped for other nodes."""
         self.relaxation.drop_loose()
-        for rule in node.point.cuts:
-            assert isinstance(rule, Rank1CutRow)
-            self.relaxation.add_cut(rule)
+        self.relaxation.add_cuts(node.point.cuts)
 
     def _set_root(self, point: Point) -> None:
         self.root = point
@@ -244,7 +242,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
                 break
             reduced = relaxation.reduced(point.proof.duals, {})
             cuts = needed_odd_sets(self.frame, self.pool, reduced, self._penalty, point)
-            if not any([relaxation.add_cut(rule) for rule in cuts]):
+            if not relaxation.add_cuts(cuts):
                 break
             tighter = relaxation.solve((), self.seconds_left)
             if tighter is None or tighter.value <= point.value:
@@ -265,9 +263,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         few = self._over(kept, reduced)
         assert few.root is not None
         cut = few._cut(few.root, (), rounds, enough)
-        for rule in cut.cuts:
-            assert isinstance(rule, Rank1CutRow)
-            self.relaxation.add_cut(rule)
+        self.relaxation.add_cuts(cut.cuts)
         self.relaxation.add(np.flatnonzero(kept)[few.relaxation.program])
         again = self.relaxation.solve((), self.seconds_left)
         if again is None or again.value < point.value:
@@ -284,8 +280,9 @@ class GroupingTree(BranchAndBound[GroupingNode]):
             if point.value >= enough:
                 break
             self.relaxation.drop_loose()
-            cuts = violated_cuts(self.frame, self.pool.take(last.columns), last.x)
-            if not any([self.relaxation.add_cut(rule) for rule in cuts[: SETTINGS.cuts_per_round]]):
+            support = self.pool.take(last.columns)
+            cuts = violated_cuts(self.frame, self.cut_pool, support, last.x)
+            if not self.relaxation.add_cuts(cuts[: SETTINGS.cuts_per_round]):
                 break
             tighter = self.relaxation.solve(path, self.seconds_left)
             if tighter is None:

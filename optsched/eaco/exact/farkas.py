@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
 from optsched.eaco.exact.relaxation import Relaxation
 from optsched.eaco.settings import SETTINGS
 
@@ -77,7 +76,5 @@ class PenaltyFreeRelaxation:
             frame = frame._replace(waiting=waiting, node_cost=nothing, wake_cost=nothing)
             pool = pool._replace(cost=np.zeros(len(pool.cost)))
             self._free = Relaxation(frame, pool, 1.0, self._seed)
-        for rule in self._priced.capacity:
-            assert isinstance(rule, Rank1CutRow)
-            self._free.add_cut(rule)
+        self._free.add_cuts(self._priced.capacity)
         return self._free

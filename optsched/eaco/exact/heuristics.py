@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from optsched.eaco.cuts.cut_pool import CutPool
     from optsched.eaco.cuts.cuts_and_branching import Rank1CutRow
     from optsched.eaco.exact.branch_and_bound import GroupingTree
     from optsched.eaco.exact.lp_solution import Point, Proof
@@ -79,9 +80,9 @@ def offer_columns(
     return nodes
 
 
-def violated_cuts(frame: Frame, support: Columns, x: Floats) -> list[Rank1CutRow]:
-    """Return cuts that a point violates, the most violated first."""
-    cuts: list[Rank1CutRow] = loaded(ENTRIES["cuts"])(frame, support, x)
+def violated_cuts(frame: Frame, pool: CutPool, support: Columns, x: Floats) -> list[Rank1CutRow]:
+    """Return cuts that a point violates, the most violated first; the pool gets new ones."""
+    cuts: list[Rank1CutRow] = loaded(ENTRIES["cuts"])(frame, pool, support, x)
     return cuts
 
 

@@ -123,8 +123,7 @@ class Duals(NamedTuple):
 
     def reduced(self, columns: Columns) -> Floats:
         """Return the costs of columns, less what their jobs pay, with what they use up."""
-        padded = np.append(self.jobs, 0.0)
-        reduced = columns.cost - padded[columns.members].sum(axis=1)
+        reduced = columns.cost - _paid(self.jobs, columns.members)
         reduced += self.pools[columns.pool] * columns.gang
         if len(self.places):
             reduced += np.append(self.places, 0.0)[columns.place]
@@ -133,12 +132,20 @@ class Duals(NamedTuple):
     def summands(self, columns: Columns) -> Floats:
         """Return the sizes, added up, of all that the reduced costs of columns are the sum of."""
         sizes = Duals(*(np.abs(part) for part in self))  # type: ignore[arg-type]
-        padded = np.append(sizes.jobs, 0.0)
-        summed = np.abs(columns.cost) + padded[columns.members].sum(axis=1)
+        summed = np.abs(columns.cost) + _paid(sizes.jobs, columns.members)
         summed += sizes.pools[columns.pool] * columns.gang
         if len(sizes.places):
             summed += np.append(sizes.places, 0.0)[columns.place]
         return np.asarray(summed + sizes.watt * np.abs(columns.watts))
+
+
+def _paid(jobs: Floats, members: Indices) -> Floats:
+    """Return what the jobs of columns pay in all: numpy sums short rows slowly."""
+    padded = np.append(jobs, 0.0)
+    paid = padded[members[:, 0]]
+    for n in range(1, members.shape[1]):
+        paid += padded[members[:, n]]
+    return np.asarray(paid)
 
 
 def least_shares(frame: Frame, pool: Columns) -> Duals:

@@ -138,23 +138,37 @@ class Solver:
         return root_duals(self.instance, self.classes, root.proof)
 
     def _is_proven(self) -> bool:
-        return self.tree.bound >= self.goal()
+        return self.best().bound >= self.goal()
 
     def _dive(self) -> None:
-        """Offer the plan of a dive from the root.
+        """Offer the plan of a dive from the root, over the columns of least reduced cost.
 
-        Where a tree follows anyway, the columns of least reduced cost are enough.
+        Unless a tree follows anyway, all columns are dived over where these make no plan.
         """
         tree, most = self.tree, SETTINGS.cut_columns
-        if self.search.gap <= SETTINGS.tree_gap and len(tree.pool.cost) > 2 * most:
+        if len(tree.pool.cost) > 2 * most:
             assert tree.root is not None
             reduced = tree.reduced()
-            tree = tree.fixed_by_reduced_cost(tree.root.value + np.partition(reduced, most)[most])
-            if tree.relaxation.solve((), tree.seconds_left) is None:
+            few = tree.fixed_by_reduced_cost(tree.root.value + np.partition(reduced, most)[most])
+            if few.relaxation.solve((), tree.seconds_left) is None:
                 return
+            if self._dived_over(few) or self.search.gap <= SETTINGS.tree_gap:
+                return
+        self._dived_over(tree)
+
+    def _dived_over(self, tree: GroupingTree) -> bool:
+        """Offer the plan of a dive from the root of a tree; tell whether there is one."""
         dived = dived_plan(tree.relaxation)
         if dived is not None:
             self._offer(tree.pool.take(dived[0]), dived[1], {})
+        return dived is not None
+
+    def _branch_a_little(self, most_nodes: int) -> None:
+        """Explore a small tree where little is missing: it takes less than an integer program."""
+        root, share = self.tree, SETTINGS.small_tree_share
+        if self.search.is_closed(root.bound, share):
+            self._deepen(min(most_nodes, SETTINGS.small_tree_nodes))
+            self.tree = root
 
     def _look_among_few(self) -> None:
         """Offer the plan of the restricted master heuristic."""
@@ -173,9 +187,11 @@ class Solver:
         if most_nodes == 1 or self._is_proven():
             return
         self._dive()
-        if not self._is_proven() and search.gap > SETTINGS.tree_gap:
-            self._look_among_few()
         try:
+            if search.gap > SETTINGS.tree_gap and not self._is_proven():
+                self._branch_a_little(most_nodes)
+            if search.gap > SETTINGS.tree_gap and not self._is_proven():
+                self._look_among_few()
             if not self._is_proven():
                 search.enter("branch and bound")
                 self._deepen(most_nodes)

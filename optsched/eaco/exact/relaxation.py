@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from optsched.eaco.cuts.cuts_and_branching import ColumnIndex, NodeCountRow, Rank1CutRow, Rule
+from optsched.eaco.cuts.cuts_and_branching import NodeCountRow, Rank1CutRow, Rule
 from optsched.eaco.exact.lp_solution import Point, Proof, lagrangian, nodes_used, priced
 from optsched.eaco.exact.master import Duals, Master, least_shares
+from optsched.eaco.exact.rule_counts import RuleCounts, count_matrix
 from optsched.eaco.settings import SETTINGS
 from optsched.mip.branch_and_bound import Branch, tightest
 from optsched.mip.column_generation import Priced, generate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -50,9 +51,8 @@ class Relaxation:
         self.master = Master(frame, penalty, seed)
         self.capacity: dict[Rule, float] = {}
         self._rows: dict[Rule, int] = {}
-        self._counts: dict[Rule, tuple[Indices, Floats]] = {}
         self._frame_rows = self.master.rows
-        self._held = ColumnIndex(pool, self.master.classes)
+        self.counts = RuleCounts(pool, self.master.classes)
         self._bounded: list[Rule] = []
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
         self._at = np.zeros(0, dtype=np.intp)  # and as which ones
@@ -63,45 +63,51 @@ class Relaxation:
     # --- rules ---------------------------------------------------------------------------------
 
     def _row(self, rule: Rule) -> int:
-        """Return the row of a rule; it gets one when it is first asked for."""
+        """Return the row of a rule that splits; it gets one when it is first asked for."""
         if rule in self._rows:
             return self._rows[rule]
+        assert not isinstance(rule, Rank1CutRow)
         if isinstance(rule, NodeCountRow):
             column = self.master.classes + rule.asleep * self.master.pools + rule.pool
             where, values = np.array([column]), np.ones(1)
         else:
             counts = rule.counts(self._program)
             where, values = self._at[counts > 0], counts[counts > 0]
-        is_cut = isinstance(rule, Rank1CutRow)
-        add = self.master.add_row if is_cut else self.master.add_rule
-        self._rows[rule] = add(where, values)
+        self._rows[rule] = self.master.add_rule(where, values)
         return self._rows[rule]
 
-    def _counted(self, rule: Rule) -> tuple[Indices, Floats]:
-        """Return the columns of the pool that a rule counts, and how often."""
-        if rule not in self._counts:
-            self._counts[rule] = self._held.counts(rule)
-        return self._counts[rule]
-
-    def add_cut(self, rule: Rank1CutRow) -> bool:
-        """Bound the count of a rule for good; return whether it was not bounded before."""
-        if rule in self._rows:
-            return False
-        self.capacity[rule] = rule.most(self.frame.copies)
-        self.master.bound_row(self._row(rule), -np.inf, self.capacity[rule])
-        return True
+    def add_cuts(self, rules: Iterable[Rule]) -> int:
+        """Bound the counts of rules for good; return how many were not bounded before."""
+        new = [rule for rule in dict.fromkeys(rules) if rule not in self._rows]
+        if not new:
+            return 0
+        for rule in new:
+            assert isinstance(rule, Rank1CutRow)
+            if rule not in self.capacity:
+                self.capacity[rule] = rule.most(self.frame.copies)
+        upper = np.array([self.capacity[rule] for rule in new])
+        counts = count_matrix(new, self._program, self.master.classes)
+        cut, column = np.nonzero(counts.T)
+        entries = counts[column, cut], (cut, self._at[column])
+        first = self.master.add_rows(
+            upper, csr_array(entries, shape=(len(new), self.master.columns))
+        )
+        self._rows.update(zip(new, range(first, first + len(new)), strict=True))
+        return len(new)
 
     def drop_loose(self) -> None:
         """Drop rules that do not bind at the last point, so that the next ones are found sooner."""
         cuts = {row: rule for rule, row in self._rows.items() if rule not in self._bounded}
-        loose = self.master.drop_loose_rows(np.array(list(cuts), dtype=np.intp))
-        for row in loose.tolist():
-            del self._rows[cuts[row]]
-            self._counts.pop(cuts[row], None)
-        gone = np.sort(loose)
-        self._rows = {
-            rule: row - int(np.searchsorted(gone, row)) for rule, row in self._rows.items()
-        }
+        gone = np.sort(self.master.drop_loose_rows(np.array(list(cuts), dtype=np.intp)))
+        if not len(gone):
+            return
+        dropped = [cuts[row] for row in gone.tolist()]
+        for rule in dropped:
+            del self._rows[rule]
+        self.counts.forget(dropped)
+        rows = np.array(list(self._rows.values()), dtype=np.intp)
+        rows -= np.searchsorted(gone, rows)
+        self._rows = dict(zip(self._rows, rows.tolist(), strict=True))
 
     # --- solving -------------------------------------------------------------------------------
 
@@ -158,11 +164,7 @@ class Relaxation:
 
     def reduced(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
         """Return the reduced cost of every column of the pool."""
-        reduced = duals.reduced(self.pool)
-        for rule, charge in charges.items():
-            which, counts = self._counted(rule)
-            reduced[which] += charge * counts
-        return reduced
+        return duals.reduced(self.pool) + self.counts.summed(charges)
 
     def _chosen(self, wanting: Indices, reduced: Floats) -> Indices:
         """Return the columns with least reduced cost, in all and of each class."""
@@ -193,9 +195,8 @@ class Relaxation:
             return 0
         new = self.pool.take(which)
         counts = np.zeros((self.master.rows - self._frame_rows, len(which)))
-        for rule, row in self._rows.items():
-            if not isinstance(rule, NodeCountRow):
-                counts[row - self._frame_rows] = rule.counts(new)
+        rows = np.array(list(self._rows.values()), dtype=np.intp) - self._frame_rows
+        counts[rows] = count_matrix(list(self._rows), new, self.master.classes).T
         first = self.master.columns
         self.master.add_groups(new, csr_array(counts))
         self._inside = np.append(self._inside, which)
@@ -234,8 +235,8 @@ class Relaxation:
             self.master.bound_row(self._row(rule), low, max(low, high))
 
     def _charges(self, solved: Solved) -> dict[Rule, float]:
-        charges = {rule: -float(solved.row_duals[row]) for rule, row in self._rows.items()}
-        return {rule: charge for rule, charge in charges.items() if charge}
+        charges = (-solved.row_duals[list(self._rows.values())]).tolist()
+        return {rule: charge for rule, charge in zip(self._rows, charges, strict=True) if charge}
 
     def _point(self, path: Path, solved: Solved, duals: Duals) -> Point:
         charges = self._charges(solved)
@@ -264,35 +265,28 @@ class Relaxation:
         )
 
     def proven(self, path: Path, proof: Proof) -> tuple[Proof, float]:
-        """Lower duals of jobs until no group pays too much; return the value, too."""
+        """Lower duals of jobs until no group pays too much; return the value, too.
+
+        Rounding may have raised reduced costs by the doubt. What is taken off the bound for it is
+        that of columns that pay, not of the costliest ones.
+        """
         duals, charges = proof.duals, proof.charges(path)
-        reduced = self.reduced(duals, charges)
+        charged = self.counts.summed(charges)
+        reduced = duals.reduced(self.pool) + charged
         low = np.flatnonzero(reduced < 0)
         if len(low):
             drop = np.zeros(self.master.classes)
             np.maximum.at(drop, self.pool.members[low, 0], -reduced[low])
             duals = duals._replace(jobs=duals.jobs - drop)
-            reduced = self.reduced(duals, charges)
-        least = float((reduced - self._doubt(duals, charges)).min(initial=0.0))
+            reduced = duals.reduced(self.pool) + charged
+        if min(charges.values(), default=0.0) < 0:
+            charged = self.counts.summed({rule: abs(charge) for rule, charge in charges.items()})
+        doubt = SETTINGS.column_doubt * (duals.summands(self.pool) + charged)
+        least = float((reduced - doubt).min(initial=0.0))
         proof = proof._replace(duals=duals)
         return proof, lagrangian(self.frame, self.capacity, path, proof, least)
-
-    def _doubt(self, duals: Duals, charges: dict[Rule, float]) -> Floats:
-        """Return by how much rounding may have raised the reduced cost of each column.
-
-        What is taken off the bound for it is that of columns that pay, not of the costliest ones.
-        """
-        doubt = duals.summands(self.pool)
-        for rule, charge in charges.items():
-            which, counts = self._counted(rule)
-            doubt[which] += abs(charge) * counts
-        return np.asarray(SETTINGS.column_doubt * doubt)
 
     def floor(self) -> Point:
         """Return a point whose duals need no solver: each job pays its least share of a group."""
         duals = least_shares(self.frame, self.pool)
         return priced(*self.proven((), Proof(duals, (), {})))
-
-    def columns_of(self, c: int) -> tuple[Indices, Indices]:
-        """Return the columns of the pool that hold jobs of a class, and how many."""
-        return self._held.of(c)

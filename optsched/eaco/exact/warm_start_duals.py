@@ -74,9 +74,7 @@ class WarmStartDuals(NamedTuple):
         if known < SETTINGS.least_share * max(len(classes), 1):
             return None
         cuts = _cuts(self, classes)
-        for rule in cuts:
-            assert isinstance(rule, Rank1CutRow)
-            relaxation.add_cut(rule)
+        relaxation.add_cuts(cuts)
         duals = Duals(
             jobs=_duals(self, instance, classes),
             pools=np.array([self.gpus.get(nodes.id, 0.0) for nodes in instance.nodes]),
@@ -118,7 +116,7 @@ def _raised(duals: Duals, cuts: dict[Rule, float], relaxation: Relaxation) -> Fl
     jobs = duals.jobs.copy()
     for _ in range(SETTINGS.ascent_passes):
         for c in range(len(jobs)):
-            held, times = relaxation.columns_of(c)
+            held, times = relaxation.counts.columns_of(c)
             slack = float((reduced[held] / times).min(initial=np.inf))
             most = max(0.0, float(frame.waiting[c] - jobs[c]))
             step = min(slack, most) if slack > 0 else slack

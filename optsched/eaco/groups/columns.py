@@ -16,6 +16,7 @@ from optsched.eaco.groups.enumeration import (
     JobClass,
     TooManyGroupsError,
     never,
+    row_minima,
 )
 from optsched.eaco.settings import SETTINGS
 
@@ -202,7 +203,7 @@ class _Maker:
         factor = 1.0 if level is None else level.rate
         rates = enumeration.sets.levels[size].rates[groups.sets] * factor
         margin = np.minimum(rates * self.cap[members], rates * self.due[members] / work)
-        margin = margin.min(axis=1) - 1
+        margin = row_minima(margin) - 1
         fine = margin >= -SETTINGS.near
         near = groups.is_near | (np.abs(margin) <= SETTINGS.near)
         for row in np.flatnonzero(fine & near):

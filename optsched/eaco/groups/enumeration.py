@@ -7,6 +7,8 @@ not linear is in a group's figures (docs/math/eaco.md, groups).
 from __future__ import annotations
 
 import itertools
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +20,6 @@ from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -140,6 +141,8 @@ class Enumeration:
         self._copies = np.array([len(classes[c].jobs) for c in among])
         self._memory = np.array([kind.memory_gb for kind in types])
         self._memory_limit = gpu.memory_gb * (1 - instance.memory_headroom)
+        limit = Fraction(gpu.memory_gb) * (1 - Fraction(instance.memory_headroom))
+        self._is_limit_exact = limit == self._memory_limit
         self._type = np.array([names.index(kind.id) for kind in types])
         self._among = np.array(among)
         figures = TypeFigures(instance)
@@ -163,11 +166,13 @@ class Enumeration:
             rows, last, sets = rows[kept], last[kept], sets[kept]
             members = np.hstack([members[rows], last[:, None]])
             rates = self.sets.levels[size].rates[sets]
-            margin = (rates / self._least_rate[members]).min(axis=1) - 1
-            may_extend = ~(margin < -SETTINGS.near) & ~(rates == 0).any(axis=1)  # unknown rates may
+            margin = row_minima(rates / self._least_rate[members]) - 1
+            may_extend = ~(margin < -SETTINGS.near) & ~(row_minima(rates) == 0)  # unknown rates may
             members, sets, margin = members[may_extend], sets[may_extend], margin[may_extend]
             near = np.abs(margin) <= SETTINGS.near
-            near |= self._memory[members].sum(axis=1) > self._memory_limit * (1 - SETTINGS.near)
+            if not self._is_limit_exact:
+                memory = self._memory[members].sum(axis=1)
+                near |= memory > self._memory_limit * (1 - SETTINGS.near)
             fine = self._allowed(size, sets, near) & ~np.isnan(margin)
             self.sizes.append(Groups(self._among[members[fine]], sets[fine], near[fine]))
             total += int(fine.sum())
@@ -193,9 +198,15 @@ class Enumeration:
         last = np.arange(len(rows)) - first + before[rows]
         copies = (members[block] == before[:, None]).sum(axis=1)
         fits = (last != before[rows]) | (copies < self._copies[before])[rows]
-        memory = self._memory[members[block]].sum(axis=1)
-        fits &= memory[rows] + self._memory[last] <= self._memory_limit * (1 + SETTINGS.near)
+        memory = self._memory[members[block]].sum(axis=1)[rows] + self._memory[last]
+        fits &= memory <= self._memory_limit * (1 + SETTINGS.near)
         self._look(len(rows) // 8)
+        if self._is_limit_exact:
+            is_near = fits & (memory >= self._memory_limit * (1 - SETTINGS.near))
+            for n in np.flatnonzero(is_near).tolist():
+                within = self._memory[members[block.start + rows[n]]].tolist()
+                over = math.fsum([*within, self._memory[last[n]], -self._memory_limit])
+                fits[n] = over <= 0  # `fsum` rounds once, so that the sign is right
         return rows[fits] + block.start, last[fits]
 
     def _look(self, count: int) -> None:
@@ -230,6 +241,14 @@ def _blocks(choices: Indices) -> Iterator[slice]:
     starts = sorted({*edges.tolist(), len(choices)})
     for first, last in itertools.pairwise(starts):
         yield slice(first, last)
+
+
+def row_minima(rows: Floats) -> Floats:
+    """Return the least of each row, nan where one is: numpy reduces short rows slowly."""
+    least = rows[:, 0].copy()
+    for n in range(1, rows.shape[1]):
+        np.minimum(least, rows[:, n], out=least)
+    return least
 
 
 def least_rate(figures: TypeFigures, jobs: JobClass, gpu: str) -> float:

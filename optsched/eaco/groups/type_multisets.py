@@ -83,7 +83,7 @@ class Multisets:
         """
         before = self.levels[-1]
         given = prefixes * len(self._names) + last
-        codes, where = np.unique(given, return_inverse=True)
+        codes, where = _distinct(given)
         prefix, kind = np.divmod(codes, len(self._names))
         types = np.hstack([before.types[prefix], kind[:, None]])
         children = np.empty_like(types)
@@ -146,8 +146,8 @@ class Multisets:
             slowdown = 1 + self._table.saturation_slope * beyond
             slowdown += self._table.partner_slowdown * (size - 1)
             rates[:] = (1 / slowdown)[:, None]
-        if size == 2:
-            return rates
+        if size == 2 or (self._steps == 3 and not self._rates.measured):
+            return rates  # the formula knows all, and more jobs are no faster
         if self._steps >= 2:
             product = np.ones(types.shape)
             for n, other in itertools.permutations(range(size), 2):
@@ -194,6 +194,13 @@ def curve_watts(power: GpuPower, utilisation: Floats) -> Floats:
         assert isinstance(curve, Affine)
         share = busy
     return power.context_w + (power.peak_w - power.context_w) * share
+
+
+def _distinct(codes: Indices) -> tuple[Indices, Indices]:
+    """Return codes in ascending order, each once, and where each of those given is."""
+    if (np.diff(codes) > 0).all():  # as where all jobs are of types of their own
+        return codes, np.arange(len(codes))
+    return np.unique(codes, return_inverse=True)
 
 
 def _positions(codes: Indices, wanted: Indices) -> Indices:

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 def dive(relaxation: Relaxation) -> tuple[Indices, Floats] | None:
     """Return groups of the pool and how often each is in a plan; None if some job is left out.
 
-    The bounds of the program's rows stay what they are, and so do those of its columns in the end.
+    A dive that leaves jobs out is followed by one that fixes more or fewer groups in each step. The
+    bounds of the program's rows stay what they are, and so do those of its columns in the end.
     """
+    dives = (_dived(relaxation, surest) for surest in SETTINGS.dive_surest)
+    return next((dived for dived in dives if dived is not None), None)
+
+
+def _dived(relaxation: Relaxation, sure: float) -> tuple[Indices, Floats] | None:
+    """Return the same of one dive, in which so much of a group is taken for all of it."""
     fixed = np.zeros(len(relaxation.pool.cost))
     try:
         for _ in range(SETTINGS.dive_steps):
@@ -34,7 +41,7 @@ def dive(relaxation: Relaxation) -> tuple[Indices, Floats] | None:
                 chosen = np.flatnonzero(np.rint(x))
                 return chosen, np.rint(x[chosen])
             share = x - fixed
-            surest = share >= min(SETTINGS.dive_surest, share.max())
+            surest = share >= min(sure, share.max())
             fixed = np.where(surest, np.ceil(x - SETTINGS.whole), np.maximum(fixed, np.floor(x)))
     finally:
         relaxation.fix(np.zeros(len(fixed)))
