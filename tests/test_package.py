@@ -16,15 +16,24 @@ SOURCE = ROOT / "optsched"
 NUMBERS = {"numpy", "scipy", "pyomo", "highspy", "sklearn", "pandas", "networkx"}
 
 
-def test_packages_equal_folders():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    folders = {".".join(path.parent.relative_to(ROOT).parts) for path in SOURCE.rglob("*.py")}
-    folders = {f for f in folders if not f.startswith(("optsched.models", "optsched.instances"))}
-    assert set(settings["packages"]) == folders | {"optsched.models", "optsched.instances"}
-    assert all((ROOT.joinpath(*name.split(".")) / "__init__.py").exists() for name in folders)
-    for name in ("models", "instances"):
-        assert (SOURCE / name).is_symlink()
-        assert (SOURCE / name).readlink() == Path("..") / name
+def test_models_and_instances_are_links_in_a_checkout_and_copies_in_a_source_archive():
+    """An editable install is then a plain path, which type checkers follow."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    packed = settings["targets"]["wheel"]["force-include"]
+    assert packed == {name: f"optsched/{name}" for name in ("models", "instances")}
+    for name in packed:
+        link = SOURCE / name
+        if (ROOT / ".git").exists():
+            assert link.is_symlink()
+            assert link.readlink() == Path("..") / name
+        for path in (ROOT / name).rglob("*.*"):
+            if "__pycache__" not in path.parts:
+                assert (link / path.relative_to(ROOT / name)).read_bytes() == path.read_bytes()
+
+
+def test_every_folder_of_the_package_is_one():
+    folders = {path.parent for path in SOURCE.rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
 def modules_after(statement):
