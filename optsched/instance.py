@@ -213,7 +213,7 @@ def find_bundled(
     bundled = folder / f"{str(source).removesuffix('.json')}.json"
     if bundled.is_file() and bundled.resolve().is_relative_to(folder.resolve()):
         return bundled
-    if path.suffix == ".json" or path.is_absolute():
+    if path.suffix in (".json", ".yaml", ".yml") or path.is_absolute():
         raise FileNotFoundError(f"{source}: no such file")
     try:
         raise UnknownNameError(kind, str(source), known())
@@ -225,7 +225,10 @@ def instance_class(schema_id: object, origin: str) -> type[Instance]:
     """Return the class for a schema id such as ``"optsched/boa/1"``."""
     known = [f"optsched/{name}/1" for name in PROBLEMS]
     if isinstance(schema_id, str) and schema_id.startswith("optsched/result/"):
-        raise InstanceError(origin, ["schema: this is a result; expected an instance"])
+        raise InstanceError(
+            origin,
+            ["schema: this is a result; expected an instance, which comes before the result"],
+        )
     if not isinstance(schema_id, str) or schema_id not in known:
         like = next((i for i in known if str(schema_id).startswith(i[:-1])), "optsched/instance/1")
         told = hint(schema_id, like) or f"; {nearest(str(schema_id), known)}"

@@ -89,6 +89,8 @@ def frontier(
 ) -> None:
     """Solve an instance, or run a scenario, at every value of a parameter.
 
+    JSON: the frontier, see `optsched schema frontier`. CSV: a row for each point.
+
     Example: optsched frontier boa/cbd-85 --from 20 --to 80 --points 200 --cache points
 
     Example: optsched frontier pal-64 --parameter epoch_s --values 60,300,900

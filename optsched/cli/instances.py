@@ -24,15 +24,29 @@ class ModelFormat(StrEnum):
     MPS = "mps"
 
 
-def instances() -> None:
-    """List the bundled instances.
+Problem = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PROBLEM]",
+        help="Such as boa; by default all.",
+        autocompletion=completion.problems,
+    ),
+]
+
+
+def instances(name: Problem = None) -> None:
+    """List the bundled instances, of a problem or of all.
+
+    JSON: instances, each with name, problem, best_known, unit, is_proven, sizes, description.
 
     Example: optsched instances
     """
     from optsched.cli.printing import tables
     from optsched.instance import names, read
+    from optsched.registry import problem
 
-    named = [(name, read(name)) for name in names()]
+    known = names() if name is None else names(problem(name).name)
+    named = [(each, read(each)) for each in known]
     parts = [part for table in tables.instances(named) for part in (table, "")]
     output.show(
         *parts[:-1],
@@ -41,17 +55,10 @@ def instances() -> None:
     )
 
 
-def methods(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PROBLEM]",
-            help="Such as boa; by default all.",
-            autocompletion=completion.problems,
-        ),
-    ] = None,
-) -> None:
+def methods(name: Problem = None) -> None:
     """List the methods of a problem, or of all.
+
+    JSON: methods, each with problem, name, kind, summary, source.
 
     Example: optsched methods boa
     """

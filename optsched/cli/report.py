@@ -52,7 +52,7 @@ def report(
 ) -> None:
     """Write one page with tables, pictures and controls, to show somebody else.
 
-    The page is a single file that needs no network.
+    The page is a single file that needs no network. JSON: output, bytes, sources.
 
     Example: optsched report result.json frontier.json out -o report.html
     """
@@ -92,6 +92,8 @@ def explain(
 ) -> None:
     """Say why there is no plan, or why it is this one and what wider limits would save.
 
+    JSON: instance, status, because, conflict, is_irreducible, binding, prices.
+
     Example: optsched explain result.json
 
     Example: optsched explain result.json --instance my.json
@@ -128,7 +130,7 @@ def doctor(
 ) -> None:
     """Tell versions, threads, free memory and disk, and solve what is known: for bug reports.
 
-    Exit code 1 if something is not as it should be.
+    Exit code 1 if something is not as it should be. JSON: is_fine, findings.
 
     Example: optsched doctor
     """

@@ -74,6 +74,8 @@ def rollout(
 ) -> None:
     """Run a policy over a trace of jobs on a simulated cluster.
 
+    JSON: what summary.json holds, see `optsched schema rollout`.
+
     Example: optsched rollout philly-small --policy fifo --output out
 
     Example: optsched rollout pal-64 --policy pal --set epoch_s=300
@@ -117,6 +119,8 @@ def compare(
 ) -> None:
     """Run policies over the same traces, and show ratios to the first.
 
+    JSON: first, seeds, basis, and policies, each with all metrics, their ratios and intervals.
+
     Example: optsched compare philly-small --policy fifo,srtf,las --seeds 5
 
     Example: optsched compare philly-small --policy fifo,my.py:Fair:alpha=0.5
@@ -157,6 +161,8 @@ def compare(
 def policies(name: PolicyArgument = None) -> None:
     """List the policies, or the options of one.
 
+    JSON: policies, each with name, summary, needs, source, options; of one: policy, options.
+
     Example: optsched policies
 
     Example: optsched policies philly
@@ -173,6 +179,8 @@ def policies(name: PolicyArgument = None) -> None:
 
 def scenarios() -> None:
     """List the bundled scenarios.
+
+    JSON: scenarios, each with name, gpus, trace, jobs, policies, description.
 
     Example: optsched scenarios
     """

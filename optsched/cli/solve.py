@@ -35,6 +35,8 @@ def solve(
 ) -> None:
     """Solve an instance, and compare the greedy methods for as long as the solve took.
 
+    JSON: the result, see `optsched schema result`; nothing is compared then. CSV: the plan.
+
     Example: optsched solve boa/cbd-85 --set budget_gpus=30
 
     Example: optsched solve my.json --method milp --time-limit 10 --output r.json

@@ -109,6 +109,8 @@ def show(
 ) -> None:
     """Show the levels of a topology, from the root down.
 
+    JSON: levels, each with level, domains, available_gpus, least_in_each, most_in_each.
+
     Example: optsched topology show cluster.json
     """
     from optsched.cluster import read_topology

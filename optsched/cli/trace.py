@@ -66,6 +66,8 @@ def show(
 ) -> None:
     """Show the jobs of a trace: sizes, statuses, run times.
 
+    JSON: summary, groups, notes.
+
     Example: optsched trace show trace.json
     """
     from optsched.traces import read_trace

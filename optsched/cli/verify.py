@@ -28,6 +28,8 @@ def check(
 
     Changes of fields that the result was solved with need not be named again.
 
+    JSON: instance, changes, feasible, and broken_rules if it is not.
+
     Example: optsched check boa/cbd-85 result.json
     """
     from optsched.verification import check as check_plan
@@ -47,6 +49,9 @@ def verify(
     """Prove the bound of a result, or of each point of a frontier, without a solver.
 
     Changes of fields that the result was solved with need not be named again.
+
+    JSON: instance, changes, proven, statement, status, objective, bound, gap, unit;
+    or broken_rules.
 
     Example: optsched verify boa/cbd-85 result.json
     """

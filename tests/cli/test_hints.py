@@ -35,6 +35,7 @@ def run(*arguments):
         (["trace", "import", "x", "--format", "philly", "-o", "y.json"], "--input-format philly"),
         (["rollout", "philly-small", "--trace", "x", "--format", "pal"], "--input-format pal"),
         (["topology", "import", "x", "--format=slurm"], "--input-format slurm"),
+        (["solve", "mine.yaml"], "mine.yaml: no such file"),
         (["solve", "boa/hand", "--gap", "x"], "'x' is no number such as 0.01, nor 1%"),
         (["solve", "boa/hand", "--memory", "0.0001"], "but 0.1 MiB are given"),
     ],

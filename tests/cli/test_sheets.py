@@ -103,6 +103,21 @@ def test_what_a_screen_leaves_out_is_named_and_wide_shows_it():
     assert "85 jobs (cifar10 66" in run("instances", "--wide").stdout
 
 
+def test_instances_of_one_problem():
+    told = json.loads(run("instances", "sia", "--json").stdout)["instances"]
+    assert [row["name"] for row in told] == ["sia/cluster-64", "sia/hand"]
+    assert "there is no problem 'sai'; did you mean 'sia'?" in run("instances", "sai").stderr
+
+
+def test_words_of_an_explanation_are_folded_further_in(tmp_path):
+    path = tmp_path / "r.json"
+    run("solve", "boa/hand", "--no-compare", "-o", path)
+    lines = run("explain", path, columns=60).stdout.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert any(line.startswith("    ") for line in lines)
+    assert json.loads(run("explain", path, "--json").stdout)["binding"]
+
+
 # --- formats ----------------------------------------------------------------------------------
 
 

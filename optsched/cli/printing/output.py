@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -188,9 +189,25 @@ def _print(*parts: Sheet | str) -> None:
                 omitted |= dict.fromkeys(part.omitted(console.width))
                 console.print(part)
             else:
-                console.print(plain(part), width=width if is_screen else None)
+                console.print(_wrapped(plain(part), width) if is_screen else plain(part))
     lines = [line.rstrip() for line in capture.get().rstrip("\n").split("\n")]
     if omitted:
         text = f"not shown for want of width: {', '.join(omitted)}; --wide shows all"
         lines += ["", folded(text, console.width, " ")]
     typer.echo("\n".join(lines))
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return a text folded between words, the rest of a line further in than its beginning."""
+    return "\n".join(
+        textwrap.fill(
+            line, width, subsequent_indent=" " * _indent(line), replace_whitespace=False,
+            break_long_words=False, break_on_hyphens=False,
+        )
+        for line in text.split("\n")
+    )  # fmt: skip
+
+
+def _indent(line: str) -> int:
+    left = len(line) - len(line.lstrip())
+    return left + 2 if left else 0
