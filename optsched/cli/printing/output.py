@@ -101,8 +101,8 @@ def _options() -> list[Any]:
             str | None,
             typer.Option(
                 "--format",
-                metavar="|".join(_formats()),
-                help="How tables are printed.",
+                metavar="NAME",
+                help="How tables are printed: table, csv, latex, json or markdown.",
                 rich_help_panel=PANEL,
                 autocompletion=_formats,
             ),
