@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-os.environ |= {"COLUMNS": "80", "NO_COLOR": "1", "MPLBACKEND": "agg"}
+os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}  # of the commands that pages run
 # As they were committed, outputs and all; their links to each other need them in one folder.
 shutil.copytree(HERE.parent / "notebooks", HERE / "tutorials", dirs_exist_ok=True)
 
@@ -55,7 +55,8 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
-mathjax_path = "mathjax/tex-svg.js"  # version 3.2.2, one file with its fonts
+mathjax_path = "mathjax/tex-svg-full.js"  # version 3.2.2, one file with its fonts
+mathjax3_config = {"tex": {"packages": {"[+]": ["textmacros"]}}}  # as LaTeX has it: \\text{a\\_b}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "optsched"

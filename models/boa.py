@@ -18,7 +18,7 @@ Sets, parameters and variables:
 :math:`T_0`                    target of the mean job completion time (JCT), s
 -----------------------------  ------------------------------------------------------------------
 :math:`w_{iek}`                share of class i that runs phase e at width k
-:math:`y_{iek}`                share that comes to width k in phase e and rescales, if R_i > 0
+:math:`y_{iek}`                share that comes to width k in phase e, if :math:`R_i > 0`
 =============================  ==================================================================
 
 A2, widths "mixed". A linear program: the optimum over all mixtures of widths.
@@ -26,9 +26,9 @@ A2, widths "mixed". A linear program: the optimum over all mixtures of widths.
 .. math::
 
     \min_w \quad & \frac{1}{\lambda} \sum_i \lambda_i \sum_{e,k} \tau_{iek} w_{iek}
-                 && \text{(mean\_jct\_s)} \\
-    \text{s.t.} \quad & \sum_k w_{iek} = 1 \quad \forall i, e && \text{(one\_width)} \\
-    & \sum_i \lambda_i \sum_{e,k} k\, \tau_{iek} w_{iek} \le b && \text{(budget)} \\
+                 && \quad \text{(mean\_jct\_s)} \\
+    \text{s.t.} \quad & \sum_k w_{iek} = 1 \quad \forall i, e && \quad \text{(one\_width)} \\
+    & \sum_i \lambda_i \sum_{e,k} k\, \tau_{iek} w_{iek} \le b && \quad \text{(budget)} \\
     & 0 \le w_{iek} \le 1
 
 A3, widths "integer". The same with :math:`w_{iek} \in \{0, 1\}`: a multiple-choice knapsack.
@@ -38,8 +38,8 @@ A4, with rescaling. In both sums :math:`\tau_{iek} w_{iek}` becomes
 
 .. math::
 
-    y_{i0k} & \ge w_{i0k} \quad \forall i, k && \text{(starts)} \\
-    y_{iek} & \ge w_{iek} - w_{i,e-1,k} \quad \forall i, e \ge 1, k && \text{(changes)}
+    y_{i0k} & \ge w_{i0k} \quad \forall i, k && \quad \text{(starts)} \\
+    y_{iek} & \ge w_{iek} - w_{i,e-1,k} \quad \forall i, e \ge 1, k && \quad \text{(changes)}
 
 where :math:`w_{i,e-1,k}` is 0 if phase e - 1 does not allow width k. For binary w the best y is
 binary by itself. For real w the program is exact as well: shares of single phases are shares of

@@ -36,16 +36,16 @@ Sets, parameters and variables:
 
     \min \quad & \sum_c \gamma_c z_c + \sum_j \pi_j y_j
                  + \sum_p \sum_{q \in Q_p} \big( \beta_p N_q + \omega_p V_q \big)
-                 && \text{(objective)} \\
+                 && \quad \text{(objective)} \\
     \text{s.t.} \quad
-    & \sum_{c :\, j \in S_c} z_c + y_j = 1 \quad \forall j && \text{(one\_place)} \\
-    & \sum_{c \in C_l} z_c \le 1 \quad \forall l && \text{(one\_stays)} \\
-    & \sum_{c \in C_{pg}} z_c = \sum_{q \in Q_p} u_{gq} \quad \forall p, g && \text{(begin)} \\
+    & \sum_{c :\, j \in S_c} z_c + y_j = 1 \quad \forall j && \quad \text{(one\_place)} \\
+    & \sum_{c \in C_l} z_c \le 1 \quad \forall l && \quad \text{(one\_stays)} \\
+    & \sum_{c \in C_{pg}} z_c = \sum_{q \in Q_p} u_{gq} \quad \forall p, g && \quad\text{(begin)} \\
     & \sum_{g, q'} k_{gq'q} u_{gq'} + \sum_l \sum_{c \in C_l} k_{g_c q_l q} z_c \le K_p N_q
-      \quad \forall p, q \in Q_p && \text{(room)} \\
-    & V_q \ge N_q - a_q \quad \forall q :\, a_q < n_q && \text{(waking)} \\
+      \quad \forall p, q \in Q_p && \quad \text{(room)} \\
+    & V_q \ge N_q - a_q \quad \forall q :\, a_q < n_q && \quad \text{(waking)} \\
     & \sum_p \Big( s_p \nu_p + h_p \sum_{q \in Q_p} N_q \Big)
-      + \sum_c g_c (W_c - b_p) z_c \le W^{\max} && \text{(power\_cap)} \\
+      + \sum_c g_c (W_c - b_p) z_c \le W^{\max} && \quad \text{(power\_cap)} \\
     & z, y \in \{0, 1\}, \quad 0 \le N_q \le n_q, \quad 0 \le V, u, \quad N, u \text{ whole}
 
 with :math:`\nu_p` nodes in p. Without a power cap there is no (power_cap). Objectives:

@@ -34,13 +34,13 @@ Sets, parameters and variables:
 
     \min \quad & \sum_j w_j \Big( \sum_{(d,b) \in A_j} \big( r_j L_{m,l(d)} v_{cb} + R_j \big)
                  y_{jdb} + r_j L_{m,l(P_j)} \max_{g \in P_j} V_{cg}\, s_j \Big)
-                 + \sum_j \rho_j o_j && \text{(objective)} \\
+                 + \sum_j \rho_j o_j && \quad \text{(objective)} \\
     \text{s.t.} \quad
-    & \sum_{(d,b) \in A_j} y_{jdb} + s_j + o_j = 1 \quad \forall j && \text{(one\_choice)} \\
-    & \sum_g x_{jg} = k_j \sum_{(d,b) \in A_j} y_{jdb} \quad \forall j && \text{(gang)} \\
+    & \sum_{(d,b) \in A_j} y_{jdb} + s_j + o_j = 1 \quad \forall j && \quad \text{(one\_choice)} \\
+    & \sum_g x_{jg} = k_j \sum_{(d,b) \in A_j} y_{jdb} \quad \forall j && \quad \text{(gang)} \\
     & x_{jg} \le \sum_{(d,b) \in A_j :\, g \in E_{dcb}} y_{jdb} \quad \forall j, g
-      && \text{(inside)} \\
-    & \sum_j x_{jg} + \sum_{j :\, g \in P_j} s_j \le 1 \quad \forall g && \text{(one\_job)} \\
+      && \quad \text{(inside)} \\
+    & \sum_j x_{jg} + \sum_{j :\, g \in P_j} s_j \le 1 \quad \forall g && \quad \text{(one\_job)} \\
     & y, s \in \{0, 1\}, \quad 0 \le x, o \le 1
 
 No product of variables and no big-M: the factors in (gang) and (inside) are true bounds. For whole

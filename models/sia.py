@@ -27,11 +27,11 @@ Sets, parameters and variables:
 .. math::
 
     \min \quad & \sum_j \Big( \sum_{c \in C_j} g_{jc}\, x_{jc} + \lambda\, o_j \Big)
-               && \text{(objective)} \\
+               && \quad \text{(objective)} \\
     \text{s.t.} \quad
-    & \sum_{c \in C_j} x_{jc} + o_j = 1 \quad \forall j && \text{(one\_choice)} \\
+    & \sum_{c \in C_j} x_{jc} + o_j = 1 \quad \forall j && \quad \text{(one\_choice)} \\
     & \sum_j \sum_{c \in C_j :\, t_{jc} = t} n_{jc}\, x_{jc} \le b_t \quad \forall t
-      && \text{(gpus)} \\
+      && \quad \text{(gpus)} \\
     & x, o \in \{0, 1\}
 
 with the costs

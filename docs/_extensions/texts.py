@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from policy_notes import NOTES
+from policy_notes import DIFFERENCES, NEEDS, NOTES, Note
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -33,9 +34,17 @@ FIGURES = Path(__file__).parents[1] / "figures"
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table in Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
+    rows = list(rows)
+    columns = zip(*rows, strict=True)
+    marks = ["---:" if all(map(is_figure, column)) else "---" for column in columns]
+    lines = [heads, marks, *rows]
     cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
+
+
+def is_figure(cell: object) -> bool:
+    """Tell whether a cell holds a number, or nothing."""
+    return re.fullmatch(r"[<>+-]? ?[\d.,]*(e[+-]\d+)?( %)?", str(cell)) is not None
 
 
 def code(text: str) -> str:
@@ -70,16 +79,20 @@ def scenarios() -> str:
 
 
 def policies() -> str:
-    """Return the policies: source, options, needs and deviations."""
+    """Return the policies: source, needs, deviations and the names of the options."""
     rows = []
     for entry in ENTRIES:
-        options = described(entry.maker().options)
-        taken = ", ".join(f"`{name}={default}`" for name, _, default, _ in options)
-        note = NOTES.get(entry.name)
-        needs, other = (note.needs, note.deviations) if note else ("", "")
-        rows.append((code(entry.name), entry.summary, entry.source, needs, other, taken))
-    heads = ("policy", "what it does", "source", "needs", "differs from the source", "options")
+        note = NOTES.get(entry.name, Note())
+        options = ", ".join(code(name) for name, *_ in described(entry.maker().options))
+        rows.append((code(entry.name), entry.summary, entry.source, *note, options))
+    heads = ("policy", "what it does", "source", "needs", "differs", "options")
     return table(heads, rows)
+
+
+def policy_words() -> str:
+    """Return what the words in the table of policies stand for."""
+    words = NEEDS | DIFFERENCES
+    return "\n\n".join(f"{word}\n: {text[0].upper()}{text[1:]}." for word, text in words.items())
 
 
 def metrics() -> str:
