@@ -4,6 +4,7 @@
     python -m benchmarks --quick            # small sizes, below 2 minutes
     python -m benchmarks --only "Sia's round" --only POP-4
     python -m benchmarks --list
+    python -m benchmarks --to-docs          # everything, and docs/performance.md shows it
 
 Each row is measured in a process of its own; a table is printed, and written as benchmarks.json and
 benchmarks.md. Peers are optional (pip install -e '.[peers]'): without them their rows are skipped.
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.suite import tables
 from benchmarks.suite.catalogue import catalogue
-from benchmarks.suite.machine import machine, versions
+from benchmarks.suite.machine import commit, machine, versions
 from benchmarks.suite.run import run
 from benchmarks.suite.slopes import slopes
 
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
     from benchmarks.suite.rows import Row
 
 RESULTS = Path(__file__).parent / "results"
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"  # of which docs/performance.md is made
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for, and return the exit code."""
     options = _parser().parse_args(arguments)
+    if options.to_docs and (options.only or options.quick or options.list):
+        print("--to-docs takes all rows: leave out --only, --quick and --list", file=sys.stderr)
+        return BAD_INPUT
     rows = catalogue(quick=options.quick, philly=options.philly)
     chosen = [_limited(row, options.limit) for row in rows if _is_chosen(row, options.only)]
     if not chosen:
@@ -60,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{time.perf_counter() - started:.0f} s in all", file=sys.stderr)
     document = document_of(measured, "quick" if options.quick else "full")
     write(document, options.output)
+    if options.to_docs and not code:
+        write_figures(document, FIGURES)
     print(tables.text(document))
     return code
 
@@ -71,6 +78,7 @@ def document_of(measured: list[tuple[Row, dict[str, Any]]], name: str) -> dict[s
         "schema": tables.SCHEMA,
         "set": name,
         "date": datetime.date.today().isoformat(),
+        "commit": commit(),
         "machine": machine(),
         "versions": versions(),
         "rows": made,
@@ -83,6 +91,11 @@ def write(document: dict[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "benchmarks.json").write_text(json.dumps(document, indent=1) + "\n")
     (folder / "benchmarks.md").write_text(tables.markdown(document))
+
+
+def write_figures(document: dict[str, Any], folder: Path) -> None:
+    """Write the document where the page on performance is made of it."""
+    (folder / "benchmarks.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def _is_chosen(row: Row, names: list[str]) -> bool:
@@ -117,6 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--limit", metavar="SECONDS", type=float, help="least of this and a row's own limit"
+    )
+    parser.add_argument(
+        "--to-docs", action="store_true", help="all rows: put them on the page on performance, too"
     )
     parser.add_argument("--philly", metavar="FILE", help="philly_jobs_pollux.csv[.gz]")
     return parser

@@ -52,7 +52,8 @@ def test_smallest_rows_are_measured_and_written(tmp_path, capsys):
     only = [part for name in SMALLEST for part in ("--only", name)]
     assert command.main(["--quick", *only, "--output", str(tmp_path / "new")]) == 0
     document = json.loads((tmp_path / "new/benchmarks.json").read_text())
-    assert set(document) == {"schema", "set", "date", "machine", "versions", "rows", "slopes"}
+    about = {"schema", "set", "date", "commit", "machine", "versions"}
+    assert set(document) == about | {"rows", "slopes"}
     assert document["machine"]["cores"] >= 1
     assert document["versions"]["optsched"]
     assert len(document["rows"]) == len(SMALLEST)
@@ -87,6 +88,16 @@ def test_unknown_name_is_refused_with_the_known_ones(capsys):
     assert command.main(["--only", "nonsense"]) == 2
     assert "nonsense" in (text := capsys.readouterr().err)
     assert "PAL placement" in text
+
+
+def test_figures_of_the_docs_are_of_all_rows(tmp_path, capsys, monkeypatch):
+    assert command.main(["--to-docs", "--quick"]) == 2
+    assert "--quick" in capsys.readouterr().err
+    monkeypatch.setattr(command, "FIGURES", tmp_path)
+    monkeypatch.setattr(command, "run", lambda chosen: [(chosen[0], asdict(Outcome("one")))])
+    assert command.main(["--to-docs", "--output", str(tmp_path / "new")]) == 0
+    written = (tmp_path / "benchmarks.json").read_text()
+    assert written == (tmp_path / "new" / "benchmarks.json").read_text()
 
 
 def test_interrupt_writes_what_there_is(tmp_path, capsys, monkeypatch):

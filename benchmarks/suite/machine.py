@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -41,6 +42,18 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return installed
+
+
+def commit() -> str:
+    """Return the commit of the code in short; nothing where there is no git."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        ended = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return ended.stdout.strip()
 
 
 def _processor() -> str:

@@ -103,7 +103,7 @@ def metrics() -> str:
 def trace_formats() -> str:
     """Return the formats of traces."""
     rows = [(code(name), entry.summary) for name, entry in TRACES.items()]
-    return table(("`--format`", "what it reads"), rows)
+    return table(("`--input-format`", "what it reads"), rows)
 
 
 def generators() -> str:

@@ -15,6 +15,7 @@ from optsched.rollout.registry import ENTRIES
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(?<!`)`(optsched [^`]+)`(?!`)")
 # What is shown but not run at build: the rest is in blocks `run`, `code-cell` or `plot`.
 SHELL, DOCTEST = {"sh"}, {"pycon"}
 
@@ -25,8 +26,12 @@ def blocks(page, languages):
 
 
 def commands():
-    """Every command of optsched in a block that is not run, with the page where it stands."""
+    """Every command of optsched in a block that is not run, or in a sentence, with its page."""
     for page in PAGES:
+        prose = BLOCK.sub("", page.read_text("utf-8"))
+        for text in INLINE.findall(prose):
+            words = shlex.split(text.replace("\n", " "))
+            yield pytest.param(words[1:], id=f"{page.stem}: {' '.join(words[1:])}")
         for text in blocks(page, SHELL):
             for line in text.replace("\\\n", " ").splitlines():
                 if line.startswith("optsched "):
