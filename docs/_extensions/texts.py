@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from policy_notes import DIFFERENCES, NEEDS, NOTES, Note
+from policy_notes import DIFFERENCES, NOTES
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -20,6 +20,7 @@ from optsched.cluster.importers import FORMATS as TOPOLOGIES
 from optsched.documents.limits import LIMITS, MIB
 from optsched.registry import PROBLEMS, problem
 from optsched.rollout import METRICS
+from optsched.rollout.policy_needs import need_of
 from optsched.rollout.policy_options import described
 from optsched.rollout.registry import ENTRIES
 from optsched.rollout.scenario_files import scenario_names
@@ -82,17 +83,29 @@ def policies() -> str:
     """Return the policies: source, needs, deviations and the names of the options."""
     rows = []
     for entry in ENTRIES:
-        note = NOTES.get(entry.name, Note())
+        need = need_of(entry)
         options = ", ".join(code(name) for name, *_ in described(entry.maker().options))
-        rows.append((code(entry.name), entry.summary, entry.source, *note, options))
+        differs = NOTES.get(entry.name, "")
+        rows.append(
+            (
+                code(entry.name),
+                entry.summary,
+                entry.source,
+                need.name if need else "",
+                differs,
+                options,
+            )
+        )
     heads = ("policy", "what it does", "source", "needs", "differs", "options")
     return table(heads, rows)
 
 
 def policy_words() -> str:
     """Return what the words in the table of policies stand for."""
-    words = NEEDS | DIFFERENCES
-    return "\n\n".join(f"{word}\n: {text[0].upper()}{text[1:]}." for word, text in words.items())
+    needs = {need.name: need for need in map(need_of, ENTRIES) if need}
+    words = {name: f"{need.text}; else {need.otherwise}" for name, need in needs.items()}
+    words |= DIFFERENCES
+    return "\n\n".join(f"{word}\n: {text}." for word, text in words.items())
 
 
 def metrics() -> str:

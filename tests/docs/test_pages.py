@@ -54,7 +54,7 @@ def test_python_that_is_shown_prints_what_it_says(page):
     assert found.failed == 0
 
 
-def test_every_policy_says_what_it_needs_and_where_it_differs():
+def test_every_policy_says_where_it_differs_from_its_source():
     """The notes are in the folder of Sphinx' extensions, which is no package."""
     notes = runpy.run_path(str(DOCS / "_extensions" / "policy_notes.py"))["NOTES"]
     assert set(notes) == {entry.name for entry in ENTRIES}
