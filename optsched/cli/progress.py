@@ -37,7 +37,7 @@ def solving(name: str, *, verbose: bool = False) -> Iterator[Callable[[Progress]
         task = bar.add_task(plain(f"solving {name}"), total=None)
 
         def tell(told: Progress) -> None:
-            bar.update(task, description=plain(f"solving {name}: {figures(told)}"))
+            bar.update(task, description=plain(figures(told)))
             if verbose:
                 console.print(line(told))
 
