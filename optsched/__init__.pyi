@@ -7,6 +7,8 @@ from . import sia as sia
 from . import traces as traces
 from .cli.doctor import Finding as Finding
 from .cli.doctor import doctor as doctor
+from .comparison import MethodComparison as MethodComparison
+from .comparison import compare_methods as compare_methods
 from .explanation.explain import explain as explain
 from .exporting import export as export
 from .instance import Instance as Instance

@@ -43,7 +43,8 @@ def solve(
 
     Example: optsched solve next-epoch.json --start r.json --verbose
     """
-    from optsched.cli import comparison
+    from optsched.cli import method_table
+    from optsched.comparison import Options
 
     console.check_output(result_file, (".json",))
     console.check_output(picture, options.PICTURES, "--plot")
@@ -60,8 +61,8 @@ def solve(
     finally:
         _write(result, result_file, picture)
     if others and not output.is_data():
-        given = comparison.Options(time_limit, seed, threads, memory)
-        comparison.show(instance, result, given, solved_s)
+        given = Options(time_limit, seed, threads, memory)
+        method_table.show(instance, result, given, solved_s)
     raise typer.Exit(_ended(result))
 
 

@@ -12,7 +12,7 @@ from optsched.results.result import figure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from optsched.cli.comparison import Compared
+    from optsched.comparison import Compared
     from optsched.instance import Instance
     from optsched.results.result import Result
     from optsched.sweeps.points import Frontier

@@ -9,18 +9,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.cli import console
-from optsched.cli.printing import output
+from optsched.instance import as_instance
 from optsched.memory import TooLarge, must_fit
 from optsched.registry import problem
 from optsched.results.result import Status
 from optsched.search import Infeasible, Search, SolverDisagreement
+from optsched.solving import solve
 from optsched.verification import closed, relative_gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from optsched.cli.printing.sheets import Sheet
+    import pandas as pd
+    from matplotlib.axes import Axes
+
     from optsched.instance import Instance
     from optsched.registry import Method
     from optsched.results.result import Result
@@ -40,18 +43,50 @@ class Compared(NamedTuple):
     seconds: float
 
 
-class Comparison(NamedTuple):
-    """The methods that were tried, as the problem lists them; and those left out, for want of time.
+class MethodComparison(NamedTuple):
+    """A result, and the greedy methods beside it, as the problem lists them.
 
     Attributes
     ----------
+    result
+        What the others are compared with.
+    left_out
+        Methods that were not tried, for want of time.
     refused
         Why the next one was not begun, if it needs more memory than there is.
     """
 
+    result: Result
     tried: list[Compared]
     left_out: tuple[str, ...]
     refused: str = ""
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each method: its objective, and how far it is above the first one."""
+        import pandas as pd
+
+        first = self.result
+        rows = [Compared(first.method, first.objective, first.status, first.seconds), *self.tried]
+        frame = pd.DataFrame(rows, columns=Compared._fields)
+        frame["objective"] = frame["objective"].astype(float)  # without a plan it is not a number
+        frame["status"] = frame["status"].astype(str)
+        best = float("nan") if not first.objective else first.objective
+        frame.insert(2, "above", frame["objective"] / best - 1)
+        return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a bar for each method that has a plan, and the bound; return the axes."""
+        from matplotlib import pyplot as plt
+
+        ax = plt.subplots(layout="constrained")[1] if ax is None else ax
+        frame = self.frame().dropna(subset=["objective"]).iloc[::-1]
+        ax.barh(frame["method"], frame["objective"], color="#0072b2")
+        if self.result.bound is not None:
+            ax.axvline(self.result.bound, color="black", linestyle="--", label="bound")
+            ax.legend(loc="lower right")
+        ax.set_xlabel(f"objective [{self.result.objective_unit}]")
+        ax.set_title(self.result.instance)
+        return ax
 
 
 class Options(NamedTuple):
@@ -63,13 +98,46 @@ class Options(NamedTuple):
     memory_gib: float | None = None
 
 
+def compare_methods(
+    instance: Instance | str | Path,
+    method: str | None = None,
+    *,
+    time_limit_s: float | None = None,
+    gap: float = 1e-6,
+    seed: int = 0,
+    threads: int = 1,
+    memory_gib: float | None = None,
+) -> MethodComparison:
+    """Solve an instance, and run the greedy methods beside it, for as long as the solve took.
+
+    Parameters
+    ----------
+    instance, method, time_limit_s, gap, seed, threads, memory_gib
+        As of `solve`.
+
+    Returns
+    -------
+    MethodComparison
+        With `frame` and `plot`.
+
+    Raises
+    ------
+    SolverDisagreement
+        If a plan is better than the bound of the result.
+    """
+    instance, begun = as_instance(instance), time.process_time()
+    options = Options(time_limit_s, seed, threads, memory_gib)
+    result = solve(instance, method, gap=gap, **options._asdict())
+    return compared(instance, result, options, time.process_time() - begun)
+
+
 def compared(
     instance: Instance,
     result: Result,
     options: Options,
     solved_s: float,
     say: Callable[[str], None] = lambda text: None,
-) -> Comparison:
+) -> MethodComparison:
     """Run the greedy methods of a problem, the cheap ones first.
 
     Parameters
@@ -109,7 +177,9 @@ def compared(
         unit = min(unit, took / method.effort)
         if search.is_interrupted:
             break
-    return Comparison([tried[m.name] for m in listed if m.name in tried], left_out, refused)
+    return MethodComparison(
+        result, [tried[m.name] for m in listed if m.name in tried], left_out, refused
+    )
 
 
 def _run(method: Method, search: Search) -> None:
@@ -138,18 +208,3 @@ def _row(method: Method, search: Search, result: Result) -> Compared:
     if result.status is Status.UNVERIFIED:
         status = Status.UNVERIFIED
     return Compared(method.name, objective, status, seconds)
-
-
-def show(instance: Instance, result: Result, options: Options, solved_s: float) -> None:
-    """Print how the greedy methods compare with a result, and which were left out."""
-    from optsched.cli.printing import tables
-
-    with console.spinner("comparing") as say:
-        made = compared(instance, result, options, solved_s, say)
-    if made.refused:
-        output.say(f"compared only so far: {made.refused}", err=True)
-    parts: list[Sheet | str] = ["", tables.comparison(instance, result, made.tried)]
-    if made.left_out:
-        names = ", ".join(made.left_out)
-        parts.append(f"not compared, to take no longer than the solve: {names}")
-    output.show(*parts)

@@ -3,9 +3,9 @@
 import pytest
 
 import optsched
-from optsched.cli import comparison
-from optsched.cli.comparison import Options, compared
+from optsched import comparison
 from optsched.cluster import kmeans
+from optsched.comparison import Options, compared
 from optsched.pal import problem as pal
 from optsched.registry import problem
 from optsched.search import Search, SolverDisagreement
@@ -63,3 +63,24 @@ def test_a_rule_below_the_bound_is_told_and_not_believed(solved):
     false = result.model_copy(update={"bound": 1e9})
     with pytest.raises(SolverDisagreement, match="lies above"):
         compared(instance, false, Options(), 0.0)
+
+
+# --- in Python ----------------------------------------------------------------------------------
+
+
+def test_the_comparison_that_the_shell_prints_is_there_in_python_too():
+    made = optsched.compare_methods("pal/tiny")
+    frame = made.frame()
+    assert list(frame.columns) == ["method", "objective", "above", "status", "seconds"]
+    assert frame["method"].tolist()[0] == "exact"
+    assert {*frame["method"][1:]} | {*made.left_out} == {*GREEDY}
+    assert frame["objective"][0] == made.result.objective
+    assert (frame["above"].dropna() >= -1e-9).all()
+    optsched.verify("pal/tiny", made.result)
+
+
+def test_the_comparison_is_drawn_with_a_bar_for_each_plan_and_the_bound():
+    made = optsched.compare_methods("boa/hand")
+    ax = made.plot()
+    assert len(ax.patches) == made.frame()["objective"].notna().sum()
+    assert [line.get_xdata()[0] for line in ax.lines] == [made.result.bound]
