@@ -51,6 +51,18 @@ Intervals = Annotated[
         rich_help_panel=options.FILES,
     ),
 ]
+Check = Annotated[
+    bool, typer.Option("--check", help="Run the checks of optsched.testing, for some seconds.")
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--scenario",
+        metavar="SCENARIO",
+        help="With --check: in this scenario, too.",
+        autocompletion=completion.scenarios,
+    ),
+]
 PolicyArgument = Annotated[
     str | None,
     typer.Argument(
@@ -158,17 +170,22 @@ def compare(
     )
 
 
-def policies(name: PolicyArgument = None) -> None:
-    """List the policies, or the options of one.
+def policies(name: PolicyArgument = None, check: Check = False, scenario: Where = None) -> None:
+    """List the policies, or the options of one; or check one, such as your own.
 
     JSON: policies, each with name, summary, needs, source, options; of one: policy, options.
 
     Example: optsched policies
 
     Example: optsched policies philly
+
+    Example: optsched policies my.py:Fair --check
     """
     from optsched.cli.printing import rollout_tables as tables
 
+    if check or scenario is not None:
+        _check(name, scenario)
+        return
     if name is not None:
         rows = tables.option_records(name)
         output.show(tables.policy_options(name), records=lambda: rows,
@@ -194,6 +211,22 @@ def scenarios() -> None:
 
 
 COMMANDS = (rollout, compare, policies, scenarios)
+
+
+def _check(name: str | None, scenario: str | None) -> None:
+    """Print what the checks of a policy found; fail if one of them did."""
+    from optsched.cli.printing import rollout_tables as tables
+    from optsched.testing import conformance
+
+    if name is None:
+        raise ValueError("--check: name the policy, too: optsched policies my.py:Fair --check")
+    with console.spinner(f"checking {name}"):
+        found = conformance(name, scenario)
+    rows = [vars(each) for each in found]
+    output.show(tables.findings(found), records=lambda: rows,
+                document=lambda: {"policy": name, "findings": rows})  # fmt: skip
+    if any(each.outcome == "failed" for each in found):
+        raise typer.Exit(console.ExitCode.FAILED)
 
 
 def _write(compared: Comparison, path: str) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from optsched.rollout.results.policy_comparison import Comparison
     from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
+    from optsched.testing import Finding
 
 SHOWN = {
     "jct_mean_s": "mean JCT s",
@@ -138,6 +139,12 @@ def option_records(name: str) -> list[dict[str, str]]:
     keys = ("option", "type", "default", "meaning")
     rows = described(registry.entry(name).maker().options)
     return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def findings(found: Iterable[Finding]) -> Sheet:
+    """Return a table of what the checks of a policy found."""
+    columns = ("check", "world", "outcome", Column("what to do", fold=PROSE))
+    return sheet(columns, ((f.check, f.world, f.outcome, f.message) for f in found))
 
 
 def scenarios(named: Iterable[tuple[str, Scenario]]) -> Sheet:

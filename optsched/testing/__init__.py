@@ -1,0 +1,11 @@
+"""Tests for a policy of one's own: that it keeps the rules, peeks at nothing, and is repeatable.
+
+``optsched.testing.check_policy("my.py:Fair")``, or ``optsched policies my.py:Fair --check``.
+
+Provisional: what policies are told is to become part of scenarios (their beliefs), and checks of
+that will be added. Names may change until then.
+"""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
