@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 # Wrong optima: presolve of 1.14.0 (HiGHS issues 2957, 3043, 3073); a small MIP in 1.13 (2980).
 KNOWN_BAD = {"highspy": {"1.14.0": "returns wrong optima", "1.13.0": "may return wrong optima",
                          "1.13.1": "may return wrong optima"}}  # fmt: skip
-OPTIONAL = ("dask", "distributed", "ipywidgets", "jupyterlab", "pyarrow")
+OPTIONAL = {
+    "distributed": ("distributed", "solves and sweeps by Dask, on many machines"),
+    "ipywidgets": ("notebook", "the slider of a frontier"),
+    "jupyterlab": ("notebook", "the notebooks"),
+}
+"""What can be installed besides, by the extra that brings it, and what it is for."""
 GOLDEN = ("boa/hand", "pal/tiny", "eaco/paper-four", "sia/hand")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -59,12 +64,12 @@ def packages() -> Iterator[Finding]:
     yield Finding("versions", "Python", f"{platform.python_version()} {sys.implementation.name}")
     for name, least, below in _needed():
         yield package(name, least, below)
-    for name in OPTIONAL:
-        if find_spec(name) is not None:
-            yield Finding("versions", name, _version(name) or "unknown")
     if find_spec("ortools") is not None:
         text = f"{_version('ortools')}; cannot be imported in one process with highspy"
         yield Finding("versions", "ortools", text)
+    for name, (extra, purpose) in OPTIONAL.items():
+        missing = f"not installed; the extra '{extra}' brings it, for {purpose}"
+        yield Finding("optional", name, _version(name) or missing)
 
 
 def package(name: str, least: str, below: str = "") -> Finding:

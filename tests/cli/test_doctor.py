@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched.cli import doctor as examination
-from optsched.cli.doctor import Finding, disk, doctor, package, threads
+from optsched.cli.doctor import Finding, disk, doctor, package, packages, threads
 from optsched.cli.main import app
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +34,26 @@ def test_all_is_well_here(findings):
 
 def test_what_is_looked_at(findings):
     topics = dict.fromkeys(finding.topic for finding in findings)
-    assert list(topics) == ["versions", "platform", "threads", "memory", "disk", "self-test"]
+    assert list(topics) == [
+        *("versions", "optional", "platform", "threads", "memory", "disk", "self-test")
+    ]
     named = by_name(findings)
     assert named["optsched"].text == optsched.results.result.versions()["optsched"]
     assert {"highspy", "numpy", "pyomo", "scipy", "processors", "cache"} <= set(named)
     assert re.fullmatch(r"[0-9,]+ MB free", named["cache"].text)
     assert re.fullmatch(r"[0-9,]+ MB", named["free"].text)
+
+
+def test_what_is_not_installed_is_told_with_what_it_is_for_and_is_no_fault(monkeypatch):
+    monkeypatch.setattr(examination, "_version", lambda name: None)
+    missing = [finding for finding in packages() if finding.topic == "optional"]
+    assert all(finding.is_fine for finding in missing)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for finding in missing:
+        extra = re.search("the extra '(.+)' brings it, for .", finding.text)[1]
+        assert any(re.match(finding.name + r"\b", line) for line in extras[extra])
 
 
 def test_known_optima_are_found_by_both_methods_and_proven(findings):
