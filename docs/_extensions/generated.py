@@ -77,6 +77,7 @@ class Generated(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return what the text says."""
+        self.env.note_reread()  # what it is made of may have changed, though the page has not
         name, *rest = self.arguments
         text = getattr(texts, name)(*rest)
         return self.parse_text_to_nodes(text, allow_section_headings=True)

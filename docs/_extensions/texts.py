@@ -176,7 +176,8 @@ def commands() -> str:
 
 
 def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
-    helped = CliRunner().invoke(app, [*context.command_path.split()[1:], "--help"]).output
+    words = [*context.command_path.split()[1:], "--help"]
+    helped = CliRunner().invoke(app, words, prog_name="optsched").output
     yield f"## {context.command_path}\n\n```text\n{helped.strip()}\n```\n"
     for name, child in getattr(command, "commands", {}).items():
         if not child.hidden:
