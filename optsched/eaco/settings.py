@@ -41,6 +41,8 @@ class EacoSettings:
     most_measured_types, most_multisets, scarce_share
         Measured types that are priced; multisets of them that are looked at one by one; and share
         of the jobs up to which these are so few that dives do without groups that are not known.
+    most_sequences
+        Sequences of types, where watts are not affine in utilisation, that are priced.
     listed_at_once
         Groups that are listed whatever the time.
     block_positions, most_blocks
@@ -179,6 +181,7 @@ class EacoSettings:
     most_measured_types: int = 200
     most_multisets: int = 3_000
     scarce_share: float = 0.1
+    most_sequences: int = 2_000
     listed_at_once: int = 200_000
     block_positions: int = 8
     most_blocks: int = 64

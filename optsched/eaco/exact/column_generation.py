@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from optsched.eaco.exact.lp_solution import Proof, lagrangian
 from optsched.eaco.exact.master import Duals, Master
 from optsched.eaco.group_figures import TypeFigures
-from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
+from optsched.eaco.groups.columns import Columns, joined, none, on_one_pool
 from optsched.eaco.groups.phase_pricing import Charges, best_groups
 from optsched.eaco.groups.pricing_scope import pricing_problems
 from optsched.eaco.settings import SETTINGS
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from optsched.eaco.exact.warm_start import MatchedStart
     from optsched.eaco.groups.enumeration import JobClass
     from optsched.eaco.groups.phase_pricing import PricedGroups
-    from optsched.eaco.groups.pricing import PricingProblem
+    from optsched.eaco.groups.pricing_scope import Pricing
     from optsched.eaco.instance import EacoInstance
     from optsched.mip.incremental_lp import Solved
 
@@ -157,7 +157,7 @@ class ColumnGeneration:
         """Return those of some groups that are allowed, wherever they are."""
         return joined([self._allowed(pricing, members) for pricing in self.pricing_problems])
 
-    def _allowed(self, pricing: PricingProblem, members: Indices) -> Columns:
+    def _allowed(self, pricing: Pricing, members: Indices) -> Columns:
         many = len(pricing.classes)
         at = np.full(len(self._classes) + 1, -1)
         at[pricing.classes], at[-1] = np.arange(many), many
@@ -204,7 +204,7 @@ class ColumnGeneration:
         return joined([none(self._instance), *parts])
 
     def _searched(
-        self, pricing: PricingProblem, duals: Duals, pays: Floats, slack: float, width: int
+        self, pricing: Pricing, duals: Duals, pays: Floats, slack: float, width: int
     ) -> tuple[PricedGroups, Columns]:
         """Return what a pricing problem finds, and the best of it."""
         pays, width = pays[pricing.classes], SETTINGS.most_width if pricing.is_scarce else width
@@ -247,7 +247,7 @@ class ColumnGeneration:
         at = [self._known[key] for key in _keys(plan)]
         return np.bincount(at, minlength=len(self.pool.cost)).astype(float)
 
-    def _promising(self, pricing: PricingProblem, shares: tuple[float, ...]) -> Columns:
+    def _promising(self, pricing: Pricing, shares: tuple[float, ...]) -> Columns:
         """Return groups that at the first duals cost little more than their jobs pay."""
         pays, parts = self.bound.duals.jobs[pricing.classes], [none(self._instance)]
         for share in shares:
@@ -267,25 +267,26 @@ class ColumnGeneration:
         jobs = np.minimum(np.where(np.isfinite(jobs), jobs, 0.0), self.frame.waiting)
         return Duals(jobs, 0 * self.frame.gpus, 0 * self.frame.places, 0.0)
 
-    def _columns(self, pricing: PricingProblem, groups: PricedGroups, which: Indices) -> Columns:
+    def _columns(self, pricing: Pricing, groups: PricedGroups, which: Indices) -> Columns:
         """Return some of the groups that were found; fractions decide where a limit is near."""
         near = groups.is_near[which]
         members = np.append(pricing.classes, len(self._classes))[groups.at[which]]
         allowed = np.ones(len(which), dtype=bool)
         pool, place = pricing.pool, groups.place[which]
         for row in np.flatnonzero(near):
-            where = pool, -1, int(place[row])
+            where = pool, pricing.level, int(place[row])
             allowed[row] = self._figures.is_allowed(self._classes, members[row], *where)
         cost, watts = groups.cost[which][allowed], groups.watts[which][allowed]
-        return at_full_power(members[allowed], pool, pricing.gang, place[allowed], cost, watts)
+        where = pool, pricing.gang, place[allowed]
+        return on_one_pool(members[allowed], *where, cost, watts, pricing.level)
 
 
 def _keys(columns: Columns) -> list[tuple[int, ...]]:
-    parts = [columns.pool, columns.gang, columns.place, columns.members]
+    parts = [columns.pool, columns.level, columns.gang, columns.place, columns.members]
     return [tuple(key) for key in np.column_stack(parts).tolist()]
 
 
-def _charges(pricing: PricingProblem, duals: Duals) -> Charges:
+def _charges(pricing: Pricing, duals: Duals) -> Charges:
     gpus = float(duals.pools[pricing.pool]) * pricing.gang
     return Charges(gpus, float(duals.watt), duals.places)
 

@@ -20,7 +20,7 @@ from optsched.eaco.groups.enumeration import (
 )
 from optsched.eaco.settings import SETTINGS
 
-__all__ = ["Columns", "at_full_power", "columns", "group_of", "joined", "none"]
+__all__ = ["Columns", "columns", "group_of", "joined", "none", "on_one_pool"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,13 +71,19 @@ def none(instance: EacoInstance) -> Columns:
     return Columns(members, nothing, nothing, nothing, nothing, np.zeros(0), np.zeros(0))
 
 
-def at_full_power(
-    members: Indices, pool: int, gang: int, place: Indices, cost: Floats, watts: Floats
+def on_one_pool(
+    members: Indices,
+    pool: int,
+    gang: int,
+    place: Indices,
+    cost: Floats,
+    watts: Floats,
+    level: int = -1,
 ) -> Columns:
-    """Return groups on one pool of nodes, at no power level."""
+    """Return groups on one pool of nodes, at one power level."""
     same = np.ones(len(members), dtype=np.intp)
     members = np.sort(members, axis=1)
-    return Columns(members, same * pool, -same, place, same * gang, cost, watts)
+    return Columns(members, same * pool, same * level, place, same * gang, cost, watts)
 
 
 def joined(parts: list[Columns]) -> Columns:

@@ -45,6 +45,8 @@ class MeasuredTypes:
     ----------
     types
         Of each job, by position.
+    is_special
+        Whether no group has the formula's figures; then all are touched.
 
     Attributes
     ----------
@@ -56,7 +58,9 @@ class MeasuredTypes:
         a group of less than 2 has none but the formula's figures.
     """
 
-    def __init__(self, instance: EacoInstance, nodes: Nodes, types: list[str]) -> None:
+    def __init__(
+        self, instance: EacoInstance, nodes: Nodes, types: list[str], *, is_special: bool = False
+    ) -> None:
         self._table = instance.rates[nodes.gpu]
         rates, gpu = instance.rates[nodes.gpu], TypeFigures(instance).gpus[nodes.gpu]
         names = [name for name in measured_names(instance, nodes.gpu) if name in {*types}]
@@ -64,6 +68,8 @@ class MeasuredTypes:
         number = {name: n for n, name in enumerate(names)}
         self.of = np.array([number.get(name, self.number) for name in types] + [self.number])
         self._tell_pairs(_that_count(instance, nodes.gpu), number)
+        if is_special:
+            self.special[:-1], self.weight[:-1] = True, 2
         inner = {
             part
             for key in _that_count(instance, nodes.gpu)

@@ -158,7 +158,7 @@ class PricingProblem(PhasePricing):
         return greatest
 
     def _above_bare(self, busy: Floats, slowdown: Floats) -> Floats:
-        context, span, _ = self._gpu
+        context, span = self._gpu.power.context_w, self._span
         return np.asarray(context - self.bare_w + span * np.minimum(1.0, busy / slowdown))
 
     def _alone(self, pays: Floats, charge: float, watt: float) -> Partial:

@@ -11,6 +11,7 @@ from optsched.eaco.groups.completion_bounds import Gains
 from optsched.eaco.groups.enumeration import JobClass, least_rate
 from optsched.eaco.groups.measured_types import MeasuredTypes
 from optsched.eaco.groups.side_by_side import Gpu, SideBySide
+from optsched.eaco.groups.type_sequences import needs_sequences
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -45,10 +46,16 @@ class PricingJobs:
         Whether the groups are those that measured figures concern, or those of the formula alone.
     is_scarce
         Whether they are, and few jobs have such types: their groups are found between dives.
+    level, rate
+        Index of the power level, -1 for full power, and its speed.
+    is_sequenced
+        Whether groups are found by the sequences of their types.
     is_exact
         Whether groups cost what the search says, or at least that: where rates were measured, or a
         job that runs may stay, each group that is found is worked out by its phases.
     """
+
+    is_sequenced = False
 
     def __init__(
         self,
@@ -59,11 +66,14 @@ class PricingJobs:
         gang: int,
         *,
         is_measured: bool = False,
+        level: int = -1,
     ) -> None:
         figures, nodes = TypeFigures(instance), instance.nodes[pool]
         self.pool, self.gang, self._most = pool, gang, instance.max_jobs_per_gpu
+        self.level = level
         types = [figures.types[classes[c].job.type] for c in among]
         gpu = figures.gpus[nodes.gpu]
+        self.rate = 1.0 if level < 0 else gpu.levels[level].rate
         speed = np.array([float(kind.speeds.get(gpu.id, 1.0)) for kind in types])
         work = np.array([classes[c].job.work_s for c in among]) / speed
         order = np.argsort(-work, kind="stable")
@@ -89,13 +99,14 @@ class PricingJobs:
     def _tell_figures(self, instance: EacoInstance, nodes: Nodes, types: list[str]) -> None:
         """Note how slowdowns and watts of groups follow, by the formula and as measured."""
         figures, table = TypeFigures(instance), instance.interference
-        power, share = figures.gpus[nodes.gpu].power, float(figures.node_share_w(nodes))
-        self._gpu = Gpu(power.context_w, power.peak_w - power.context_w, share)
-        self._context, self._span = self._gpu.context + self._gpu.share, self._gpu.span
+        gpu, share = figures.gpus[nodes.gpu], float(figures.node_share_w(nodes))
+        power, level = gpu.power, None if self.level < 0 else gpu.levels[self.level]
+        self._gpu = Gpu(power, share, level)
+        self._context, self._span = power.context_w + share, power.peak_w - power.context_w
         self._slope, self._partner = table.saturation_slope, table.partner_slowdown
         self._dynamic = self._slope, self._partner  # of the slowdown that lets watts rise on
         self.limit = self.utilisation_limit = instance.utilisation_limit or np.inf
-        self.measured = MeasuredTypes(instance, nodes, types)
+        self.measured = MeasuredTypes(instance, nodes, types, is_special=needs_sequences(gpu))
         few = SETTINGS.scarce_share * len(types)
         self.is_scarce = self.is_measured and np.count_nonzero(self.measured.weight) <= few
         formula = self._slope, self._partner
@@ -141,7 +152,8 @@ class PricingJobs:
         alone = np.zeros(self.measured.number + 1)
         alone[self.measured.of[:-1]] = self.busy
         share = self.measured.least_slowdown_share(alone, self._slope, self._partner)
-        drawn = self.measured.least_watts_share(alone, *self._gpu)
+        power, span = self._gpu.power, self._span
+        drawn = self.measured.least_watts_share(alone, power.context_w, span, self._gpu.share)
         self._slope, self._partner, self._dynamic = (
             share * self._slope,
             share * self._partner,
@@ -162,6 +174,13 @@ class PricingJobs:
         lower = np.maximum(lower - self._context * self._slope * beyond, 0.0)
         worst = np.maximum.accumulate(lower[::-1])[::-1]
         return np.concatenate([worst[:1], worst, np.zeros(1)])
+
+    def _least_w(self) -> float:
+        """Return the least watts of a GPU, above a bare one, that any group draws."""
+        least, level = np.append(self.measured.watts, self._gpu.power.context_w), self._gpu.level
+        if level is not None:
+            least = np.minimum(least * level.power, level.limit_w)
+        return max(float(np.nanmin(least)) - self.bare_w, 0.0)
 
     def shares(self) -> Floats:
         """Return what each job would pay in a full group of jobs that end with it."""

@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from optsched.eaco.groups.type_multisets import curve_watts
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from optsched.cluster.power import GpuPower
     from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.eaco.groups.measured_types import MeasuredTypes
+    from optsched.eaco.instance import PowerLevel
 
 
 class Gpu(NamedTuple):
-    """A GPU's watts: without work, by utilisation, and its share of the node."""
+    """A GPU's watts, its share of the node's, and the power level."""
 
-    context: float
-    span: float
+    power: GpuPower
     share: float
+    level: PowerLevel | None = None
 
 
 class Sets(NamedTuple):
@@ -81,8 +84,12 @@ class SideBySide:
             inside = [n for n in range(k) if mask >> n & 1]
             rates[mask][:, inside] = self._rates(mask, inside, rates, alone, kinds)
             busy[mask] = (alone * rates[mask]).sum(axis=1)
-            watts[mask] = self._gpu.context + self._gpu.span * np.minimum(1.0, busy[mask])
+            watts[mask] = curve_watts(self._gpu.power, busy[mask])
             self._measure(mask, inside, kinds, rates, watts, busy)
+        level = self._gpu.level
+        if level is not None:
+            rates *= level.rate
+            watts = np.minimum(watts * level.power, level.limit_w)
         return Sets(rates, watts, busy)
 
     def _rates(

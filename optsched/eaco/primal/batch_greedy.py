@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.eaco.group_figures import TypeFigures
-from optsched.eaco.groups.columns import Columns, at_full_power, joined, none
+from optsched.eaco.groups.columns import Columns, joined, none, on_one_pool
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.eaco.groups.enumeration import JobClass
-    from optsched.eaco.groups.pricing import PricingProblem
+    from optsched.eaco.groups.pricing_scope import Pricing
     from optsched.eaco.instance import EacoInstance
 
 
@@ -49,7 +49,7 @@ class _Group(NamedTuple):
 def filled(
     instance: EacoInstance,
     classes: list[JobClass],
-    problems: list[PricingProblem],
+    problems: list[Pricing],
     pays: Floats,
     kept: Columns | None = None,
 ) -> Columns:
@@ -74,10 +74,10 @@ class _Filling:
         self,
         instance: EacoInstance,
         classes: list[JobClass],
-        problems: list[PricingProblem],
+        problems: list[Pricing],
         pays: Floats,
     ) -> None:
-        problems = [pricing for pricing in problems if not pricing.is_measured]
+        problems = [p for p in problems if p.is_sequenced or not p.is_measured]
         self.instance, self.classes, self.pricing_problems = instance, classes, problems
         self.figures = TypeFigures(instance)
         self.free = [nodes.gpus * nodes.count for nodes in instance.nodes]
@@ -104,6 +104,8 @@ class _Filling:
     def fill(self, gang: int) -> None:
         """Part all jobs of a gang size."""
         among = [n for n, pricing in enumerate(self.pricing_problems) if pricing.gang == gang]
+        if not among:  # all types were measured
+            return
         work = np.max([self.of[n].work for n in among], axis=0)
         each = zip(self.classes, self.copies.tolist(), strict=True)
         copies = [number if c.job.gpus == gang else 0 for c, number in each]
@@ -136,7 +138,7 @@ class _Filling:
         return np.concatenate([window[kept], left[SETTINGS.batch_window :]])
 
     def _larger(
-        self, group: _Group, window: Indices, jobs: _Jobs, pricing: PricingProblem
+        self, group: _Group, window: Indices, jobs: _Jobs, pricing: Pricing
     ) -> tuple[int, _Group] | None:
         """Return which job of a window joins a group, and the group with it."""
         size, busy = len(group.members), group.busy + jobs.busy
@@ -148,7 +150,7 @@ class _Filling:
         slack = np.minimum(1 / slowdown - least, 1 - memory / limit)
         slack = np.minimum(slack, 1 - busy / slowdown / pricing.limit)
         fits = (slack >= -SETTINGS.near) & (more < jobs.alone)
-        if pricing.measured.number:
+        if pricing.measured.number and not pricing.is_sequenced:
             fits &= self._untouched(group.members, window, pricing)
         worth = np.where(fits, jobs.pays - more, -np.inf)
         while len(worth):
@@ -156,16 +158,15 @@ class _Filling:
             if worth[at] == -np.inf:
                 break
             members = (*group.members, int(window[at]))
-            if slack[at] > SETTINGS.near or self.figures.is_allowed(
-                self.classes, np.array(members), pricing.pool
+            is_clear = slack[at] > SETTINGS.near and not pricing.is_sequenced
+            if is_clear or self.figures.is_allowed(
+                self.classes, np.array(members), pricing.pool, pricing.level
             ):
                 return at, _Group(members, busy[at], memory[at], least[at], watts[at])
             worth[at] = -np.inf
         return None
 
-    def _untouched(
-        self, members: tuple[int, ...], window: Indices, pricing: PricingProblem
-    ) -> Bools:
+    def _untouched(self, members: tuple[int, ...], window: Indices, pricing: Pricing) -> Bools:
         """Tell which jobs were not measured beside those of a group."""
         at = self.at[self.pricing_problems.index(pricing)]
         held = np.broadcast_to(at[list(members)], (len(window), len(members)))
@@ -178,7 +179,7 @@ class _Filling:
             parts.append(self._costed(pricing, groups))
         return joined(parts)
 
-    def _costed(self, pricing: PricingProblem, groups: list[tuple[int, ...]]) -> Columns:
+    def _costed(self, pricing: Pricing, groups: list[tuple[int, ...]]) -> Columns:
         """Return groups of a pricing problem with their costs."""
         at, many = _positions(pricing, len(self.classes)), len(pricing.classes)
         rows = np.full((len(groups), self.instance.max_jobs_per_gpu), many)
@@ -188,17 +189,18 @@ class _Filling:
         free = priced.place < 0  # two groups may not keep one location
         members = np.append(pricing.classes, len(at))[priced.at[free]]
         cost, watts = priced.cost[free], priced.watts[free]
-        return at_full_power(members, pricing.pool, pricing.gang, priced.place[free], cost, watts)
+        where = pricing.pool, pricing.gang, priced.place[free]
+        return on_one_pool(members, *where, cost, watts, pricing.level)
 
 
-def _positions(pricing: PricingProblem, many: int) -> Indices:
+def _positions(pricing: Pricing, many: int) -> Indices:
     """Return the position of each class; -1, which is that of no job, for others."""
     at = np.full(many, -1)
     at[pricing.classes] = np.arange(len(pricing.classes))
     return at
 
 
-def _on(pricing: PricingProblem, pays: Floats) -> _Jobs:
+def _on(pricing: Pricing, pays: Floats) -> _Jobs:
     """Return the jobs of a pricing problem by class; those that do not fit cost without limit."""
     work, busy = np.zeros((2, len(pays)))
     memory, least, alone = np.full((3, len(pays)), np.inf)

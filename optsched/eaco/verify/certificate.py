@@ -26,7 +26,7 @@ from optsched.eaco.verify.group_energy import equal_jobs
 from optsched.eaco.verify.group_enumeration import group_counts
 from optsched.eaco.verify.lagrangian import LagrangianBound
 from optsched.eaco.verify.limits import LIMITS, TooManyTermsError, WorkBudget, bits_for
-from optsched.eaco.verify.measured_sets import is_filtered
+from optsched.eaco.verify.measured_sets import are_filtered
 from optsched.eaco.verify.node_packing import packing_faults
 from optsched.verification import BrokenRule
 
@@ -79,7 +79,7 @@ def terms(instance: EacoInstance, certificate: EacoCertificate) -> int:
     each = leaves * (classes + len(certificate.nodes)) + len(certificate.rules)
     if certificate.kind == "below_idle_power":
         return 1
-    filtered = all(is_filtered(instance, gpu) for gpu in instance.gpu_types)
+    filtered = are_filtered(instance)
     has_prices = certificate.everywhere is not None or leaves == len(certificate.nodes)
     if certificate.kind == "prices" and filtered and has_prices:
         kept = LIMITS.usually_kept * classes if leaves > 1 else 2 * classes

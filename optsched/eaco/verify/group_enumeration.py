@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.eaco.verify.group_costs import LeastCosts, per_j
 from optsched.eaco.verify.group_energy import ExactFigures, equal_jobs, gang_fits
 from optsched.eaco.verify.limits import LIMITS, WorkBudget, bits_for
-from optsched.eaco.verify.measured_sets import MeasuredSets, is_filtered, least_charge
+from optsched.eaco.verify.measured_sets import (
+    MeasuredSets,
+    are_filtered,
+    has_bent_watts,
+    least_charge,
+)
 from optsched.eaco.verify.rates import ExactPaces
 
 if TYPE_CHECKING:
@@ -150,11 +155,12 @@ class GroupOptions:
             Price of a watt, not below 0.
         """
         instance = self.instance
-        if self.is_free or not all(is_filtered(instance, g) for g in instance.gpu_types):
+        if self.is_free or not are_filtered(instance):
             yield from self.options()
             return
         from optsched.eaco.verify.equal_rate_groups import EqualRateGroups  # it brings numpy
         from optsched.eaco.verify.measured_groups import MeasuredGroups
+        from optsched.eaco.verify.type_sequences import SequencedGroups
 
         is_plain = not instance.running and instance.power_cap_w is None
         for nodes in self.instance.nodes:
@@ -162,12 +168,14 @@ class GroupOptions:
             for gang in sorted({e.job.gpus for e in self.equal}):
                 if not gang_fits(gang, nodes):
                     continue
-                limit = (
-                    threshold
-                    - gang * gpus[nodes.id]
-                    - least_charge(instance, gang, gpu, watt, self.watt_bits)
-                )
-                fitting = self._fitting(gang, gpu)
+                limit, fitting = threshold - gang * gpus[nodes.id], self._fitting(gang, gpu)
+                if has_bent_watts(gpu):
+                    sequenced = SequencedGroups(self, gang, nodes, fitting)
+                    for members in sequenced.below(pays, limit, watt):
+                        if self.keeps(members, nodes):
+                            yield from self.on(members, gang, nodes.id, gpu)
+                    continue
+                limit -= least_charge(instance, gang, gpu, watt, self.watt_bits)
                 equal_rate = EqualRateGroups(self, gang, nodes, fitting)
                 for members, cost in equal_rate.below(pays, limit):
                     if sets.concern(sorted([self._types[n] for n in members])):

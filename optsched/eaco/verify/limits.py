@@ -40,6 +40,8 @@ class ProofLimits:
         Positions in the order of work that share a table at least, and tables at most.
     multisets
         Of measured types, whose rates are looked at one by one.
+    sequences
+        Of types, on GPUs whose watts are not affine in utilisation.
     looks
         At single nodes, while gangs are packed.
     gangs
@@ -60,6 +62,7 @@ class ProofLimits:
     block: int = 20
     blocks: int = 50
     multisets: int = 3_000
+    sequences: int = 2_000
     looks: int = 30_000_000
     gangs: int = 10_000
 

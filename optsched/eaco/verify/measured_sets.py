@@ -11,7 +11,7 @@ from itertools import combinations, combinations_with_replacement
 from math import comb
 from typing import TYPE_CHECKING
 
-from optsched.cluster.power import Affine
+from optsched.cluster.power import Affine, Fan
 from optsched.eaco.verify.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class MeasuredSets:
 
 
 def is_filtered(instance: EacoInstance, gpu: GpuType) -> bool:
-    """Tell whether groups on a GPU type are filtered before they are priced exactly."""
+    """Tell whether groups on a GPU type are filtered by what jobs add to utilisation and watts."""
     table, power = instance.interference, gpu.power
     watts = [entry.gpu_power_w for entry in instance.rates[gpu.id].measured.values()]
     return (
@@ -130,6 +130,33 @@ def is_filtered(instance: EacoInstance, gpu: GpuType) -> bool:
         and all(job.migration_s >= 0 for job in instance.jobs)
         and MeasuredSets(instance, gpu.id).rates_are_shares()
     )
+
+
+def has_bent_watts(gpu: GpuType) -> bool:
+    """Tell whether watts on a GPU type are other than affine in utilisation."""
+    return bool(gpu.levels) or not isinstance(gpu.power.curve, Affine)
+
+
+def is_sequenced(instance: EacoInstance, gpu: GpuType) -> bool:
+    """Tell whether groups on a GPU type are filtered by the sequences of their types."""
+    types, most = len({job.type for job in instance.jobs}), instance.max_jobs_per_gpu
+    power, curve = gpu.power, gpu.power.curve
+    return (
+        has_bent_watts(gpu)
+        and instance.objective == "run-to-completion"
+        and instance.interference.fallback == "utilisation"
+        and 1 <= most <= 8
+        and 0 <= power.context_w <= power.peak_w
+        and (not isinstance(curve, Fan) or 1 <= curve.exponent <= 2)
+        and all(n.power.sleep_w <= n.power.base_w for n in instance.nodes if n.gpu == gpu.id)
+        and all(job.migration_s >= 0 for job in instance.jobs)
+        and sum(types**size for size in range(1, most + 1)) <= LIMITS.sequences
+    )
+
+
+def are_filtered(instance: EacoInstance) -> bool:
+    """Tell whether all groups are filtered before they are priced exactly."""
+    return all(is_filtered(instance, g) or is_sequenced(instance, g) for g in instance.gpu_types)
 
 
 def least_charge(instance: EacoInstance, gang: int, gpu: GpuType, watt: int, watt_bits: int) -> int:
