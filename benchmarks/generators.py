@@ -221,12 +221,17 @@ def sharing_live(jobs, most, tolerance, besides, seed=0):
     """Return the jobs of `sharing` with what a user's cluster has besides.
 
     "formula": nothing; "pair": two types measured side by side; "cap": a power cap that never
-    binds; "running": a job that runs now.
+    binds; "running": a job that runs now; "curve": four types, and watts by a power law.
     """
     document = sharing(jobs, most, tolerance, seed).model_dump(by_alias=True, exclude_none=True)
     if besides == "pair":
         group = {"types": ["t0000", "t0001"], "rates": [0.9, 0.9]}
         document["interference"]["groups"] = [group]
+    if besides == "curve":
+        document["types"] = document["types"][:4]
+        for n, job in enumerate(document["jobs"]):
+            job["type"] = document["types"][n % 4]["id"]
+        document["gpu_types"][0]["power"]["curve"] = {"kind": "power-law", "exponent": 0.48}
     if besides == "cap":
         document["power_cap_w"] = 1e9
     if besides == "running":

@@ -176,7 +176,7 @@ def sharing(sizes: Sizes) -> Iterator[Row]:
             options = named | {"jobs": jobs, "most": most}
             yield Row(*size, "exact", "eaco:solve", options, limit_s, is_ours=True)
     for jobs in sizes.eaco_live:
-        for besides in ("formula", "pair", "cap", "running"):
+        for besides in ("formula", "pair", "cap", "running", "curve"):
             for limit in (1.0, limit_s):
                 size = (f"EaCO sharing to 1 %, 4 share, {besides}, limit {limit:g} s", jobs, "jobs")
                 options = {"gap": SHARING_GAP, "jobs": jobs, "most": 4, "besides": besides}

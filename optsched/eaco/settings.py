@@ -15,7 +15,7 @@ class EacoSettings:
 
     Attributes
     ----------
-    most_listed_jobs, most_wide_classes
+    most_listed_jobs, most_wide_classes, most_bent_classes
         Jobs, and classes of jobs where more than two share, up to which `exact` lists all groups:
         from about there on `columns` has better plans and bounds in the same time.
     tight_gap, most_closed_groups, listing_s
@@ -165,6 +165,7 @@ class EacoSettings:
 
     most_listed_jobs: int = 2_000
     most_wide_classes: int = 75
+    most_bent_classes: int = 40
     tight_gap: float = 1e-5
     most_closed_groups: int = 500_000
     listing_s: float = 60.0

@@ -63,6 +63,35 @@ def priced(max_jobs, **options):
     return every.map(affine)
 
 
+def bent(max_jobs, **options):
+    """Instances with any power curve and power levels, whose groups are priced by their types."""
+    every = eaco_instances(
+        max_jobs=max_jobs, objectives=("run-to-completion",), levels=True, **options
+    )
+    return st.tuples(every, st.sampled_from(BENT)).map(lambda drawn: bent_by(*drawn))
+
+
+BENT = [
+    None,
+    {"kind": "power-law", "exponent": 0.48},
+    {"kind": "power-law", "exponent": 3.0},
+    {"kind": "fan", "exponent": 1.4},
+    {"kind": "table", "utilisation": [0.0, 0.2, 0.6, 0.9]},  # it falls, and rises again
+]
+
+
+def bent_by(instance, curve):
+    """Return an instance whose last GPU type has a power curve, if one is given."""
+    text = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+    text["interference"]["fallback"] = "utilisation"
+    power = text["gpu_types"][-1]["power"]
+    if curve is not None:
+        low, high = power["context_w"], power["peak_w"]
+        watts = [low + share * (high - low) for share in (0.5, 0.1, 1.0, 0.7)]
+        power["curve"] = curve | ({"power_w": watts} if curve["kind"] == "table" else {})
+    return EacoInstance.from_document(text)
+
+
 def solved(instance, **options):
     result = optsched.solve(instance, "columns", **options)
     optsched.verify(instance, result)
@@ -77,7 +106,7 @@ def test_a_wide_gap_is_kept_and_proven(instance):
 
 
 @law(2000)
-@given(searchable(6) | priced(6))
+@given(searchable(6) | priced(6) | bent(6))
 def test_the_search_finds_every_group(instance):
     """Without prices all groups, and at prices all of those that pay, at their costs and watts."""
     assert has_pricing_problems(instance)
@@ -97,7 +126,7 @@ def test_the_search_finds_every_group(instance):
 
 
 @law(500)
-@given(priced(6), st.floats(0.0, 0.01))
+@given(priced(6) | bent(6), st.floats(0.0, 0.01))
 def test_priced_groups_cost_and_draw_what_listed_ones_do(instance, watt):
     """Whatever was measured, whoever runs, and with a price of watts and locations."""
     classes = job_classes(instance)
@@ -164,13 +193,13 @@ def test_jobs_that_end_in_another_order_on_other_gpus():
 
 
 def _keys(columns):
-    where = columns.members, columns.pool, columns.gang, columns.place
-    for members, pool, gang, place in zip(*where, strict=True):
-        yield (*members.tolist(), int(pool), int(gang), int(place))
+    where = columns.members, columns.pool, columns.level, columns.gang, columns.place
+    for members, *others in zip(*where, strict=True):
+        yield (*members.tolist(), *map(int, others))
 
 
 @law(2000)
-@given(searchable(6) | priced(6))
+@given(searchable(6) | priced(6) | bent(6))
 def test_the_verifier_leaves_out_only_what_does_not_pay(instance):
     groups = GroupOptions(instance, is_free=False)
     every = list(groups.options())
@@ -179,16 +208,17 @@ def test_the_verifier_leaves_out_only_what_does_not_pay(instance):
     for share in (0, 6, 9, 13):
         pays = [share * alone.get(n, 0) // 10 for n in range(len(groups.equal))]
         threshold = max(alone.values()) // 10
-        seen = {(o.members, o.nodes, o.place) for o in groups.below(pays, gpus, threshold)}
+        below = groups.below(pays, gpus, threshold)
+        seen = {(o.members, o.nodes, o.level, o.place) for o in below}
         near = threshold >> 30
         for option in every:
             reduced = option.cost - sum(pays[n] for n in option.members)
             if reduced < threshold - near:
-                assert (option.members, option.nodes, option.place) in seen
+                assert (option.members, option.nodes, option.level, option.place) in seen
 
 
 @law(2000)
-@given(searchable(3, max_nodes=2) | priced(3, max_nodes=2))
+@given(searchable(3, max_nodes=2) | priced(3, max_nodes=2) | bent(3, max_nodes=2))
 def test_columns_equal_brute_force(instance):
     result = solved(instance, gap=0.0)
     assert result.status == "optimal"
@@ -336,3 +366,20 @@ def test_no_time_gives_a_plan_and_a_bound():
     assert result.status == "feasible"
     assert 0 < result.gap < 0.3
     assert "time limit" in result.message
+
+
+@pytest.mark.parametrize("gpu", [*({"curve": curve} for curve in BENT[1:4]), "levels"])
+def test_a_bent_power_curve_once_left_many_jobs_without_a_bound(gpu):
+    """Groups were listed there, far beyond the time limit of a policy's call."""
+    jobs = [{"type": "abcd"[n % 4], "work_s": 600.0 * 1.03**n} for n in range(100)]
+    power = {"bare_w": 20.0, "context_w": 50.0, "peak_w": 300.0}
+    if gpu == "levels":
+        gpus = {"X": {"power": power, "levels": [(150.0, 0.8, 0.6)]}}
+    else:
+        gpus = {"X": {"power": power | gpu}}
+    types = dict(zip("abcd", (0.05, 0.2, 0.4, 0.7), strict=True))
+    instance = small_instance(jobs, types=types, gpus=gpus)
+    result = optsched.solve(instance, time_limit_s=0.0)
+    assert result.is_verified
+    assert result.bound >= 0.5 * result.objective
+    assert proof_terms(instance, result.certificate) < 10_000

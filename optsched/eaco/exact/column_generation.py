@@ -277,8 +277,8 @@ class ColumnGeneration:
             where = pool, pricing.level, int(place[row])
             allowed[row] = self._figures.is_allowed(self._classes, members[row], *where)
         cost, watts = groups.cost[which][allowed], groups.watts[which][allowed]
-        where = pool, pricing.gang, place[allowed]
-        return on_one_pool(members[allowed], *where, cost, watts, pricing.level)
+        kept, place = members[allowed], place[allowed]
+        return on_one_pool(kept, pool, pricing.gang, place, cost, watts, pricing.level)
 
 
 def _keys(columns: Columns) -> list[tuple[int, ...]]:

@@ -22,6 +22,7 @@ from optsched.eaco.exact.memory import groups
 from optsched.eaco.exact.warm_start import WarmStart, matched_start
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems
+from optsched.eaco.groups.type_sequences import needs_sequences
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.primal.diving import dive, held
 from optsched.eaco.primal.large_neighbourhood_search import repaired, total
@@ -41,12 +42,15 @@ def is_large(instance: EacoInstance) -> bool:
     """Tell whether an instance has too many jobs or groups to list them, and need not be listed.
 
     From about eighty jobs on, more than two of which share, `columns` has better plans and bounds
-    in the same time. Where the tree over all groups comes to its end, as below, it takes less.
+    in the same time; from forty on where watts are not affine in utilisation, since there pricing
+    takes little. Where the tree over all groups comes to its end, as below, it takes less.
     """
     if not has_pricing_problems(instance):
         return False
     classes, most = len(job_classes(instance)), instance.max_jobs_per_gpu
-    is_wide = most > 2 and classes > SETTINGS.most_wide_classes
+    is_bent = any(needs_sequences(gpu) for gpu in instance.gpu_types)
+    few = SETTINGS.most_bent_classes if is_bent else SETTINGS.most_wide_classes
+    is_wide = most > 2 and classes > few
     groups = comb(classes + most - 1, most)
     is_long = len(instance.jobs) > SETTINGS.most_listed_jobs
     return is_wide or is_long or groups > SETTINGS.most_groups

@@ -114,7 +114,7 @@ class SequencePricing(PhasePricing):
             for name, watts in zip(sequence.types, alone, strict=True):
                 paid[name] = min(paid[name], split * watts)
         each = np.array([paid[name] for name in self._types.tolist()])
-        return self.work * np.where(np.isfinite(each), each, 0.0)
+        return np.asarray(self.work * np.where(np.isfinite(each), each, 0.0))
 
     def below(
         self, pays: Floats, charges: Charges, threshold: Floats | float, most: int

@@ -49,7 +49,7 @@ class _SideBySide(NamedTuple):
 def has_few_sequences(instance: EacoInstance) -> bool:
     """Tell whether the types are few enough to look at all sequences of them."""
     types, most = len({job.type for job in instance.jobs}), instance.max_jobs_per_gpu
-    return sum(types**size for size in range(1, most + 1)) <= SETTINGS.most_sequences
+    return bool(sum(types**size for size in range(1, most + 1)) <= SETTINGS.most_sequences)
 
 
 def needs_sequences(gpu: GpuType) -> bool:

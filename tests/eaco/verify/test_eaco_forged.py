@@ -230,6 +230,14 @@ def most_rounded(instance):
     return slope / F(min(rates)) ** 6 / F(min(levels))
 
 
+AFFINE = {"kind": "affine"}
+BENT = (
+    {"kind": "power-law", "exponent": 0.48},
+    {"kind": "power-law", "exponent": 4.0},
+    {"kind": "fan", "exponent": 2.0},
+)
+
+
 @st.composite
 def one_rate(draw):
     """Up to thirty jobs whose rates come from utilisations, on extreme figures."""
@@ -247,6 +255,7 @@ def one_rate(draw):
     ]
     power = draw(among((10, 20, 120), (0, 0, 1e12), (1e-9, 1e-9, 1e-9), (0, 1e-9, 1e12)))
     watts = dict(zip(("bare_w", "context_w", "peak_w"), map(float, power), strict=True))
+    watts["curve"] = draw(st.sampled_from([AFFINE, AFFINE, *BENT]))
     memory = {name: {"utilisation": u, "memory_gb": 4.0 * (u > 0.5)} for name, u in types.items()}
     return small_instance(
         [{key: value for key, value in job.items() if value is not None} for job in jobs],
