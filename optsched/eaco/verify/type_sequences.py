@@ -7,11 +7,10 @@ with the methods.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
-from itertools import permutations
+from itertools import accumulate, permutations
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from optsched.eaco.verify.group_costs import per_j
 from optsched.eaco.verify.limits import LIMITS, ceil_at
@@ -19,18 +18,12 @@ from optsched.eaco.verify.limits import LIMITS, ceil_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from optsched.eaco.instance import Nodes, PowerLevel
     from optsched.eaco.verify.group_enumeration import GroupOptions
     from optsched.eaco.verify.rates import Quotient
 
-    Wholes = NDArray[np.int64]
 
 Types = tuple[str, ...]
-
-WHOLE = 54  # bits of what a job adds: those of eight stay below 2**57
-NEVER = 1 << 58
 
 
 class _Pace(NamedTuple):
@@ -44,7 +37,7 @@ class _Pace(NamedTuple):
     drawn: int
 
 
-class TypeSequence(NamedTuple):
+class ChargedSequence(NamedTuple):
     """Types in the order of work, joules that a second of each one's work takes, and rates.
 
     `drawn` is what a GPU draws while all run, rounded down.
@@ -54,6 +47,21 @@ class TypeSequence(NamedTuple):
     joules: tuple[Fraction, ...]
     rates: tuple[Fraction, ...]
     drawn: int
+
+
+class _Place(NamedTuple):
+    """Who can be at a place of a sequence, positions ascending, and what they add at least.
+
+    Attributes
+    ----------
+    whole, least
+        With all that follow; and the least of that from each entry on.
+    """
+
+    at: list[int]
+    adds: list[int]
+    whole: list[int]
+    least: list[int]
 
 
 class SequencedGroups:
@@ -72,8 +80,8 @@ class SequencedGroups:
         self._order = sorted(among, key=lambda n: (-works[n], n))
         self._work = [works[n] for n in self._order]
         self._type = [groups.equal[n].job.type for n in self._order]
-        self._copies = np.array([len(groups.equal[n].jobs) for n in self._order])
-        self._again = int((self._copies > 1).any())
+        self._copies = [len(groups.equal[n].jobs) for n in self._order]
+        self._again = int(any(copies > 1 for copies in self._copies))
         self._least = [self._least_rate(n) for n in self._order]
         self._unit = gang * per_j(groups.instance) * (1 << groups.bits)
         kinds = groups.figures.types
@@ -101,18 +109,17 @@ class SequencedGroups:
         for level in (None, *self._gpu.levels):
             for sequence in self._sequences(level):
                 charge = watt * self._gang * (sequence.drawn - bare) >> self._groups.watt_bits
-                for rows in self._rows(sequence, inside, threshold - charge):
-                    for at in rows.tolist():
-                        members = tuple(sorted([self._order[n] for n in at]))
-                        if members in seen:
-                            continue
-                        if self._gpu.levels:
-                            seen.add(members)
-                        yield members
+                for at in self._rows(sequence, inside, threshold - charge):
+                    members = tuple(sorted([self._order[n] for n in at]))
+                    if members in seen:
+                        continue
+                    if self._gpu.levels:
+                        seen.add(members)
+                    yield members
 
     # --- sequences -----------------------------------------------------------------------------
 
-    def _sequences(self, level: PowerLevel | None) -> Iterator[TypeSequence]:
+    def _sequences(self, level: PowerLevel | None) -> Iterator[ChargedSequence]:
         """Yield every sequence of types whose jobs may run side by side."""
         least: dict[str, Fraction] = {}
         for kind, rate in zip(self._type, self._least, strict=True):
@@ -144,7 +151,7 @@ class SequencedGroups:
                 self._paces[at] = _Pace(rates, watts, pace.watts)
         return self._paces[at]
 
-    def _of(self, key: Types, level: PowerLevel | None) -> Iterator[TypeSequence]:
+    def _of(self, key: Types, level: PowerLevel | None) -> Iterator[ChargedSequence]:
         """Yield the sequences of a multiset of types that fits together; so do all within."""
         size, inside = len(key), []
         for mask in range(1, 1 << size):
@@ -171,39 +178,52 @@ class SequencedGroups:
             share = Fraction(1) if is_even else _borne(key, joules, inside)
             rates = tuple(inside[-1].rates[kind] for kind in types)
             each = tuple(share * joules[n] for n in order)
-            yield TypeSequence(types, each, rates, inside[-1].drawn)
+            yield ChargedSequence(types, each, rates, inside[-1].drawn)
 
     # --- groups --------------------------------------------------------------------------------
 
     def _rows(
-        self, sequence: TypeSequence, pays: Sequence[int], threshold: int
-    ) -> Iterator[NDArray[np.int64]]:
-        """Yield rows of positions: all groups of a sequence that may be below the threshold."""
-        added = self._added(sequence, pays)
-        greatest = max([abs(threshold), *(abs(v) for part in added for v in part.values())])
-        shift = max(0, greatest.bit_length() - WHOLE)
-        limit = -(-threshold >> shift)  # up
-        size, many = len(added), len(self._order)
-        adds = np.full((size, many), NEVER)
-        rest = np.full((size + 1, many + 1), NEVER)
-        rest[size] = 0
-        for n in range(size - 1, -1, -1):
-            for at, value in added[n].items():
-                adds[n, at] = value >> shift  # down
-            whole = np.where(adds[n] == NEVER, NEVER, adds[n] + self._later(rest[n + 1]))
-            rest[n, :-1] = np.minimum.accumulate(np.minimum(whole, NEVER)[::-1])[::-1]
-        nobody = np.zeros((1, 0), dtype=np.int64)
-        stack = [iter([(nobody, np.zeros(1, dtype=np.int64))])]
+        self, sequence: ChargedSequence, pays: Sequence[int], threshold: int
+    ) -> Iterator[list[int]]:
+        """Yield the positions of all groups of a sequence that may be below the threshold."""
+        places: list[_Place] = []
+        for added in reversed(self._added(sequence, pays)):
+            places.insert(0, self._place(added, places[0] if places else None))
+        stack: list[tuple[list[int], int]] = [([], 0)]
         while stack:
-            part = next(stack[-1], None)
-            if part is None:
-                stack.pop()
-            elif part[0].shape[1] == size:
-                yield part[0]
-            else:
-                stack.append(self._longer(*part, adds, rest, limit))
+            at, held = stack.pop()
+            if len(at) == len(places):
+                yield at
+                continue
+            place = places[len(at)]
+            start = bisect_left(place.at, at[-1] + 1 - self._again) if at else 0
+            looked = 0
+            for n in range(start, len(place.at)):
+                if held + place.least[n] >= threshold:
+                    break  # so are all later ones
+                looked += 1
+                job = place.at[n]
+                if held + place.whole[n] < threshold and at.count(job) < self._copies[job]:
+                    stack.append(([*at, job], held + place.adds[n]))
+            self._groups.budget.spend(1 + looked // LIMITS.rows_per_term)
 
-    def _added(self, sequence: TypeSequence, pays: Sequence[int]) -> list[dict[int, int]]:
+    def _place(self, added: dict[int, int], after: _Place | None) -> _Place:
+        """Return who can be at a place of a sequence, but for those whom nobody can follow."""
+        at, adds, whole = [], [], []
+        for job, value in added.items():
+            rest = 0
+            if after is not None:
+                start = bisect_left(after.at, job + 1 - self._again)
+                if start == len(after.at):
+                    continue
+                rest = after.least[start]
+            at.append(job)
+            adds.append(value)
+            whole.append(value + rest)
+        least = [*accumulate(reversed(whole), min)][::-1]
+        return _Place(at, adds, whole, least)
+
+    def _added(self, sequence: ChargedSequence, pays: Sequence[int]) -> list[dict[int, int]]:
         """Return by place in the sequence what each job adds at least, above what it pays."""
         found = []
         for kind, joules, rate in zip(*sequence[:3], strict=True):
@@ -221,34 +241,6 @@ class SequencedGroups:
                 }
             )
         return found
-
-    def _later(self, rest: Wholes) -> Wholes:
-        """Return what later jobs add at least: equal ones stand at one position."""
-        return rest[:-1] if self._again else rest[1:]
-
-    def _longer(
-        self, at: Wholes, held: Wholes, adds: Wholes, rest: Wholes, limit: int
-    ) -> Iterator[tuple[Wholes, Wholes]]:
-        """Yield the groups with one more job, of no more work, that may be below the limit."""
-        n = at.shape[1]
-        whole = self._later(rest[n + 1])
-        more = np.flatnonzero((adds[n] < NEVER) & (whole < NEVER))
-        least = adds[n][more] + whole[more]
-        step = max(1, LIMITS.rows // max(len(more), 1))
-        for first in range(0, len(at), step):
-            block, so_far = at[first : first + step], held[first : first + step]
-            self._groups.budget.spend(1 + len(block) * len(more) // LIMITS.rows_per_term)
-            fits = so_far[:, None] + least < limit
-            if n:
-                fits &= more > block[:, -1:] - self._again
-            row, job = np.nonzero(fits)
-            larger = np.column_stack([block[row], more[job]])
-            if self._again:
-                times = (larger == larger[:, -1:]).sum(axis=1)
-                free = times <= self._copies[larger[:, -1]]
-                larger, row, job = larger[free], row[free], job[free]
-            if len(larger):
-                yield larger, so_far[row] + adds[n][more[job]]
 
 
 def _borne(key: Types, joules: dict[int, Fraction], inside: Sequence[_Pace]) -> Fraction:
