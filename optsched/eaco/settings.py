@@ -26,23 +26,19 @@ class EacoSettings:
         gigabytes hold. More are refused.
     most_started_jobs
         Jobs for which the greedy rules look at each job for each group, when `columns` has no plan.
-    any_rate
-        Least rate that a job without a tolerance bears: below all rates, its inverse is finite.
-    near
-        What is so near to a limit is decided in fractions; floats err by about 1e-12.
+    any_rate, near
+        Least rate that a job without a tolerance bears: below all rates, its inverse is finite;
+        what is so near to a limit is decided in fractions, as floats err by about 1e-12.
     instant_share
         Of a run time: a phase so short is none, but two jobs that end at once.
     calm_watts
         Of the greatest watts of a GPU: above, the fluid bound trusts watts in floats.
-    memory_cells, utilisation_cells
-        Of the completion bounds' tables; more of them sieve better and take longer to make.
-    few_priced_jobs
-        For so few jobs fine tables are not worth their time.
-    most_measured_types, most_multisets, scarce_share
-        Measured types that are priced; multisets of them that are looked at one by one; and share
-        of the jobs up to which these are so few that dives do without groups that are not known.
-    most_sequences
-        Sequences of types, where watts are not affine in utilisation, that are priced.
+    memory_cells, utilisation_cells, few_priced_jobs
+        Of the completion bounds' tables; more of them sieve better and take longer to make, which
+        is not worth it for so few jobs.
+    most_measured_types, most_multisets, scarce_share, most_sequences
+        Measured types that are priced; multisets of them looked at one by one; share of the jobs up
+        to which dives do without them; sequences of types priced where watts are not affine.
     listed_at_once
         Groups that are listed whatever the time.
     block_positions, most_blocks
