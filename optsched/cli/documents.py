@@ -134,14 +134,18 @@ def new(
     if file is not None and Path(file).exists():
         raise FileExistsError(f"--output {file}: there is such a file already")
     text = path.read_text(encoding="utf-8").replace(" FILE", f" {shlex.quote(file or 'FILE')}")
-    if output.is_json() or (file or "").lower().endswith(".json"):
-        text = dumps(load(path))
+    data = dumps(load(path))
+    is_data = output.is_json() if file is None else file.lower().endswith(".json")
+    text = data if is_data else text
     if file is None:
         output.say(text, nl=False)
         return
     write_text(file, text)
     told = f"{file}: edit it; then `{TEMPLATES[name].format(shlex.quote(file))}`"
-    output.show(told, document=lambda: load(path))
+    if output.is_json():
+        output.print_json(data)
+    else:
+        output.say(told)
 
 
 COMMANDS = (new, show, schema)

@@ -65,6 +65,9 @@ def report(
     size = len(page.encode())
     told = {"output": page_file, "bytes": size, "sources": list(sources)}
     text = f"{page_file}: {size / 1e6:.1f} MB, open it in a browser"
+    if not output.is_data():
+        output.say(text)
+        return
     output.show(text, records=lambda: [{"output": page_file, "bytes": size}],
                 document=lambda: told)  # fmt: skip
 
