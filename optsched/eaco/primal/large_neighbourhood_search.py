@@ -37,7 +37,7 @@ def repaired(
     goal
         Cost at which to stop.
     """
-    rng, idle, most = np.random.default_rng(seed), 0, SETTINGS.lns_dissolved
+    rng, idle = np.random.default_rng(seed), 0
     x = np.append(x, np.zeros(len(generation.pool.cost) - len(x)))
     for trial in range(SETTINGS.lns_tries):
         cost, chosen = total(generation, x), np.flatnonzero(x)
@@ -46,10 +46,8 @@ def repaired(
         if cost <= goal or excess.sum() <= SETTINGS.lns_gain * abs(cost) or clock() == 0 or is_idle:
             break
         alike = SETTINGS.lns_alike[trial % 3]
-        free = _drawn(generation, chosen, np.maximum(excess, 0.0), alike, rng)[:most]
-        slack = float(excess[free].sum())
-        x, is_solved = _reoptimised(generation, x, chosen[free], slack, seed, clock)
-        most = min(most + 1, SETTINGS.lns_dissolved) if is_solved else max(most // 2, 2)
+        free = _drawn(generation, chosen, np.maximum(excess, 0.0), alike, rng)
+        x = _reoptimised(generation, x, chosen[free], float(excess[free].sum()), seed, clock)
         idle = 0 if total(generation, x) < cost * (1 - SETTINGS.lns_gain) else idle + 1
         if len(free) == len(chosen):
             break
@@ -82,11 +80,8 @@ def _drawn(
 
 def _reoptimised(
     generation: ColumnGeneration, x: Floats, free: Indices, slack: float, seed: int, clock: Clock
-) -> tuple[Floats, bool]:
-    """Return the plan with the jobs of some groups in others, if that is better.
-
-    And whether that took few nodes: else the next programs are smaller.
-    """
+) -> Floats:
+    """Return the plan with the jobs of some groups in others, if that is better."""
     left = held(generation.pool.members[free], x[free], len(generation.frame.copies))
     generation.add(generation.among(generation.bound.duals, left, slack))
     pool = generation.pool
@@ -106,12 +101,11 @@ def _reoptimised(
         seed=seed,
         start=start,
     )
-    is_solved = outcome.status == "optimal"
     if outcome.x is None or outcome.objective >= program.cost @ start:
-        return x, is_solved
+        return x
     better = np.zeros(len(x))
     better[at] = np.rint(outcome.x[len(start) - len(at) :])
-    return better, is_solved
+    return better
 
 
 def _cheapest(generation: ColumnGeneration, which: Indices, slack: float) -> Indices:
