@@ -179,6 +179,7 @@ Policies = Annotated[
     list[str] | None,
     typer.Option(
         "--policy",
+        "--policies",
         "-p",
         metavar="A,B,...",
         help="The first is what the others are compared with. What follows a colon, up to the "

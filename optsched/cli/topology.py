@@ -19,6 +19,7 @@ Format = Annotated[
     str,
     typer.Option(
         "--input-format",
+        "--format",
         metavar="NAME",
         help="Of the file: slurm, topograph, node-link, graphml, labels or nvidia-smi; or a "
         "reader of your own, my.py:read.",

@@ -34,6 +34,7 @@ def import_file(
         str,
         typer.Option(
             "--input-format",
+            "--format",
             metavar="NAME",
             help="See `optsched trace formats`.",
             rich_help_panel=options.DATA,

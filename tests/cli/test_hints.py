@@ -156,3 +156,13 @@ def test_help_imports_neither_pydantic_nor_numbers():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_imports_take_the_format_of_their_file_by_either_name(tmp_path):
+    """Nothing else has a format there, and `--format` is what manuals of other tools say."""
+    source, target = tmp_path / "topology.conf", tmp_path / "cluster.json"
+    source.write_text("SwitchName=s0 Nodes=a[0-1]\n")
+    for name in ("--format", "--input-format"):
+        arguments = ["topology", "import", str(source), name, "slurm", "--gpus-per-node", "2"]
+        done = CliRunner().invoke(app, [*arguments, "-o", str(target)])
+        assert done.exit_code == 0, done.output

@@ -21,13 +21,20 @@ DROPPED = {
 
 
 def dropped(arguments: Sequence[str], known: Collection[str], formats: Collection[str]) -> str:
-    """Return what to say of an option that a command does not have; or ""."""
+    """Return what to say of an option that a command does not have; or "".
+
+    Parameters
+    ----------
+    formats
+        Those of what is printed; none where `--format` is that of the file, as in imports.
+    """
     for number, argument in enumerate(arguments):
         option, _, value = argument.partition("=")
         if option in DROPPED and option not in known:
             return f"there is no option {option}: {DROPPED[option]}"
         following = value or next(iter(arguments[number + 1 :]), "")
-        if option == "--format" and "--input-format" in known and following not in formats:
+        is_taken = formats and "--input-format" in known
+        if option == "--format" and is_taken and following not in formats:
             return (
                 f"--format {following}: the format of the file is --input-format {following} now; "
                 f"--format is that of what is printed: {', '.join(formats)}"

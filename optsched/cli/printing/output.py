@@ -62,7 +62,8 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; say what came for those that were given up."""
         known = {option for param in self.params for option in param.opts}
-        text = dropped(args, known, _formats())
+        reads = any({"--format", "--input-format"} <= {*param.opts} for param in self.params)
+        text = dropped(args, known, [] if reads else _formats())
         if text:
             raise ValueError(text)
         return super().parse_args(ctx, args)
