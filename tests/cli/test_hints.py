@@ -27,14 +27,11 @@ def run(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["compare", "philly-small", "--policies", "fifo"], "--policies: it is called --policy"),
         (["frontier", "boa/hand", "--values", "2,3", "--greedy"], "it is called --compare now"),
         (["trace", "generate", "boa", "-o", "x.json", "--option", "a=1"], "it is called --set"),
         (["rollout", "philly-small", "--drop-larger"], "it is --set trace.drop_larger=true"),
         (["rollout", "philly-small", "--seeds", "3"], "use `optsched compare SCENARIO"),
-        (["trace", "import", "x", "--format", "philly", "-o", "y.json"], "--input-format philly"),
         (["rollout", "philly-small", "--trace", "x", "--format", "pal"], "--input-format pal"),
-        (["topology", "import", "x", "--format=slurm"], "--input-format slurm"),
         (["solve", "mine.yaml"], "mine.yaml: no such file"),
         (["solve", "boa/hand", "--gap", "x"], "'x' is no number such as 0.01, nor 1%"),
         (["solve", "boa/hand", "--memory", "0.0001"], "but 0.1 MiB are given"),
@@ -163,6 +160,11 @@ def test_imports_take_the_format_of_their_file_by_either_name(tmp_path):
     source, target = tmp_path / "topology.conf", tmp_path / "cluster.json"
     source.write_text("SwitchName=s0 Nodes=a[0-1]\n")
     for name in ("--format", "--input-format"):
-        arguments = ["topology", "import", str(source), name, "slurm", "--gpus-per-node", "2"]
-        done = CliRunner().invoke(app, [*arguments, "-o", str(target)])
+        done = run("topology", "import", source, name, "slurm", "--gpus-per-node", 2, "-o", target)
         assert done.exit_code == 0, done.output
+
+
+def test_a_list_of_policies_may_be_called_policies():
+    few = ("compare", "philly-small", "--set", "trace.jobs=5", "--json")
+    printed = [run(*few, name, "fifo,las") for name in ("--policy", "--policies", "-p")]
+    assert [done.exit_code for done in printed] == [0, 0, 0]
