@@ -49,6 +49,14 @@ def report(
     ] = "optsched report",
     instance: Instances = None,
     changes: options.Changes = None,
+    any_versions: Annotated[
+        bool,
+        typer.Option(
+            "--any-versions",
+            help="Show what was made with different versions of packages, too, and say so.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = False,
 ) -> None:
     """Write one page with tables, pictures and controls, to show somebody else.
 
@@ -60,7 +68,8 @@ def report(
     from optsched.reports.report import report as page_of
 
     console.check_output(page_file, (".html",))
-    page = page_of(sources, title=title, instances=_instances(instance, changes))
+    given = _instances(instance, changes)
+    page = page_of(sources, title=title, instances=given, any_versions=any_versions)
     write_text(page_file, page)
     size = len(page.encode())
     told = {"output": page_file, "bytes": size, "sources": list(sources)}

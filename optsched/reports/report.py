@@ -16,13 +16,14 @@ from optsched.reports.sources import (
     gather,
     version_faults,
 )
-from optsched.results.result import Status
+from optsched.results.result import Status, figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from optsched.instance import Document, Instance
+    from optsched.results.result import Result
     from optsched.sweeps.points import Frontier
 
 GRADES = {
@@ -121,12 +122,47 @@ def _result(source: SolvedInstance) -> parts.Section:
     rows = {"file": source.label, "status": _grade(source)}
     rows |= {key: text for key, text in result.summary().items() if key not in rows}
     contents = [parts.rows_table(rows | {"seed": str(result.seed)})]
+    if instance is not None and result.plan is not None and result.is_verified:
+        contents = [*_beside(source, instance), *contents]
     if instance is None:
         contents.append(f"<p class='note'>{escape(UNKNOWN)}</p>")
     elif result.plan is not None:
         contents += _plan(source)
     title = f"{result.instance}, method {result.method}"
     return parts.section(title, *contents, _repeat_result(source))
+
+
+def _beside(source: SolvedInstance, instance: Instance) -> Iterator[str]:
+    """Yield what a result is worth beside the greedy rules: a sentence, and a table."""
+    from optsched.comparison import LEAST_S, Options, compared
+    from optsched.registry import problem
+
+    result, name = source.result, problem(instance.problem).objective_name(instance)
+    assert result.objective is not None
+    made = compared(instance, result, Options(seed=result.seed), LEAST_S, is_timed=False)
+    plans = [(row.objective, row.method) for row in made.tried if row.objective is not None]
+    grade = "proven optimal" if result.status is Status.OPTIMAL else "with a proven bound"
+    subject = name[0].upper() + name[1:]
+    text = f"{subject} {figure(result.objective)} {result.objective_unit}, {grade}"
+    if plans and result.objective > 0:
+        least, best = min(plans)
+        less = 1 - result.objective / least
+        told = f"{less:.1%} less than" if less > 0 else "as good as"
+        text += f": {told} {best}, the best of {len(plans)} greedy rules"
+    yield f"<p class='lead'>{escape(text)}.</p>"
+    if plans:
+        rows = [(row.method, row.objective, _above(row.objective, result)) for row in made.tried]
+        caption = "Greedy rules beside it"
+        table = parts.table(("method", name, "above"), rows)
+        yield f"<details><summary>{caption}</summary>{table}</details>"
+
+
+def _above(objective: float | None, result: Result) -> str:
+    if objective is None:
+        return "no plan"
+    if not result.objective or result.objective < 0:
+        return ""
+    return f"{objective / result.objective - 1:+.2%}"
 
 
 def _grade(source: SolvedInstance) -> str:

@@ -117,7 +117,8 @@ def gather(
             faults += [f"{path}: {fault}" for fault in error.faults]
         except OSError as error:
             faults.append(f"{path}: {(error.strerror or str(error)).lower()}")
-    faults = faults or ([] if any_versions else list(version_faults(gathered)))
+    if not faults and not any_versions:
+        faults = [f"{fault}; --any-versions shows all" for fault in version_faults(gathered)]
     if faults:
         raise InstanceError("report", faults)
     return gathered

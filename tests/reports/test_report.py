@@ -376,3 +376,31 @@ def test_figures_of_a_summary_that_are_none_ended_in_a_traceback(folder, tmp_pat
     (tmp_path / "summary.json").write_text(json.dumps(summary | {field: value}))
     with pytest.raises(InstanceError, match=rf"summary.json: {field}.*: expected "):
         gather([tmp_path])
+
+
+def test_a_headline_says_what_a_result_is_worth_beside_greedy_rules(page):
+    leads = re.findall(r"<p class='lead'>([^<]+)</p>", page)
+    assert len(leads) == 3
+    assert leads[0].startswith("Mean JCT 1.151316 s, proven optimal: ")
+    assert all("greedy rules." in lead for lead in leads)
+    assert "no plan" not in leads[0]
+
+
+def test_ratios_of_rollouts_are_to_the_first(folder):
+    assert "Relative to fifo on philly-small" in report([folder / "fifo", folder / "las"])
+    assert "Relative to" not in report([folder / "fifo"])
+
+
+def test_different_versions_are_shown_where_that_is_asked_for(folder, tmp_path):
+    other = frontier(versions=versions() | {"highspy": "1.14.0"})
+    optsched.write(other, tmp_path / "old.json")
+    assert "--any-versions" in refused(folder / "boa.json", tmp_path / "old.json")
+    page = report([folder / "boa.json", tmp_path / "old.json"], any_versions=True)
+    assert "made with different versions of highspy" in page
+
+
+def test_contents_lead_to_every_section(page):
+    links = re.findall(r"<li><a href='#(s\d+)'>([^<]+)</a>", page)
+    sections = re.findall(r"<section id='(s\d+)'><h2>([^<]+)</h2>", page)
+    assert links == sections
+    assert len(links) > 5
