@@ -9,7 +9,6 @@ import pytest
 
 import optsched
 from optsched.mip import highs
-from optsched.mip.incremental_lp import LinearProgram, Solved
 from optsched.pal.dual_ascent import part_program
 from optsched.pal.dual_ascent.ascent import DualAscent
 from optsched.pal.dual_ascent.part_dive import PartDive
@@ -98,14 +97,3 @@ def test_a_dive_ends_when_time_is_up():
     ascent, packing, _ = started(cluster(1, 64))
     part = PartProgram(packing, sorted(packing.placed)[:5], priced(ascent))
     assert PartDive(part, lambda: 0.0).run() is None
-
-
-@pytest.mark.parametrize("share", [np.nan, 0.0, 1.0, -0.3])
-def test_a_dive_ends_at_points_that_are_no_plans(share, monkeypatch):
-    ascent, packing, _ = started(cluster(1, 64))
-    part = PartProgram(packing, sorted(packing.placed)[:5], priced(ascent))
-    dive = PartDive(part, no_limit)
-    rows, columns = dive._program.matrix.shape
-    lie = Solved(0.0, np.full(columns, share), np.zeros(rows))
-    monkeypatch.setattr(LinearProgram, "solve", lambda *_: lie)
-    assert dive.run() is None

@@ -70,7 +70,7 @@ class PartDive:
     def _step(self, x: Floats) -> Solved | None:
         """Fix some gangs more, or rule one out; return the optimum then, None where it ends."""
         chosen = self._chosen(x)
-        while len(chosen):
+        while True:
             more = self._fixed[chosen] + np.maximum(1, np.floor(x[chosen] - self._fixed[chosen]))
             self._bound(chosen, more, np.inf)
             solved = self._solved()
@@ -85,7 +85,6 @@ class PartDive:
                 self._bound(chosen, self._fixed[chosen], float(self._fixed[chosen[0]]))
                 return self._solved()
             chosen = chosen[: len(chosen) // 2]
-        return None  # nothing to go on, at a point that is no number or off its bounds
 
     def _bound(self, columns: Indices, lower: Floats, upper: float) -> None:
         self._lp.limit_columns(columns, lower, np.full(len(columns), upper))
