@@ -76,10 +76,6 @@ class PalSettings:
     fix_gpus, fix_noise, fix_patience
         Parts that are placed anew: about so many GPUs; by what (log-normal) their order varies; and
         parts in a row that bring nothing, after which no more are tried.
-    exact_gpus, part_share, part_failures, repair_turn
-        Parts that are placed anew by diving in an integer program: about so many GPUs; what share
-        of the GPUs that are asked for is fixed at once; steps that lead nowhere, after which a dive
-        is over; and parts in a row that bring nothing after which it is the other way's turn.
     dive_steps, dive_share, dive_costlier
         Steps of a dive; the share of fractional counts that one rounds up; and the relative cost
         from which on it leads nowhere.
@@ -180,11 +176,7 @@ class PalSettings:
     fix_share: float = 0.2
     fix_gpus: int = 160
     fix_noise: float = 0.3
-    fix_patience: int = 80
-    exact_gpus: int = 64
-    part_share: float = 0.1
-    part_failures: int = 40
-    repair_turn: tuple[int, int] = (4, 8)
+    fix_patience: int = 40
     dive_steps: int = 200
     dive_share: float = 0.6
     dive_costlier: float = 1.2

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.pal.dual_ascent.ascent import DualAscent
-from optsched.pal.dual_ascent.part_program import PricedJobs
-from optsched.pal.dual_ascent.relax_and_fix import RelaxAndFix, Repairs, improve
+from optsched.pal.dual_ascent.relax_and_fix import RelaxAndFix, improve
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.worst_removal import DualCosts
 from optsched.pal.settings import SETTINGS
@@ -70,8 +69,6 @@ def prove_by_prices(
     bound = ascent.go_on(search.is_closed)
     prices = bound.solution.duals.gpus / ascent.dual.unit
     if not is_done(packing) and len(packing.placed) == len(instance.jobs):
-        costs, unit = DualCosts(problem, options, bound), ascent.dual.unit
-        priced = PricedJobs(bound.solution.duals.gpus, bound.priced.least)
-        repairs = Repairs(packing, fixing, prices, priced, search.seed)
-        improve(packing, repairs, lambda packing: costs.excess(packing) / unit, is_done)
+        costs = DualCosts(problem, options, bound)
+        improve(packing, fixing, prices, costs.excess, is_done, search.seed)
     return bound

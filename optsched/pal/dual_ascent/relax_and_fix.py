@@ -3,7 +3,7 @@
 At prices jobs ask for shares of gangs. Those that are asked for most are placed, and the others are
 priced again on what is left, until all jobs are placed. Large neighbourhood search (Shaw, CP 1998)
 then takes the jobs of some nodes away, those where most is paid above the duals, and places them
-anew: many of them in the same way, few by dives in an integer program (`part_dive`), in turn.
+anew in the same way.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.dual_ascent.ascent import OutOfTime, ascended
-from optsched.pal.dual_ascent.part_dive import PartDive
-from optsched.pal.dual_ascent.part_program import PartProgram
 from optsched.pal.exact.rounding import GangPacking
 from optsched.pal.settings import SETTINGS
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from optsched.documents.arrays import Floats
-    from optsched.pal.dual_ascent.part_program import PricedJobs
     from optsched.pal.dual_ascent.smoothed_dual import GangShare, SmoothedDual
 
 
@@ -39,7 +36,7 @@ class RelaxAndFix:
         self, dual: SmoothedDual, seed: int, seconds_left: Callable[[], float | None]
     ) -> None:
         self.dual, self.problem = dual, dual.problem
-        self.seconds_left = seconds_left
+        self._seconds_left = seconds_left
         self._draw = np.random.default_rng(seed)
 
     def packed(self, prices: Floats) -> GangPacking:
@@ -61,7 +58,7 @@ class RelaxAndFix:
             part = self.dual.only(packing.free, counts)
             steps, smoothing = SETTINGS.fix_steps, SETTINGS.fix_smoothing
             try:
-                prices = ascended(part, prices, smoothing, steps, self.seconds_left, packing.free)
+                prices = ascended(part, prices, smoothing, steps, self._seconds_left, packing.free)
             except OutOfTime:
                 break
             if not self._fix(packing, waiting, part.shares(prices, smoothing), noise):
@@ -146,87 +143,40 @@ class NodeNeighbourhoods:
         return list(chosen)
 
 
-class Repairs:
-    """Ways to place some jobs of a packing anew: relax and fix, and dives in integer programs.
+def improve(
+    packing: GangPacking,
+    fixing: RelaxAndFix,
+    prices: Floats,
+    excess_of: Callable[[GangPacking], Floats],
+    is_done: Callable[[GangPacking], bool],
+    seed: int,
+) -> None:
+    """Place the jobs of some nodes anew, for as long as it pays.
 
     Parameters
     ----------
     prices
         Shape (GPUs,), in the unit of the dual.
+    excess_of
+        Returns what each job pays above its least.
+    is_done
+        Told of each better packing.
     """
-
-    def __init__(
-        self,
-        packing: GangPacking,
-        fixing: RelaxAndFix,
-        prices: Floats,
-        priced: PricedJobs,
-        seed: int,
-    ) -> None:
-        self._packing, self._fixing = packing, fixing
-        self._prices, self._priced = prices, priced
-        self._drawn = NodeNeighbourhoods(fixing.dual, seed)
-        self._kept = {keep.job for keep in packing.problem.keeps}
-
-    def fixed(self, excess: Floats) -> bool:
-        """Place many jobs anew by relax and fix; return whether it is better."""
-        packing = self._packing
-        jobs = self._drawn.draw(packing, self._prices, excess, SETTINGS.fix_gpus)
+    drawn = NodeNeighbourhoods(fixing.dual, seed)
+    failures = 0
+    while failures < SETTINGS.fix_patience and (failures or not is_done(packing)):
+        excess = excess_of(packing)
+        jobs = drawn.draw(packing, prices, excess / fixing.dual.unit, SETTINGS.fix_gpus)
         before = {job: packing.take(job) for job in jobs}
         cost = sum(packing.cost_at(job, gpus) for job, gpus in before.items())
-        self._fixing.fill(packing, self._prices, SETTINGS.fix_noise)
+        fixing.fill(packing, prices, SETTINGS.fix_noise)
         now = sum(packing.cost(job) for job in jobs)
         if now < cost * (1 - SETTINGS.better):
-            return True
+            failures = 0
+            continue
+        failures += 1
         for job in jobs:
             packing.take(job)
         for job, gpus in before.items():
             if gpus is not None:
                 packing.put(job, gpus)
-        return False
-
-    def dived(self, excess: Floats) -> bool:
-        """Place few jobs anew by a dive; return whether it is better."""
-        packing = self._packing
-        jobs = self._drawn.draw(packing, self._prices, excess, SETTINGS.exact_gpus)
-        jobs = [job for job in jobs if job in packing.placed and job not in self._kept]
-        if not jobs:
-            return False
-        part = PartProgram(packing, jobs, self._priced)
-        placed = PartDive(part, self._fixing.seconds_left).run()
-        if placed is None:
-            return False
-        now = sum(packing.cost(job) for job in jobs)
-        if sum(packing.cost_at(*each) for each in placed.items()) >= now * (1 - SETTINGS.better):
-            return False
-        for job in jobs:
-            packing.take(job)
-        for job, gpus in placed.items():
-            packing.put(job, gpus)
-        return True
-
-
-def improve(
-    packing: GangPacking,
-    repairs: Repairs,
-    excess_of: Callable[[GangPacking], Floats],
-    is_done: Callable[[GangPacking], bool],
-) -> None:
-    """Place the jobs of some nodes anew, for as long as it pays; each way has its turn.
-
-    Parameters
-    ----------
-    excess_of
-        Returns what each job pays above its least, in the unit of the dual.
-    is_done
-        Told of each better packing.
-    """
-    failures, turn, in_turn = 0, 0, 0
-    while failures < SETTINGS.fix_patience and (failures or not is_done(packing)):
-        excess = excess_of(packing)
-        if (repairs.dived if turn else repairs.fixed)(excess):
-            failures = in_turn = 0
-            continue
-        failures, in_turn = failures + 1, in_turn + 1
-        if in_turn >= SETTINGS.repair_turn[turn]:
-            turn, in_turn = 1 - turn, 0
