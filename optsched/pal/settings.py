@@ -76,6 +76,16 @@ class PalSettings:
     fix_gpus, fix_noise, fix_patience
         Parts that are placed anew: about so many GPUs; by what (log-normal) their order varies; and
         parts in a row that bring nothing, after which no more are tried.
+    anneal_per_gpu, anneal_hot
+        Moves of annealing for each GPU of the first plan; and the temperature that it begins with,
+        relative to the mean cost of a job.
+    anneal_part, anneal_part_hot
+        The same after a part was placed anew: all moves together.
+    anneal_cold, anneal_every
+        Temperature that it ends with, and so many moves at each.
+    anneal_moves, anneal_slowest, anneal_faster
+        Shares of its moves, in the order of `GangAnnealing.run`; and how often two GPUs change jobs
+        from a job's slowest one on, and for a faster one.
     dive_steps, dive_share, dive_costlier
         Steps of a dive; the share of fractional counts that one rounds up; and the relative cost
         from which on it leads nowhere.
@@ -174,9 +184,18 @@ class PalSettings:
     fix_steps: int = 10
     fix_smoothing: float = 1e-3
     fix_share: float = 0.2
-    fix_gpus: int = 160
+    fix_gpus: int = 100
     fix_noise: float = 0.3
     fix_patience: int = 40
+    anneal_per_gpu: int = 200
+    anneal_hot: float = 2e-3
+    anneal_part: int = 15_000
+    anneal_part_hot: float = 1e-3
+    anneal_cold: float = 1e-4
+    anneal_every: int = 256
+    anneal_moves: tuple[float, ...] = (0.65, 0.3, 0.03, 0.02)
+    anneal_slowest: float = 0.8
+    anneal_faster: float = 0.8
     dive_steps: int = 200
     dive_share: float = 0.6
     dive_costlier: float = 1.2

@@ -46,7 +46,20 @@ class Workers(ProcessPoolExecutor):
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Let a process call a function."""
         with _without_interrupts(), _without_main():
-            return super().submit(function, *arguments, **named)
+            future = super().submit(function, *arguments, **named)
+            self._watch_the_new_process()
+        return future
+
+    def _watch_the_new_process(self) -> None:
+        """Let the thread that waits for processes to end wait for the one just started, too.
+
+        Python (3.11 to 3.13) wakes it before that process is there. If nothing else happens, nobody
+        notices that it is killed, and its task never ends.
+        """
+        wakeup = getattr(self, "_executor_manager_thread_wakeup", None)
+        if wakeup is not None:
+            with self._shutdown_lock:
+                wakeup.wakeup()
 
     def __exit__(
         self,

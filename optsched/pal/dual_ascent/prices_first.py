@@ -3,8 +3,8 @@
 With a slowdown of its own for each GPU and class, in three levels, the type-chain program has some
 eighty columns for each GPU, its relaxation is weak, and blocks of it take long. The smoothed dual
 (`ascent`) gives prices of nearly as much value as any in a second per thousand GPUs, and
-relax-and-fix (`relax_and_fix`) a plan from them. What is left of the gap is for the tree, without
-the options that these prices rule out.
+relax-and-fix (`relax_and_fix`) a plan from them, which `annealing` makes better. What is left of
+the gap is for the tree, without the options that these prices rule out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.pal.dual_ascent.ascent import DualAscent
-from optsched.pal.dual_ascent.relax_and_fix import RelaxAndFix, improve
+from optsched.pal.dual_ascent.relax_and_fix import Improvement, RelaxAndFix
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.worst_removal import DualCosts
 from optsched.pal.settings import SETTINGS
@@ -69,6 +69,7 @@ def prove_by_prices(
     bound = ascent.go_on(search.is_closed)
     prices = bound.solution.duals.gpus / ascent.dual.unit
     if not is_done(packing) and len(packing.placed) == len(instance.jobs):
-        costs = DualCosts(problem, options, bound)
-        improve(packing, fixing, prices, costs.excess, is_done, search.seed)
+        costs, goal = DualCosts(problem, options, bound), bound.value / (1 - search.gap)
+        improvement = Improvement(packing, fixing, prices, goal, search.seed)
+        improvement.run(costs.excess, is_done)
     return bound

@@ -1,9 +1,9 @@
 """Relax and fix (Dillenberger et al., EJOR 1994) on the smoothed dual; and parts of it again.
 
 At prices jobs ask for shares of gangs. Those that are asked for most are placed, and the others are
-priced again on what is left, until all jobs are placed. Large neighbourhood search (Shaw, CP 1998)
-then takes the jobs of some nodes away, those where most is paid above the duals, and places them
-anew in the same way.
+priced again on what is left, until all jobs are placed. The plan is annealed. Large neighbourhood
+search (Shaw, CP 1998) then takes the jobs of some nodes away, those where most is paid above the
+duals, places them anew in the same way, and anneals what is around.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.pal.dual_ascent.annealing import GangAnnealing
 from optsched.pal.dual_ascent.ascent import OutOfTime, ascended
 from optsched.pal.exact.rounding import GangPacking
 from optsched.pal.settings import SETTINGS
@@ -36,7 +37,7 @@ class RelaxAndFix:
         self, dual: SmoothedDual, seed: int, seconds_left: Callable[[], float | None]
     ) -> None:
         self.dual, self.problem = dual, dual.problem
-        self._seconds_left = seconds_left
+        self.seconds_left = seconds_left
         self._draw = np.random.default_rng(seed)
 
     def packed(self, prices: Floats) -> GangPacking:
@@ -58,7 +59,7 @@ class RelaxAndFix:
             part = self.dual.only(packing.free, counts)
             steps, smoothing = SETTINGS.fix_steps, SETTINGS.fix_smoothing
             try:
-                prices = ascended(part, prices, smoothing, steps, self._seconds_left, packing.free)
+                prices = ascended(part, prices, smoothing, steps, self.seconds_left, packing.free)
             except OutOfTime:
                 break
             if not self._fix(packing, waiting, part.shares(prices, smoothing), noise):
@@ -143,40 +144,67 @@ class NodeNeighbourhoods:
         return list(chosen)
 
 
-def improve(
-    packing: GangPacking,
-    fixing: RelaxAndFix,
-    prices: Floats,
-    excess_of: Callable[[GangPacking], Floats],
-    is_done: Callable[[GangPacking], bool],
-    seed: int,
-) -> None:
-    """Place the jobs of some nodes anew, for as long as it pays.
+class Improvement:
+    """Makes a packing cheaper: annealing; then parts are placed anew, and annealed again.
+
+    Parts differ from annealing in that gangs change domains, which single exchanges cannot do for
+    all that has to give way.
 
     Parameters
     ----------
     prices
         Shape (GPUs,), in the unit of the dual.
-    excess_of
-        Returns what each job pays above its least.
-    is_done
-        Told of each better packing.
+    goal
+        Cost at which it may end.
     """
-    drawn = NodeNeighbourhoods(fixing.dual, seed)
-    failures = 0
-    while failures < SETTINGS.fix_patience and (failures or not is_done(packing)):
-        excess = excess_of(packing)
-        jobs = drawn.draw(packing, prices, excess / fixing.dual.unit, SETTINGS.fix_gpus)
-        before = {job: packing.take(job) for job in jobs}
-        cost = sum(packing.cost_at(job, gpus) for job, gpus in before.items())
-        fixing.fill(packing, prices, SETTINGS.fix_noise)
-        now = sum(packing.cost(job) for job in jobs)
-        if now < cost * (1 - SETTINGS.better):
-            failures = 0
-            continue
-        failures += 1
-        for job in jobs:
+
+    def __init__(
+        self, packing: GangPacking, fixing: RelaxAndFix, prices: Floats, goal: float, seed: int
+    ) -> None:
+        self._packing, self._fixing, self._prices, self._goal = packing, fixing, prices, goal
+        self._drawn = NodeNeighbourhoods(fixing.dual, seed)
+        self._annealing = GangAnnealing(packing, seed, fixing.seconds_left)
+
+    def run(
+        self,
+        excess_of: Callable[[GangPacking], Floats],
+        is_done: Callable[[GangPacking], bool],
+    ) -> None:
+        """Go on for as long as it pays.
+
+        Parameters
+        ----------
+        excess_of
+            Returns what each job pays above its least.
+        is_done
+            Told of each better packing.
+        """
+        packing, moves = self._packing, SETTINGS.anneal_per_gpu * len(self._packing.free)
+        self._annealing.run(moves, SETTINGS.anneal_hot, self._goal)
+        failures = 0
+        while failures < SETTINGS.fix_patience and (failures or not is_done(packing)):
+            excess = excess_of(packing) / self._fixing.dual.unit
+            drawn = self._drawn.draw(packing, self._prices, excess, SETTINGS.fix_gpus)
+            failures = 0 if self._anew(drawn) else failures + 1
+
+    def _anew(self, drawn: list[int]) -> bool:
+        """Place some jobs anew, and anneal what is around; return whether that is cheaper."""
+        packing, before = self._packing, dict(self._packing.placed)
+        cost = sum(map(packing.cost, before))
+        for job in drawn:
+            packing.take(job)
+        self._fixing.fill(packing, self._prices, SETTINGS.fix_noise)
+        if packing.placed.keys() == before.keys():
+            self._annealing.read()
+            changed = [gpu for held in (before, packing.placed) for job in drawn
+                       for gpu in held[job].tolist()]  # fmt: skip
+            jobs = self._annealing.near(changed)
+            self._annealing.run(SETTINGS.anneal_part, SETTINGS.anneal_part_hot, self._goal, jobs)
+            if sum(map(packing.cost, before)) < cost * (1 - SETTINGS.better):
+                return True
+        for job in list(packing.placed):
             packing.take(job)
         for job, gpus in before.items():
-            if gpus is not None:
-                packing.put(job, gpus)
+            packing.put(job, gpus)
+        self._annealing.read()
+        return False
