@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optsched.registry import problem
+from optsched.results.result import figure
 from optsched.verification import relative_gap
 
 if TYPE_CHECKING:
@@ -48,16 +49,21 @@ class Progress:
     bound: float | None = None
     gap: float | None = None
 
-    def __str__(self) -> str:
-        parts = [f"{self.phase}, {self.elapsed_s:.1f} s"]
+    @property
+    def text(self) -> str:
+        """The phase, the best plan, the bound, which is not verified yet, and the gap."""
+        parts = [self.phase]
         parts += [
-            f"{name} {value:.6g}"
-            for name, value in (("objective", self.objective), ("bound", self.bound))
+            f"{name} {figure(value)}"
+            for name, value in (("plan", self.objective), ("bound", self.bound))
             if value is not None
         ]
         if self.gap is not None:
             parts.append(f"gap {100 * self.gap:.2g} %")
         return ", ".join(parts)
+
+    def __str__(self) -> str:
+        return f"{self.text}, {self.elapsed_s:.1f} s"
 
 
 class Reporter:

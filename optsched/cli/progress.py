@@ -37,7 +37,7 @@ def solving(name: str, *, verbose: bool = False) -> Iterator[Callable[[Progress]
         task = bar.add_task(plain(f"solving {name}"), total=None)
 
         def tell(told: Progress) -> None:
-            bar.update(task, description=plain(figures(told)))
+            bar.update(task, description=plain(told.text))
             if verbose:
                 console.print(line(told))
 
@@ -46,19 +46,4 @@ def solving(name: str, *, verbose: bool = False) -> Iterator[Callable[[Progress]
 
 def line(told: Progress) -> str:
     """Return a line of progress: seconds, phase and figures."""
-    return f"{told.elapsed_s:8.1f} s  {figures(told)}"
-
-
-def figures(told: Progress) -> str:
-    """Return the phase, the best plan, the bound, which is not verified yet, and the gap."""
-    from optsched.results.result import figure
-
-    parts = [told.phase]
-    parts += [
-        f"{name} {figure(value)}"
-        for name, value in (("plan", told.objective), ("bound", told.bound))
-        if value is not None
-    ]
-    if told.gap is not None:
-        parts.append(f"gap {100 * told.gap:.2g} %")
-    return ", ".join(parts)
+    return f"{told.elapsed_s:8.1f} s  {told.text}"

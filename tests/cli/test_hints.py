@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from optsched.cli import completion
 from optsched.cli.main import app
-from optsched.cli.progress import figures, line
+from optsched.cli.progress import line
 from optsched.progress import Progress
 from optsched.rollout.policy_needs import unmet
 from optsched.rollout.registry import ENTRIES
@@ -138,7 +138,7 @@ def test_verbose_prints_lines_of_progress_on_stderr_and_else_nothing():
 def test_a_line_of_progress_has_time_phase_plan_bound_and_gap():
     told = Progress(12.34, "diving", 1234.5, 1200.0, 0.028)
     assert line(told) == "    12.3 s  diving, plan 1,234.50, bound 1,200.00, gap 2.8 %"
-    assert figures(Progress(0.1, "beginning")) == "beginning"
+    assert Progress(0.1, "beginning").text == "beginning"
 
 
 # --- start ------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_the_log_tells_phases_at_info_and_every_improvement_at_debug(caplog):
         optsched.solve(HAND)
     assert {record.levelname for record in caplog.records} == {"INFO"}
     assert f"{HAND.name}: verification" in caplog.text
-    assert "objective 1.15132, bound 1.1513" in caplog.text
+    assert "plan 1.151316, bound 1.1513" in caplog.text
     caplog.clear()
     with caplog.at_level(logging.DEBUG, logger="optsched"):
         optsched.solve(HAND)
