@@ -192,7 +192,7 @@ def test_a_stop_may_lose_the_work_since_the_last_checkpoint():
     costs = {"checkpoint_every_s": 4.0, "stop_loses_work": True}
     decisions = {0: place((0, [0])), 10: Decision(stop=(0,)), 20: place((0, [0]))}
     record, _ = run(scenario(1, 1, costs=costs), trace((0, 1, 15)), decisions, every_epoch=True)
-    assert seconds(record.jobs.lost_gpu_us) == [2.0]
+    assert seconds(record.jobs.redone_gpu_us) == [2.0]
     assert seconds(record.jobs.end_us) == [20 + 15 - 8]
 
 
@@ -240,7 +240,7 @@ def failing(*failures, status="passed", run_s=10.0):
 def test_a_failure_loses_all_work_without_checkpoints():
     record, _ = run(scenario(1, 1), failing(Failure(OOM, 4 * US)))
     assert seconds(record.jobs.end_us) == [14]
-    assert seconds(record.jobs.lost_gpu_us) == [4]
+    assert seconds(record.jobs.redone_gpu_us) == [4]
     assert record.jobs.failures.tolist() == [1]
     assert record.jobs.attempts.tolist() == [2]
 
@@ -248,7 +248,7 @@ def test_a_failure_loses_all_work_without_checkpoints():
 def test_a_failure_loses_what_came_after_the_last_checkpoint():
     world = scenario(1, 1, costs={"checkpoint_every_s": 3.0})
     record, _ = run(world, failing(Failure(OOM, 7 * US)))
-    assert seconds(record.jobs.lost_gpu_us) == [1]
+    assert seconds(record.jobs.redone_gpu_us) == [1]
     assert seconds(record.jobs.end_us) == [7 + 4]
 
 
@@ -267,7 +267,7 @@ def test_time_to_failure_is_of_running_and_goes_on_after_a_stop():
     )
     assert (0, 10 * US, 14 * US, (0,)) in record.intervals
     assert (14, False, [0], []) in policy.calls
-    assert seconds(record.jobs.lost_gpu_us) == [6]
+    assert seconds(record.jobs.redone_gpu_us) == [6]
 
 
 def test_work_that_is_done_first_is_done():
@@ -280,7 +280,7 @@ def test_the_last_failure_of_a_failed_job_ends_it():
     record, policy = run(scenario(1, 1), jobs)
     assert (record.jobs.outcome[0], record.jobs.failures[0]) == (FAILED, 2)
     assert seconds(record.jobs.end_us) == [5]
-    assert seconds(record.jobs.lost_gpu_us) == [5]
+    assert seconds(record.jobs.redone_gpu_us) == [5]
     assert not policy.queue
 
 
@@ -323,7 +323,7 @@ def test_trials():
     assert policy.calls[:3] == [(0, True, [0, 1], []), (3, False, [0], []), (5, False, [1], [])]
     assert record.jobs.failures.tolist() == [1, 0]
     assert record.jobs.attempts.tolist() == [2, 0]
-    assert seconds(record.jobs.overhead_gpu_us) == [3, 5]
+    assert seconds(record.jobs.pre_run_gpu_us) == [3, 5]
     assert seconds(record.jobs.end_us) == [15, -1]
 
 

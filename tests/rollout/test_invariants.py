@@ -17,6 +17,7 @@ from optsched.rollout.engine.engine import Engine
 from optsched.rollout.engine.state import RUNNING, TRIAL
 from optsched.rollout.registry import ENTRIES, make
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame
+from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.settings import SETTINGS
 from optsched.traces.trace import US, trace_of
 from tests.support.builders.rollout_parts import Fifo, gone_on, scenario, trace
@@ -77,7 +78,8 @@ def check_state(world, before):
     assert state.busy_gpus == cluster.gpus - sum(free)
     accounts = world.accounts
     for job in range(state.submitted):
-        parts = accounts.lost[job] + accounts.overhead[job] + state.unsaved_gpu_us[job]
+        idle = accounts.overhead[job] + accounts.pre_run[job]
+        parts = accounts.redone[job] + idle + state.unsaved_gpu_us[job]
         assert parts <= accounts.allocated[job]
     grown = (world.now, world.busy_gpu_us, world.available_gpu_us, world.spent_gpu_us, world.joules)
     assert all(new >= old for new, old in zip(grown, before, strict=True))
@@ -179,9 +181,11 @@ def check_record(record):
         held[job] += (end - start) * len(gpus)
         by_job[job].append((start, end))
     assert np.array_equal(held, jobs.allocated_gpu_us)
-    parts = (jobs.useful_gpu_us, jobs.lost_gpu_us, jobs.overhead_gpu_us)
-    assert all(np.all(part >= 0) for part in parts)
-    assert np.array_equal(sum(parts), jobs.allocated_gpu_us)
+    parts = {part: getattr(jobs, f"{part}_gpu_us") for part in PARTS}
+    assert all(np.all(parts[name] >= 0) for name in set(PARTS) - {"width_loss", "slow_gpu_loss"})
+    assert np.array_equal(sum(parts.values()), jobs.allocated_gpu_us)
+    assert np.all((jobs.effective_gpu_us >= 0) & (jobs.effective_gpu_us <= jobs.allocated_gpu_us))
+    assert jobs.effective_gpu_us.sum() <= record.busy_gpu_us
     for job, spans in enumerate(by_job):
         spans.sort()
         assert all(a[1] <= b[0] for a, b in pairwise(spans))

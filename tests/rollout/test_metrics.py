@@ -23,6 +23,7 @@ from optsched.rollout.results.outputs import (
     trace_sha256,
     write_outputs,
 )
+from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE, JobsRecord
 from optsched.traces.trace import trace_of
 from tests.support.builders import records
@@ -46,11 +47,14 @@ def test_by_hand():
     assert figures["fair_share_delay_mean_s"] == pytest.approx(70 / 3)
     assert figures["fragmentation_delay_mean_s"] == 10
     assert figures["utilization"] == 450 / 640
-    busy = 220 * 0.5 + 200 * 0.8 + 30 * 1
-    assert figures["utilization_effective"] == pytest.approx(busy / 640)
+    assert figures["utilization_effective"] == (85 + 28 + 152) / 640
     assert figures["gpu_hours"] == 450 / HOUR
-    assert figures["goodput_gpu_h"] == 400 / HOUR
-    assert (figures["lost_gpu_h"], figures["overhead_gpu_h"]) == (30 / HOUR, 20 / HOUR)
+    assert figures["goodput_gpu_h"] == 350 / HOUR
+    losses = {"width": 0, "slow_gpu": 10, "distance": 14, "neighbour": 16, "sharing": 10}
+    for cause, seconds in losses.items():
+        assert figures[f"{cause}_loss_gpu_h"] == seconds / HOUR, cause
+    assert (figures["redone_gpu_h"], figures["pre_run_gpu_h"]) == (28 / HOUR, 2 / HOUR)
+    assert figures["overhead_gpu_h"] == 20 / HOUR
     assert figures["rented_gpu_hours"] == 640 / HOUR
     assert figures["rented_gpus_mean"] == 4
     assert figures["cost_usd"] == pytest.approx(0.64)
@@ -204,13 +208,12 @@ def delays(written):
 
 def use(written):
     jobs, last = written.jobs, written.last
-    busy = (jobs.allocated_gpu_s * jobs.busy_share).sum()
     yield "utilization", last.busy_gpu_s / last.available_gpu_s
-    yield "utilization_effective", busy / last.available_gpu_s
+    yield "utilization_effective", jobs.effective_gpu_s.sum() / last.available_gpu_s
     yield "gpu_hours", jobs.allocated_gpu_s.sum() / HOUR
     yield "goodput_gpu_h", jobs.useful_gpu_s.sum() / HOUR
-    yield "lost_gpu_h", jobs.lost_gpu_s.sum() / HOUR
-    yield "overhead_gpu_h", jobs.overhead_gpu_s.sum() / HOUR
+    for key in PARTS[1:]:
+        yield f"{key}_gpu_h", jobs[f"{key}_gpu_s"].sum() / HOUR
 
 
 def costs(written):
@@ -382,12 +385,11 @@ def test_parts_add_up_and_shares_are_shares(data):
         data.draw(st.lists(st.integers(ACTIVE, 2), min_size=4, max_size=4))
     )
     columns["end_us"] = trace.submit_us + columns["running_us"] + columns["waiting_us"]
-    parts = ("useful", "lost", "overhead")
-    columns["allocated_gpu_us"] = sum(columns[f"{key}_gpu_us"] for key in parts)
+    columns["allocated_gpu_us"] = sum(columns[f"{key}_gpu_us"] for key in PARTS)
     end = int(columns["end_us"].max())
     made = records.record(jobs=JobsRecord(**columns), end_us=end)
     figures = metrics(made)
-    added = figures["goodput_gpu_h"] + figures["lost_gpu_h"] + figures["overhead_gpu_h"]
+    added = figures["goodput_gpu_h"] + sum(figures[f"{key}_gpu_h"] for key in PARTS[1:])
     assert figures["gpu_hours"] == pytest.approx(added)
     assert figures["passed"] + figures["killed"] + figures["failed"] + figures["censored"] == 4
     if figures["jain_index"] is not None:

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.engine.losses import Losses
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 class Accounts(Restorable):
     """What jobs have had and done so far; one list entry per job.
 
-    `useful` GPU-time is what remains of `allocated` without `lost` and `overhead`. Time for which a
-    job holds its GPUs after its work is done (`finish_at_epochs`) counts as overhead.
+    GPU time is whole microseconds x GPUs held. Of `allocated`, `redone` went into work that was
+    undone, `overhead` and `pre_run` into no work at all; the rest is work and `losses`. Time for
+    which a job holds its GPUs after its work is done (`finish_at_epochs`) counts as overhead.
     """
 
     changing = (
@@ -32,12 +34,14 @@ class Accounts(Restorable):
         "outcome",
         "running",
         "allocated",
-        "lost",
+        "redone",
         "overhead",
+        "pre_run",
         "attempts",
         "preemptions",
         "migrations",
         "rescales",
+        "losses",
     )
 
     def __init__(self, state: State, checkpoint_every_us: int | None) -> None:
@@ -49,12 +53,14 @@ class Accounts(Restorable):
         self.outcome = [-1] * count
         self.running = [0] * count
         self.allocated = [0] * count
-        self.lost = [0] * count
+        self.redone = [0] * count
         self.overhead = [0] * count
+        self.pre_run = [0] * count
         self.attempts = [0] * count
         self.preemptions = [0] * count
         self.migrations = [0] * count
         self.rescales = [0] * count
+        self.losses = Losses(state)
 
     def settle(self, job: int, now: int) -> None:
         """Count a running job's work and GPU-time up to now."""
@@ -69,7 +75,8 @@ class Accounts(Restorable):
         self.allocated[job] += width * span
         worked = self._worked(job, now, start)
         if worked < span:
-            self.overhead[job] += width * (span - worked)
+            idle = self.overhead if rate else self.pre_run  # nothing gets on in a trial
+            idle[job] += width * (span - worked)
         if not worked:
             return
         before = state.remaining[job]
@@ -114,9 +121,10 @@ class Accounts(Restorable):
         return self.allocated[job] + state.width[job] * (now - state.settled[job])
 
     def lose(self, job: int) -> None:
-        """Undo the work since the last checkpoint; the job is settled."""
+        """Undo the work since the last checkpoint; the job is settled, its regime over."""
         state = self.state
-        self.lost[job] += state.unsaved_gpu_us[job]
+        self.redone[job] += state.unsaved_gpu_us[job]
+        self.losses.undo(job)
         remaining = state.remaining[job] = state.saved[job]
         state.unsaved_us[job] = state.unsaved_gpu_us[job] = 0
         tail = state.tail.get(job)
@@ -128,10 +136,11 @@ class Accounts(Restorable):
         state.phase[job], state.goal[job] = phase, tail[phase]
 
     def save(self, job: int) -> None:
-        """Write a checkpoint, where the scenario has any; the job is settled."""
+        """Write a checkpoint, where the scenario has any; the job is settled, its regime over."""
         if self.checkpoint_every_us is None:
             return
         state = self.state
+        self.losses.save(job)
         state.saved[job] = state.remaining[job]
         state.unsaved_us[job] = state.unsaved_gpu_us[job] = 0
 

@@ -16,6 +16,7 @@ from optsched.rollout.engine.waiting import Waiting
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.estimates import Oracle
 from optsched.rollout.physics.physics import Physics
+from optsched.rollout.physics.regimes import busy_shares
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Simulation(Restorable):
         The present moment in microseconds.
     busy_gpu_us, available_gpu_us, spent_gpu_us
         Integrals until now, as in `Record`.
+    busy_shares
+        By job the share of time for which its GPUs compute when it runs alone.
     """
 
     changing = (
@@ -68,6 +71,7 @@ class Simulation(Restorable):
         )
         has_power = scenario.power is not None
         self.meter = Meter(self.physics, self.state) if has_power else None
+        self.busy_shares = busy_shares(scenario, trace)
 
     def go_to(self, time: int) -> None:
         """Let time pass, in which nothing happens."""
@@ -108,6 +112,12 @@ class Simulation(Restorable):
             self.meter.update(sorted(nodes), self.now)
         dispatch.dirty.clear()
         fleet.dirty.clear()
+
+    def settle_running(self) -> None:
+        """Count what running jobs have had, done and lost up to now."""
+        for job in sorted(self.state.running):
+            self.accounts.settle(job, self.now)
+            self.accounts.losses.count(job)
 
     @property
     def joules(self) -> float:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.state import State
     from optsched.rollout.engine.waiting import Waiting
     from optsched.rollout.physics.physics import Physics
+    from optsched.rollout.physics.regimes import Regime
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
@@ -200,6 +201,7 @@ class Dispatch(Restorable):
 
     def _take_off(self, job: int, now: int) -> tuple[int, ...]:
         self.accounts.settle(job, now)
+        self.accounts.losses.end(job)
         gpus = self.state.detach(job)
         self.state.running.remove(job)
         self.waiting.hold(job, -len(gpus))
@@ -213,7 +215,7 @@ class Dispatch(Restorable):
 
     def refresh(self, now: int) -> None:
         """Ask for the rates that may have changed, and set the next events of these jobs."""
-        state, touched = self.state, self.touched
+        state, accounts, touched = self.state, self.accounts, self.touched
         if self.physics.is_plain:
             for job in touched:
                 if state.status[job] == RUNNING:
@@ -225,13 +227,19 @@ class Dispatch(Restorable):
         for job in sorted({*touched, *others}):
             if state.status[job] != RUNNING:
                 continue
-            rate = self.physics.rate(job, state)
-            if job in others and rate == state.rate[job]:
+            regime = self.physics.regime(job, state)
+            if job in others and self._goes_on(job, regime):
                 continue
-            self.accounts.settle(job, now)
-            state.rate[job] = rate
+            accounts.settle(job, now)
+            accounts.losses.end(job)
+            accounts.losses.begin(job, regime)
+            state.rate[job] = regime.rate
             self._schedule(job, now)
         touched.clear()
+
+    def _goes_on(self, job: int, regime: Regime) -> bool:
+        is_as_fast = regime.rate == self.state.rate[job]
+        return is_as_fast and self.accounts.losses.lasts(job, regime)
 
     def _schedule(self, job: int, now: int) -> None:
         """Set the next event of a job that is settled: the end of a phase, or a failure."""

@@ -5,12 +5,20 @@ Policies never see this module: what they know is in the view.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.state import OFF, PPB
 from optsched.rollout.physics.colocation import Colocation
 from optsched.rollout.physics.node_slowdowns import Transients
+from optsched.rollout.physics.regimes import (
+    AT_REFERENCE,
+    Factors,
+    Regime,
+    busy_shares,
+    regime_of,
+)
 from optsched.rollout.physics.speeds import JobPace, paces, phase_marks, width_speed
 
 if TYPE_CHECKING:
@@ -20,6 +28,9 @@ if TYPE_CHECKING:
     from optsched.rollout.physics.cluster import Cluster, Occupancy
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
+
+MOST_REGIMES = 100_000
+"""That are remembered."""
 
 
 class Physics(Restorable):
@@ -63,6 +74,8 @@ class Physics(Restorable):
         needs_mixes = self._most > 1 or scenario.sharing.memory_gb is not None
         is_needed = needs_mixes or scenario.power is not None
         self._colocation = Colocation(scenario, trace) if is_needed else None
+        self._busy: list[float] = busy_shares(scenario, trace).tolist()
+        self._regimes: dict[Factors, Regime] = {}
         self._ratios: dict[tuple[str, int, int, int], float] = {}
         self._marks: dict[tuple[str, int], tuple[Fraction, ...]] = {}
         self._is_crowded = self._neighbours != 1 or self._most > 1
@@ -74,17 +87,27 @@ class Physics(Restorable):
 
     def rate(self, job: int, state: Occupancy) -> int:
         """Return the parts per billion at which a job gets on; it holds GPUs."""
+        return self.regime(job, state).rate
+
+    def regime(self, job: int, state: Occupancy) -> Regime:
+        """Return the rate at which a job gets on, and what it loses; it holds GPUs."""
         if self.is_plain:
-            return PPB
+            return AT_REFERENCE
         gpus, pace = state.gpus_of[job], self._pace[job]
-        speed = self._ratio(job, state.phase[job], len(gpus)) if pace.phases else 1.0
-        speed /= self._slowdown(pace, gpus)
-        if self._neighbours != 1 and self._has_neighbour(gpus, state):
-            speed *= self._neighbours
-        if self._most > 1 and self._colocation is not None:
-            name = self._colocation.type_of[job]
-            speed *= min(self._colocation.on(gpu, state).rates[name] for gpu in gpus)
-        return max(1, round(PPB * speed))
+        width = len(gpus)
+        speedup = self._ratio(job, state.phase[job], width) if pace.phases else 1.0
+        distance = 1.0 if pace.locality is None else pace.locality[self.cluster.level(gpus)]
+        is_beside = self._neighbours != 1 and width > 1 and self._has_neighbour(gpus, state)
+        neighbour = self._neighbours if is_beside else 1.0
+        sharing, turns = self._shared(job, gpus, state)
+        slow = self._slowdown(pace, gpus)
+        key = Factors(width, self._demand[job], speedup, slow, distance, neighbour, sharing, turns)
+        found = self._regimes.get(key)
+        if found is None:
+            if len(self._regimes) == MOST_REGIMES:  # passing trouble has a new factor each time
+                self._regimes.clear()
+            found = self._regimes[key] = regime_of(key)
+        return found
 
     def phases(self, job: int) -> tuple[int, ...]:
         """Return the work of each phase of a job, in PPB x microseconds at the gang asked for.
@@ -125,18 +148,31 @@ class Physics(Restorable):
         return sorted({job for gpu in self._gpus(node) for job in state.jobs_on[gpu]})
 
     def _slowdown(self, pace: JobPace, gpus: tuple[int, ...]) -> float:
-        values, slow = pace.slowdown, 1.0
+        values = pace.slowdown
         if pace.troubled and self.transients is not None:
             trouble, node_of = self.transients.factor, self.cluster.node_of
             if values is None:
-                slow = max(trouble[node_of[gpu]] for gpu in gpus)
-            else:
-                slow = max(values[gpu] * trouble[node_of[gpu]] for gpu in gpus)
-        elif values is not None:
-            slow = max([values[gpu] for gpu in gpus])
-        if pace.locality is not None:
-            slow *= pace.locality[self.cluster.level(gpus)]
-        return slow
+                return max(trouble[node_of[gpu]] for gpu in gpus)
+            return max(values[gpu] * trouble[node_of[gpu]] for gpu in gpus)
+        return 1.0 if values is None else max([values[gpu] for gpu in gpus])
+
+    def _shared(self, job: int, gpus: tuple[int, ...], state: Occupancy) -> tuple[float, float]:
+        """Return the factor of sharing, and the GPUs with the turns that the job has on them.
+
+        A GPU on which jobs would be busy for more than all of its time is divided in proportion.
+        What they would be is told from the jobs on that GPU alone, so it is at least what they are.
+        """
+        colocation = self._colocation
+        if self._most == 1 or colocation is None:
+            return 1.0, float(len(gpus))
+        types, busy, name = colocation.type_of, self._busy, colocation.type_of[job]
+        slowest, turns = math.inf, 0.0
+        for gpu in gpus:
+            rates = colocation.on(gpu, state).rates
+            slowest = min(slowest, rates[name])
+            wanted = sum(busy[other] * rates[types[other]] for other in state.jobs_on[gpu])
+            turns += 1 / max(1.0, wanted)
+        return slowest, turns
 
     def _ratio(self, job: int, phase: int, width: int) -> float:
         demand = self._demand[job]

@@ -9,6 +9,7 @@ import numpy as np
 
 from optsched.rollout.results.decision_log import all_solves
 from optsched.rollout.results.fairness import finish_time_fairness, jain_index
+from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE
 from optsched.traces.summary import seen_us
 from optsched.traces.trace import FAILED, KILLED, PASSED, STATUSES, US
@@ -38,10 +39,16 @@ METRICS = {
     "fragmentation_delay_mean_s": "of it, with enough GPUs free",
     "first_start_delay_mean_s": "mean time until the first start",
     "utilization": "GPUs with a job / GPUs ready",
-    "utilization_effective": "the same x busy share of the jobs",
-    "gpu_hours": "held by jobs: sum of the next three",
-    "goodput_gpu_h": "work that counts",
-    "lost_gpu_h": "undone by failures and stops",
+    "utilization_effective": "GPUs that compute / GPUs ready",
+    "gpu_hours": "held by jobs: sum of the next nine",
+    "goodput_gpu_h": "work that stayed done, at the reference",
+    "width_loss_gpu_h": "lost to gangs wider than asked for",
+    "slow_gpu_loss_gpu_h": "lost to slow GPUs",
+    "distance_loss_gpu_h": "lost to distance between GPUs",
+    "neighbour_loss_gpu_h": "lost to jobs on the same servers",
+    "sharing_loss_gpu_h": "lost to jobs on the same GPUs",
+    "redone_gpu_h": "for work undone by failures and stops",
+    "pre_run_gpu_h": "trials",
     "overhead_gpu_h": "starts, restores, changes of width",
     "rented_gpu_hours": "paid for: nodes ready or starting",
     "rented_gpus_mean": "GPUs paid for, average over time",
@@ -164,9 +171,12 @@ def _work(record: Record, chosen: Integers) -> dict[str, float]:
     jobs = record.jobs
     return {
         "gpu_hours": _hours(jobs.allocated_gpu_us[chosen]),
-        "goodput_gpu_h": _hours(jobs.useful_gpu_us[chosen]),
-        "lost_gpu_h": _hours(jobs.lost_gpu_us[chosen]),
-        "overhead_gpu_h": _hours(jobs.overhead_gpu_us[chosen]),
+        **{
+            "goodput_gpu_h" if key == "useful" else f"{key}_gpu_h": _hours(
+                getattr(jobs, f"{key}_gpu_us")[chosen]
+            )
+            for key in PARTS
+        },
     }
 
 
@@ -196,14 +206,6 @@ def _counts(record: Record, chosen: Integers) -> dict[str, int]:
     }
 
 
-def busy_share(record: Record) -> Floats:
-    """Return by job the busy share of its GPUs: the trace's, or its model's, or 1."""
-    trace, models = record.trace, record.scenario.models
-    told = [models[name].utilisation if name in models else 1.0 for name in trace.model]
-    share: Floats = np.where(np.isnan(trace.utilization), told, trace.utilization)
-    return share
-
-
 def size_class(gpus: int) -> str:
     """Return the class of size of a gang, as in figure 2 of ATC'19."""
     return next((name for most, name in SIZES if gpus <= most), LARGER)
@@ -212,7 +214,7 @@ def size_class(gpus: int) -> str:
 def _of_cluster(record: Record) -> dict[str, float | int | None]:
     """Return the metrics of the cluster and the policy."""
     scenario, available = record.scenario, record.available_gpu_us
-    used = float((record.jobs.allocated_gpu_us * busy_share(record)).sum())
+    used = int(record.jobs.effective_gpu_us.sum())
     rented = record.spent_gpu_us / GPU_H
     energy = None
     cost = rented * scenario.price_usd_per_gpu_h

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.rollout.engine.state import UNSEEN
+from optsched.rollout.results.parts_of_held_time import effective_gpu_us, parts_of_held_time
 from optsched.rollout.results.record import JobsRecord, Record
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ def _open_intervals(world: Simulation) -> tuple[tuple[int, int, int, tuple[int, 
 
 def _jobs(world: Simulation) -> JobsRecord:
     accounts, state, waiting = world.accounts, world.state, world.waiting
-    for job in sorted(state.running):
-        accounts.settle(job, world.now)
+    world.settle_running()
     fair, other = list(waiting.fair_share), list(waiting.fragmentation)
     for job in state.waiting:
         fair[job], other[job] = waiting.split(job, world.now)
@@ -56,8 +56,7 @@ def _jobs(world: Simulation) -> JobsRecord:
     until = np.where(end < 0, world.now, end)
     seen = np.array([status != UNSEEN for status in state.status], dtype=bool)
     present = np.where(seen, until - world.trace.submit_us, 0)
-    allocated, lost = _whole(accounts.allocated), _whole(accounts.lost)
-    overhead = _whole(accounts.overhead)
+    parts = {f"{name}_gpu_us": part for name, part in parts_of_held_time(world).items()}
     return JobsRecord(
         first_start_us=_whole(accounts.first_start),
         end_us=end,
@@ -66,10 +65,9 @@ def _jobs(world: Simulation) -> JobsRecord:
         waiting_us=present - running,
         fair_share_us=_whole(fair),
         fragmentation_us=_whole(other),
-        allocated_gpu_us=allocated,
-        useful_gpu_us=allocated - lost - overhead,
-        lost_gpu_us=lost,
-        overhead_gpu_us=overhead,
+        allocated_gpu_us=_whole(accounts.allocated),
+        **parts,
+        effective_gpu_us=effective_gpu_us(world),
         attempts=_whole(accounts.attempts),
         preemptions=_whole(accounts.preemptions),
         migrations=_whole(accounts.migrations),

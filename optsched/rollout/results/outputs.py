@@ -16,8 +16,10 @@ import numpy as np
 
 from optsched.documents.json_files import dumps, write_text
 from optsched.results.result import versions
+from optsched.rollout.physics.regimes import busy_shares
 from optsched.rollout.results.decision_log import all_solves, epoch_column, epoch_solves
-from optsched.rollout.results.metrics import METRICS, busy_share, metrics
+from optsched.rollout.results.metrics import METRICS, metrics
+from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE
 from optsched.traces.summary import failing_us
 from optsched.traces.trace import STATUSES, US
@@ -127,7 +129,7 @@ def jobs_frame(record: Record) -> pd.DataFrame:
         "status": [STATUSES[code] for code in trace.status],
         "run_alone_s": trace.run_us / US,
         "failing_s": failing_us(trace) / US,
-        "busy_share": busy_share(record),
+        "busy_share": busy_shares(record.scenario, trace),
         "deadline_s": _when(trace.deadline_us, trace.deadline_us >= 0),
         "outcome": [outcomes[code] for code in jobs.outcome.tolist()],
         "first_start_s": _when(jobs.first_start_us, jobs.first_start_us >= 0),
@@ -136,7 +138,7 @@ def jobs_frame(record: Record) -> pd.DataFrame:
     }
     for key in ("running", "waiting", "fair_share", "fragmentation"):
         columns[f"{key}_s"] = getattr(jobs, f"{key}_us") / US
-    for key in ("allocated", "useful", "lost", "overhead"):
+    for key in ("allocated", *PARTS, "effective"):
         columns[f"{key}_gpu_s"] = getattr(jobs, f"{key}_gpu_us") / US
     for key in ("attempts", "preemptions", "migrations", "rescales", "failures"):
         columns[key] = getattr(jobs, key)

@@ -34,9 +34,22 @@ class JobsRecord:
         Parts of `waiting_us`: while fewer GPUs were free (to its queue) than it asks for, and while
         enough were but it was not placed.
     allocated_gpu_us
-        GPUs held x time: the sum of the next three.
-    useful_gpu_us, lost_gpu_us, overhead_gpu_us
-        Work that counts, work undone by failures and stops, and start, restore and rescale.
+        GPUs held x time: the sum of the next nine.
+    useful_gpu_us
+        Work that was done and stayed done: run time at the reference x GPUs asked for. The
+        reference is a job alone, at the best place, on GPUs of slowdown 1.
+    width_loss_gpu_us
+        Lost as more GPUs than asked for are less efficient; negative where fewer are more so.
+    slow_gpu_loss_gpu_us
+        Lost to slow GPUs; negative where they are faster than the reference.
+    distance_loss_gpu_us, neighbour_loss_gpu_us, sharing_loss_gpu_us
+        Lost to distance between GPUs, to other jobs on the same servers, and on the same GPUs.
+    redone_gpu_us
+        Held while doing work that failures and stops have undone.
+    pre_run_gpu_us, overhead_gpu_us
+        Trials; and start, restore, checkpoint, rescale, and waiting for the end of a round.
+    effective_gpu_us
+        Not a part: for how long the GPUs computed.
     attempts, preemptions, migrations, rescales, failures
         Starts from the queue; stops by the policy; moves to as many other GPUs; changes of width;
         failed attempts.
@@ -51,8 +64,15 @@ class JobsRecord:
     fragmentation_us: Integers
     allocated_gpu_us: Integers
     useful_gpu_us: Integers
-    lost_gpu_us: Integers
+    width_loss_gpu_us: Integers
+    slow_gpu_loss_gpu_us: Integers
+    distance_loss_gpu_us: Integers
+    neighbour_loss_gpu_us: Integers
+    sharing_loss_gpu_us: Integers
+    redone_gpu_us: Integers
+    pre_run_gpu_us: Integers
     overhead_gpu_us: Integers
+    effective_gpu_us: Integers
     attempts: Integers
     preemptions: Integers
     migrations: Integers

@@ -322,7 +322,7 @@ def test_a_trial_saves_three_of_four_gpus():
     plain = rolled("philly", world, **EARLY).jobs
     tried = rolled("philly:pre_run=true,pre_run_s=100", world, **EARLY).jobs
     assert plain.end_us.tolist() == [1060 * US]
-    assert plain.lost_gpu_us.tolist() == [240 * US]
+    assert plain.redone_gpu_us.tolist() == [240 * US]
     assert tried.end_us.tolist() == [1160 * US]
     assert (tried.allocated_gpu_us - tried.useful_gpu_us).tolist() == [160 * US]
     assert tried.failures.tolist() == [1]

@@ -6,7 +6,8 @@
     2              c ...            b .......
     3                               b .......
 
-a asks for 2 GPUs and has 10 s of overhead; c fails after 30 s; b waits for a and holds all GPUs, d
+a asks for 2 GPUs, has 10 s of overhead, and loses 50 GPU-seconds to slow GPUs, distance and
+neighbours; c is tried for 2 s and fails after 30 s; b waits for a and holds all GPUs, d
 comes at 100 s, asks for one GPU and waits until the rollout ends at 160 s.
 """
 
@@ -29,9 +30,16 @@ JOBS = {
     "fair_share_us": [0, 0, 70, 50],
     "fragmentation_us": [0, 0, 30, 10],
     "allocated_gpu_us": [220, 30, 200, 0],
-    "useful_gpu_us": [200, 0, 200, 0],
-    "lost_gpu_us": [0, 30, 0, 0],
+    "useful_gpu_us": [150, 0, 200, 0],
+    "width_loss_gpu_us": [0, 0, 0, 0],
+    "slow_gpu_loss_gpu_us": [20, 0, -10, 0],
+    "distance_loss_gpu_us": [14, 0, 0, 0],
+    "neighbour_loss_gpu_us": [16, 0, 0, 0],
+    "sharing_loss_gpu_us": [0, 0, 10, 0],
+    "redone_gpu_us": [0, 28, 0, 0],
+    "pre_run_gpu_us": [0, 2, 0, 0],
     "overhead_gpu_us": [20, 0, 0, 0],
+    "effective_gpu_us": [85, 28, 152, 0],
     "attempts": [1, 1, 1, 0],
     "preemptions": [0, 0, 0, 0],
     "migrations": [0, 0, 2, 0],
@@ -88,7 +96,7 @@ def record(**changes):
     columns = {}
     for key, values in JOBS.items():
         scale = US if key.endswith("_us") else 1
-        columns[key] = np.array([values[n] * (scale if values[n] >= 0 else 1) for n in order])
+        columns[key] = np.array([values[n] * (scale if values[n] != -1 else 1) for n in order])
     epochs = tuple(
         EpochRecord(
             now_us=now * US, pending=pending, running=running, busy_gpus=busy, free_gpus=4 - busy,

@@ -3,7 +3,8 @@
 It is given what a policy decided, and when, and computes from the trace and the scenario alone what
 must have happened. Every job is advanced at every moment, every rate is asked for again, waiting is
 split job by job: nothing is lazy, versioned or incremental. Of the engine it shares only the
-physics (rates, works, watts) and the numbering of GPUs.
+physics (rates, works, watts) and the numbering of GPUs; what regimes lose is worked out again.
+Work is counted in billionths of a GPU-microsecond as it is done, and taken back as it is undone.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ from optsched.rollout.engine.state import OFF, READY, STARTING
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.physics import Physics
 from optsched.traces.trace import STATUSES
+from tests.support.oracles.rollout_regimes import CAUSES, PPB, busy_of, losses
 
 US = 1_000_000
 FIELDS = (
     *("first_start_us", "end_us", "outcome", "running_us", "waiting_us", "fair_share_us"),
-    *("fragmentation_us", "allocated_gpu_us", "useful_gpu_us", "lost_gpu_us", "overhead_gpu_us"),
+    *("fragmentation_us", "allocated_gpu_us", "useful_gpu_us", "redone_gpu_us"),
+    *("pre_run_gpu_us", "overhead_gpu_us", "effective_gpu_us"),
+    *(f"{cause}_loss_gpu_us" for cause in CAUSES),
     *("attempts", "preemptions", "migrations", "rescales", "failures"),
 )
+UNDONE = ("useful", *(f"{cause}_loss" for cause in CAUSES))
+PARTS = (*UNDONE, "redone", "pre_run", "overhead")
 
 
 def us(seconds):
@@ -35,6 +41,8 @@ class Job:
         self.where = "unseen"
         self.gpus = ()
         self.rate = self.ready_at = self.attempt_us = self.since_save = self.unsaved_gpu = 0
+        self.exact, self.unsaved = dict.fromkeys(PARTS, 0), dict.fromkeys(UNDONE, 0)
+        self.at_work, self.unused, self.losing = 0, 0, {}
         self.trial_end = self.back_at = None
         self.was_stopped = False
         self.intervals = []
@@ -146,25 +154,48 @@ class Replay:
         rest = 0 if job.where == "trial" else max(0, until - max(self.now, job.ready_at))
         if rest:
             rest = min(rest, -(-job.left[job.phase] // job.rate))
-        job.overhead_gpu_us += width * (span - rest)
+        idle = "pre_run" if job.where == "trial" else "overhead"
+        job.exact[idle] += width * (span - rest) * PPB
+        job.at_work += width * rest
         every = self.scenario.costs.checkpoint_every_s
         job.attempt_us += rest
         while rest:
             piece = rest if every is None else min(rest, us(every) - job.since_save)
-            job.left[job.phase] = max(0, job.left[job.phase] - job.rate * piece)
+            self.work(job, piece)
             job.since_save += piece
             job.unsaved_gpu += width * piece
             rest -= piece
             if every is not None and job.since_save == us(every):
                 self.save(job)
 
+    def work(self, job, piece):
+        """Let a job get on for some time, in which nothing changes."""
+        before = job.left[job.phase]
+        job.left[job.phase] = max(0, before - job.rate * piece)
+        demand = int(self.trace.gpus[job.number])
+        done = {"useful": demand * (before - job.left[job.phase])}
+        done |= {f"{cause}_loss": job.losing[cause] * piece for cause in CAUSES}
+        job.unused += job.losing["unused"] * piece
+        for part, value in done.items():
+            job.exact[part] += value
+            job.unsaved[part] += value
+        # The work of the last microsecond may be less than what it could have done.
+        rest = len(job.gpus) * piece * PPB - sum(done.values())
+        assert 0 <= rest < demand * job.rate
+        job.exact["overhead"] += rest
+
     def save(self, job):
         if self.scenario.costs.checkpoint_every_s is None:
             return
         job.saved, job.since_save, job.unsaved_gpu = list(job.left), 0, 0
+        job.unsaved = dict.fromkeys(UNDONE, 0)
 
     def lose(self, job):
-        job.lost_gpu_us += job.unsaved_gpu
+        job.exact["redone"] += job.unsaved_gpu * PPB
+        job.exact["overhead"] -= job.unsaved_gpu * PPB - sum(job.unsaved.values())
+        for part in UNDONE:
+            job.exact[part] -= job.unsaved[part]
+        job.unsaved = dict.fromkeys(UNDONE, 0)
         job.left, job.since_save, job.unsaved_gpu = list(job.saved), 0, 0
         job.phase = next((p for p in range(job.phase) if job.left[p]), job.phase)
 
@@ -391,6 +422,7 @@ class Replay:
         state = self.view()
         for job in self.running():
             job.rate = self.physics.rate(job.number, state)
+            job.losing = losses(self, job.number, state, job.rate)
 
     # --- what must always hold ----------------------------------------------------------------
 
@@ -420,7 +452,14 @@ class Replay:
 
     def jobs_table(self):
         for job in self.jobs:
-            job.useful_gpu_us = job.allocated_gpu_us - job.lost_gpu_us - job.overhead_gpu_us
+            total, told = 0, 0
+            for part in PARTS:
+                total += job.exact[part]
+                setattr(job, f"{part}_gpu_us", total // PPB - told)
+                told = total // PPB
+            assert total == job.allocated_gpu_us * PPB
+            computing = job.at_work - -(-job.unused // PPB)
+            job.effective_gpu_us = int(max(0, computing) * busy_of(self, job.number))
         return {field: [getattr(job, field) for job in self.jobs] for field in FIELDS}
 
     def intervals(self):

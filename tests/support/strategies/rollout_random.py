@@ -81,6 +81,15 @@ def scenarios(draw, plain=False):
         parts["neighbours"] = {"shared_server": 0.77}
         parts["locality"] = (1.0, 1.7)
     if draw(st.integers(0, 3)) == 0:
+        count = nodes * each
+        slow = st.lists(st.sampled_from([0.9, 1.0, 1.3]), min_size=count, max_size=count)
+        parts["profile"] = {
+            "gpus": [f"g{n}" for n in range(count)],
+            "slowdown": {"A": draw(slow)},
+            "kind": "persistent",
+        }
+        parts["models"]["m"]["application_class"] = "A"
+    if draw(st.integers(0, 3)) == 0:
         parts["events"] = {"mean_between_s": 20, "mean_length_s": 7}
     parts["finish_at_epochs"] = draw(st.booleans())
     # Policies that move jobs for ever may never let one end, so those of the registry are cut off.

@@ -1,0 +1,91 @@
+"""GPU time that jobs lose while they run, by what it is lost to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.physics.regimes import LOSSES
+
+if TYPE_CHECKING:
+    from optsched.rollout.engine.state import State
+    from optsched.rollout.physics.regimes import Regime
+
+UNUSED = len(LOSSES)
+
+
+class Losses(Restorable):
+    """Integrals of what regimes lose per microsecond, in billionths of a GPU-microsecond.
+
+    Nothing is multiplied while a regime lasts: the running time of a job's attempt tells how long
+    that was, when it ends. Jobs that never lose anything are in none of the dicts.
+
+    Attributes
+    ----------
+    present
+        By job what its regime loses in a microsecond: an entry for each of `LOSSES`, and `unused`.
+    since
+        By job the running time of its attempt when the regime began.
+    total, unsaved
+        By job the same integrals so far, and since its last checkpoint.
+    """
+
+    changing = ("present", "since", "total", "unsaved")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.present: dict[int, tuple[int, ...]] = {}
+        self.since: dict[int, int] = {}
+        self.total: dict[int, list[int]] = {}
+        self.unsaved: dict[int, list[int]] = {}
+
+    def begin(self, job: int, regime: Regime) -> None:
+        """Let a regime begin; the job is settled, and its last regime is over."""
+        per_us = regime.per_us
+        if any(per_us) or job in self.unsaved:
+            self.present[job] = per_us
+            self.since[job] = self.state.attempt_us[job]
+
+    def end(self, job: int) -> None:
+        """Let a regime end; the job is settled."""
+        self.count(job)
+        self.present.pop(job, None)
+
+    def lasts(self, job: int, regime: Regime) -> bool:
+        """Return whether a job already loses what another regime would let it lose."""
+        present = self.present.get(job)
+        return not any(regime.per_us) if present is None else present == regime.per_us
+
+    def count(self, job: int) -> None:
+        """Count what was lost up to now; the job is settled."""
+        per_us = self.present.get(job)
+        if per_us is None:
+            return
+        state = self.state
+        worked = state.attempt_us[job] - self.since[job]
+        if not worked:
+            return
+        self.since[job] = state.attempt_us[job]
+        total = self.total.setdefault(job, [0] * len(per_us))
+        for n, rate in enumerate(per_us):
+            total[n] += rate * worked
+        # A checkpoint during the regime leaves what came after it, and of that regime alone.
+        open_us = min(worked, state.unsaved_us[job])
+        new = [rate * open_us for rate in per_us]
+        if state.unsaved_us[job] > worked:
+            before = self.unsaved.get(job, [0] * len(per_us))
+            new = [a + b for a, b in zip(before, new, strict=True)]
+        self.unsaved[job] = new
+
+    def undo(self, job: int) -> None:
+        """Take back what was lost since the last checkpoint; the GPUs were unused all the same."""
+        unsaved = self.unsaved.pop(job, None)
+        if unsaved is None:
+            return
+        total = self.total[job]
+        for n in range(UNUSED):
+            total[n] -= unsaved[n]
+
+    def save(self, job: int) -> None:
+        """Let nothing that was lost so far be undone any more."""
+        self.unsaved.pop(job, None)

@@ -1,0 +1,98 @@
+"""Regimes: at what rate a job gets on, and where the rest of the GPU time that it holds goes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.rollout.engine.state import PPB
+
+if TYPE_CHECKING:
+    from optsched.documents.arrays import Floats
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+LOSSES = ("width", "slow_gpu", "distance", "neighbour", "sharing")
+"""What GPU time is lost to, in the order in which the factors on a job's speed are multiplied."""
+
+
+class Regime(NamedTuple):
+    """How a job gets on for as long as nothing around it changes.
+
+    Attributes
+    ----------
+    rate
+        Work in parts per billion of the reference.
+    losses
+        For each of `LOSSES` the GPU time that is lost to it, in billionths of a GPU. They and the
+        work, rate x GPUs asked for, add up to GPUs held x PPB. Negative where a factor is a gain:
+        a narrower gang that is more efficient, GPUs that are faster than the reference.
+    unused
+        What of the GPUs does not compute: they wait for others, near or far, or take turns. In
+        billionths of a GPU, of jobs whose GPUs are busy all of the time when they run alone.
+    """
+
+    rate: int
+    losses: tuple[int, ...]
+    unused: int
+
+    @property
+    def per_us(self) -> tuple[int, ...]:
+        """Return losses and unused GPU time of a microsecond."""
+        return (*self.losses, self.unused)
+
+
+AT_REFERENCE = Regime(PPB, (0,) * len(LOSSES), 0)
+"""The regime of a job that runs as the reference does."""
+
+
+class Factors(NamedTuple):
+    """Factors on the speed of a job, and for slow GPUs and distance on its iteration time.
+
+    Attributes
+    ----------
+    turns
+        GPUs held, each counted as the share of its time that it has for the job if all jobs on it
+        would compute for more than all of it; equal to the width without sharing.
+    """
+
+    width: int
+    demand: int
+    speedup: float
+    slow_gpu: float
+    distance: float
+    neighbour: float
+    sharing: float
+    turns: float
+
+
+def regime_of(factors: Factors) -> Regime:
+    """Return the regime under some factors: their products, each rounded once.
+
+    The loss to a factor is the difference that it makes to the work that is done, so that losses
+    and work add up to the GPU time held, whatever was rounded.
+    """
+    width, demand, speed = factors.width, factors.demand, factors.speedup
+    speeds = [speed, speed / factors.slow_gpu]
+    speeds.append(speed / (factors.slow_gpu * factors.distance))
+    speeds.append(speeds[-1] * factors.neighbour)
+    speeds.append(speeds[-1] * factors.sharing)
+    rates = [max(1, round(PPB * speed)) for speed in speeds]
+    done = [width * PPB, *(demand * rate for rate in rates)]
+    losses = tuple(before - after for before, after in pairwise(done))
+    computing = min(1.0, factors.neighbour * factors.sharing / factors.distance)
+    unused = width * PPB - round(PPB * factors.turns * computing)
+    return Regime(rates[-1], losses, max(0, unused))
+
+
+def busy_shares(scenario: Scenario, trace: Trace) -> Floats:
+    """Return by job the busy share of its GPUs when it runs alone: the trace's, its model's, or 1.
+
+    Source of the trace's: Jeon et al., ATC'19, table 3.
+    """
+    models = scenario.models
+    told = [models[name].utilisation if name in models else 1.0 for name in trace.model]
+    share: Floats = np.where(np.isnan(trace.utilization), told, trace.utilization)
+    return share

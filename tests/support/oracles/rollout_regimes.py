@@ -1,0 +1,106 @@
+"""What a job loses per microsecond, for the second engine: from the definitions, factor by factor.
+
+Of the physics under test it takes the final rate and the speeds of jobs on one GPU (both have tests
+of their own); widths, slow GPUs, distance, neighbours and the order of factors are worked out here.
+"""
+
+from __future__ import annotations
+
+from optsched.rollout.physics.speeds import width_speed
+
+PPB = 1_000_000_000
+CAUSES = ("width", "slow_gpu", "distance", "neighbour", "sharing")
+
+
+def nodes_of(gpus, cluster):
+    return {next(n for n in reversed(range(cluster.nodes)) if cluster.first[n] <= gpu)
+            for gpu in gpus}  # fmt: skip
+
+
+def model_of(world, job):
+    return world.scenario.models.get(world.trace.model[job])
+
+
+def width_factor(world, job, phase, width):
+    model, demand = model_of(world, job), int(world.trace.gpus[job])
+    if model is None or not model.phases or width == demand:
+        return 1.0
+    curve = model.phases[phase].speedup
+    return width_speed(curve, width) / width_speed(curve, demand)
+
+
+def slow_gpu_factor(world, job, gpus):
+    scenario, model = world.scenario, model_of(world, job)
+    name = None if model is None else model.application_class
+    slow = []
+    for gpu in gpus:
+        value = 1.0
+        if name is not None and scenario.profile is not None:
+            value = scenario.profile.slowdown[name][gpu]
+        if scenario.events is not None and scenario.events.application_class in (None, name):
+            (node,) = nodes_of([gpu], world.cluster)
+            value *= world.physics.transients.factor[node]
+        slow.append(value)
+    return max(slow)
+
+
+def distance_factor(world, job, gpus):
+    model = model_of(world, job)
+    factors = world.scenario.locality
+    if model is not None and model.locality:
+        factors = model.locality
+    if not factors:
+        return 1.0
+    return factors[len(nodes_of(gpus, world.cluster)) > 1]
+
+
+def neighbour_factor(world, gpus, state):
+    factor = world.scenario.neighbours.shared_server
+    if len(gpus) < 2:
+        return 1.0
+    mine = nodes_of(gpus, world.cluster)
+    for other in state.gpus_of:
+        if len(other) > 1 and not set(other) & set(gpus) and mine & nodes_of(other, world.cluster):
+            return factor
+    return 1.0
+
+
+def busy_of(world, job):
+    told, model = world.trace.utilization[job], model_of(world, job)
+    if told == told:
+        return float(told)
+    return 1.0 if model is None else model.utilisation
+
+
+def sharing_factor(world, job, gpus, state):
+    """The slowest GPU's speed, and the turns on all of them."""
+    colocation = world.physics._colocation
+    if world.scenario.sharing.max_jobs_per_gpu == 1:
+        return 1.0, float(len(gpus))
+    types, speeds, turns = colocation.type_of, [], 0.0
+    for gpu in gpus:
+        rates = colocation.on(gpu, state).rates
+        speeds.append(rates[types[job]])
+        wish = sum(busy_of(world, other) * rates[types[other]] for other in state.jobs_on[gpu])
+        turns += 1.0 if wish <= 1 else 1 / wish
+    return min(speeds), turns
+
+
+def losses(world, job, state, rate):
+    """Billionths of a GPU that are lost to each cause, and those that do not compute."""
+    gpus, demand = state.gpus_of[job], int(world.trace.gpus[job])
+    distance = distance_factor(world, job, gpus)
+    neighbour = neighbour_factor(world, gpus, state)
+    sharing, turns = sharing_factor(world, job, gpus, state)
+    wide = width_factor(world, job, state.phase[job], len(gpus))
+    slow = slow_gpu_factor(world, job, gpus)
+    left = [wide, wide / slow, wide / (slow * distance)]
+    left += [left[-1] * neighbour]
+    work = [
+        len(gpus) * PPB,
+        *(demand * max(1, round(PPB * speed)) for speed in left),
+        demand * rate,
+    ]
+    lost = {cause: work[n] - work[n + 1] for n, cause in enumerate(CAUSES)}
+    computing = round(PPB * turns * min(1.0, neighbour * sharing / distance))
+    return lost | {"unused": max(0, len(gpus) * PPB - computing)}
