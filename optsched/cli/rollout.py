@@ -100,7 +100,10 @@ def rollout(
     console.check_output(picture, options.PICTURES, "--plot")
     where = _scenario(scenario, changes)
     jobs = _trace(where, trace, input_format, workload)
-    with console.progress_bar(f"{policy} on {where.name}") as progress:
+    with (
+        console.plain_warnings(),
+        console.progress_bar(f"{policy} on {where.name}") as progress,
+    ):
         done = simulate(
             where, policy, trace=jobs, seed=seed, output=folder, resume=resume,
             progress=progress, keep_intervals=intervals,
@@ -131,7 +134,8 @@ def compare(
 ) -> None:
     """Run policies over the same traces, and show ratios to the first.
 
-    JSON: first, seeds, basis, and policies, each with all metrics, their ratios and intervals.
+    JSON: first, seeds, basis, unfinished (in words), and policies, each with all metrics, their
+    ratios and intervals.
 
     Example: optsched compare philly-small --policy fifo,srtf,las --seeds 5
 

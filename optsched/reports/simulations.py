@@ -209,7 +209,18 @@ def _ratios(simulated: list[SimulatedTrace]) -> str:
     rows = [(METRICS[key], *row) for key, row in ratios.items() if row]
     head = ("", *(source.name for source in simulated))
     title = f"<h3>Relative to {escape(simulated[0].name)}</h3>"
-    return title + parts.table(head, rows) if rows else ""
+    return title + parts.table(head, rows) + _left_out(simulated) if rows else ""
+
+
+def _left_out(simulated: list[SimulatedTrace]) -> str:
+    """Say which jobs are in no mean, as they have not ended; "" if all have."""
+    told = []
+    for source in simulated:
+        figures = source.summary["metrics"]
+        if figures.get("unfinished"):
+            told.append(f"{source.name} {figures['unfinished']:,} of {figures['jobs']:,}")
+    text = f"Unfinished jobs, in no mean of times: {', '.join(told)}."
+    return f"<p>{escape(text)}</p>" if told else ""
 
 
 def _relative(values: list[float | None]) -> list[float]:

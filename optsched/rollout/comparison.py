@@ -10,6 +10,7 @@ from optsched.rollout.code_in_files import refuse_policies
 from optsched.rollout.registry import draws, label_of, make
 from optsched.rollout.resampling import resampled
 from optsched.rollout.results.policy_comparison import Comparison
+from optsched.rollout.results.starvation import tell_starvation
 from optsched.rollout.run import simulate
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 from optsched.traces.trace import Trace
@@ -157,6 +158,8 @@ def _on(executor: Executor) -> Callable[..., Iterator[Rollout]]:
                     warnings.warn(text, RuntimeWarning, stacklevel=4)
                 is_told = True
                 rollout = simulate(scenario, name, trace=traces[seed], seed=seed)
+            else:
+                tell_starvation(rollout.record)
             yield rollout
             if progress is not None:
                 progress(number / len(tasks))

@@ -14,6 +14,7 @@ from optsched.rollout.checkpoints.checkpoint import check_folder, key_of, run_in
 from optsched.rollout.registry import label_of, make, origin
 from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame, timing
+from optsched.rollout.results.starvation import tell_starvation
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 
 if TYPE_CHECKING:
@@ -141,6 +142,11 @@ def simulate(
     keep_intervals
         Whether to keep which job held which GPUs and when.
 
+    Warns
+    -----
+    RuntimeWarning
+        If the policy leaves jobs waiting for ever: nothing runs and nothing else can happen.
+
     Raises
     ------
     UnknownNameError, PluginError
@@ -178,10 +184,12 @@ def simulate(
         if output is None:
             begun = time.monotonic()
             record = replace(start().run(progress), policy=label, origin=whose)
-            return Rollout(record, time.monotonic() - begun)
-        key = key_of(where, jobs, label, seed, keep_intervals, whose)
-        record, seconds = run_in_folder(start, made, Path(output), key, resume, progress)
-        return Rollout(record, seconds)
+            seconds = time.monotonic() - begun
+        else:
+            key = key_of(where, jobs, label, seed, keep_intervals, whose)
+            record, seconds = run_in_folder(start, made, Path(output), key, resume, progress)
+    tell_starvation(record)
+    return Rollout(record, seconds)
 
 
 @contextmanager

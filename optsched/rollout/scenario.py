@@ -166,7 +166,9 @@ class TraceSource(Document):
     format: Name | None = Field(default=None, description="See `optsched trace import`.")
     workload: int | Name | None = Field(default=None, description="Of several in one file.")
     drop_larger: bool = Field(
-        default=False, description="Leave out the jobs that ask for more GPUs than there are."
+        default=False,
+        description="Leave out the jobs that ask for more GPUs than they can ever have: there are, or the "
+        "quota of their queue.",
     )
 
 
@@ -218,7 +220,7 @@ class Scenario(NamedDocument):
     power: PowerModel | None = None
     estimates: Estimates = Estimates()
     end_s: Positive | None = Field(
-        default=None, description="The rollout stops then; jobs that have not ended are censored."
+        default=None, description="The rollout stops then; jobs that have not ended are unfinished."
     )
 
     @classmethod

@@ -56,15 +56,16 @@ def jobs_of(scenario: Scenario, trace: TraceLike | None = None, seed: int = 0) -
     Raises
     ------
     ValueError
-        If a job asks for more GPUs than it can ever have. `drop_larger` in the source leaves those
-        out that ask for more than there are.
+        If a job asks for more GPUs than it can ever have: those of the cluster, with all nodes that
+        may be rented, or the quota of its queue. `drop_larger` in the source leaves such jobs out.
     """
     source = with_trace(scenario, trace).trace
     if trace is None and (fault := format_fault(scenario)):
         raise PluginError(f"scenario '{scenario.name}': {fault}")
     jobs = trace if isinstance(trace, Trace) else _from_source(source, seed)
     if source.drop_larger:
-        jobs = _kept(jobs, [job for job in range(len(jobs)) if jobs.gpus[job] <= scenario.gpus])
+        most = _most(jobs, scenario)
+        jobs = _kept(jobs, [job for job in range(len(jobs)) if jobs.gpus[job] <= most[job]])
     _check_gangs(jobs, scenario)
     return jobs
 
@@ -83,8 +84,13 @@ def _from_source(source: TraceSource, seed: int) -> Trace:
     return import_trace(path, source.format, source.workload, **source.options)
 
 
+def _most(trace: Trace, scenario: Scenario) -> list[int]:
+    """Return by job the most GPUs that it can ever have."""
+    return [min(scenario.quotas.get(queue, scenario.gpus), scenario.gpus) for queue in trace.queue]
+
+
 def _check_gangs(trace: Trace, scenario: Scenario) -> None:
-    most = [min(scenario.quotas.get(queue, scenario.gpus), scenario.gpus) for queue in trace.queue]
+    most = _most(trace, scenario)
     large = [job for job in range(len(trace)) if trace.gpus[job] > most[job]]
     if not large:
         return
@@ -93,9 +99,8 @@ def _check_gangs(trace: Trace, scenario: Scenario) -> None:
     if most[job] < scenario.gpus:
         limit = f"the quota of its queue '{trace.queue[job]}' is {most[job]}"
     more = f"; {len(large) - 1} more jobs are too large" if len(large) > 1 else ""
-    drop = " (drop_larger leaves such jobs out)" if trace.gpus[job] > scenario.gpus else ""
     text = f"job '{trace.ids[job]}' needs {trace.gpus[job]} GPUs, but {limit}"
-    raise ValueError(f"trace '{trace.name}': {text}{more}{drop}")
+    raise ValueError(f"trace '{trace.name}': {text}{more} (drop_larger leaves such jobs out)")
 
 
 def _kept(trace: Trace, jobs: Sequence[int]) -> Trace:

@@ -108,6 +108,8 @@ def test_rollout_is_as_the_second_engine_has_it(engine):
     integrals = (record.busy_gpu_us, record.available_gpu_us, record.spent_gpu_us)
     assert integrals == (replay.busy, replay.available, replay.spent)
     assert (record.end_us, record.events) == (replay.now, replay.events)
+    assert record.is_starved == replay.starved
+    assert len(record.epochs) <= len(policy.calls)
     assert record.energy_j == pytest.approx(replay.joules, rel=1e-9, abs=1e-9)
     check_record(record)
 

@@ -72,7 +72,7 @@ def test_by_hand():
         "passed": 2,
         "killed": 0,
         "failed": 1,
-        "censored": 1,
+        "unfinished": 1,
         "decisions": 5,
         "solver_calls": 3,
         "solver_fallbacks": 1,
@@ -127,7 +127,7 @@ def test_nothing_to_measure_is_none_not_nan():
         spent_gpu_us=0, energy_j=0.0,
     )  # fmt: skip
     figures = metrics(made)
-    assert figures["censored"] == figures["jobs"] == 4
+    assert figures["unfinished"] == figures["jobs"] == 4
     for key in ("jct_mean_s", "jct_p99_s", "jct_geomean_s", "makespan_s", "utilization"):
         assert figures[key] is None
     json.dumps(figures, allow_nan=False)
@@ -141,7 +141,7 @@ def test_groups_add_up():
     whole = metrics(records.record())
     for by in ("size", "status"):
         rows = table.loc[by]
-        for key in ("jobs", "gpu_hours", "goodput_gpu_h", "migrations", "censored"):
+        for key in ("jobs", "gpu_hours", "goodput_gpu_h", "migrations", "unfinished"):
             assert rows[key].sum() == pytest.approx(whole[key])
     assert list(table.loc["size"].index) == ["1 GPU", "2 to 4 GPUs"]
     assert table.loc[("status", "failed"), "jct_mean_s"] == 30
@@ -163,7 +163,7 @@ class Files(NamedTuple):
 
     @property
     def ended(self):
-        return self.jobs[self.jobs.outcome != "censored"]
+        return self.jobs[self.jobs.outcome != "unfinished"]
 
     @property
     def alone(self):
@@ -254,7 +254,7 @@ def counts(written):
         yield key, jobs[key].sum()
     yield "retries", jobs.failures.sum() - (jobs.outcome == "failed").sum()
     yield "jobs", len(jobs)
-    for key in ("passed", "killed", "failed", "censored"):
+    for key in ("passed", "killed", "failed", "unfinished"):
         yield key, (jobs.outcome == key).sum()
     yield "decisions", len(epochs) - 1
     yield "solver_calls", epochs.solves.sum()
@@ -293,7 +293,7 @@ def test_files_hold_every_figure_exactly(tmp_path):
     for key in ("running", "waiting", "fair_share", "fragmentation"):
         assert (np.rint(jobs[f"{key}_s"] * 1e6) == getattr(made.jobs, f"{key}_us")).all()
     assert list(jobs.job) == ["a", "b", "c", "d"]
-    assert list(jobs.outcome) == ["passed", "passed", "failed", "censored"]
+    assert list(jobs.outcome) == ["passed", "passed", "failed", "unfinished"]
     assert jobs.end_s.isna().tolist() == [False, False, False, True]
     epochs = pd.read_csv(tmp_path / "epochs.csv")
     assert list(epochs.status.fillna("")) == ["optimal", "", "optimal error", "", "", "end"]
@@ -391,7 +391,7 @@ def test_parts_add_up_and_shares_are_shares(data):
     figures = metrics(made)
     added = figures["goodput_gpu_h"] + sum(figures[f"{key}_gpu_h"] for key in PARTS[1:])
     assert figures["gpu_hours"] == pytest.approx(added)
-    assert figures["passed"] + figures["killed"] + figures["failed"] + figures["censored"] == 4
+    assert figures["passed"] + figures["killed"] + figures["failed"] + figures["unfinished"] == 4
     if figures["jain_index"] is not None:
         assert 0.5 - 1e-9 <= figures["jain_index"] <= 1 + 1e-9
     json.dumps(summary(made), allow_nan=False)

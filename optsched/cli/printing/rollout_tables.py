@@ -10,6 +10,7 @@ from optsched.rollout import registry
 from optsched.rollout.policy_needs import need_of
 from optsched.rollout.policy_options import described
 from optsched.rollout.results.metrics import METRICS
+from optsched.rollout.results.policy_comparison import RATIOS
 from optsched.rollout.run import metric_text
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ SHOWN = {
     "utilization": "utilization",
     "cost_usd": "cost USD",
     "energy_kwh": "energy kWh",
+    "unfinished": "unfinished",
 }
 """Metrics that are shown side by side, and what they are called there."""
-DECIMALS = {"utilization": 3}  # of those; others have one
+DECIMALS = {"utilization": 3, "unfinished": 0}  # of those; others have one
 
 
 def figures(rollout: Rollout) -> tuple[Sheet, Sheet]:
@@ -59,11 +61,13 @@ def comparison(compared: Comparison) -> list[Sheet | str]:
     values, ratios = [], []
     for name, row in frame.iterrows():
         values.append((str(name), *(_value(row, key) for key in keys)))
-        ratios.append((str(name), *(_ratio(row, key) for key in keys)))
-    columns = [Column(SHOWN[key], right=True) for key in keys]
-    parts: list[Sheet | str] = [sheet([_name("policy", values), *columns], values), ""]
-    parts.append(sheet([_name(f"to {first}", ratios), *columns], ratios))
-    return [*parts, "", compared.basis] if compared.basis else parts
+        ratios.append((str(name), *(_ratio(row, key) for key in keys if key in RATIOS)))
+    columns = {key: Column(SHOWN[key], right=True) for key in keys}
+    compare = [columns[key] for key in keys if key in RATIOS]
+    parts: list[Sheet | str] = [sheet([_name("policy", values), *columns.values()], values), ""]
+    parts.append(sheet([_name(f"to {first}", ratios), *compare], ratios))
+    notes = [text for text in (compared.basis, compared.left_out) if text]
+    return [*parts, "", *notes] if notes else parts
 
 
 def comparison_records(compared: Comparison) -> list[dict[str, Any]]:
@@ -77,7 +81,8 @@ def comparison_document(compared: Comparison) -> dict[str, Any]:
     """Return a comparison as one object."""
     rows = comparison_records(compared)
     first = rows[0]["policy"]
-    return {"first": first, "seeds": compared.seeds, "basis": compared.basis, "policies": rows}
+    notes = {"basis": compared.basis, "unfinished": compared.left_out}
+    return {"first": first, "seeds": compared.seeds, **notes, "policies": rows}
 
 
 def policies() -> Sheet:

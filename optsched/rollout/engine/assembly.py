@@ -20,6 +20,8 @@ from optsched.rollout.physics.regimes import busy_shares
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from optsched.rollout.engine.decision import Decision
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
@@ -80,6 +82,14 @@ class Simulation(Restorable):
         self.available_gpu_us += state.ready_gpus * span
         self.spent_gpu_us += state.paid_gpus * span
         self.now = time
+
+    def integrals(self) -> tuple[int, ...]:
+        """Return the present moment and the integrals up to it, in whole numbers."""
+        return (self.now, self.busy_gpu_us, self.available_gpu_us, self.spent_gpu_us)
+
+    def go_back(self, integrals: Sequence[int]) -> None:
+        """Go back to a moment after which nothing happened."""
+        self.now, self.busy_gpu_us, self.available_gpu_us, self.spent_gpu_us = integrals
 
     def apply(self, decision: Decision) -> int:
         """Apply a decision, all of it or nothing, and return how many things it changed.

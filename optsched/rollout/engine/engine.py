@@ -47,10 +47,21 @@ class Engine(Restorable):
     happened since the last call, or if an event triggers it: "arrival" stands for new jobs, jobs
     that are back in the queue and nodes that are ready, "finish" for ends and failures.
 
-    The rollout ends when all jobs have, at `scenario.end_s`, or when nothing can happen any more.
+    The rollout ends when all jobs have, at `scenario.end_s`, or when nothing can happen any more:
+    jobs wait, nothing runs or comes, and the policy, if it is called at every epoch, has changed
+    nothing for `SETTINGS.idle_epochs` of them. Such a rollout ended when the last thing happened:
+    the epochs since then are taken back, unless the scenario says when it ends.
+
+    Attributes
+    ----------
+    is_starved
+        Whether it ended since nothing could happen any more, with jobs left.
     """
 
-    changing = ("world", "delivery", "log", "last_epoch", "idle_epochs", "is_over")
+    changing = (
+        *("world", "delivery", "log", "last_epoch", "idle_epochs", "is_over"),
+        *("is_starved", "quiet_since"),
+    )
 
     def __init__(
         self,
@@ -68,7 +79,8 @@ class Engine(Restorable):
         self.end_us = None if scenario.end_s is None else round(scenario.end_s * US)
         self.last_epoch = -1
         self.idle_epochs = 0
-        self.is_over = False
+        self.is_over = self.is_starved = False
+        self.quiet_since: tuple[int, ...] | None = None  # as `_moment` has it
         prepare = getattr(policy, "prepare", None)
         if prepare is not None:
             prepare(trace)
@@ -105,11 +117,12 @@ class Engine(Restorable):
         """
         time = None if self.is_over else self._next_time()
         if time is None or (self.end_us is not None and time > self.end_us):
-            self._finish()
+            self._finish(is_stuck=time is None)
             return False
         world, delivery = self.world, self.delivery
         world.go_to(time)
-        delivery.deliver()
+        if delivery.deliver():
+            self.quiet_since = None
         is_epoch = time % self.epoch_us == 0 and time > self.last_epoch
         if delivery.is_triggered or (is_epoch and self._wants_epoch()):
             self._decide(is_epoch)
@@ -139,6 +152,8 @@ class Engine(Restorable):
         if delivery.ended_jobs == len(self.trace):
             return None
         time = delivery.next_time()
+        if time is None and self.quiet_since is None:
+            self.quiet_since = self._moment()
         goes_on = time is not None or self.idle_epochs < SETTINGS.idle_epochs
         if goes_on and self._wants_epoch():
             epoch = (max(self.world.now, self.last_epoch) // self.epoch_us + 1) * self.epoch_us
@@ -154,11 +169,23 @@ class Engine(Restorable):
         state = self.world.state
         return getattr(self.policy, "every_epoch", False) and bool(state.waiting or state.running)
 
-    def _finish(self) -> None:
+    def _finish(self, is_stuck: bool) -> None:
         is_cut = self.delivery.ended_jobs < len(self.trace)
-        if not self.is_over and is_cut and self.end_us is not None:
-            self.world.go_to(self.end_us)
+        if not self.is_over and is_cut:
+            self.is_starved = is_stuck
+            if self.end_us is not None:
+                self.world.go_to(self.end_us)
+            elif self.quiet_since is not None:
+                self._go_back(self.quiet_since)
         self.is_over = True
+
+    def _moment(self) -> tuple[int, ...]:
+        return (*self.world.integrals(), len(self.log), self.delivery.count)
+
+    def _go_back(self, moment: tuple[int, ...]) -> None:
+        *integrals, rows, self.delivery.count = moment
+        self.world.go_back(integrals)
+        self.log.cut(rows)
 
     def _decide(self, is_epoch: bool) -> None:
         """Call the policy, apply what it decides, and note it."""
@@ -173,6 +200,8 @@ class Engine(Restorable):
             changes = 0 if decision is NOTHING else world.apply(decision)
         finally:
             world.settle()
+        if changes:
+            self.quiet_since = None
         self.idle_epochs = 0 if delivery.is_changed or changes else self.idle_epochs + 1
         if is_epoch:
             self.last_epoch = world.now

@@ -77,14 +77,14 @@ class Delivery(Restorable):
                 return arrival
         return time
 
-    def deliver(self) -> None:
-        """Deliver all events that are due now."""
-        world = self.world
+    def deliver(self) -> bool:
+        """Deliver all events that are due now; return whether there was any but passing trouble."""
+        world, is_news = self.world, False
         now, state, events = world.now, world.state, world.events
         while (event := events.pop_at(now)) is not None:
             kind, subject = event
             self.count += 1
-            self.is_changed = True
+            self.is_changed = is_news = True
             if kind == FINISH:
                 self._on_finish(subject)
             elif kind == FAILURE:
@@ -98,10 +98,11 @@ class Delivery(Restorable):
             self._on_trouble(self.troubles[0][1])
         while state.submitted < len(state.submit) and state.submit[state.submitted] == now:
             self.count += 1
-            self.is_changed = True
+            self.is_changed = is_news = True
             job = state.submitted
             state.submit_job(job, world.physics.phases(job))
             self._enter_queue(job)
+        return is_news
 
     def _enter_queue(self, job: int) -> None:
         self.world.dispatch.enter_queue(job, self.world.now)

@@ -97,7 +97,9 @@ class Pollux(SharedOut):
 
     With autoscaling C follows the load: U = sum of speedups / C, the average over the last `rounds`
     epochs. If it leaves the band from `low` to `high`, the number of nodes becomes the one whose U
-    would be nearest to the middle. Where nodes are not rented, the others stand idle.
+    would be nearest to the middle. There are always enough for the largest gang that waits or runs,
+    at its least width: in fewer it would never start. Where nodes are not rented, the others stand
+    idle.
 
     Source: petuum/adaptdl, branch osdi21-artifact, simulator/pollux.py and simulator.py (OSDI'21).
     """
@@ -161,10 +163,10 @@ class Pollux(SharedOut):
         self.seen.append(_utility(curves, held, self.gpus))
         utility = sum(self.seen) / len(self.seen)
         low, high = self.band
-        nodes = self.held.nodes_for(self.gpus)
-        too_many = utility < low and nodes > self.min_nodes
+        nodes, least = self.held.nodes_for(self.gpus), self._least_nodes(curves)
+        too_many = utility < low and nodes > least
         too_few = utility > high and nodes < self.held.cluster.nodes
-        if not (too_many or too_few):
+        if not (too_many or too_few or nodes < least):
             return
         rows = [self._row(view, job, curve) for job, curve in zip(jobs, curves, strict=True)]
         best = best_widths(rows, self.most)
@@ -174,9 +176,14 @@ class Pollux(SharedOut):
             gpus = int(self._upto[count])
             return abs(_utility(curves, best.widths(gpus), gpus) - middle)
 
-        choices = range(self.min_nodes, self.held.cluster.nodes + 1)
+        choices = range(least, self.held.cluster.nodes + 1)
         self.gpus = int(self._upto[min(choices, key=lambda count: (distance(count), count))])
         self.seen.clear()
+
+    def _least_nodes(self, curves: Sequence[Curve]) -> int:
+        """Return the nodes without which some gang could not even run at its least width."""
+        widest = max((curve.least for curve in curves), default=0)
+        return max(self.min_nodes, self.held.nodes_for(widest))
 
 
 def _utility(curves: Sequence[Curve], widths: Sequence[int], gpus: int) -> float:

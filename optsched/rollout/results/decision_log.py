@@ -52,6 +52,12 @@ class EpochLog(Restorable, Sequence[EpochRecord]):
         self._whole.extend(whole)
         self._real.extend(real)
 
+    def cut(self, rows: int) -> None:
+        """Forget all but the first rows."""
+        del self._whole[rows * len(WHOLE) :], self._real[rows * len(REAL) :]
+        for row in [row for row in self._solves if row >= rows]:
+            del self._solves[row]
+
     def column(self, key: str) -> Sequence[float]:
         """Return the numbers of a field of `EpochRecord`, one per row."""
         if key in REAL:

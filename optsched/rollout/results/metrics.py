@@ -69,7 +69,7 @@ METRICS = {
     "passed": "ended with their work done",
     "killed": "ended by their users",
     "failed": "ended by a failure",
-    "censored": "not ended when the rollout did",
+    "unfinished": "not ended, and in no mean of times",
     "decisions": "calls of the policy",
     "solver_calls": "calls of solvers in decisions",
     "solver_fallbacks": "of these, the greedy plan, unproven",
@@ -116,7 +116,7 @@ def metrics_by(record: Record) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each class of size (ATC'19, figure 2) and each status, `censored` being one; the
+        A row for each class of size (ATC'19, figure 2) and each status, `unfinished` being one; the
         index has the levels `by` and `group`.
     """
     import pandas as pd
@@ -202,7 +202,7 @@ def _counts(record: Record, chosen: Integers) -> dict[str, int]:
         "deadline_misses": _late(record, chosen),
         "jobs": len(chosen),
         **{name: status[name] for name in (PASSED, KILLED, FAILED)},
-        "censored": int((jobs.outcome[chosen] == ACTIVE).sum()),
+        "unfinished": int((jobs.outcome[chosen] == ACTIVE).sum()),
     }
 
 
@@ -253,7 +253,7 @@ def _by_size(record: Record) -> dict[str, Integers]:
 
 
 def _by_status(record: Record) -> dict[str, Integers]:
-    codes = {name: n for n, name in enumerate(STATUSES)} | {"censored": ACTIVE}
+    codes = {name: n for n, name in enumerate(STATUSES)} | {"unfinished": ACTIVE}
     return {name: np.flatnonzero(record.jobs.outcome == code) for name, code in codes.items()}
 
 

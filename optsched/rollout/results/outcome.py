@@ -34,6 +34,7 @@ def record_of(engine: Engine) -> Record:
         spent_gpu_us=world.spent_gpu_us,
         energy_j=world.joules,
         events=engine.delivery.count,
+        is_starved=engine.is_starved,
         intervals=tuple(world.dispatch.intervals) + _open_intervals(world),
     )
 

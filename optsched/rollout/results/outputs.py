@@ -118,7 +118,7 @@ def jobs_frame(record: Record) -> pd.DataFrame:
     import pandas as pd
 
     trace, jobs = record.trace, record.jobs
-    outcomes = {ACTIVE: "censored", **dict(enumerate(STATUSES))}
+    outcomes = {ACTIVE: "unfinished", **dict(enumerate(STATUSES))}
     ended = jobs.outcome != ACTIVE
     columns = {
         "job": list(trace.ids),

@@ -113,6 +113,16 @@ class Comparison:
         alone = "of what policies and physics draw, not of other jobs"
         return f"One trace. {means}seeds; {ratios} {alone}."
 
+    @property
+    def left_out(self) -> str:
+        """Say which jobs are in no mean, as they have not ended; empty if all have."""
+        told = []
+        for name, values in self._values.items():
+            count, jobs = float(values["unfinished"].mean()), float(values["jobs"].mean())
+            if count:
+                told.append(f"{name} {count:,.4g} of {jobs:,.4g}")
+        return f"Unfinished jobs, in no mean of times: {', '.join(told)}." if told else ""
+
     def plot(self) -> Figure:
         """Draw JCTs, utilisation, cost and power of the first seed, a line for each policy."""
         from optsched.rollout.results.plot import overview
@@ -124,13 +134,15 @@ class Comparison:
         return f"<Comparison on {name}: {', '.join(self.rollouts)}; seeds: {self.seeds}>"
 
     def __str__(self) -> str:
-        return str(self._short().to_string())
+        table = str(self._short().to_string())
+        return f"{table}\n{self.left_out}" if self.left_out else table
 
     def _repr_html_(self) -> str:
         first = next(iter(self.rollouts.values()))[0].record
         rows = {"scenario": first.scenario.name, "jobs": f"{len(first.trace):,}"}
         rows |= {"seeds": str(self.seeds), "ratios": f"to {next(iter(self.rollouts))}"}
         rows |= {"basis": self.basis} if self.basis else {}
+        rows |= {"unfinished": self.left_out} if self.left_out else {}
         html: str = self._short().to_html()
         return html_rows(rows) + html
 
@@ -138,6 +150,7 @@ class Comparison:
         keys = ("jct_mean_s", "jct_p99_s", "makespan_s", "utilization", "cost_usd", "energy_kwh")
         frame = self.frame()
         columns = [name for key in keys for name in (key, f"{key}_ratio") if name in frame]
+        columns += ["unfinished"] if self.left_out else []
         return frame[columns].dropna(axis="columns", how="all")
 
     @cached_property

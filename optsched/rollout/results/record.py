@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 ACTIVE = -1
-"""Outcome of a job that has not ended: it is censored."""
+"""Outcome of a job that has not ended: it is unfinished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +123,8 @@ class Record:
         Energy of the cluster, without PUE; 0 if the scenario has no power model.
     events
         How many events were processed.
+    is_starved
+        Whether jobs were left that the policy would never have started: nothing else could happen.
     """
 
     scenario: Scenario
@@ -141,3 +143,4 @@ class Record:
     """(job, from, to, GPUs), if the rollout was asked to keep them."""
     origin: str = ""
     """Whose the policy is, and the hash of its source, if it is not one of optsched."""
+    is_starved: bool = False

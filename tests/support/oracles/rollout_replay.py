@@ -70,7 +70,8 @@ class Replay:
         self.joules = 0.0
         self.epoch = us(scenario.epoch_s)
         self.last_epoch = -1
-        self.changed = self.triggered = False
+        self.changed = self.triggered = self.starved = False
+        self.quiet = None  # what was so when the last thing happened
         self.news = {"arrived": [], "ended": [], "failed": [], "advanced": []}
 
     # --- the world as the physics sees it -----------------------------------------------------
@@ -229,16 +230,36 @@ class Replay:
             assert time >= self.now
             due = {job.number: self.own_event(job) for job in self.running()}
             self.pass_time(time)
+            self.some_news = False
             self.deliver({n: kind for n, (at, kind) in due.items() if at == time})
+            if self.some_news:
+                self.happens()
             is_epoch = time % self.epoch == 0 and time > self.last_epoch
             if self.triggered or (is_epoch and self.wants_epoch()):
                 self.call(is_epoch)
             self.ask_rates()
             self.check()
-        if end is not None and any(job.where != "ended" for job in self.jobs):
-            self.pass_time(end)
+        if any(job.where != "ended" for job in self.jobs):
+            self.starved = time is None
+            if end is not None:
+                self.pass_time(end)
+            elif self.quiet is not None:
+                self.go_back()
         assert not self.calls, "more calls than there should be"
         return self
+
+    def happens(self):
+        """Remember what is so just after something happened: an event, or a policy's change."""
+        whole = ("now", "events", "busy", "available", "spent", "joules")
+        self.quiet = {key: getattr(self, key) for key in whole}
+        waits = ("waiting_us", "fair_share_us", "fragmentation_us")
+        self.waits = [{key: getattr(job, key) for key in waits} for job in self.jobs]
+
+    def go_back(self):
+        vars(self).update(self.quiet)
+        for job, waits in zip(self.jobs, self.waits, strict=True):
+            assert not job.gpus
+            vars(job).update(waits)
 
     def deliver(self, due):
         decide_on = self.scenario.decide_on
@@ -281,7 +302,7 @@ class Replay:
 
     def happened(self, is_trigger):
         self.events += 1
-        self.changed = True
+        self.changed = self.some_news = True
         self.triggered |= is_trigger
 
     def enter(self, job):
@@ -339,6 +360,8 @@ class Replay:
         for key, jobs in self.news.items():
             assert sorted(getattr(call, key)) == sorted(jobs), key
         changes = self.apply(call.decision)
+        if changes:
+            self.happens()
         self.idle = 0 if self.changed or changes else self.idle + 1
         if is_epoch:
             self.last_epoch = self.now
