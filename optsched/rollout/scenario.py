@@ -167,8 +167,8 @@ class TraceSource(Document):
     workload: int | Name | None = Field(default=None, description="Of several in one file.")
     drop_larger: bool = Field(
         default=False,
-        description="Leave out the jobs that ask for more GPUs than they can ever have: there are, or the "
-        "quota of their queue.",
+        description="Leave out the jobs that ask for more GPUs than they can ever have: than there "
+        "are, or than the quota of their queue.",
     )
 
 
