@@ -30,6 +30,9 @@ def scenario_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     yield from _profile_faults(document.get("profile"), size)
     yield from prefixed(("locality",), locality_faults(document.get("locality"), size.levels))
     yield from _events_faults(document)
+    window = sequence(document.get("steady_s"))
+    if len(window) == 2 and all(map(is_number, window)) and window[0] > window[1]:
+        yield ("steady_s",), f"{shown(window[1])} after {shown(window[0])}: must ascend"
     for name, model in mapping(document.get("models")).items():
         if isinstance(model, Mapping):
             yield from prefixed(("models", name), _model_faults(document, size, model))

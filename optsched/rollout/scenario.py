@@ -219,6 +219,13 @@ class Scenario(NamedDocument):
     )
     power: PowerModel | None = None
     estimates: Estimates = Estimates()
+    steady_s: Annotated[
+        tuple[NonNegative, NonNegative] | None,
+        Field(
+            description="Window of the metrics `steady_...`, from and to; if none, from the first "
+            "submission to the last."
+        ),
+    ] = None
     end_s: Positive | None = Field(
         default=None, description="The rollout stops then; jobs that have not ended are unfinished."
     )

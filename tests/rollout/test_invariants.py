@@ -110,6 +110,7 @@ def test_rollout_is_as_the_second_engine_has_it(engine):
     assert (record.end_us, record.events) == (replay.now, replay.events)
     assert record.is_starved == replay.starved
     assert len(record.epochs) <= len(policy.calls)
+    assert tuple(map(tuple, record.window)) == replay.counted_in_window()
     assert record.energy_j == pytest.approx(replay.joules, rel=1e-9, abs=1e-9)
     check_record(record)
 

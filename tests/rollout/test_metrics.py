@@ -56,6 +56,14 @@ def test_by_hand():
     assert (figures["redone_gpu_h"], figures["pre_run_gpu_h"]) == (28 / HOUR, 2 / HOUR)
     assert figures["overhead_gpu_h"] == 20 / HOUR
     assert figures["rented_gpu_hours"] == 640 / HOUR
+    assert (figures["steady_s"], figures["drain_s"]) == (100, 60)
+    assert figures["steady_utilization"] == 230 / 400
+    assert figures["drain_utilization"] == 220 / 240
+    assert figures["steady_utilization_effective"] == 153 / 400
+    assert figures["steady_waiting_jobs_mean"] == 0.9
+    assert figures["steady_rented_gpus_mean"] == 4
+    assert figures["steady_cost_usd"] == pytest.approx(0.4)
+    assert figures["steady_energy_kwh"] is None
     assert figures["rented_gpus_mean"] == 4
     assert figures["cost_usd"] == pytest.approx(0.64)
     assert figures["energy_kwh"] is None
@@ -105,6 +113,7 @@ def test_energy_is_that_of_the_site_and_is_paid():
     kwh = 1.5 * (160_000 + 45_000) / 3.6e6
     assert figures["energy_kwh"] == pytest.approx(kwh)
     assert figures["cost_usd"] == pytest.approx(0.64 + 0.2 * kwh)
+    assert figures["steady_energy_kwh"] == pytest.approx(1.5 * 123_000 / 3.6e6)
 
 
 def test_window_drops_warm_up_and_drain():
@@ -160,6 +169,7 @@ class Files(NamedTuple):
     epochs: pd.DataFrame
     scenario: dict
     until: pd.Series
+    window: list
 
     @property
     def ended(self):
@@ -178,8 +188,9 @@ def files(folder):
     jobs = pd.read_csv(folder / "jobs.csv", keep_default_na=True)
     jobs["queue"] = jobs["queue"].fillna("")
     epochs = pd.read_csv(folder / "epochs.csv")
-    scenario = json.loads((folder / "summary.json").read_text())["scenario"]
-    return Files(jobs, epochs, scenario, jobs.end_s.fillna(epochs.iloc[-1].now_s))
+    summary = json.loads((folder / "summary.json").read_text())
+    until = jobs.end_s.fillna(epochs.iloc[-1].now_s)
+    return Files(jobs, epochs, summary["scenario"], until, summary["window"])
 
 
 def times(written):
@@ -216,13 +227,35 @@ def use(written):
         yield f"{key}_gpu_h", jobs[f"{key}_gpu_s"].sum() / HOUR
 
 
-def costs(written):
-    last, scenario = written.last, written.scenario
-    rented, energy = last.spent_gpu_s / HOUR, None
-    cost = rented * scenario["price_usd_per_gpu_h"]
+def paid(scenario, spent_gpu_s, joules):
+    energy, cost = None, spent_gpu_s / HOUR * scenario["price_usd_per_gpu_h"]
     if "power" in scenario:
-        energy = last.energy_j / 3.6e6 * scenario["power"]["pue"]
+        energy = joules / 3.6e6 * scenario["power"]["pue"]
         cost += energy * scenario["power"]["price_usd_per_kwh"]
+    return cost, energy
+
+
+def steady(written):
+    begin, end = written.window
+    took = {key: end[key] - begin[key] for key in end}
+    yield "steady_s", took["now_s"]
+    yield "steady_utilization", took["busy_gpu_s"] / took["available_gpu_s"]
+    yield "steady_utilization_effective", took["effective_gpu_s"] / took["available_gpu_s"]
+    yield "steady_waiting_jobs_mean", took["waiting_s"] / took["now_s"]
+    yield "steady_rented_gpus_mean", took["spent_gpu_s"] / took["now_s"]
+    cost, energy = paid(written.scenario, took["spent_gpu_s"], took["energy_j"])
+    yield "steady_cost_usd", cost
+    yield "steady_energy_kwh", energy
+    last = written.last
+    yield "drain_s", last.now_s - end["now_s"]
+    ready = last.available_gpu_s - end["available_gpu_s"]
+    yield "drain_utilization", (last.busy_gpu_s - end["busy_gpu_s"]) / ready
+
+
+def costs(written):
+    last = written.last
+    rented = last.spent_gpu_s / HOUR
+    cost, energy = paid(written.scenario, last.spent_gpu_s, last.energy_j)
     yield "rented_gpu_hours", rented
     yield "rented_gpus_mean", last.spent_gpu_s / last.now_s
     yield "cost_usd", cost
@@ -265,7 +298,7 @@ def counts(written):
 def recomputed(folder):
     """Compute the metrics again, with pandas and loops, from what was written."""
     written = files(folder)
-    groups = (times, delays, use, costs, fairness, counts)
+    groups = (times, delays, use, steady, costs, fairness, counts)
     return dict(chain.from_iterable(group(written) for group in groups))
 
 

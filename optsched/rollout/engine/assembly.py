@@ -13,10 +13,12 @@ from optsched.rollout.engine.rented_nodes import Fleet
 from optsched.rollout.engine.state import State
 from optsched.rollout.engine.transitions import Dispatch
 from optsched.rollout.engine.waiting import Waiting
+from optsched.rollout.engine.window import Window
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.estimates import Oracle
 from optsched.rollout.physics.physics import Physics
 from optsched.rollout.physics.regimes import busy_shares
+from optsched.rollout.results.parts_of_held_time import counted_until_now
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class Simulation(Restorable):
 
     changing = (
         *("now", "busy_gpu_us", "available_gpu_us", "spent_gpu_us", "physics", "oracle", "state"),
-        *("accounts", "waiting", "events", "fleet", "dispatch", "view", "meter"),
+        *("accounts", "waiting", "events", "fleet", "dispatch", "view", "meter", "window"),
     )
 
     def __init__(self, scenario: Scenario, trace: Trace, seed: int, keep_intervals: bool) -> None:
@@ -74,16 +76,23 @@ class Simulation(Restorable):
         has_power = scenario.power is not None
         self.meter = Meter(self.physics, self.state) if has_power else None
         self.busy_shares = busy_shares(scenario, trace)
+        self.window = Window(scenario, trace)
 
     def go_to(self, time: int) -> None:
         """Let time pass, in which nothing happens."""
+        while self.window.next_us <= time:
+            self._pass(self.window.next_us)
+            self.window.note(counted_until_now(self))
+        self._pass(time)
+
+    def _pass(self, time: int) -> None:
         state, span = self.state, time - self.now
         self.busy_gpu_us += state.busy_gpus * span
         self.available_gpu_us += state.ready_gpus * span
         self.spent_gpu_us += state.paid_gpus * span
         self.now = time
 
-    def integrals(self) -> tuple[int, ...]:
+    def integrals(self) -> tuple[int, int, int, int]:
         """Return the present moment and the integrals up to it, in whole numbers."""
         return (self.now, self.busy_gpu_us, self.available_gpu_us, self.spent_gpu_us)
 

@@ -10,7 +10,8 @@ import numpy as np
 from optsched.rollout.results.decision_log import all_solves
 from optsched.rollout.results.fairness import finish_time_fairness, jain_index
 from optsched.rollout.results.parts_of_held_time import PARTS
-from optsched.rollout.results.record import ACTIVE
+from optsched.rollout.results.record import ACTIVE, Integrals
+from optsched.rollout.results.time_averages import WHOLE, counted, of_time
 from optsched.traces.summary import seen_us
 from optsched.traces.trace import FAILED, KILLED, PASSED, STATUSES, US
 
@@ -54,6 +55,15 @@ METRICS = {
     "rented_gpus_mean": "GPUs paid for, average over time",
     "cost_usd": "rent and energy",
     "energy_kwh": "energy of the site, with PUE",
+    "steady_s": "first to last submission, or `steady_s`",
+    "steady_utilization": "utilization in that window",
+    "steady_utilization_effective": "GPUs that compute, in it",
+    "steady_waiting_jobs_mean": "jobs that wait, average over it",
+    "steady_rented_gpus_mean": "GPUs paid for, average over it",
+    "steady_cost_usd": "rent and energy in it",
+    "steady_energy_kwh": "energy in it",
+    "drain_s": "from its end to that of the rollout",
+    "drain_utilization": "utilization in that time",
     "finish_time_fairness_max": "greatest JCT / JCT in an own share",
     "finish_time_fairness_p95": "95th percentile of the same",
     "finish_time_fairness_share": "share of jobs above 1",
@@ -85,7 +95,8 @@ def metrics(record: Record, window: tuple[int, int] | None = None) -> dict[str, 
     ----------
     window
         Numbers (from, to) of jobs, `to` excluded: only these count, so that warm-up and drain can
-        be dropped. Utilisation, rent, cost, energy, decisions and solvers are of the whole rollout.
+        be dropped. Utilisation, rent, cost, energy, decisions and solvers are of the whole rollout;
+        `steady_...` are those of a window of time.
 
     Returns
     -------
@@ -213,27 +224,29 @@ def size_class(gpus: int) -> str:
 
 def _of_cluster(record: Record) -> dict[str, float | int | None]:
     """Return the metrics of the cluster and the policy."""
-    scenario, available = record.scenario, record.available_gpu_us
-    used = int(record.jobs.effective_gpu_us.sum())
-    rented = record.spent_gpu_us / GPU_H
-    energy = None
-    cost = rented * scenario.price_usd_per_gpu_h
-    if scenario.power is not None:
-        energy = record.energy_j / 3.6e6 * scenario.power.pue
-        cost += energy * scenario.power.price_usd_per_kwh
+    whole = of_time(record, Integrals(), counted(record))
     solves = all_solves(record)
     gaps = [solve.gap for solve in solves if math.isfinite(solve.gap)]
     return {
-        "utilization": record.busy_gpu_us / available if available else None,
-        "utilization_effective": used / available if available else None,
-        "rented_gpu_hours": rented,
-        "rented_gpus_mean": record.spent_gpu_us / record.end_us if record.end_us else None,
-        "cost_usd": cost,
-        "energy_kwh": energy,
+        **{key: whole[key] for key in WHOLE},
+        "rented_gpu_hours": record.spent_gpu_us / GPU_H,
+        **_of_window(record),
         "decisions": len(record.epochs),
         "solver_calls": len(solves),
         "solver_fallbacks": sum(solve.fallback for solve in solves),
         "solver_gap_max": max(gaps, default=None),
+    }
+
+
+def _of_window(record: Record) -> dict[str, float | None]:
+    """Return the metrics of the steady state, and of the time from then to the end."""
+    begin, end = record.window
+    steady, drain = of_time(record, begin, end), of_time(record, end, counted(record))
+    return {
+        "steady_s": (end.now_us - begin.now_us) / US,
+        **{f"steady_{key}": steady[key] for key in (*WHOLE, "waiting_jobs_mean")},
+        "drain_s": (record.end_us - end.now_us) / US,
+        "drain_utilization": drain["utilization"],
     }
 
 

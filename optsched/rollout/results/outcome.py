@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.rollout.engine.state import UNSEEN
-from optsched.rollout.results.parts_of_held_time import effective_gpu_us, parts_of_held_time
+from optsched.rollout.results.parts_of_held_time import (
+    counted_until_now,
+    effective_gpu_us,
+    parts_of_held_time,
+    waiting_us,
+)
 from optsched.rollout.results.record import JobsRecord, Record
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 def record_of(engine: Engine) -> Record:
     """Return the record of a rollout up to the engine's last moment; the rollout can go on."""
     world = engine.world
+    counted = counted_until_now(world)
     return Record(
         scenario=engine.scenario,
         trace=engine.trace,
@@ -35,6 +40,7 @@ def record_of(engine: Engine) -> Record:
         energy_j=world.joules,
         events=engine.delivery.count,
         is_starved=engine.is_starved,
+        window=world.window.ends(counted),
         intervals=tuple(world.dispatch.intervals) + _open_intervals(world),
     )
 
@@ -48,22 +54,18 @@ def _open_intervals(world: Simulation) -> tuple[tuple[int, int, int, tuple[int, 
 
 
 def _jobs(world: Simulation) -> JobsRecord:
+    """Return the figures of all jobs, which are settled."""
     accounts, state, waiting = world.accounts, world.state, world.waiting
-    world.settle_running()
     fair, other = list(waiting.fair_share), list(waiting.fragmentation)
     for job in state.waiting:
         fair[job], other[job] = waiting.split(job, world.now)
-    end, running = _whole(accounts.end), _whole(accounts.running)
-    until = np.where(end < 0, world.now, end)
-    seen = np.array([status != UNSEEN for status in state.status], dtype=bool)
-    present = np.where(seen, until - world.trace.submit_us, 0)
     parts = {f"{name}_gpu_us": part for name, part in parts_of_held_time(world).items()}
     return JobsRecord(
         first_start_us=_whole(accounts.first_start),
-        end_us=end,
+        end_us=_whole(accounts.end),
         outcome=_whole(accounts.outcome),
-        running_us=running,
-        waiting_us=present - running,
+        running_us=_whole(accounts.running),
+        waiting_us=waiting_us(world),
         fair_share_us=_whole(fair),
         fragmentation_us=_whole(other),
         allocated_gpu_us=_whole(accounts.allocated),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from optsched.rollout.engine.decision import SolveRecord
-    from optsched.rollout.results.record import Record
+    from optsched.rollout.results.record import Integrals, Record
     from optsched.traces.trace import Trace
 
 END = "end"
@@ -59,6 +59,7 @@ def summary(record: Record) -> dict[str, Any]:
         "seed": record.seed,
         "metrics": metrics(record),
         "end_s": record.end_us / US,
+        "window": [_counted(moment) for moment in record.window],
         "events": record.events,
         "trace": {
             "name": trace.name,
@@ -68,6 +69,14 @@ def summary(record: Record) -> dict[str, Any]:
         },
         "versions": versions(),
         "scenario": scenario,
+    }
+
+
+def _counted(moment: Integrals) -> dict[str, float]:
+    """Return what was counted until a moment, in seconds instead of microseconds."""
+    return {
+        key.replace("_us", "_s"): value / US if key.endswith("_us") else value
+        for key, value in moment._asdict().items()
     }
 
 
@@ -82,6 +91,7 @@ def summary_schema() -> dict[str, Any]:
         "seed": {"type": "integer"},
         "metrics": {"type": "object", "properties": measured},
         "end_s": {"type": "number", "description": "When the rollout ended."},
+        "window": {"description": "What was counted until the steady state began, and ended."},
         "events": {"description": "What happened, how often."},
         "trace": {"type": "object", "description": "Name, source, jobs and digest."},
         "versions": texts,

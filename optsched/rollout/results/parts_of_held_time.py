@@ -9,6 +9,7 @@ import numpy as np
 
 from optsched.rollout.engine.state import PPB
 from optsched.rollout.physics.regimes import LOSSES
+from optsched.rollout.results.record import Integrals
 
 if TYPE_CHECKING:
     from optsched.documents.arrays import Integers
@@ -59,3 +60,25 @@ def effective_gpu_us(world: Simulation) -> Integers:
     for job, total in accounts.losses.total.items():
         at_work[job] -= -(-total[-1] // PPB)
     return np.floor(np.maximum(at_work, 0) * world.busy_shares).astype(np.int64)
+
+
+def waiting_us(world: Simulation) -> Integers:
+    """Return by job for how long it has waited, between submission and end; jobs are settled."""
+    state, accounts = world.state, world.accounts
+    end = np.array(accounts.end, dtype=np.int64)
+    until = np.where(end < 0, world.now, end)
+    is_seen = np.arange(len(end)) < state.submitted
+    present = np.where(is_seen, until - world.trace.submit_us, 0)
+    waited: Integers = present - np.array(accounts.running, dtype=np.int64)
+    return waited
+
+
+def counted_until_now(world: Simulation) -> Integrals:
+    """Return what was counted from the start until now."""
+    world.settle_running()
+    return Integrals(
+        *world.integrals(),
+        int(effective_gpu_us(world).sum()),
+        int(waiting_us(world).sum()),
+        world.joules,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +80,28 @@ class JobsRecord:
     failures: Integers
 
 
+class Integrals(NamedTuple):
+    """What was counted from the start until a moment.
+
+    Attributes
+    ----------
+    busy_gpu_us, available_gpu_us, spent_gpu_us, energy_j
+        As in `Record`.
+    effective_gpu_us
+        For how long GPUs computed, jobs side by side each for its share.
+    waiting_us
+        Time that jobs waited, all together.
+    """
+
+    now_us: int = 0
+    busy_gpu_us: int = 0
+    available_gpu_us: int = 0
+    spent_gpu_us: int = 0
+    effective_gpu_us: int = 0
+    waiting_us: int = 0
+    energy_j: float = 0.0
+
+
 @dataclass(frozen=True)
 class EpochRecord:
     """The cluster just after a decision.
@@ -123,6 +145,8 @@ class Record:
         Energy of the cluster, without PUE; 0 if the scenario has no power model.
     events
         How many events were processed.
+    window
+        What was counted until the steady state began, and until it ended.
     is_starved
         Whether jobs were left that the policy would never have started: nothing else could happen.
     """
@@ -144,3 +168,4 @@ class Record:
     origin: str = ""
     """Whose the policy is, and the hash of its source, if it is not one of optsched."""
     is_starved: bool = False
+    window: tuple[Integrals, Integrals] = (Integrals(), Integrals())

@@ -14,7 +14,7 @@ comes at 100 s, asks for one GPU and waits until the rollout ends at 160 s.
 import numpy as np
 
 from optsched.rollout.engine.decision import SolveRecord
-from optsched.rollout.results.record import ACTIVE, EpochRecord, JobsRecord, Record
+from optsched.rollout.results.record import ACTIVE, EpochRecord, Integrals, JobsRecord, Record
 from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import Failure, trace_of
 
@@ -119,6 +119,10 @@ def record(**changes):
         "spent_gpu_us": 640 * US,
         "energy_j": 1000.0 * 160 + 100 * 450,
         "events": 9,
+        "window": (
+            Integrals(0, 0, 0, 0, 0, 0, 0.0),
+            Integrals(100 * US, 230 * US, 400 * US, 400 * US, 153 * US, 90 * US, 123_000.0),
+        ),
         "intervals": (
             (0, 0, 110 * US, (0, 1)),
             (2, 20 * US, 50 * US, (2,)),

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from optsched.rollout.engine.state import OFF, READY, STARTING
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.physics import Physics
@@ -71,6 +73,10 @@ class Replay:
         self.epoch = us(scenario.epoch_s)
         self.last_epoch = -1
         self.changed = self.triggered = self.starved = False
+        submit = trace.submit_us.tolist() or [0]
+        given = scenario.steady_s
+        self.window = (submit[0], submit[-1]) if given is None else tuple(map(us, given))
+        self.counted = {}
         self.quiet = None  # what was so when the last thing happened
         self.news = {"arrived": [], "ended": [], "failed": [], "advanced": []}
 
@@ -118,6 +124,28 @@ class Replay:
         return done, "finish"
 
     def pass_time(self, until):
+        for moment in self.window:
+            if self.now <= moment <= until and moment not in self.counted:
+                self.pass_stretch(moment)
+                self.counted[moment] = self.so_far()
+        self.pass_stretch(until)
+
+    def so_far(self):
+        effective = sum(self.computed(job) for job in self.jobs)
+        waiting = sum(job.waiting_us for job in self.jobs)
+        whole = (self.now, self.busy, self.available, self.spent, effective, waiting)
+        return (*whole, pytest.approx(self.joules, rel=1e-9, abs=1e-9))
+
+    def counted_in_window(self):
+        """What was counted at the ends of the window, or when the rollout ended before."""
+        seen = (self.counted.get(moment) for moment in self.window)
+        return tuple(self.so_far() if c is None or c[0] > self.now else c for c in seen)
+
+    def computed(self, job):
+        computing = job.at_work - -(-job.unused // PPB)
+        return int(max(0, computing) * busy_of(self, job.number))
+
+    def pass_stretch(self, until):
         span = until - self.now
         state, free = self.view(), self.free()
         size = self.cluster.size
@@ -481,8 +509,7 @@ class Replay:
                 setattr(job, f"{part}_gpu_us", total // PPB - told)
                 told = total // PPB
             assert total == job.allocated_gpu_us * PPB
-            computing = job.at_work - -(-job.unused // PPB)
-            job.effective_gpu_us = int(max(0, computing) * busy_of(self, job.number))
+            job.effective_gpu_us = self.computed(job)
         return {field: [getattr(job, field) for job in self.jobs] for field in FIELDS}
 
     def intervals(self):

@@ -91,6 +91,8 @@ def scenarios(draw, plain=False):
         parts["models"]["m"]["application_class"] = "A"
     if draw(st.integers(0, 3)) == 0:
         parts["events"] = {"mean_between_s": 20, "mean_length_s": 7}
+    if draw(st.integers(0, 3)) == 0:
+        parts["steady_s"] = tuple(sorted(draw(st.tuples(TIMES, TIMES))))
     parts["finish_at_epochs"] = draw(st.booleans())
     # Policies that move jobs for ever may never let one end, so those of the registry are cut off.
     parts["end_s"] = draw(st.sampled_from([100.0, 300.0] if plain else [None, None, 30.0, 100.0]))
