@@ -2,9 +2,11 @@
 
     python benchmarks/trace_acceptance.py              # the table for seed 0
     python benchmarks/trace_acceptance.py --seeds 20   # and how many seeds meet each figure
+    python benchmarks/trace_acceptance.py --markdown   # as in docs/traces.md
 
 Figures that the shown seed misses are marked. What seeds miss are shares of GPU time that a handful
-of gangs of 64 and 128 decide, and figures of the few jobs above 8 GPUs.
+of gangs of 64 and 128 decide, and figures of the few jobs above 8 GPUs. The last group has no
+tolerance: it is told beside what the public trace has.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.calibration import kills
 from optsched.traces import STATUSES, US, generate, seen_us
+from optsched.traces.generators.arrivals import busiest
 from optsched.traces.generators.philly_statistics import PHILLY, REASONS, SIZE_CLASSES
 from optsched.traces.generators.workload_models import class_of
 
@@ -54,8 +58,13 @@ def _statuses(trace, gpu_time):
         yield Figure("status, % of GPU time", word, target, share, 5.0)
 
 
+def _gpu_hours(trace, gpu_time):
+    measured = float(gpu_time.sum()) / len(trace) / 3600
+    yield Figure("GPU-hours per job", "mean", PHILLY.gpu_hours, measured, 0.2 * PHILLY.gpu_hours)
+
+
 def _run_times(trace, gpu_time):
-    """95 % of the gangs of 5 to 8 is known as "over 10,000 minutes" only."""
+    """Yield quantiles; the 95 % of the gangs of 5 to 8 is known as "over 10,000 minutes" only."""
     size = class_of(trace.gpus)
     for c, name in enumerate(SIZE_CLASSES):
         minutes = gpu_time[size == c] / trace.gpus[size == c] / 60
@@ -88,32 +97,81 @@ def _trials(trace, gpu_time):
 
 
 def _utilization(trace, gpu_time):
-    """Means over GPU time, as samples of GPUs every minute give them."""
+    """Means over GPU time, as samples of GPUs every minute give them.
+
+    Cells of one size and status are held within 2 points; those over all of a row or column within
+    3 points or 10 %, whichever is more: they cannot all be met (`benchmarks.calibration bounds`).
+    """
+
+    def mean(chosen):
+        return 100 * float(trace.utilization[chosen] @ gpu_time[chosen]) / gpu_time[chosen].sum()
+
+    for code, target in enumerate(kills.ALL):
+        chosen = trace.status == code if code < len(STATUSES) else trace.status >= 0
+        name = f"all GPUs, {(*STATUSES, 'all')[code]}"
+        yield Figure("utilisation, %", name, target, mean(chosen), kills.within(target))
     for n, size in enumerate(PHILLY.utilization_sizes):
         of_size = trace.gpus == size
         parts = [("all", PHILLY.utilization_all[n], of_size)]
         for code, word in enumerate(STATUSES):
             parts.append((word, PHILLY.utilization[code][n], of_size & (trace.status == code)))
         for word, target, chosen in parts:
-            weight = gpu_time[chosen].sum()
-            measured = 100 * float(trace.utilization[chosen] @ gpu_time[chosen]) / max(1.0, weight)
-            yield Figure("utilisation, %", f"{size} GPUs, {word}", target, measured, 2.0)
+            tolerance = kills.within(target) if word == "all" else 2.0
+            yield Figure("utilisation, %", f"{size} GPUs, {word}", target, mean(chosen), tolerance)
 
 
 def _arrivals(trace, gpu_time):
-    """Return the coefficient of variation: any above 5 is accepted."""
+    """Yield the coefficient of variation, any above 5 being accepted; and when jobs come."""
     gaps = np.diff(trace.submit_us)
     cv = float(gaps.std() / gaps.mean()) if len(gaps) and gaps.any() else 0.0
     yield Figure("gaps between arrivals", "CV", PHILLY.gap_cv, cv, PHILLY.gap_cv - 5)
+    hour, weekend = busiest(trace.submit_us)
+    profile = PHILLY.arrivals
+    most, free = max(profile.hours), profile.days[0] + profile.days[-1]
+    yield Figure("arrivals, %", "busiest hour", most, hour, 3.0)
+    yield Figure("arrivals, %", "weekend", free, weekend, 3.0)
+
+
+def _virtual_clusters(trace, gpu_time):
+    total = sum(row[2] for row in PHILLY.virtual_clusters)
+    queues = np.array(trace.queue)
+    for name, jobs, hours in PHILLY.virtual_clusters:
+        chosen = queues == name
+        count, share = 100 * chosen.mean(), 100 * gpu_time[chosen].sum() / gpu_time.sum()
+        yield Figure("virtual cluster, % of jobs", name, jobs, float(count), 3.0)
+        yield Figure("virtual cluster, % of GPU-h", name, 100 * hours / total, float(share), 3.0)
+
+
+def rising(trace):
+    """Return failed jobs in % and retries per job, on 1, 2 to 4 and more GPUs (figure 8)."""
+    kind = np.minimum(class_of(trace.gpus), 2)
+    failed = trace.status == STATUSES.index("failed")
+    retries = np.array([len(trace.failures.get(n, ())) for n in range(len(trace))]) - failed
+    groups = [kind == n for n in range(3)]
+    return [100 * float(failed[g].mean()) for g in groups], [
+        float(retries[g].mean()) for g in groups
+    ]
+
+
+def told(trace):
+    """Yield figures of the public trace that the generator is not held to: name, public, ours."""
+    seconds = seen_us(trace) / US
+    yield "median run time, s", PHILLY.median_run_s, float(np.median(seconds))
+    yield "mean run time, s", PHILLY.mean_run_s, float(seconds.mean())
+    for label, values in zip(("failed jobs, %", "retries per job"), rising(trace), strict=True):
+        for size, value in zip(("1 GPU", "2 to 4", "more"), values, strict=True):
+            yield f"{label}, {size}", None, value
 
 
 MEASURES = (
     _statuses,
+    _gpu_hours,
     _run_times,
     _gangs,
     _trials,
     _utilization,
     _arrivals,
+    _virtual_clusters,
 )
 
 
@@ -126,11 +184,15 @@ def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    if options.markdown:
+        print("\n".join(markdown(generate("philly-atc19", PHILLY.jobs, 0))))
+        return
     started = time.process_time()
     generate("philly-atc19", PHILLY.jobs, 0)
     print(f"{PHILLY.jobs:,} jobs in {time.process_time() - started:.2f} CPU seconds\n")
-    met, whole = Counter(), 0
+    met, whole, seeds = Counter(), 0, options.seeds
     for seed in reversed(range(seeds)):
         figures = measured(seed)
         whole += all(f.is_met for f in figures)
@@ -141,7 +203,20 @@ def main():
         print(
             f"{f.group:30}{f.name:24}{f.target:10.2f}{f.measured:10.2f}{f.tolerance:8.2f}  {count}"
         )
+    for name, public, value in told(generate("philly-atc19", PHILLY.jobs, 0)):
+        print(f"{name:54}{'' if public is None else f'{public:10.2f}':>10}{value:10.2f}")
     print(f"\n{whole} of {seeds} seeds meet all {len(figures)} figures")
+
+
+def markdown(trace):
+    """Yield the lines of the table in docs."""
+    yield "| | published | generated | within | |"
+    yield "|---|---:|---:|---:|---|"
+    for f in philly_acceptance(trace):
+        cells = f"{f.target:.2f} | {f.measured:.2f} | {f.tolerance:.2f}"
+        yield f"| {f.group}: {f.name} | {cells} | {'' if f.is_met else 'missed'} |"
+    for name, public, value in told(trace):
+        yield f"| {name} | {'' if public is None else f'{public:,.2f}'} | {value:,.2f} | told | |"
 
 
 if __name__ == "__main__":

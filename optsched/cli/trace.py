@@ -24,6 +24,33 @@ TraceOutput = Annotated[
     ),
 ]
 
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="FIELD=COLUMN",
+        help="Of format csv: the column that holds a field, such as run=duration. Several times.",
+        rich_help_panel=options.DATA,
+    ),
+]
+Units = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit",
+        metavar="FIELD=UNIT",
+        help="Of format csv: us, ms, s, min, h or d, such as run=min. Several times.",
+        rich_help_panel=options.DATA,
+    ),
+]
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ZONE",
+        help="Of dates that have none, such as Europe/Berlin.",
+        rich_help_panel=options.DATA,
+    ),
+]
+
 app = console.group("Import, generate and show traces of jobs.")
 
 
@@ -42,16 +69,26 @@ def import_file(
     ],
     trace_file: TraceOutput,
     workload: options.Workload = None,
+    columns: Columns = None,
+    units: Units = None,
+    zone: Zone = None,
     settings: options.Settings = None,
 ) -> None:
-    """Read the jobs of a public trace, and say what was left out of it.
+    """Read the jobs of a public trace or of your own table, and say what was left out of it.
 
     Example: optsched trace import cluster_job_log --input-format philly -o trace.json
+
+    Example: optsched trace import jobs.csv --format csv --map run=hours --unit run=h -o jobs.json
     """
     from optsched.traces import import_trace, write_trace
 
     console.check_output(trace_file, (".json",))
-    trace = import_trace(source, file_format, workload, **keywords(settings))
+    given = keywords(settings)
+    for name, flag, entries in (("map", "--map", columns), ("unit", "--unit", units)):
+        if entries:
+            given[name] = words(flag, entries)
+    given |= {"zone": zone} if zone is not None else {}
+    trace = import_trace(source, file_format, workload, **given)
     write_trace(trace, trace_file)
     _show(trace)
 
@@ -154,6 +191,15 @@ def generators(
 def keywords(options: list[str] | None) -> dict[str, Any]:
     """Return options given as KEY=VALUE; values are JSON, or else words."""
     return console.assignments("--set", "KEY=VALUE", options)
+
+
+def words(flag: str, entries: list[str]) -> dict[str, str]:
+    """Return what was given as FIELD=NAME; names are words, whatever they look like."""
+    parts = [entry.partition("=") for entry in entries]
+    for entry, (field, sign, value) in zip(entries, parts, strict=True):
+        if not (field and sign and value):
+            raise typer.BadParameter(f"expected FIELD=NAME, found '{entry}'", param_hint=flag)
+    return {field: value for field, _, value in parts}
 
 
 def _joined(options: dict[str, Any]) -> str:

@@ -58,6 +58,8 @@ def resampled(trace: Trace, block: int, seed: int) -> Trace:
         ids=_unique([trace.ids[job] for job in order]),
         model=tuple(trace.model[job] for job in order),
         queue=tuple(trace.queue[job] for job in order),
+        user=tuple(trace.user[job] for job in order),
+        record={},
         submit_us=submit,
         deadline_us=np.where(trace.deadline_us[jobs] < 0, -1, submit + allowed),
         failures={n: trace.failures[job] for n, job in enumerate(order) if job in trace.failures},

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from optsched.plugins.errors import PluginError
 from optsched.rollout.code_in_files import format_fault
 from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TraceLike = Trace | TraceSource | str | Path
 
@@ -65,7 +60,7 @@ def jobs_of(scenario: Scenario, trace: TraceLike | None = None, seed: int = 0) -
     jobs = trace if isinstance(trace, Trace) else _from_source(source, seed)
     if source.drop_larger:
         most = _most(jobs, scenario)
-        jobs = _kept(jobs, [job for job in range(len(jobs)) if jobs.gpus[job] <= most[job]])
+        jobs = jobs.kept([job for job in range(len(jobs)) if jobs.gpus[job] <= most[job]])
     _check_gangs(jobs, scenario)
     return jobs
 
@@ -101,13 +96,3 @@ def _check_gangs(trace: Trace, scenario: Scenario) -> None:
     more = f"; {len(large) - 1} more jobs are too large" if len(large) > 1 else ""
     text = f"job '{trace.ids[job]}' needs {trace.gpus[job]} GPUs, but {limit}"
     raise ValueError(f"trace '{trace.name}': {text}{more} (drop_larger leaves such jobs out)")
-
-
-def _kept(trace: Trace, jobs: Sequence[int]) -> Trace:
-    """Return a trace with some of its jobs, their times as they were."""
-    words: dict[str, Any] = {key: tuple(getattr(trace, key)[job] for job in jobs)
-             for key in ("ids", "model", "queue")}  # fmt: skip
-    arrays: dict[str, Any] = {key: getattr(trace, key)[list(jobs)] for key in (
-        "submit_us", "gpus", "run_us", "status", "utilization", "deadline_us")}  # fmt: skip
-    failures = {new: trace.failures[old] for new, old in enumerate(jobs) if old in trace.failures}
-    return replace(trace, **words, **arrays, failures=failures)

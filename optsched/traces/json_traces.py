@@ -13,6 +13,7 @@ from optsched.documents.json_files import load, write_text
 from optsched.documents.schemas import require
 from optsched.instance import CheckedDocument, Document
 from optsched.traces.importers.csv_table import fault_list
+from optsched.traces.recorded_runs import RecordedRuns, backward_runs, columns_of, runs_of
 from optsched.traces.trace import PASSED, Failure, Trace
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ class Jobs(Document):
         description="Microseconds of running at that size until it ends, if nothing fails."
     )
     model: tuple[str, ...] | None = Field(default=None, description="What is trained.")
-    queue: tuple[str, ...] | None = Field(default=None, description="Whose job it is.")
+    queue: tuple[str, ...] | None = Field(
+        default=None, description="Its virtual cluster, partition or tenant."
+    )
+    user: tuple[str, ...] | None = Field(default=None, description="Who submitted it.")
     status: tuple[Status, ...] | None = Field(
         default=None, description="How it ends; by default all pass."
     )
@@ -72,17 +76,24 @@ class TraceDocument(CheckedDocument):
     notes: tuple[str, ...] = Field(default=(), description="What was left out or interpreted.")
     jobs: Jobs
     failures: Failures = Failures()
+    record: RecordedRuns | None = Field(
+        default=None, description="When and where jobs ran; `optsched compare` shows it as a row."
+    )
 
     @classmethod
     def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
         """Yield faults of columns that do not fit together."""
         jobs, failures = _columns(document, "jobs"), _columns(document, "failures")
+        record = _columns(document, "record")
         yield from _lengths("jobs", jobs, "id")
         yield from _lengths("failures", failures, "job")
+        yield from _lengths("record", record, "job")
+        yield from backward_runs(record)
         yield from _repeated(jobs.get("id", ()))
         yield from _disorder(jobs.get("submit_us", ()))
         if "id" in jobs:
-            yield from _strangers(failures.get("job", ()), jobs["id"])
+            yield from _strangers("failures", failures.get("job", ()), jobs["id"])
+            yield from _strangers("record", record.get("job", ()), jobs["id"])
             yield from _harmless(jobs, failures)
 
 
@@ -137,6 +148,7 @@ def to_json(trace: Trace) -> str:
         notes=trace.notes,
         jobs=_jobs(trace),
         failures=failures,
+        record=columns_of(trace),
     ).to_json()
 
 
@@ -151,6 +163,7 @@ def _jobs(trace: Trace) -> Jobs:
         run_us=tuple(trace.run_us.tolist()),
         model=trace.model if any(trace.model) else None,
         queue=trace.queue if any(trace.queue) else None,
+        user=trace.user if any(trace.user) else None,
         status=status if set(status) - {PASSED} else None,
         utilization=busy if any(share is not None for share in busy) else None,
         deadline_us=deadline if any(us is not None for us in deadline) else None,
@@ -182,6 +195,8 @@ def _trace(document: TraceDocument) -> Trace:
         deadline_us=fixed(deadline, np.int64),
         failures=_attempts(document),
         notes=document.notes,
+        user=jobs.user or ("",) * count,
+        record=runs_of(document.record, jobs.id),
     )
 
 
@@ -226,11 +241,11 @@ def _disorder(moments: Sequence[Any]) -> Iterator[Fault]:
             yield ("jobs", "submit_us", number), text
 
 
-def _strangers(words: Sequence[Any], ids: Sequence[Any]) -> Iterator[Fault]:
+def _strangers(part: str, words: Sequence[Any], ids: Sequence[Any]) -> Iterator[Fault]:
     known = {word for word in ids if isinstance(word, str)}
     for number, word in enumerate(words):
         if isinstance(word, str) and word not in known:
-            yield ("failures", "job", number), f"there is no job {shown(word)}"
+            yield (part, "job", number), f"there is no job {shown(word)}"
 
 
 def _harmless(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ US = 1_000_000
 
 PASSED, KILLED, FAILED = "passed", "killed", "failed"
 STATUSES = (PASSED, KILLED, FAILED)
+WORDS = ("model", "queue", "user")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,26 @@ class Failure:
 
     reason: str
     run_us: int
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One attempt as a log has it.
+
+    Attributes
+    ----------
+    start_us, end_us
+        On the trace's clock; below 0 if it began before the trace does.
+    gpus
+        That it held.
+    nodes
+        Names, each with the GPUs held there; empty if not recorded.
+    """
+
+    start_us: int
+    end_us: int
+    gpus: int
+    nodes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +80,11 @@ class Trace:
         failed job ends; others then run to their end.
     notes
         What an importer left out or had to interpret, one line each with its count.
+    user
+        Who submitted it; empty if unknown.
+    record
+        By job: its attempts when and where they really ran, in order; jobs of which no time is
+        known have none. Nothing in a rollout hangs on it: see `optsched.rollout.recorded`.
     """
 
     name: str
@@ -74,6 +100,27 @@ class Trace:
     deadline_us: Integers
     failures: dict[int, tuple[Failure, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    record: dict[int, tuple[RecordedRun, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.user:
+            object.__setattr__(self, "user", ("",) * len(self.ids))
+
+    def kept(self, jobs: Sequence[int]) -> Trace:
+        """Return a trace with some of its jobs, in this order; their times stay as they were."""
+        chosen = list(jobs)
+        words = {
+            key: tuple(getattr(self, key)[job] for job in chosen)
+            for key in ("ids", "model", "queue", "user")
+        }
+        keys = ("submit_us", "gpus", "run_us", "status", "utilization", "deadline_us")
+        arrays = {key: getattr(self, key)[chosen] for key in keys}
+        by_job: dict[str, Any] = {
+            key: {n: given[job] for n, job in enumerate(chosen) if job in given}
+            for key, given in (("failures", self.failures), ("record", self.record))
+        }
+        return replace(self, **words, **arrays, **by_job)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -92,6 +139,7 @@ class Trace:
                 "run_s": self.run_us / US,
                 "model": list(self.model),
                 "queue": list(self.queue),
+                "user": list(self.user),
                 "status": [STATUSES[code] for code in self.status],
                 "utilization": self.utilization,
                 "deadline_s": deadline,
@@ -113,8 +161,9 @@ def trace_of(
     ----------
     columns
         `submit_s`, `gpus` and `run_s`, each of one entry per job; optionally `ids`, `model`,
-        `queue`, `status` (words), `utilization`, `deadline_s` (NaN for none; on the clock of
-        `submit_s`) and `failures` (per job a sequence of `Failure`).
+        `queue`, `user`, `status` (words), `utilization`, `deadline_s` (NaN for none; on the clock
+        of `submit_s`), `failures` (per job a sequence of `Failure`) and `record` (per job a
+        sequence of `RecordedRun`, on the clock of `submit_s` too).
     notes
         What was left out or interpreted, a line for each.
     start_s
@@ -129,7 +178,7 @@ def trace_of(
     start = int(submit.min()) if count else 0
     if start_s is not None:
         start = min(start, round(start_s * US))
-    words = {key: _words(columns.get(key), count, order) for key in ("model", "queue")}
+    words = {key: _words(columns.get(key), count, order) for key in WORDS}
     status = columns.get("status")
     codes = np.zeros(count, np.int64)
     if status is not None:
@@ -140,6 +189,7 @@ def trace_of(
     ids = columns.get("ids")
     names = [str(n) for n in range(count)] if ids is None else [str(ids[n]) for n in order]
     given = columns.get("failures") or [()] * count
+    record = columns.get("record") or [()] * count
     return Trace(
         name=name,
         source=source,
@@ -147,13 +197,19 @@ def trace_of(
         submit_us=_fixed(submit[order] - start),
         gpus=_fixed(np.asarray(columns["gpus"], dtype=np.int64)[order]),
         run_us=_fixed(microseconds(columns["run_s"])[order]),
-        model=words["model"],
-        queue=words["queue"],
+        **words,
         status=_fixed(codes[order]),
         utilization=_fixed(utilization[order]),
         deadline_us=_fixed(late[order].astype(np.int64)),
         failures={n: tuple(given[old]) for n, old in enumerate(order) if given[old]},
         notes=tuple(notes),
+        record={n: _since(record[old], start) for n, old in enumerate(order) if record[old]},
+    )
+
+
+def _since(runs: Sequence[RecordedRun], start: int) -> tuple[RecordedRun, ...]:
+    return tuple(
+        replace(run, start_us=run.start_us - start, end_us=run.end_us - start) for run in runs
     )
 
 

@@ -1,6 +1,6 @@
-"""Constants of the Philly generator that no table gives, as benchmarks/philly_fit.py prints them.
+"""Constants of the Philly generator that no table gives.
 
-What each is fitted to is told there.
+`python -m benchmarks.calibration philly` prints them; what each is fitted to is told there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,57 @@ from itertools import pairwise
 
 from optsched.traces.generators.philly_statistics import PHILLY
 
+INNER = (0.25, 0.5, 0.75, 0.97)
+"""Where run times are tabulated between two quantiles of figure 2, in the logarithm."""
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Return the numbers of a text."""
+    return tuple(map(float, text.split()))
+
+
+# fitted: written by `python -m benchmarks.calibration philly`
+LONGEST_TRIAL = """
+    1928 2557 4088 2291 1493 9016 1215 779.4 1844 5658 3014 19900 1073 2681 6481 1415 84.18
+    1.837 2239 1.045 0.132 282
+"""
+TRIAL_BEND = """
+    1 1 1 1 10 10 1 1 1 10 10 10 1 1 10 1 10 10 5.02 10 10 1
+"""
+TILT = """
+    0.519 0.029 0.208 0.041 -0.254 -0.389 0.071 0.181 -0.116 -1 -0.044 -0.137 -0.673 -0.285
+    1.447 0.98 1.236 0 0.036 0 0 -0.103
+"""
+QUEUE_LEVEL = """
+    3.0619 2.0385 1.8733 1.5924 0.2498 -1.3634 -0.3476 -0.2907 -2.5422 -2.8778 -1.3942
+"""
+QUEUE_SLOPE = """
+    -0.4678 -0.5154 -0.2561 -0.1247 -0.0774 0.4711 0.1229 -0.2694 0.5821 0.526 0.0088
+"""
+OWN_LEVELS = (
+    """
+    0 0.0291 0.0542 0.0746 0.0846 0.0859 0.1248 0.1638 0.203 0.2376 0.2425 0.3062 0.3709 0.4356
+    0.4888 0.4964 0.5641 0.6308 0.6982 0.7562 0.7642 0.8772 0.8932 0.9027 0.9072 0.9155 0.9516
+    0.955 0.9564 0.9578 0.9605 0.9985 0.9985 0.9985 0.9985 1
+""",
+    """
+    0 0.0326 0.0651 0.097 0.1226 0.1256 0.1668 0.2036 0.2375 0.268 0.2721 0.3275 0.3861 0.4462
+    0.4997 0.5073 0.7038 0.7211 0.7211 0.7211 0.7279 0.8648 0.873 0.8763 0.8763 0.8838 0.9291
+    0.9336 0.9352 0.9373 0.9404 0.9875 0.9929 0.9964 0.9991 1
+""",
+    """
+    0 0.0359 0.0596 0.0729 0.076 0.076 0.1006 0.1335 0.1667 0.198 0.2022 0.4263 0.442 0.442
+    0.442 0.4476 0.6566 0.6709 0.6794 0.6794 0.6941 0.8427 0.8485 0.8539 0.8583 0.8686 0.9197
+    0.9247 0.9279 0.9299 0.9335 0.9862 0.9928 0.9971 0.9999 1
+""",
+    """
+    0 0.0367 0.0702 0.0875 0.0958 0.097 0.1227 0.1497 0.1815 0.2162 0.2212 0.2922 0.3613 0.4224
+    0.4716 0.4781 0.6956 0.7088 0.7088 0.7123 0.7297 0.8797 0.8835 0.8877 0.8877 0.8905 0.9362
+    0.9362 0.9362 0.9373 0.9406 0.9889 0.9947 0.9985 1 1
+""",
+)
+# end of what is fitted
+
 
 @dataclass(frozen=True)
 class FittedConstants:
@@ -18,153 +69,104 @@ class FittedConstants:
 
     Attributes
     ----------
-    recovered
-        Share of the jobs with failures of the infrastructure alone that run to their end: table 7
-        has 17,581 pairs of job and reason, 1,629 of them infrastructure's; table 6 has 16,568
-        failed jobs.
+    class_shares
+        Jobs by size class: mean GPUs, and trials per job that rise with the size (figure 8).
+    recovers_infrastructure, recovers_other
+        Share of the jobs that get over their first reason to fail, if it is the infrastructure's
+        alone or another. Table 7 has 17,581 pairs of job and reason, table 6 has 16,568 failed
+        jobs: 1,013 pairs are not the last of a failed job. That half of the jobs that recover do so
+        from failures of the infrastructure, and the next two shares, are assumed.
+    meets_second, recovers_second
+        Of the jobs that got over a reason, so many meet a second; of these so many get over it.
+    retries_by_class
+        Retries of a reason in proportion, by size class: figure 8 has more for larger gangs, in
+        words only; chosen so that the failing gangs of 5 to 8 GPUs leave room for the others in
+        figure 2.
     early_minutes
         Median minutes to failure up to which a reason is early.
-    longest_trial
-        Most minutes to failure, by reason.
+    longest_trial, trial_bend
+        By reason: most minutes to failure; and how they lie between the levels of table 7 (see
+        `random_draws.log_quantiles`).
     tilt, largest_tilted
         What log2 of the gang (at most so many GPUs) adds to the normal score of minutes to
         failure, by reason.
-    longest_run
-        Minutes of the longest run of a job that does not fail.
+    read_off
+        Factor on the upper quantiles of figure 2, which were read off within 10 %.
+    run_bend, longest_run
+        How run times lie between the levels of figure 2; and minutes of the longest of a job that
+        does not fail.
     own_levels
         What share of the jobs that do not fail runs shorter than `own_minutes`, by size class.
     killed, kill_slope
         Share killed of the jobs that do not fail to their end, by size class; and how the odds
         grow with the run time.
+    queue_level, queue_slope
+        By virtual cluster: log odds of a job to belong to it are level + slope x log GPU-hours.
     idle_share, idle_most, busy_concentration
         A quarter of the samples of utilisation is 0, quartiles are 0, 48.6 and 92 %
         (InternLM/AcmeTrace @6d6ac9cd, util_gpu_philly).
-    helios_exponent, acme_exponent
-        Shares of sizes in proportion to size ** exponent.
-    helios_stretch, acme_stretch
-        (a, b): m minutes of Philly become a m ** b.
     """
 
-    recovered: float = (17_581 - 16_568) / 1_629
+    class_shares: tuple[float, ...] = (0.819, 0.1162, 0.0533, 0.0115)
+    recovers_infrastructure: float = 0.28
+    recovers_other: float = 0.028
+    meets_second: float = 0.25
+    recovers_second: float = 0.5
+    retries_by_class: tuple[float, ...] = (1.0, 5.0, 6.0, 6.0)
     early_minutes: float = 20.0
-    longest_trial: tuple[float, ...] = (
-        *(
-            6812.0,
-            16010.0,
-            20010.0,
-            8784.0,
-            4535.0,
-            21070.0,
-            4083.0,
-            2242.0,
-            15850.0,
-            13240.0,
-            5202.0,
-        ),
-        *(18270.0, 3131.0, 6923.0, 25520.0, 3712.0, 276.7, 1.687, 10510.0),
-        *(0.9595, 0.1212, 1603.0),
-    )
-    tilt: tuple[float, ...] = (
-        *(0.425, 0.024, 0.178, 0.037, -0.096, -0.317, 0.069, 0.167),
-        *(-0.094, -0.395, 0.176, 0.061, -0.579, -0.266, 1.753, 0.908),
-        *(5.0, 0.0, 0.036, 0.0, 0.0, -0.076),
-    )
+    longest_trial: tuple[float, ...] = numbers(LONGEST_TRIAL)
+    trial_bend: tuple[float, ...] = numbers(TRIAL_BEND)
+    tilt: tuple[float, ...] = numbers(TILT)
     largest_tilted: int = 16
-    longest_run: float = 23030.0
-    own_levels: tuple[tuple[float, ...], ...] = (
-        (
-            *(0.0, 0.0246, 0.0472, 0.0676, 0.0873, 0.1277, 0.1678, 0.2077),
-            *(0.2477, 0.3113, 0.3759),
-            *(
-                0.4405,
-                0.5007,
-                0.5665,
-                0.6314,
-                0.6966,
-                0.7619,
-                0.7989,
-                0.8369,
-                0.8759,
-                0.9152,
-                0.9267,
-            ),
-            *(0.9382, 0.9505, 0.9629, 0.971, 0.9798, 0.9895, 1.0),
-        ),
-        (
-            *(0.0, 0.0608, 0.1087, 0.1388, 0.1388, 0.1698, 0.1933, 0.2107),
-            *(0.2258, 0.2534, 0.3062),
-            *(
-                0.3562,
-                0.4049,
-                0.4436,
-                0.4925,
-                0.5348,
-                0.6093,
-                0.6746,
-                0.7406,
-                0.8071,
-                0.8734,
-                0.8882,
-            ),
-            *(0.9049, 0.9237, 0.9428, 0.9544, 0.9689, 0.9859, 1.0),
-        ),
-        (
-            *(0.0, 0.0199, 0.0294, 0.0294, 0.0294, 0.0483, 0.0803, 0.1148),
-            *(0.1481, 0.2145, 0.2806),
-            *(
-                0.3445,
-                0.4074,
-                0.4724,
-                0.546,
-                0.6208,
-                0.6951,
-                0.7418,
-                0.7883,
-                0.8339,
-                0.8816,
-                0.8958,
-            ),
-            *(0.9107, 0.9258, 0.9411, 0.9558, 0.9706, 0.9864, 1.0),
-        ),
-        (
-            *(0.0, 0.0269, 0.0449, 0.0566, 0.0618, 0.0845, 0.1104, 0.1431),
-            *(0.1787, 0.2472, 0.3112),
-            *(
-                0.3735,
-                0.4343,
-                0.5049,
-                0.5721,
-                0.6468,
-                0.7237,
-                0.7698,
-                0.8147,
-                0.8611,
-                0.9076,
-                0.9193,
-            ),
-            *(0.9322, 0.9457, 0.9592, 0.9683, 0.9783, 0.9898, 1.0),
-        ),
-    )
-    killed: tuple[float, ...] = (0.1285, 0.4139, 0.4948, 0.3242)
-    kill_slope: float = 0.106
+    read_off: float = 0.91
+    run_bend: float = 5.41
+    longest_run: float = 12_000.0
+    own_levels: tuple[tuple[float, ...], ...] = tuple(map(numbers, OWN_LEVELS))
+    killed: tuple[float, ...] = (0.161, 0.1824, 0.1479, 0.2005)
+    kill_slope: float = 0.76
+    queue_level: tuple[float, ...] = numbers(QUEUE_LEVEL)
+    queue_slope: tuple[float, ...] = numbers(QUEUE_SLOPE)
     idle_share: float = 0.25
     idle_most: float = 0.02
     busy_concentration: float = 1.5
-    helios_exponent: float = -1.0446
-    helios_stretch: tuple[float, float] = (0.1182, 0.9913)
-    acme_exponent: float = -0.8173
-    acme_stretch: tuple[float, float] = (0.1453, 0.7731)
+
+    @cached_property
+    def size_shares(self) -> tuple[float, ...]:
+        """Return the share of each of `PHILLY.sizes`."""
+        return size_shares(self.class_shares)
+
+    @cached_property
+    def run_minutes(self) -> tuple[tuple[float, ...], ...]:
+        """Return the quantiles of figure 2 as they are used, with the longest run time."""
+        return run_quantiles(self.read_off, self.longest_run)
 
     @cached_property
     def own_minutes(self) -> tuple[tuple[float, ...], ...]:
         """Return run times of the jobs that do not fail, by size class."""
-        return tuple(between((*row, self.longest_run)) for row in PHILLY.run_minutes)
+        return tuple(between(row) for row in self.run_minutes)
 
 
-FITTED = FittedConstants()
+def size_shares(class_shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the share of each of `PHILLY.sizes`, from those of the size classes."""
+    kinds = [sum(size > most for most in PHILLY.class_largest) for size in PHILLY.sizes]
+    pairs = list(zip(kinds, PHILLY.size_weights, strict=True))
+    totals = [sum(weight for kind, weight in pairs if kind == n) for n in range(4)]
+    return tuple(class_shares[kind] * weight / totals[kind] for kind, weight in pairs)
+
+
+def run_quantiles(read_off: float, longest: float) -> tuple[tuple[float, ...], ...]:
+    """Return the quantiles of figure 2, the upper ones times `read_off`, and the longest."""
+    over = PHILLY.run_minutes[2][-1]  # "over 10,000" is no figure to go below
+    return tuple(
+        (*row[:4], *(m if m == over else m * read_off for m in row[4:]), longest)
+        for row in PHILLY.run_minutes
+    )
 
 
 def between(row: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the values of a row, with three between each two, equally far in the logarithm."""
-    inner = (low * (high / low) ** (part / 4) for low, high in pairwise(row) for part in range(4))
+    """Return the values of a row, with some between each two, at `INNER` in the logarithm."""
+    inner = (low * (high / low) ** part for low, high in pairwise(row) for part in (0.0, *INNER))
     return (*inner, row[-1])
+
+
+FITTED = FittedConstants()

@@ -3,7 +3,8 @@
 Source: Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads",
 USENIX ATC 2019: tables 3, 6 and 7. Run times are read off figure 2 of the notebook in
 msr-fiddle/philly-traces (+-10 %). Jobs by size and by virtual cluster: ATC'19 table 2 and the
-82,247 jobs of pkusys/ElasticFlow @04a0109a.
+82,247 jobs of pkusys/ElasticFlow @04a0109a. GPU-hours, run times and waits of the public trace:
+InternLM/AcmeTrace @6d6ac9cd, cluster_summary.csv.
 """
 
 from __future__ import annotations
@@ -11,7 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from optsched.traces.generators.arrivals import WeeklyProfile
+
 SIZE_CLASSES = ("1", "2-4", "5-8", ">8")
+
+
+_ARRIVALS = WeeklyProfile(
+    hours=(
+        *(5.31, 4.10, 4.66, 4.60, 2.92, 4.80, 6.97, 8.70, 4.62, 4.19, 4.27, 3.62),
+        *(3.12, 2.94, 2.66, 2.70, 3.67, 2.78, 3.34, 3.03, 4.23, 3.82, 4.72, 4.21),
+    ),
+    days=(8.5, 12.32, 15.23, 16.26, 18.38, 20.61, 8.7),
+)
 
 
 @dataclass(frozen=True)
@@ -26,13 +38,14 @@ class PhillyFigures:
         Table 6: jobs, and % of GPU time, by status.
     class_largest
         GPUs: the largest size of each of `SIZE_CLASSES` but the last.
-    sizes, size_shares
-        GPUs of a job. 84.4 / 6.5 / 7.5 / 1.6 % of the jobs by class: delay events of table 2 taken
-        as proportional to jobs give the multi-GPU classes; the mean of 1.93 GPUs gives the first;
-        the CSV gives the sizes above 8.
+    sizes, size_weights
+        GPUs of a job, and weights within a size class: 2 and 4 equally; above 8 as in the CSV.
+        Shares of the classes are fitted: `FITTED.class_shares`.
+    mean_gpus, gpu_hours, mean_run_s, median_run_s
+        Of a job in the public trace (112,956 jobs on GPUs: not the paper's 96,260).
     levels, run_minutes
         Run time at the levels by size class, without the last; the first is a tenth of the second
-        or so, and 11,000 stands for "over 10,000".
+        or so, and 10,000 stands for "over 10,000".
     trial_levels
         Levels of the minutes to failure in table 7, with the least and the most.
     utilization_sizes, utilization, utilization_all
@@ -41,6 +54,8 @@ class PhillyFigures:
         Names, with shares in % of jobs and of GPU-hours.
     gap_median, gap_cv
         Gaps between arrivals: median over mean, and coefficient of variation.
+    arrivals
+        % of the CSV's arrivals by hour of the day (its own clock), and by day from Sunday.
     """
 
     jobs: int = 96_260
@@ -49,17 +64,16 @@ class PhillyFigures:
     status_gpu_time: tuple[float, ...] = (44.53, 37.69, 17.76)
     class_largest: tuple[int, ...] = (1, 4, 8)
     sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 24, 32, 64, 128)
-    size_shares: tuple[float, ...] = (
-        0.844,
-        *(0.065 / 2,) * 2,
-        0.075,
-        *(0.016 * count / 282 for count in (199, 7, 67, 6, 3)),
-    )
+    size_weights: tuple[float, ...] = (1, 1, 1, 1, 199, 7, 67, 6, 3)
+    mean_gpus: float = 1.928
+    gpu_hours: float = 16.96
+    mean_run_s: float = 18_006.0
+    median_run_s: float = 874.0
     levels: tuple[float, ...] = (0.0, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 1.0)
     run_minutes: tuple[tuple[float, ...], ...] = (
         (0.1, 0.97, 2.0, 19.0, 64.0, 236.0, 685.0),
         (0.05, 0.31, 1.5, 29.0, 1_030.0, 3_450.0, 7_090.0),
-        (0.1, 1.4, 15.0, 206.0, 1_920.0, 5_970.0, 11_000.0),
+        (0.1, 1.4, 15.0, 206.0, 1_920.0, 5_970.0, 10_000.0),
         (0.08, 0.84, 8.7, 136.0, 934.0, 3_110.0, 6_180.0),
     )
     trial_levels: tuple[float, ...] = (0.0, 0.5, 0.9, 0.95, 1.0)
@@ -85,6 +99,7 @@ class PhillyFigures:
     )
     gap_median: float = 8.0 / 114.4
     gap_cv: float = 15.1
+    arrivals: WeeklyProfile = _ARRIVALS
 
 
 PHILLY = PhillyFigures()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -73,8 +73,10 @@ def pick(uniform: Floats, shares: Any) -> Integers:
     return places
 
 
-def log_quantiles(uniform: Floats, levels: Any, table: Any, row: Integers) -> Floats:
-    """Return quantiles, interpolated linearly in the logarithm of the values.
+def log_quantiles(
+    uniform: Floats, levels: Any, table: Any, row: Integers, bend: Any = 1.0
+) -> Floats:
+    """Return quantiles, interpolated in the logarithm of the values.
 
     Parameters
     ----------
@@ -84,22 +86,48 @@ def log_quantiles(uniform: Floats, levels: Any, table: Any, row: Integers) -> Fl
         Rows of positive values, one for each level.
     row
         Which row each entry of `uniform` is drawn from.
+    bend
+        For all rows, or by row and part: at the share t of the way from one level to the next
+        stands the value at t ** bend of the way. 1 is linear; the higher, the nearer to a
+        staircase, whose mean is the least that these quantiles allow.
     """
     logs = np.log(np.asarray(table, dtype=float))
     edges = np.broadcast_to(np.asarray(levels, dtype=float), logs.shape)
+    bends = np.broadcast_to(np.asarray(bend, dtype=float), (len(logs), logs.shape[1] - 1))
     values = np.empty(len(uniform))
     for n in range(len(logs)):
         chosen = row == n
-        values[chosen] = np.exp(np.interp(uniform[chosen], edges[n], logs[n]))
+        place = bent(uniform[chosen], edges[n], bends[n])
+        values[chosen] = np.exp(np.interp(place, edges[n], logs[n]))
     return values
 
 
-def bursty_gaps(rng: Generator, count: int, median: float, cv: float) -> Floats:
-    """Return gaps between arrivals with mean 1, in bursts.
+def bent(uniform: Floats, edges: Floats, bends: Floats) -> Floats:
+    """Return each draw, moved down within its part of the levels by a power."""
+    if (bends == 1).all():
+        return uniform
+    part = np.clip(np.searchsorted(edges, uniform, side="right") - 1, 0, len(edges) - 2)
+    width = np.where(edges[part + 1] > edges[part], edges[part + 1] - edges[part], 1.0)
+    moved: Floats = edges[part] + width * ((uniform - edges[part]) / width) ** bends[part]
+    return moved
 
-    Two kinds of gaps, both exponential: within bursts with mean m = median / ln 2, and, with
-    probability w, between them with mean M. The mean 1 and the coefficient of variation give
-    M = ((1 + cv^2) / 2 - m^2) / (1 - m) - m and w = (1 - m) / (M - m); cv = 1 gives w = M = 1,
+
+class GapMixture(NamedTuple):
+    """Gaps between arrivals of mean 1: exponential with mean `short` within bursts.
+
+    Between bursts, with probability `between`, they have mean `long`.
+    """
+
+    short: float
+    long: float
+    between: float
+
+
+def gap_mixture(median: float, cv: float) -> GapMixture:
+    """Return the mixture of two kinds of gaps that has a coefficient of variation.
+
+    m = median / ln 2 is the mean within bursts; mean 1 and the variation give M = ((1 + cv^2) / 2 -
+    m^2) / (1 - m) - m between them, and their share w = (1 - m) / (M - m). cv = 1 gives w = M = 1,
     Poisson arrivals.
 
     Parameters
@@ -111,8 +139,14 @@ def bursty_gaps(rng: Generator, count: int, median: float, cv: float) -> Floats:
     """
     short = median / float(np.log(2))
     long = ((1 + cv**2) / 2 - short**2) / (1 - short) - short
-    between = rng.random(count) < (1 - short) / (long - short)
-    gaps: Floats = rng.exponential(size=count) * np.where(between, long, short)
+    return GapMixture(short, long, (1 - short) / (long - short))
+
+
+def bursty_gaps(rng: Generator, count: int, median: float, cv: float) -> Floats:
+    """Return gaps between arrivals with mean 1, in bursts; see `gap_mixture`."""
+    mixture = gap_mixture(median, cv)
+    between = rng.random(count) < mixture.between
+    gaps: Floats = rng.exponential(size=count) * np.where(between, mixture.long, mixture.short)
     return gaps
 
 

@@ -1,8 +1,9 @@
 """Traces like those of large clusters.
 
-A job's size gives its chances of each reason to fail; the reason gives how many trials fail and
-after how long; a job that does not fail draws its run time from its size's quantiles, and whether
-its user kills it from its place among them. Figures: `philly_statistics`; what is fitted to them:
+A job's size gives its chances of each reason to fail; the reason gives how many trials fail, after
+how long, and whether the job gets over it, perhaps to meet another; a job that does not fail draws
+its run time from its size's quantiles, and whether its user kills it from its place among them; its
+GPU time gives its virtual cluster. Figures: `philly_statistics`; what is fitted to them:
 `philly_constants`.
 
 Every draw is stratified in its group (see `random_draws.ranked`), so that a trace of 1,000 jobs is
@@ -19,24 +20,22 @@ from pydantic import Field
 
 from optsched.instance import CheckedDocument, Fault, NonNegative, Positive
 from optsched.traces.generators import workload_models
-from optsched.traces.generators.failed_attempts import (
-    Trials,
-    draw_failed,
-    draw_reasons,
-    draw_trials,
-)
+from optsched.traces.generators.arrivals import arrival_moments
+from optsched.traces.generators.failed_attempts import Trials, draw_reasons, draw_trials
+from optsched.traces.generators.kills import draw_killed
 from optsched.traces.generators.philly_constants import FITTED
 from optsched.traces.generators.philly_statistics import PHILLY, SIZE_CLASSES
 from optsched.traces.generators.random_draws import (
-    bursty_gaps,
+    gap_mixture,
     groups,
     log_quantiles,
-    over_span,
     paired,
     pick,
+    ranked,
     stratified,
     streams,
 )
+from optsched.traces.generators.virtual_clusters import draw_queues
 from optsched.traces.generators.workload_models import NO_REASON, World, class_of
 from optsched.traces.trace import STATUSES, Trace, trace_of
 
@@ -49,9 +48,16 @@ if TYPE_CHECKING:
 
 
 STREAMS = (
-    *("arrivals", "sizes", "reasons", "trials", "endings", "durations", "kills"),
+    *("arrivals", "sizes", "reasons", "trials", "durations", "kills"),
     *("utilization", "queues", "models"),
 )
+
+
+VERSION = 2
+"""Of what is drawn: the same seed gives other jobs than before."""
+MANY = 50
+"""Jobs of a size and status from which on their mean utilisation is made right."""
+GOLDEN = (5**0.5 - 1) / 2
 
 
 class ClusterOptions(CheckedDocument):
@@ -72,6 +78,11 @@ class ClusterOptions(CheckedDocument):
         ge=1,
         le=1000,
         description="Coefficient of variation of gaps between arrivals; 1: Poisson.",
+    )
+    seasonal: bool = Field(
+        default=True,
+        description="Arrivals follow Philly's hours and days of the week, from a Sunday on; no "
+        "other cluster's are known.",
     )
     early_failure: NonNegative = Field(
         default=1.0,
@@ -121,28 +132,31 @@ def cluster_trace(world: World, jobs: int, seed: int, options: ClusterOptions) -
     rng = streams(seed, STREAMS)
     gpus = draw_sizes(rng["sizes"], world, jobs, options.max_gpus)
     size = class_of(gpus)
-    reason = draw_reasons(rng["reasons"], world, gpus, options.early_failure, options.late_failure)
-    trials = draw_trials(rng["trials"], world, gpus, reason)
-    failed = draw_failed(rng["endings"], reason)
-    place = stratified(rng["durations"], groups((reason < NO_REASON).astype(np.int64), gpus))
-    killed = draw_killed(rng["kills"], world, size, place, options.kills)
-    status = np.where(failed, 2, np.where(killed, 1, 0))
+    failing = draw_reasons(rng["reasons"], world, gpus, options.early_failure, options.late_failure)
+    trials, failed = draw_trials(rng["trials"], world, gpus, failing), failing.failed
+    is_failing = (failing.first < NO_REASON).astype(np.int64)
+    place = stratified(rng["durations"], groups(is_failing, gpus))
     own = world.stretched(log_quantiles(place, world.own_levels, world.own_minutes, size))
+    own *= gpus**world.gang_stretch
+    killed = draw_killed(rng["kills"], world, size, place, own * gpus, options.kills)
+    status = np.where(failed, 2, np.where(killed, 1, 0))
     work = work_minutes(own, trials, failed)
     gpu_s = 60 * gpus * (trials.per_job(jobs)[0] + np.where(failed, 0, work))
-    gaps = bursty_gaps(rng["arrivals"], jobs, PHILLY.gap_median, options.cv)
     span = span_s(world, jobs, float(gpu_s.sum()), options)
+    gaps = gap_mixture(PHILLY.gap_median, options.cv)
+    profile = world.profile if options.seasonal else None
     columns = {
-        "submit_s": np.rint(over_span(gaps, span)),
+        "submit_s": np.rint(arrival_moments(rng["arrivals"], jobs, span, gaps, profile)),
         "gpus": gpus,
         "run_s": 60 * work,
-        "model": draw_models(rng["models"], jobs, options.models),
-        "queue": draw_queues(rng["queues"], world, gpus),
+        "model": draw_models(rng["models"], jobs, options.models, failing.first),
+        "queue": draw_queues(rng["queues"], world, gpu_s),
         "status": np.array(STATUSES)[status],
         "utilization": draw_utilization(rng["utilization"], gpus, status, gpu_s),
         "failures": trials.failures(jobs),
     }
-    return trace_of(f"{world.name}, {jobs} jobs, seed {seed}", world.source, columns)
+    name = f"{world.name}, {jobs} jobs, seed {seed}, version {VERSION}"
+    return trace_of(name, world.source, columns)
 
 
 def draw_sizes(rng: Generator, world: World, jobs: int, largest: int | None) -> Integers:
@@ -157,43 +171,22 @@ def draw_sizes(rng: Generator, world: World, jobs: int, largest: int | None) -> 
     return np.where(gpus > largest, sizes[fit_in][pick(again, shares[fit_in])], gpus)
 
 
-def draw_killed(
-    rng: Generator, world: World, size_class: Integers, place: Floats, factor: float
-) -> Any:
-    """Return whether a job's user would kill it: odds c (v / (1 - v)) ** slope at quantile v.
-
-    c gives the size class its share of killed jobs.
-    """
-    with np.errstate(divide="ignore"):
-        logit = FITTED.kill_slope * np.log(place / (1 - place))
-    shares = np.clip(np.array(world.killed) * factor, 0, 1)
-    offsets = np.array([kill_offset(share) for share in shares])
-    with np.errstate(over="ignore"):
-        chance = 1 / (1 + np.exp(-logit - offsets[size_class]))
-    return rng.random(len(place)) < chance
-
-
-def kill_offset(share: float, slope: float = FITTED.kill_slope) -> float:
-    """Return the log of c with which this share of all jobs is killed."""
-    if share in (0, 1):
-        return -np.inf if share == 0 else np.inf
-    from scipy.optimize import brentq
-
-    place = (np.arange(2000) + 0.5) / 2000
-    logit = slope * np.log(place / (1 - place))
-    return float(brentq(lambda c: np.mean(1 / (1 + np.exp(-logit - c))) - share, -50, 50))
-
-
 def work_minutes(minutes: Floats, trials: Trials, failed: Any) -> Floats:
     """Return the work of each job, from the run time that its size has.
 
     A job that fails to its end would take what its trials ran and that run time on top, so it fails
-    before its work is done, even where checkpoints keep all of it. One that recovers takes its
-    longest trial and that run time: each trial fails before the work is done, but with checkpoints
-    a job of several may be done before the last.
+    before its work is done, even where checkpoints keep all of it. One that recovers takes that run
+    time, but more than its longest trial: each trial fails before the work is done, but with
+    checkpoints a job of several may be done before the last.
     """
     lost, longest = trials.per_job(len(minutes))
-    work: Floats = minutes + np.where(failed, lost, longest)
+    work: Floats = np.where(failed, minutes + lost, work_of(minutes, longest))
+    return work
+
+
+def work_of(minutes: Floats, longest: Floats) -> Floats:
+    """Return the work of jobs that get over trials: their run time, above the longest trial."""
+    work: Floats = np.maximum(minutes, 1.05 * longest)
     return work
 
 
@@ -213,48 +206,55 @@ def draw_utilization(rng: Generator, gpus: Integers, status: Integers, gpu_s: Fl
     A quarter of the jobs idles (0 to 2 %); the others follow a beta distribution of concentration
     `FITTED.busy_concentration`, whose mean gives the mean of table 3 for the size and status.
     """
-    from scipy.special import betaincinv
-
     cell = status * len(SIZE_CLASSES) + class_of(gpus)
     group = groups(status, gpus)
     place = paired(rng, gpu_s, group)
     means = np.array(PHILLY.utilization).ravel() / 100
     busy = (means - FITTED.idle_share * FITTED.idle_most / 2) / (1 - FITTED.idle_share)
     a, b = busy * FITTED.busy_concentration, (1 - busy) * FITTED.busy_concentration
-    rank = np.clip((place - FITTED.idle_share) / (1 - FITTED.idle_share), 0, 1)
-    idle = place / FITTED.idle_share * FITTED.idle_most
-    drawn: Floats = np.where(place < FITTED.idle_share, idle, betaincinv(a[cell], b[cell], rank))
+    drawn: Floats = np.empty(len(gpus))
+    for n in np.unique(group):
+        chosen = group == n
+        kind = cell[chosen][0]
+        drawn[chosen] = _busy(place[chosen], gpu_s[chosen], a[kind], b[kind], means[kind])
     return drawn
 
 
-def draw_queues(rng: Generator, world: World, gpus: Integers) -> list[str] | None:
-    """Return the virtual cluster of each job.
+def _busy(place: Floats, weight: Floats, a: float, b: float, mean: float) -> Floats:
+    """Return busy shares at the quantiles, moved so that their mean over GPU time is right.
 
-    Gangs go where GPU-hours are, as far as jobs allow: their share in a virtual cluster is its
-    share of GPU-hours, cut at its jobs; single GPUs make up its share of jobs.
+    A few long jobs may have most of a group's GPU time; where there are many jobs, u ** g takes the
+    place of each quantile u, with the g near 1 that gives the mean.
     """
-    if not world.queues:
-        return None
-    jobs = np.array([row[1] for row in world.queues]) / 100
-    hours = np.array([row[2] for row in world.queues])
-    ganged = 1 - world.size_shares[0] / sum(world.size_shares)
-    gang_shares = hours
-    for _ in range(50):  # what one cannot take goes to the others
-        gang_shares = np.minimum(gang_shares * (ganged / gang_shares.sum()), 0.95 * jobs)
-    single_shares = jobs - gang_shares
-    is_gang = (gpus > 1).astype(np.int64)
-    place = stratified(rng, is_gang)
-    queues = np.where(is_gang == 1, pick(place, gang_shares), pick(place, single_shares))
-    return [world.queues[n][0] for n in queues]
+    from scipy.optimize import brentq
+    from scipy.special import betaincinv
+
+    ranks = np.linspace(0, 1, 1001)
+    at = np.concatenate(([0.0], FITTED.idle_share + (1 - FITTED.idle_share) * ranks))
+    busy = np.concatenate(([0.0], np.maximum(betaincinv(a, b, ranks), FITTED.idle_most)))
+
+    def shares(power: float) -> Floats:
+        return np.interp(place**power, at, busy)
+
+    def excess(power: float) -> float:
+        return float(shares(power) @ weight / weight.sum()) - mean
+
+    if len(place) < MANY or not excess(2.0) < 0 < excess(0.5):
+        return shares(1.0)
+    return shares(brentq(excess, 0.5, 2.0, xtol=1e-3))
 
 
-def draw_models(rng: Generator, jobs: int, text: str) -> list[str] | None:
-    """Return what each job trains."""
+def draw_models(
+    rng: Generator, jobs: int, text: str, reason: Integers | None = None
+) -> list[str] | None:
+    """Return what each job trains; reasons to fail, if given, lean towards some of the models."""
     weights, _ = weighted_names(text)
     if not weights:
         return None
-    names = list(weights)
-    place = stratified(rng, np.zeros(jobs, dtype=np.int64))
+    names, keys = list(weights), rng.random(jobs)
+    if reason is not None:
+        keys += np.append((np.arange(NO_REASON) * GOLDEN) % 1.0 - 0.5, 0.0)[reason]
+    place = ranked(rng, keys, np.zeros(jobs, dtype=np.int64))
     return [names[n] for n in pick(place, list(weights.values()))]
 
 

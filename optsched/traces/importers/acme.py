@@ -23,4 +23,5 @@ def read(text: str, name: str, origin: str, *, zone: str = "Asia/Shanghai") -> T
     zone
         Of times that have none; the published files have one.
     """
-    return read_log(text, name, origin, SOURCE, {"queue": "user", "model": "type"}, zone)
+    words = {"queue": "user", "user": "user", "model": "type"}
+    return read_log(text, name, origin, SOURCE, words, zone)

@@ -80,6 +80,7 @@ COUNT = ColumnType("a whole number of at least 1", lambda text: _whole(text, 1),
 COUNT_OR_0 = ColumnType("a whole number of at least 0", lambda text: _whole(text, 0), 0)
 SECONDS = ColumnType("seconds from 0 to 1e11", _seconds, 0.0)
 MILLISECONDS = ColumnType("milliseconds from 0 to 1e11", _milliseconds, 0.0)
+NUMBER = ColumnType("a number", _number, 0.0)
 POSITIVE = ColumnType("a number above 0", _positive, 1.0)
 MOMENT = ColumnType("a date and time such as 2017-10-09 07:01:55", _moment, 0.0)
 WORD = ColumnType("a word", _word, "")

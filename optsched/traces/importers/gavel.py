@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.documents.faults import InstanceError, nearest
 from optsched.registry import UnknownNameError
 from optsched.traces.files import open_trace
-from optsched.traces.importers.column_types import COUNT, POSITIVE, SECONDS, WORD
+from optsched.traces.importers.column_types import COUNT, NUMBER, POSITIVE, SECONDS, WORD
 from optsched.traces.importers.csv_table import CsvTable, read_table
 from optsched.traces.importers.import_jobs import Columns, Notes, finish
 
@@ -53,11 +53,15 @@ def read(
         raise InstanceError(origin, [fault])
     speeds = read_speeds(throughputs, gpu_type)
     needed = ["job_type", "total_steps", "scale_factor", "arrival_time"]
-    table = read_table(text, origin, needed, delimiter="\t", headings=_HEADINGS)
+    optional = ["priority_weight", "SLO"]
+    table = read_table(text, origin, needed, optional, delimiter="\t", headings=_HEADINGS)
     notes = Notes()
     table = _runnable(table, speeds, gpu_type, notes)
     models, gpus = table.read("job_type", WORD), table.read("scale_factor", COUNT)
     steps = table.read("total_steps", POSITIVE)
+    weights, targets = (table.read(column, NUMBER) for column in optional)
+    notes["jobs have a priority weight other than 1: not read"] = sum(w != 1 for w in weights)
+    notes["jobs have an SLO: not read, and no deadline"] = sum(slo >= 0 for slo in targets)
     columns: Columns = {
         "submit_s": table.read("arrival_time", SECONDS),
         "gpus": gpus,

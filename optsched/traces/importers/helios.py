@@ -13,7 +13,7 @@ SOURCE = "SenseTime Helios (Hu et al., SC'21), S-Lab-System-Group/HeliosData"
 
 
 def read(text: str, name: str, origin: str, *, zone: str = "Asia/Shanghai") -> Trace:
-    """Read job_id, vc, gpu_num, state, submit_time, start_time and end_time.
+    """Read job_id, user, vc, gpu_num, state, submit_time, start_time and end_time.
 
     Jobs of CPUs only are left out. TIMEOUT and NODE_FAIL count as failures, as in the paper.
 
@@ -22,4 +22,4 @@ def read(text: str, name: str, origin: str, *, zone: str = "Asia/Shanghai") -> T
     zone
         Where the clock hangs: times have no zone.
     """
-    return read_log(text, name, origin, SOURCE, {"queue": "vc"}, zone)
+    return read_log(text, name, origin, SOURCE, {"queue": "vc", "user": "user"}, zone)

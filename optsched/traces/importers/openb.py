@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from optsched.traces.importers.column_types import COUNT_OR_0, SECONDS, TEXT, one_of
 from optsched.traces.importers.csv_table import read_table
-from optsched.traces.importers.import_jobs import Columns, Notes, finish
+from optsched.traces.importers.import_jobs import Columns, Notes, finish, recorded
 from optsched.traces.trace import FAILED, KILLED, PASSED
 
 if TYPE_CHECKING:
@@ -45,14 +45,19 @@ def read(
     _known("fractions", fractions, FRACTIONS)
     _known("running", running, RUNNING)
     notes = Notes()
-    table = read_table(text, origin, _NEEDED, ["gpu_milli", "qos"])
+    table = read_table(text, origin, _NEEDED, ["gpu_milli", "qos", "gpu_spec"])
     table = _fractions(_scheduled(table, notes), fractions, notes)
     table = _running(table, running, notes)
+    if "gpu_spec" in table:
+        asked = sum(bool(cell.strip()) for cell in table.columns["gpu_spec"])
+        notes["pods ask for types of GPU (gpu_spec): not read"] = asked
     start, end = table.read("scheduled_time", SECONDS), table.read("deletion_time", SECONDS)
+    submit, gpus = table.read("creation_time", SECONDS), table.read("num_gpu", COUNT_OR_0)
     columns: Columns = {
         "ids": table.ids("name"),
-        "submit_s": table.read("creation_time", SECONDS),
-        "gpus": table.read("num_gpu", COUNT_OR_0),
+        "submit_s": submit,
+        "gpus": gpus,
+        "record": recorded(submit, start, end, gpus, None, notes),
         "run_s": [last - first for first, last in zip(start, end, strict=True)],
         "status": table.read("pod_phase", _PHASE),
     }

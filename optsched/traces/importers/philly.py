@@ -13,14 +13,20 @@ from typing_extensions import TypedDict  # pydantic wants this one before Python
 from optsched.documents.faults import InstanceError, lines, shown, validation_faults
 from optsched.traces.importers.column_types import MOMENT, zone_of
 from optsched.traces.importers.csv_table import fault_list
-from optsched.traces.importers.import_jobs import Columns, Notes, failures, finish, work_s
-from optsched.traces.trace import FAILED, KILLED, PASSED
+from optsched.traces.importers.import_jobs import (
+    Columns,
+    Notes,
+    finish,
+    recorded_run,
+    work_and_failures,
+)
+from optsched.traces.trace import FAILED, KILLED, PASSED, US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
 
-    from optsched.traces.trace import Failure, Trace
+    from optsched.traces.trace import Failure, RecordedRun, Trace
 
 SOURCE = "Microsoft Philly (Jeon et al., ATC'19), msr-fiddle/philly-traces, CC-BY-4.0"
 _STATUS = {"Pass": PASSED, "Killed": KILLED, "Failed": FAILED}
@@ -29,6 +35,7 @@ _NO_MOMENT = (None, "", "None")
 
 class _Server(TypedDict):
     gpus: list[str]
+    ip: NotRequired[str]
 
 
 class _Attempt(TypedDict):
@@ -43,6 +50,7 @@ class _Job(TypedDict):
     submitted_time: str
     attempts: list[_Attempt]
     vc: NotRequired[str]
+    user: NotRequired[str]
 
 
 class _Log(RootModel[list[_Job]]):
@@ -52,15 +60,17 @@ class _Log(RootModel[list[_Job]]):
 class _JobRow(NamedTuple):
     ids: str
     queue: str
+    user: str
     submit_s: float
     gpus: int
     run_s: float
     status: str
     failures: tuple[Failure, ...]
+    record: tuple[RecordedRun, ...]
 
 
 def read(text: str, name: str, origin: str, *, zone: str = "America/Los_Angeles") -> Trace:
-    """Read jobid, vc, status, submitted_time and attempts.
+    """Read jobid, vc, user, status, submitted_time and attempts, with servers and GPUs.
 
     Every attempt but the last, and the last of a failed job, is a failing attempt of unknown
     reason. Waits between attempts are no run time, so run times are shorter than the official
@@ -121,7 +131,8 @@ class _Reader:
     def row(self, job: _Job, path: tuple[str | int, ...]) -> _JobRow | None:
         """Return what a trace needs of a job; None if it is left out."""
         submit_s = self._moment(job["submitted_time"], (*path, "submitted_time"))
-        runs = [] if _unended(job) else list(self._runs(job, path))
+        record = () if _unended(job) else tuple(self._runs(job, path))
+        runs = [((run.end_us - run.start_us) / US, run.gpus) for run in record]
         why = _unended(job) or _unusable(runs)
         if why:
             self.notes[why] += 1
@@ -130,13 +141,17 @@ class _Reader:
         status = _STATUS[job["status"]]
         if len(set(sizes)) > 1:
             self.notes["jobs had attempts of several sizes: taken as the last"] += 1
-        failed = lengths if status == FAILED else lengths[:-1]
         if status != FAILED and max(lengths) > lengths[-1]:
-            text = "jobs failed after a longer run than their last: work is the longest"
+            text = "jobs failed after a longer run than their last: these two change places"
             self.notes[text] += 1
-        causes = failures(("unknown", length) for length in failed)
-        work = work_s(lengths, status)
-        return _JobRow(job["jobid"], job.get("vc", ""), submit_s, sizes[-1], work, status, causes)
+        self.notes["jobs start before their submission: recorded so"] += record[0].start_us < round(
+            submit_s * US
+        )
+        count = len(lengths) - (status != FAILED)
+        work, causes = work_and_failures(lengths, ["unknown"] * count, status)
+        who = job["jobid"], job.get("vc", ""), job.get("user", "")
+        held = tuple(run for run in record if run.gpus)
+        return _JobRow(*who, submit_s, sizes[-1], work, status, causes, held)
 
     def check_ids(self, log: list[_Job]) -> None:
         """Find ids that stand more than once."""
@@ -148,8 +163,8 @@ class _Reader:
                 )
                 self.faults[number, "jobid"] = text
 
-    def _runs(self, job: _Job, path: tuple[str | int, ...]) -> Iterator[tuple[float, int]]:
-        """Yield length and GPUs of each attempt that has a start and an end."""
+    def _runs(self, job: _Job, path: tuple[str | int, ...]) -> Iterator[RecordedRun]:
+        """Yield each attempt that has a start and an end."""
         for number, attempt in enumerate(job["attempts"]):
             start, end = attempt.get("start_time"), attempt.get("end_time")
             if start is None or end is None or start in _NO_MOMENT or end in _NO_MOMENT:
@@ -163,7 +178,7 @@ class _Reader:
             if last < first:
                 self.notes["attempts end before they start: left out"] += 1
             else:
-                yield last - first, _gpus(attempt)
+                yield recorded_run(first, last, *_held(attempt))
 
     def _moment(self, text: str, path: tuple[str | int, ...]) -> float:
         try:
@@ -173,8 +188,12 @@ class _Reader:
             return 0.0
 
 
-def _gpus(attempt: _Attempt) -> int:
-    return sum(len(server["gpus"]) for server in attempt.get("detail", ()))
+def _held(attempt: _Attempt) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """Return the GPUs of an attempt, and how many of them each server has, if these are named."""
+    servers = [(server.get("ip", ""), len(server["gpus"])) for server in attempt.get("detail", ())]
+    named = all(ip for ip, _ in servers)
+    total = sum(count for _, count in servers)
+    return total, tuple((ip, count) for ip, count in servers if count) if named else ()
 
 
 def _unended(job: _Job) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,9 +44,12 @@ FORMATS = {
     "pollux": Format("pollux", "Pollux's and Sia's workload-N.csv", "*workload-*.csv"),
     "pal": Format("pal", "PAL's workload-N.csv (SC'24), one or several in a file", "*.csv", True),
     "gavel": Format("gavel", "Gavel's *.trace (OSDI'20), with throughputs=FILE", "*.trace"),
+    "csv": Format("own_table.reader", "a table of your own, with columns of any names"),
     "slurm": Format("slurm", "What `sacct --parsable2` prints", "*"),
 }
 """Name of each format to its module."""
+BY_FIELD = frozenset({"csv"})
+"""Formats with options that tell something of each field, as mappings too."""
 OWN = Format("", "of somebody else", "*")
 
 
@@ -126,8 +130,9 @@ def _read(file_format: str, text: str, name: str, path: str, options: dict[str, 
 
 def _check_options(file_format: str, options: dict[str, Any]) -> None:
     known = list(format_options(file_format))
+    kinds = (str, Mapping) if file_format in BY_FIELD else (str,)
     for name in options:
         if name not in known:
             raise UnknownNameError(f"option of format '{file_format}'", name, known or ["none"])
-        if not isinstance(options[name], str):
+        if not isinstance(options[name], kinds):
             raise ValueError(f"option {name}: expected a word, found {options[name]!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from optsched.documents.faults import InstanceError, nearest
@@ -13,32 +12,31 @@ from optsched.traces.importers.import_jobs import (
     UNENDED,
     Columns,
     Notes,
-    failures,
     finish,
-    work_s,
+    work_and_failures,
 )
-from optsched.traces.trace import FAILED
+from optsched.traces.importers.slurm_cells import ELAPSED, GPU_COLUMNS, gpus_of
+from optsched.traces.importers.slurm_record import recorded_runs
+from optsched.traces.trace import FAILED, US
 
 if TYPE_CHECKING:
     from optsched.traces.importers.csv_table import CsvTable
     from optsched.traces.trace import Trace
 
 SOURCE = "sacct of a Slurm cluster"
-_GPUS = ("AllocTRES", "ReqTRES")
 _NEVER = ("", "None", "Unknown")
-_ELAPSED = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d\d)(?:\.\d+)?", re.ASCII)
-_TRES = re.compile(r"gres/gpu(:[^=,]*)?=(\d{1,6})", re.ASCII)
 
 
 def read(
     text: str, name: str, origin: str, *, queue: str = "Partition", zone: str = "UTC"
 ) -> Trace:
-    """Read JobID, State, Submit, Elapsed and AllocTRES (or ReqTRES); JobName if it is there.
+    """Read JobID, State, Submit, Elapsed and AllocTRES (or ReqTRES); others if they are there.
 
-    Print them with ``sacct -a -X --parsable2 --duplicates -S 2024-01-01
-    -o JobID,JobName,Partition,State,Submit,Start,Elapsed,AllocTRES``. With ``--duplicates`` the
-    earlier runs of a job that was requeued are its failing attempts. Steps, jobs without GPUs, and
-    those that have not ended or never started are left out.
+    Print them with ``sacct -a -X --parsable2 --duplicates -S 2024-01-01 -o
+    JobID,JobName,User,Partition,State,Submit,Start,Elapsed,AllocTRES,NodeList``. Start and NodeList
+    give the recorded schedule, the GPUs of a job being shared evenly by its nodes. With
+    ``--duplicates`` the earlier runs of a job that was requeued are its failing attempts. Steps,
+    jobs without GPUs, and those that have not ended or never started are left out.
 
     Parameters
     ----------
@@ -49,7 +47,7 @@ def read(
         rows are taken to stand in the order of their submission.
     """
     needed = ["JobID", "State", "Submit", "Elapsed"]
-    optional = ["JobName", "Start", queue, *_GPUS]
+    optional = ["JobName", "User", "Start", "NodeList", queue, *GPU_COLUMNS]
     table = read_table(text, origin, needed, optional, delimiter="|")
     _require(table, text, queue, origin)
     notes = Notes()
@@ -58,54 +56,40 @@ def read(
     columns: Columns = {
         "ids": last.read("JobID", WORD),
         "submit_s": _first_submissions(last, earlier, zone, notes),
-        "gpus": _gpus_of(last),
+        "gpus": gpus_of(last),
         "run_s": last.read("Elapsed", ELAPSED),
         "status": last.read("State", STATE),
         "reasons": [_reason(state) for state in last.read("State", TEXT)],
     }
-    for key, column in (("model", "JobName"), ("queue", queue)):
+    for key, column in (("model", "JobName"), ("queue", queue), ("user", "User")):
         if column in last:
             columns[key] = last.read(column, TEXT)
     table.faults.raise_any()
+    record = recorded_runs(last, earlier, zone)
+    starts = zip(
+        columns["submit_s"], (record.get(word, ()) for word in columns["ids"]), strict=True
+    )
+    notes["jobs start before their submission: recorded so"] = sum(
+        bool(runs) and runs[0].start_us < round(sent * US) for sent, runs in starts
+    )
+    columns["record"] = [record.get(word, ()) for word in columns["ids"]]
     _add_attempts(columns, earlier)
     return finish(name, SOURCE, origin, columns, notes)
 
 
-def _elapsed(text: str) -> float:
-    match = _ELAPSED.fullmatch(text)
-    if match is None:
-        raise ValueError
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-def _gpus(text: str) -> int:
-    """Return GPUs of trackable resources; a total stands beside the counts by type."""
-    counts = _TRES.findall(text)
-    totals = [int(count) for kind, count in counts if not kind]
-    return totals[0] if totals else sum(int(count) for _, count in counts)
-
-
 _STATES = one_of(ENDS | dict.fromkeys(UNENDED, ""), "")
-ELAPSED = ColumnType("a time such as 1-02:30:00", _elapsed, 0.0)
-GPUS = ColumnType("resources such as cpu=8,gres/gpu=2", _gpus, 0)
 STATE = ColumnType(_STATES.expected, lambda text: _STATES.read(text.partition(" ")[0]), "")
 
 
 def _require(table: CsvTable, text: str, queue: str, origin: str) -> None:
     header = text.lstrip().partition("\n")[0].strip().split("|")
     faults = []
-    if not any(column in table for column in _GPUS):
+    if not any(column in table for column in GPU_COLUMNS):
         faults.append("line 1: there is no column 'AllocTRES' or 'ReqTRES', which name the GPUs")
     if queue not in table and queue != "Partition":
         faults.append(f"line 1: there is no column '{queue}'; {nearest(queue, header)}")
     if faults:
         raise InstanceError(origin, faults)
-
-
-def _gpus_of(table: CsvTable) -> list[int]:
-    counts = [table.read(column, GPUS) for column in _GPUS if column in table]
-    return [max(row) for row in zip(*counts, strict=True)]
 
 
 def _jobs_only(table: CsvTable, notes: Notes) -> CsvTable:
@@ -118,7 +102,7 @@ def _ended(table: CsvTable, notes: Notes) -> CsvTable:
     """Return all runs of the jobs whose newest run ended and had GPUs."""
     states = table.read("State", STATE)
     starts = table.columns.get("Start", ["?"] * len(table))
-    rows = zip(table.columns["JobID"], states, starts, _gpus_of(table), strict=True)
+    rows = zip(table.columns["JobID"], states, starts, gpus_of(table), strict=True)
     fates = {word: _fate(state, start, gpus) for word, state, start, gpus in rows}
     notes.update(fate for fate in fates.values() if fate)
     return table.where(not fates[word] for word in table.columns["JobID"])
@@ -169,8 +153,8 @@ def _add_attempts(columns: Columns, earlier: CsvTable) -> None:
         status = columns["status"][job]
         attempts = [*runs[word], columns["run_s"][job]]
         why = [*reasons[word], *([columns["reasons"][job]] if status == FAILED else [])]
-        columns["run_s"][job] = work_s(attempts, status)
-        columns["failures"][job] = failures(zip(why, attempts, strict=False))
+        work, failed = work_and_failures(attempts, why, status)
+        columns["run_s"][job], columns["failures"][job] = work, failed
 
 
 def _reason(state: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from optsched.traces.importers.column_types import COUNT_OR_0, TEXT, moment_in, one_of
 from optsched.traces.importers.csv_table import read_table
-from optsched.traces.importers.import_jobs import ENDS, UNENDED, Columns, Notes, finish
+from optsched.traces.importers.import_jobs import ENDS, UNENDED, Columns, Notes, finish, recorded
 
 if TYPE_CHECKING:
     from optsched.traces.importers.csv_table import CsvTable
@@ -24,7 +24,7 @@ def read_log(
     Parameters
     ----------
     words
-        The columns that give `queue` and `model` of a trace.
+        The columns that give `queue`, `user` and `model` of a trace.
     zone
         Of times that have none.
     """
@@ -32,10 +32,12 @@ def read_log(
     table = _ended(read_table(text, origin, _NEEDED, [*words.values()]), notes)
     clock = moment_in(zone)
     start, end = table.read("start_time", clock), table.read("end_time", clock)
+    submit, gpus = table.read("submit_time", clock), table.read("gpu_num", COUNT_OR_0)
     columns: Columns = {
         "ids": table.ids("job_id"),
-        "submit_s": table.read("submit_time", clock),
-        "gpus": table.read("gpu_num", COUNT_OR_0),
+        "submit_s": submit,
+        "gpus": gpus,
+        "record": recorded(submit, start, end, gpus, None, notes),
         "run_s": [last - first for first, last in zip(start, end, strict=True)],
         "status": table.read("state", _STATE),
         "reasons": [state.lower() for state in table.read("state", TEXT)],

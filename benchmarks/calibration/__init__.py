@@ -1,0 +1,1 @@
+"""Fits of the generators of traces to published figures: `python -m benchmarks.calibration`."""

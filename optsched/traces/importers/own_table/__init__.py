@@ -1,0 +1,1 @@
+"""Jobs of a user's own table, with columns of any names."""
