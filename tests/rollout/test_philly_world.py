@@ -18,7 +18,7 @@ def test_the_larger_a_gang_the_more_of_its_delays_are_fragmentation():
     for which enough GPUs were free during most of the wait.
     """
     scenario = read_scenario("philly-small").changed({"nodes": NODES})
-    trace = generate("philly-atc19", 3000, 1, load=0.7, gpus=NODES * 8, max_gpus=64)
+    trace = generate("philly-atc19", 6000, 1, load=0.7, gpus=NODES * 8, max_gpus=64)
     record = Engine(scenario, trace, make("philly:relax_s=36000", scenario), seed=0).run()
     jobs, shares = record.jobs, []
     for low, high in ((1, 1), (2, 4), (5, 8), (9, 64)):
