@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FOLDER = parts.FOLDER / "scenarios"
 ATC19 = "Jeon et al., USENIX ATC 2019"
+ATC19_SPREAD = [round(98.0 / 114.8 * used / 43.66, 3) for used in (43.66, 40.94, 28.56)]
 PAL_CLASSES = {
     "resnet50": "A", "BERT": "B", "DCGAN": "B", "GPT2": "B", "vgg19": "C", "PointNet": "D",
 }  # fmt: skip
@@ -31,13 +32,14 @@ def philly_small() -> Document:
         "400 jobs as in Philly on 8 servers of 8 GPUs, at 90 % load: gangs, failures with retries, "
         "kills by users, interference between neighbours on a server.",
         f"Jobs, failures, neighbours, distance: {ATC19}, tables 2 to 7 (table 4: 98.0 of 114.8 "
-        "images/s on two servers, 75.6 with neighbours). Epoch: the step of its queueing delays at "
-        "3 minutes. Restart: 30 s as in Pollux, OSDI 2021. GPUs: P100 (optsched.cluster). Price of "
-        "energy: RAPS, config/philly. Checkpoints, base watts, PUE, price, load: assumed.",
+        "images/s on two servers, 75.6 with neighbours; table 5: 43.66, 40.94 and 28.56 % of 16 "
+        "GPUs on 2, 4 and 8 servers). Epoch: the step of its queueing delays at 3 minutes. Restart: "
+        "30 s as in Pollux, OSDI 2021. GPUs: P100 (optsched.cluster). Price of energy: RAPS, "
+        "config/philly. Checkpoints, base watts, PUE, price, load: assumed.",
         policies=["fifo", "philly", "las", "srtf"],
         nodes=8,
         gpus_per_node=8,
-        locality=[1.0, round(114.8 / 98.0, 3)],
+        spread={"servers": {"counts": [1, 2, 4, 8], "speed": [1.0, *ATC19_SPREAD]}},
         neighbours={"shared_server": round(75.6 / 98.0, 3)},
         epoch_s=180,
         costs={"start_s": 30, "restore_s": 30, "checkpoint_every_s": 3600},
@@ -72,6 +74,7 @@ def pal_64() -> Document:
         gpus_per_node=4,
         profile=profile,
         locality=[1.0, ACROSS],
+        reference_place="one-node",
         models={model: {"application_class": name} for model, name in PAL_CLASSES.items()},
         trace={"generator": "sia-like", "jobs": 160, "seed": 1},
         epoch_s=360,

@@ -18,17 +18,18 @@ from optsched.documents.faults import (
     sequence,
     shown,
 )
-
-UNIFORM_LEVELS = ("node", "cluster")
+from optsched.rollout.node_groups import levels_of, node_faults, sizes_of
+from optsched.rollout.spread import spread_faults
 
 
 def scenario_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the faults of a scenario's document; bears fields of wrong types."""
-    yield from _cluster_faults(document)
+    yield from node_faults(document)
     size = _Size(document)
     yield from _limit_faults(document, size)
     yield from _profile_faults(document.get("profile"), size)
     yield from prefixed(("locality",), locality_faults(document.get("locality"), size.levels))
+    yield from spread_faults(document, size.levels)
     yield from _events_faults(document)
     window = sequence(document.get("steady_s"))
     if len(window) == 2 and all(map(is_number, window)) and window[0] > window[1]:
@@ -59,14 +60,12 @@ class _Size:
         self.gpus: int | None = None
         topology = document.get("topology")
         if topology is None:
-            self._count(document.get("nodes"), document.get("gpus_per_node"))
+            nodes = document.get("nodes")
+            self.levels = levels_of(nodes)
+            if sizes := sizes_of(nodes, document.get("gpus_per_node")):
+                self.nodes, self.gpus = len(sizes), sum(sizes)
         elif isinstance(topology, Mapping):
             self._read(topology)
-
-    def _count(self, nodes: Any, each: Any) -> None:
-        self.levels = UNIFORM_LEVELS
-        if _is_count(nodes) and _is_count(each):
-            self.nodes, self.gpus = nodes, nodes * each
 
     def _read(self, document: Mapping[str, Any]) -> None:
         try:
@@ -76,17 +75,6 @@ class _Size:
         self.levels, self.ids = tuple(topology.levels), topology.gpus
         self.gpus = len(self.ids)
         self.nodes = len(set(topology.ancestors[:, 0].tolist()))
-
-
-def _cluster_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
-    has_topology = document.get("topology") is not None
-    uniform = [key for key in ("nodes", "gpus_per_node") if document.get(key) is not None]
-    if has_topology and uniform:
-        yield (uniform[0],), "cannot stand beside topology: give one of them"
-    for key in ("nodes", "gpus_per_node"):
-        if not has_topology and key not in uniform:
-            yield (key,), "missing: give nodes and gpus_per_node, or topology"
-            return
 
 
 def _limit_faults(document: Mapping[str, Any], size: _Size) -> Iterator[Fault]:

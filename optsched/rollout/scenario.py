@@ -24,6 +24,8 @@ from optsched.instance import (
     html_rows,
 )
 from optsched.rollout.faults import scenario_faults
+from optsched.rollout.node_groups import NodeGroup
+from optsched.rollout.spread import Spread
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Factor = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
@@ -184,7 +186,10 @@ class Scenario(NamedDocument):
     policies: Items[Name] = Field(
         default=("fifo",), description="Those that `compare` runs if none is named."
     )
-    nodes: Count | None = Field(default=None, description="With gpus_per_node: equal nodes.")
+    nodes: Count | Items[NodeGroup] | None = Field(
+        default=None,
+        description="How many equal nodes, with gpus_per_node; or groups of nodes of unlike sizes.",
+    )
     gpus_per_node: Count | None = None
     topology: Topology | None = Field(default=None, description="Instead of the two above.")
     profile: Profile | None = Field(
@@ -193,6 +198,16 @@ class Scenario(NamedDocument):
     events: Events | None = Field(default=None, description="Passing slowdowns of nodes.")
     locality: Items[Positive] = Field(
         default=(), description="Default factor at each level, from the lowest up; 1 if none."
+    )
+    spread: Spread | None = Field(
+        default=None,
+        description="Speed by the number of servers; {} is that of ATC'19. No effect if none.",
+    )
+    reference_place: Literal["best", "one-node"] = Field(
+        default="best",
+        description="Where run times of the trace are told of, which `locality` and `spread` are "
+        "relative to: the best place that so many GPUs can have in this cluster; or one node, as "
+        "in simulators where a gang that is larger than a node always pays.",
     )
     neighbours: Neighbours = Neighbours()
     sharing: Sharing = Sharing()
@@ -253,7 +268,14 @@ class Scenario(NamedDocument):
         """How many GPUs the cluster has, at most."""
         if self.topology is not None:
             return len(self.topology.gpus)
-        return (self.nodes or 0) * (self.gpus_per_node or 0)
+        return sum(self.node_sizes)
+
+    @cached_property
+    def node_sizes(self) -> list[int]:
+        """GPUs of each node of a cluster without a topology."""
+        if isinstance(self.nodes, int):
+            return [self.gpus_per_node or 0] * self.nodes
+        return [group.gpus for group in self.nodes or () for _ in range(group.count)]
 
     def _repr_html_(self) -> str:
         trace = self.trace.generator or self.trace.file or ""

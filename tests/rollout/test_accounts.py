@@ -79,9 +79,9 @@ def test_other_widths_are_lost_or_gained():
 
 def test_what_is_undone_takes_its_losses_along():
     """A failure after 9 s at half speed: 4 s since the checkpoint, 2 of work and 2 of distance."""
-    world = scenario(2, 1, locality=(1.0, 2.0), costs={"checkpoint_every_s": 5.0, "start_s": 1.0})
+    world = scenario(2, 2, locality=(1.0, 2.0), costs={"checkpoint_every_s": 5.0, "start_s": 1.0})
     failing = trace((0, 2, 20), failures=[[Failure(OOM, 9 * US)]])
-    record = rolled(world, failing, [0, 1])
+    record = rolled(world, failing, [0, 2])
     held = {"useful": 40.0, "distance_loss": 40.0, "redone": 8.0, "overhead": 2.0}
     assert parts(record) == held
     assert int(record.jobs.effective_gpu_us[0]) == (40 + 4) * US  # it computed what it did in vain
@@ -193,7 +193,7 @@ def test_goodput_of_jobs_that_all_end_is_their_work_whatever_the_policy_makes_of
 
 
 def test_a_job_that_has_not_ended_has_done_what_it_has_done():
-    world = scenario(2, 1, locality=(1.0, 2.0), end_s=30.0)
-    record = rolled(world, jobs([2], run_s=100), [0, 1])
+    world = scenario(2, 2, locality=(1.0, 2.0), end_s=30.0)
+    record = rolled(world, jobs([2], run_s=100), [0, 2])
     assert parts(record) == {"useful": 30.0, "distance_loss": 30.0}
     assert metrics(record)["goodput_gpu_h"] == pytest.approx(30 / 3600)

@@ -30,7 +30,7 @@ WORLDS = {
     "trouble": PLAIN | {"events": {"mean_between_s": 40_000, "mean_length_s": 9_000}},
     "widths": PLAIN | {"models": {"m": {"phases": [{"work_gpu_s": 1, "speedup": CURVE}]}}},
 }  # fmt: skip
-SINCE = {}
+SINCE = {"distance and neighbours": {"reference_place": "one-node"}}
 """What a world has to say now to be as it was."""
 FROZEN = {
     ("plain", "fifo"): "d5a0a50fd20e3238",

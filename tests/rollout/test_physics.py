@@ -66,6 +66,7 @@ def test_pal_iteration_times_of_its_simulator(data):
         topology=instance.topology.model_dump(mode="json", by_alias=True),
         profile=instance.profile.model_dump(mode="json"),
         locality=penalties,
+        reference_place="one-node",
         models={"m": {"application_class": "A"}},
     )
     gpus = sorted(data.draw(st.sets(st.integers(0, 63), min_size=1, max_size=16)))

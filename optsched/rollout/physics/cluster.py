@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from optsched.rollout.node_groups import DOMAIN_LEVELS, UNIFORM_LEVELS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,10 +31,13 @@ class Cluster:
     def __init__(self, scenario: Scenario) -> None:
         topology = scenario.topology
         if topology is None:
-            nodes, width = scenario.nodes or 0, scenario.gpus_per_node or 0
-            self.levels: tuple[str, ...] = ("node", "cluster")
-            self.size = [width] * nodes
+            self.levels: tuple[str, ...] = UNIFORM_LEVELS
+            self.size = scenario.node_sizes
+            nodes = len(self.size)
             self.ancestors = [list(range(nodes)), [0] * nodes]
+            if domains := _domains(scenario):
+                self.levels = DOMAIN_LEVELS
+                self.ancestors.insert(1, domains)
             self.names = [f"node-{n}" for n in range(nodes)]
         else:
             paths: dict[tuple[int, ...], int] = {}
@@ -60,10 +65,28 @@ class Cluster:
                 return level
         return len(self.levels) - 1
 
+    def domains(self, level: int) -> list[list[int]]:
+        """Return the nodes of each domain of a level."""
+        inside: dict[int, list[int]] = {}
+        for node, domain in enumerate(self.ancestors[level]):
+            inside.setdefault(domain, []).append(node)
+        return list(inside.values())
+
     @cached_property
     def largest(self) -> int:
         """GPUs of the largest node."""
         return max(self.size, default=0)
+
+
+def _domains(scenario: Scenario) -> list[int]:
+    """Return the number of the domain of each node; empty if its groups are in none."""
+    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
+    if all(group.domain is None for group in groups):
+        return []
+    number: dict[str | None, int] = {}
+    return [
+        number.setdefault(group.domain, len(number)) for group in groups for _ in range(group.count)
+    ]
 
 
 class Occupancy(Protocol):

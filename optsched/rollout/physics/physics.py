@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.state import OFF, PPB
 from optsched.rollout.physics.colocation import Colocation
+from optsched.rollout.physics.distance import Distances
 from optsched.rollout.physics.node_slowdowns import Transients
 from optsched.rollout.physics.regimes import (
     AT_REFERENCE,
@@ -36,13 +37,15 @@ MOST_REGIMES = 100_000
 class Physics(Restorable):
     """Rates, rules and watts of a scenario, as functions of who holds which GPUs.
 
-    The **rate** of a job is in whole parts per billion of the reference: reference GPUs, in one
-    place, alone, at the gang asked for. It is the product of
+    The **rate** of a job is in whole parts per billion of the reference: reference GPUs, in
+    the best place, alone, at the gang asked for. It is the product of
 
     - the speedup of its phase at the number of GPUs that it holds, over that at the gang asked for
       (1 for models without phases);
     - 1 / the greatest over its GPUs of V[class, GPU] x the present trouble of its node;
-    - 1 / the locality factor of its model at the level where its GPUs meet;
+    - 1 / the locality factor of its model at the level where its GPUs meet, and the speed of
+      `spread` on so many servers and domains, both relative to the best place that so many GPUs can
+      have in this cluster (or to one node: `reference_place`);
     - `neighbours.shared_server`, if it has two GPUs or more and another such job that shares no GPU
       with it has GPUs on one of its nodes;
     - the least over its GPUs of its rate beside the other jobs there (`Colocation`),
@@ -67,6 +70,7 @@ class Physics(Restorable):
         self.scenario, self.cluster, self.trace = scenario, cluster, trace
         self._demand: list[int] = trace.gpus.tolist()
         self._pace = paces(scenario, cluster, trace)
+        self._distances = Distances(scenario, cluster)
         events = scenario.events
         self.transients = None if events is None else Transients(events, cluster.nodes, seed)
         self._neighbours = scenario.neighbours.shared_server
@@ -81,7 +85,8 @@ class Physics(Restorable):
         self._is_crowded = self._neighbours != 1 or self._most > 1
         self._needs_mixes = needs_mixes
         distinct = {id(pace): pace for pace in self._pace}.values()
-        self.is_plain = not self._is_crowded and all(pace.is_plain for pace in distinct)
+        is_alike = scenario.spread is None and all(pace.is_plain for pace in distinct)
+        self.is_plain = not self._is_crowded and is_alike
 
     # --- speed --------------------------------------------------------------------------------
 
@@ -96,7 +101,7 @@ class Physics(Restorable):
         gpus, pace = state.gpus_of[job], self._pace[job]
         width = len(gpus)
         speedup = self._ratio(job, state.phase[job], width) if pace.phases else 1.0
-        distance = 1.0 if pace.locality is None else pace.locality[self.cluster.level(gpus)]
+        distance = self._distances.factor(pace.locality, gpus)
         is_beside = self._neighbours != 1 and width > 1 and self._has_neighbour(gpus, state)
         neighbour = self._neighbours if is_beside else 1.0
         sharing, turns = self._shared(job, gpus, state)

@@ -15,6 +15,7 @@ from optsched.pal.greedy import pal_rules
 from optsched.pal.instance import Job, PalInstance
 from optsched.pal.plan import PalPlan
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.placement_round import Placed
 
@@ -87,7 +88,7 @@ class PalInstanceParts:
         scenario = world.scenario
         topology = scenario.topology
         if topology is None:
-            topology = _uniform(scenario.nodes or 0, scenario.gpus_per_node or 0)
+            topology = _tree(Cluster(scenario))
         profile = Profile.model_construct(
             gpus=topology.gpus,
             slowdown={name: tuple(row.tolist()) for name, row in world.slowdown.items()},
@@ -129,14 +130,18 @@ class PalInstanceParts:
         return [tuple(sorted(number[gpu] for gpu in placed.gpus)) for placed in plan.jobs]
 
 
-def _uniform(nodes: int, width: int) -> Topology:
-    inside = [tuple(f"{n}/{gpu}" for gpu in range(width)) for n in range(nodes)]
-    root = Domain(id="cluster", level="cluster")
-    below = (
-        Domain(id=f"node-{n}", level="node", parent="cluster", gpus=gpus)
-        for n, gpus in enumerate(inside)
-    )
-    return Topology(levels=("node", "cluster"), domains=(root, *below))
+def _tree(cluster: Cluster) -> Topology:
+    """Return the topology of a cluster whose scenario has none."""
+    domains = [Domain(id="cluster", level="cluster")]
+    around = ["cluster"] * cluster.nodes
+    if len(cluster.levels) > 2:
+        around = [f"domain-{number}" for number in cluster.ancestors[1]]
+        for name in dict.fromkeys(around):
+            domains.append(Domain(id=name, level=cluster.levels[1], parent="cluster"))
+    for n, (size, parent) in enumerate(zip(cluster.size, around, strict=True)):
+        gpus = tuple(f"{n}/{gpu}" for gpu in range(size))
+        domains.append(Domain(id=f"node-{n}", level="node", parent=parent, gpus=gpus))
+    return Topology(levels=cluster.levels, domains=domains)
 
 
 def _greedy_plans(batch: Batch, instance: PalInstance) -> Iterator[PalPlan]:

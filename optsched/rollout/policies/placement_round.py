@@ -70,9 +70,20 @@ class ClusterData:
         if model not in self._penalties:
             known = self.scenario.models.get(model)
             given = (known.locality if known is not None else ()) or self.scenario.locality
-            values = given or (1.0,) * len(self.levels)
+            values = self._with_spread(given or (1.0,) * len(self.levels))
             self._penalties[model] = tuple(np.maximum.accumulate([1.0, *values])[1:].tolist())
         return self._penalties[model]
+
+    def _with_spread(self, factors: Sequence[float]) -> list[float]:
+        """Return factors by level as if a gang across servers, or domains, were on two of them."""
+        spread = self.scenario.spread
+        if spread is None:
+            return list(factors)
+        apart = [1.0] + [1 / spread.servers.at(2)] * (len(factors) - 1)
+        if spread.domains is not None:
+            far = 1 / spread.domains.at(2)
+            apart = [factor * (far if level > 1 else 1.0) for level, factor in enumerate(apart)]
+        return [a * b for a, b in zip(factors, apart, strict=True)]
 
     def scores(self, binning: Callable[[Floats], Binned]) -> dict[str, Floats]:
         """Return the value of each GPU's bin for each class; computed once for each binning."""

@@ -6,6 +6,10 @@ of their own); widths, slow GPUs, distance, neighbours and the order of factors 
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import numpy as np
+
 from optsched.rollout.physics.speeds import width_speed
 
 PPB = 1_000_000_000
@@ -44,14 +48,43 @@ def slow_gpu_factor(world, job, gpus):
     return max(slow)
 
 
-def distance_factor(world, job, gpus):
-    model = model_of(world, job)
-    factors = world.scenario.locality
+def speed_on(ladder, count):
+    """A ladder at some number: a straight line between its rungs, both axes in logarithms."""
+    logs = (np.log(np.array(axis, dtype=float)) for axis in (ladder.counts, ladder.speed))
+    return float(np.exp(np.interp(np.log(count), *logs)))
+
+
+def factor_on(world, job, gpus):
+    """The factor relative to one server of a gang on these GPUs."""
+    model, cluster, spread = model_of(world, job), world.cluster, world.scenario.spread
+    levels = world.scenario.locality
     if model is not None and model.locality:
-        factors = model.locality
-    if not factors:
-        return 1.0
-    return factors[len(nodes_of(gpus, world.cluster)) > 1]
+        levels = model.locality
+    nodes = nodes_of(gpus, cluster)
+    meet = min(
+        n for n, above in enumerate(cluster.ancestors) if len({above[k] for k in nodes}) == 1
+    )
+    factor = levels[meet] if levels else 1.0
+    if spread is not None:
+        factor /= speed_on(spread.servers, len(nodes))
+        if spread.domains is not None:
+            factor /= speed_on(spread.domains, len({cluster.ancestors[1][n] for n in nodes}))
+    return factor
+
+
+def distance_factor(world, job, gpus):
+    """Relative to the best of all places, found by trying every set of nodes of a small cluster."""
+    factor = factor_on(world, job, gpus)
+    if world.scenario.reference_place == "one-node":
+        return factor
+    best, cluster = factor, world.cluster
+    for count in range(1, cluster.nodes + 1):
+        for nodes in combinations(range(cluster.nodes), count):
+            inside = [range(cluster.first[n], cluster.first[n] + cluster.size[n]) for n in nodes]
+            if len(gpus) >= count and sum(map(len, inside)) >= len(gpus):
+                one_each = [span[0] for span in inside]
+                best = min(best, factor_on(world, job, one_each))
+    return factor / best
 
 
 def neighbour_factor(world, gpus, state):

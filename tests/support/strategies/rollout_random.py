@@ -21,6 +21,7 @@ from tests.support.builders.rollout_parts import scenario, trace
 
 REASONS = ("CPU out of memory", "Semantic error")
 TIMES = st.sampled_from([0.0, 1.0, 2.5, 5.0, 10.0, 12.0, 20.0, 33.333333, 47.0])
+SPREAD = {"servers": {"counts": [1, 3], "speed": [1.0, 0.6]}}
 SMALL = st.sampled_from([0.0, 0.0, 1.0, 2.5, 5.0])
 
 
@@ -91,12 +92,34 @@ def scenarios(draw, plain=False):
         parts["models"]["m"]["application_class"] = "A"
     if draw(st.integers(0, 3)) == 0:
         parts["events"] = {"mean_between_s": 20, "mean_length_s": 7}
+    if draw(st.booleans()):
+        parts["spread"] = draw(st.sampled_from([{}, SPREAD]))
+    parts["reference_place"] = draw(st.sampled_from(["best", "best", "one-node"]))
     if draw(st.integers(0, 3)) == 0:
         parts["steady_s"] = tuple(sorted(draw(st.tuples(TIMES, TIMES))))
     parts["finish_at_epochs"] = draw(st.booleans())
     # Policies that move jobs for ever may never let one end, so those of the registry are cut off.
     parts["end_s"] = draw(st.sampled_from([100.0, 300.0] if plain else [None, None, 30.0, 100.0]))
+    if draw(st.integers(0, 3)) == 0:
+        made = draw(groups(nodes, each))
+        if made[0]["domain"] is not None:
+            parts |= {"locality": (1.0, 1.2, 1.7)} if "locality" in parts else {}
+            apart = {"counts": [1, 2], "speed": [1.0, 0.9]}
+            parts |= {"spread": {**parts["spread"], "domains": apart}} if "spread" in parts else {}
+        return scenario(made, None, **parts)
     return scenario(nodes, each, **parts)
+
+
+@st.composite
+def groups(draw, nodes, each):
+    """Nodes of unlike sizes that have as many GPUs together, each in one of two domains or none."""
+    sizes, left = [], nodes * each
+    for n in range(nodes):
+        size = left if n == nodes - 1 else draw(st.integers(1, left - (nodes - 1 - n)))
+        sizes.append(size)
+        left -= size
+    domains = st.sampled_from("ab") if draw(st.booleans()) else st.none()
+    return [{"count": 1, "gpus": size, "domain": draw(domains)} for size in sizes]
 
 
 @st.composite

@@ -1,0 +1,76 @@
+"""Nodes of unlike sizes, without a whole topology."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from optsched.cluster.topology import Name
+from optsched.documents.faults import Fault, mapping, sequence
+from optsched.instance import Document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+UNIFORM_LEVELS = ("node", "cluster")
+DOMAIN_LEVELS = ("node", "domain", "cluster")
+
+
+class NodeGroup(Document):
+    """Equal nodes."""
+
+    count: Count
+    gpus: Count = Field(description="Of each of them.")
+    domain: Name | None = Field(
+        default=None,
+        description="What they stand in, such as a rack or an RDMA domain; groups may share one. "
+        "All groups have one, or none has.",
+    )
+
+
+def sizes_of(nodes: Any, gpus_per_node: Any) -> list[int]:
+    """Return the GPUs of each node of a document, as far as they can be told; bears wrong types."""
+    if _is_count(nodes) and _is_count(gpus_per_node):
+        return [gpus_per_node] * nodes
+    sizes: list[int] = []
+    for group in map(mapping, sequence(nodes)):
+        count, gpus = group.get("count", 0), group.get("gpus", 0)
+        if not (_is_count(count) and _is_count(gpus)):
+            return []
+        sizes += [gpus] * count
+    return sizes
+
+
+def levels_of(nodes: Any) -> tuple[str, ...]:
+    """Return the levels of a cluster without a topology."""
+    has_domains = any(mapping(group).get("domain") is not None for group in sequence(nodes))
+    return DOMAIN_LEVELS if has_domains else UNIFORM_LEVELS
+
+
+def node_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield the faults of how the nodes of a scenario are given."""
+    nodes, each = document.get("nodes"), document.get("gpus_per_node")
+    if document.get("topology") is not None:
+        for key in ("nodes", "gpus_per_node"):
+            if document.get(key) is not None:
+                yield (key,), "cannot stand beside topology: give one of them"
+                return
+        return
+    missing = "missing: give nodes and gpus_per_node, or topology"
+    if nodes is None:
+        yield ("nodes",), missing
+        return
+    if isinstance(nodes, list | tuple):
+        if each is not None:
+            yield ("gpus_per_node",), "cannot stand beside groups of nodes, which have their own"
+        named = [mapping(group).get("domain") is not None for group in nodes]
+        if any(named) and not all(named):
+            yield ("nodes", named.index(False), "domain"), "missing: the other groups have one"
+    elif each is None:
+        yield ("gpus_per_node",), missing
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000
