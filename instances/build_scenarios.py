@@ -33,9 +33,9 @@ def philly_small() -> Document:
         "kills by users, interference between neighbours on a server.",
         f"Jobs, failures, neighbours, distance: {ATC19}, tables 2 to 7 (table 4: 98.0 of 114.8 "
         "images/s on two servers, 75.6 with neighbours; table 5: 43.66, 40.94 and 28.56 % of 16 "
-        "GPUs on 2, 4 and 8 servers). Epoch: the step of its queueing delays at 3 minutes. Restart: "
-        "30 s as in Pollux, OSDI 2021. GPUs: P100 (optsched.cluster). Price of energy: RAPS, "
-        "config/philly. Checkpoints, base watts, PUE, price, load: assumed.",
+        "GPUs on 2, 4 and 8 servers). Epoch: the step of its queueing delays at 3 minutes. "
+        "Restart: 30 s as in Pollux, OSDI 2021. GPUs: P100 (optsched.cluster). Price of energy: "
+        "RAPS, config/philly. Checkpoints, base watts, PUE, price, load: assumed.",
         policies=["fifo", "philly", "las", "srtf"],
         nodes=8,
         gpus_per_node=8,
