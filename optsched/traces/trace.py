@@ -84,7 +84,7 @@ class Trace:
         Who submitted it; empty if unknown.
     record
         By job: its attempts when and where they really ran, in order; jobs of which no time is
-        known have none. Nothing in a rollout hangs on it: see `optsched.rollout.recorded`.
+        known have none. Nothing in a rollout hangs on it; `optsched compare` shows it as a row.
     """
 
     name: str
@@ -110,12 +110,12 @@ class Trace:
     def kept(self, jobs: Sequence[int]) -> Trace:
         """Return a trace with some of its jobs, in this order; their times stay as they were."""
         chosen = list(jobs)
-        words = {
+        words: dict[str, Any] = {
             key: tuple(getattr(self, key)[job] for job in chosen)
             for key in ("ids", "model", "queue", "user")
         }
         keys = ("submit_us", "gpus", "run_us", "status", "utilization", "deadline_us")
-        arrays = {key: getattr(self, key)[chosen] for key in keys}
+        arrays: dict[str, Any] = {key: getattr(self, key)[chosen] for key in keys}
         by_job: dict[str, Any] = {
             key: {n: given[job] for n, job in enumerate(chosen) if job in given}
             for key, given in (("failures", self.failures), ("record", self.record))

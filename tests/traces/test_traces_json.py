@@ -10,12 +10,21 @@ from typer.testing import CliRunner
 
 from optsched.cli.main import app
 from optsched.instance import InstanceError
-from optsched.traces import FAILED, FORMATS, STATUSES, Failure, read_trace, trace_of, write_trace
+from optsched.traces import (
+    FAILED,
+    FORMATS,
+    STATUSES,
+    Failure,
+    RecordedRun,
+    read_trace,
+    trace_of,
+    write_trace,
+)
 from optsched.traces.json_traces import to_json
 from optsched.traces.summary import groups, headline, seen_us
 
 ARRAYS = ("submit_us", "gpus", "run_us", "status", "utilization", "deadline_us")
-PLAIN = ("name", "source", "ids", "model", "queue", "failures", "notes")
+PLAIN = ("name", "source", "ids", "model", "queue", "user", "failures", "record", "notes")
 GOOD = {
     "schema": "optsched/trace/1",
     "name": "two",
@@ -41,6 +50,17 @@ def assert_same(one, other):
 
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=5)
+NODES = st.dictionaries(WORD.filter(lambda word: "," not in word), st.integers(1, 999), max_size=3)
+
+
+@st.composite
+def recorded_run(draw):
+    start, length = draw(st.integers(-(10**15), 10**15)), draw(st.integers(0, 10**12))
+    nodes = tuple(draw(NODES).items())
+    return RecordedRun(start, start + length, draw(st.integers(1, 999)), nodes)
+
+
+RUNS = st.lists(recorded_run(), max_size=2)
 ATTEMPTS = st.lists(st.builds(Failure, WORD, st.integers(1, 10**15)), max_size=3)
 
 
@@ -58,6 +78,8 @@ def traces(draw):
         "run_s": column(st.floats(1e-5, 1e9)),
         "status": column(st.sampled_from(STATUSES)),
         "model": column(st.sampled_from(["", "bert"])),
+        "user": column(st.sampled_from(["", "ann"])),
+        "record": column(RUNS),
         "queue": column(st.text(max_size=2)),
         "utilization": column(st.floats(0, 1) | st.just(float("nan"))),
         "deadline_s": column(st.floats(1e9, 2e9) | st.just(float("nan"))),

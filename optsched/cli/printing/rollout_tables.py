@@ -66,7 +66,7 @@ def comparison(compared: Comparison) -> list[Sheet | str]:
     compare = [columns[key] for key in keys if key in RATIOS]
     parts: list[Sheet | str] = [sheet([_name("policy", values), *columns.values()], values), ""]
     parts.append(sheet([_name(f"to {first}", ratios), *compare], ratios))
-    notes = [text for text in (compared.basis, compared.left_out) if text]
+    notes = [text for text in (compared.basis, compared.left_out, *compared.warnings) if text]
     return [*parts, "", *notes] if notes else parts
 
 
@@ -82,6 +82,7 @@ def comparison_document(compared: Comparison) -> dict[str, Any]:
     rows = comparison_records(compared)
     first = rows[0]["policy"]
     notes = {"basis": compared.basis, "unfinished": compared.left_out}
+    notes |= {"warnings": list(compared.warnings)} if compared.warnings else {}
     return {"first": first, "seeds": compared.seeds, **notes, "policies": rows}
 
 

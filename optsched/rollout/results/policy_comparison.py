@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from optsched.instance import html_rows
+from optsched.rollout.results.as_recorded import NAME, RecordedSchedule, recorded_schedule
 from optsched.rollout.results.metrics import METRICS
 from optsched.rollout.settings import SETTINGS
 
@@ -58,6 +59,8 @@ class Comparison:
     def frame(self) -> pd.DataFrame:
         """Return one row per policy: the metrics, and ratios to the first policy.
 
+        If the trace has a record, a last row `as recorded` measures it; see `recorded`.
+
         Returns
         -------
         pandas.DataFrame
@@ -69,12 +72,25 @@ class Comparison:
         """
         import pandas as pd
 
-        return pd.DataFrame(self._rows, index=pd.Index(list(self.rollouts), name="policy"))
+        return pd.DataFrame(self._rows, index=pd.Index(list(self._values), name="policy"))
 
     @cached_property
     def _rows(self) -> list[dict[str, float | None]]:
         first = next(iter(self.rollouts))
-        return [self._row(name, first) for name in self.rollouts]
+        return [self._row(name, first) for name in self._values]
+
+    @cached_property
+    def recorded(self) -> RecordedSchedule | None:
+        """The schedule that the trace recorded, if it did and seeds draw no other jobs."""
+        if self.block is not None or not (self.is_one_trace or self.seeds == 1):
+            return None
+        first = next(iter(self.rollouts.values()))[0].record
+        return recorded_schedule(first.trace, first.scenario)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the recorded schedule breaks the world of the scenario."""
+        return self.recorded.warnings if self.recorded is not None else ()
 
     @property
     def seeds(self) -> int:
@@ -135,7 +151,7 @@ class Comparison:
 
     def __str__(self) -> str:
         table = str(self._short().to_string())
-        return f"{table}\n{self.left_out}" if self.left_out else table
+        return "\n".join([table, *filter(None, (self.left_out, *self.warnings))])
 
     def _repr_html_(self) -> str:
         first = next(iter(self.rollouts.values()))[0].record
@@ -143,6 +159,7 @@ class Comparison:
         rows |= {"seeds": str(self.seeds), "ratios": f"to {next(iter(self.rollouts))}"}
         rows |= {"basis": self.basis} if self.basis else {}
         rows |= {"unfinished": self.left_out} if self.left_out else {}
+        rows |= {NAME: "; ".join(self.warnings)} if self.warnings else {}
         html: str = self._short().to_html()
         return html_rows(rows) + html
 
@@ -162,6 +179,9 @@ class Comparison:
         for name, runs in self.rollouts.items():
             told = [run.metrics for run in runs]
             table[name] = {key: np.array([t[key] for t in told], dtype=float) for key in METRICS}
+        if self.recorded is not None:
+            alike = self.recorded.metrics.items()
+            table[NAME] = {key: np.full(self.seeds, value, dtype=float) for key, value in alike}
         return table
 
     def _row(self, name: str, first: str) -> dict[str, float | None]:
