@@ -71,6 +71,11 @@ def test_start_and_end_give_the_run_time_and_the_record(load):
     assert "1 jobs name their nodes without GPUs: taken as shared evenly" in trace.notes
 
 
+def test_a_start_and_a_run_time_give_the_record(load):
+    trace = load("submit,gpus,start,run_min\n0,4,30,2\n1,4,,1\n")
+    assert trace.record == {0: (RecordedRun(30 * US, 150 * US, 4),)}
+
+
 def test_what_has_not_ended_or_has_no_gpu_is_left_out_and_counted(load):
     trace = load("submit,gpus,run,status\n0,0,9,done\n1,1,9,running\n2,1,9,\n3,1,0,ok\n4,1,9,oom\n")
     assert len(trace) == 2

@@ -81,7 +81,7 @@ def comparison_document(compared: Comparison) -> dict[str, Any]:
     """Return a comparison as one object."""
     rows = comparison_records(compared)
     first = rows[0]["policy"]
-    notes = {"basis": compared.basis, "unfinished": compared.left_out}
+    notes: dict[str, Any] = {"basis": compared.basis, "unfinished": compared.left_out}
     notes |= {"warnings": list(compared.warnings)} if compared.warnings else {}
     return {"first": first, "seeds": compared.seeds, **notes, "policies": rows}
 

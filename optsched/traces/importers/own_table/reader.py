@@ -136,6 +136,8 @@ def _columns(
         columns["utilization"] = table.read(names["utilization"], _share(where))
     if "deadline" in names:
         columns["deadline_s"] = list(deadline)
+    if "end" not in names:
+        end = [first + run for first, run in zip(start, columns["run_s"], strict=True)]
     nodes = _nodes(table, where, gpus, notes)
     columns["record"] = recorded(submit, start, end, gpus, nodes, notes)
     return columns
