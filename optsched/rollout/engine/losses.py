@@ -41,20 +41,20 @@ class Losses(Restorable):
 
     def begin(self, job: int, regime: Regime) -> None:
         """Let a regime begin; the job is settled, and its last regime is over."""
-        per_us = regime.per_us
-        if any(per_us) or job in self.unsaved:
-            self.present[job] = per_us
+        if regime.loses or job in self.unsaved:
+            self.present[job] = regime.per_us
             self.since[job] = self.state.attempt_us[job]
 
     def end(self, job: int) -> None:
         """Let a regime end; the job is settled."""
-        self.count(job)
-        self.present.pop(job, None)
+        if job in self.present:
+            self.count(job)
+            del self.present[job]
 
     def lasts(self, job: int, regime: Regime) -> bool:
         """Return whether a job already loses what another regime would let it lose."""
         present = self.present.get(job)
-        return not any(regime.per_us) if present is None else present == regime.per_us
+        return not regime.loses if present is None else present == regime.per_us
 
     def count(self, job: int) -> None:
         """Count what was lost up to now; the job is settled."""

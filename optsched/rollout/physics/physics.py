@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
+Stay = tuple[tuple[tuple[int, ...], int], list[Regime | None]]
+"""The GPUs of a job and its phase; its regimes there, alone and beside others, once known."""
+
 MOST_REGIMES = 100_000
 """That are remembered."""
 
@@ -80,6 +83,7 @@ class Physics(Restorable):
         self._colocation = Colocation(scenario, trace) if is_needed else None
         self._busy: list[float] = busy_shares(scenario, trace).tolist()
         self._regimes: dict[Factors, Regime] = {}
+        self._stays: dict[int, Stay] = {}
         self._ratios: dict[tuple[str, int, int, int], float] = {}
         self._marks: dict[tuple[str, int], tuple[Fraction, ...]] = {}
         self._is_crowded = self._neighbours != 1 or self._most > 1
@@ -98,20 +102,43 @@ class Physics(Restorable):
         """Return the rate at which a job gets on, and what it loses; it holds GPUs."""
         if self.is_plain:
             return AT_REFERENCE
-        gpus, pace = state.gpus_of[job], self._pace[job]
-        width = len(gpus)
-        speedup = self._ratio(job, state.phase[job], width) if pace.phases else 1.0
-        distance = self._distances.factor(pace.locality, gpus)
-        is_beside = self._neighbours != 1 and width > 1 and self._has_neighbour(gpus, state)
-        neighbour = self._neighbours if is_beside else 1.0
+        gpus = state.gpus_of[job]
+        is_beside = self._neighbours != 1 and len(gpus) > 1 and self._has_neighbour(gpus, state)
+        if self._most > 1 or self.transients is not None:
+            return self._regime(self._factors(job, gpus, is_beside, state))
+        # Where it is, only neighbours come and go: others ask for a job's rate again and again.
+        key = (gpus, state.phase[job])
+        known = self._stays.get(job)
+        if known is None or known[0] != key:
+            known = self._stays[job] = (key, [None, None])
+        found = known[1][is_beside]
+        if found is None:
+            found = self._regime(self._factors(job, gpus, is_beside, state))
+            known[1][is_beside] = found
+        return found
+
+    def _factors(
+        self, job: int, gpus: tuple[int, ...], is_beside: bool, state: Occupancy
+    ) -> Factors:
+        pace, width = self._pace[job], len(gpus)
         sharing, turns = self._shared(job, gpus, state)
-        slow = self._slowdown(pace, gpus)
-        key = Factors(width, self._demand[job], speedup, slow, distance, neighbour, sharing, turns)
-        found = self._regimes.get(key)
+        return Factors(
+            width,
+            self._demand[job],
+            self._ratio(job, state.phase[job], width) if pace.phases else 1.0,
+            self._slowdown(pace, gpus),
+            self._distances.factor(pace.locality, gpus),
+            self._neighbours if is_beside else 1.0,
+            sharing,
+            turns,
+        )
+
+    def _regime(self, factors: Factors) -> Regime:
+        found = self._regimes.get(factors)
         if found is None:
             if len(self._regimes) == MOST_REGIMES:  # passing trouble has a new factor each time
                 self._regimes.clear()
-            found = self._regimes[key] = regime_of(key)
+            found = self._regimes[factors] = regime_of(factors)
         return found
 
     def phases(self, job: int) -> tuple[int, ...]:
@@ -138,15 +165,18 @@ class Physics(Restorable):
     def affected(self, gpus: Iterable[int], state: Occupancy) -> list[int]:
         """Return the jobs whose rates may have changed as jobs came to GPUs or left them.
 
-        Ascending; those that are on these GPUs now are among them. Empty where no job feels
-        another one.
+        Ascending; of jobs that can feel another one, those on these GPUs now are among them.
         """
         if not self._is_crowded:
             return []
         if self._neighbours == 1:
             return sorted({job for gpu in gpus for job in state.jobs_on[gpu]})
         nodes = {self.cluster.node_of[gpu] for gpu in gpus}
-        return sorted({job for node in nodes for job in self.jobs_on_node(node, state)})
+        jobs = {job for node in nodes for gpu in self._gpus(node) for job in state.jobs_on[gpu]}
+        if self._most > 1:
+            return sorted(jobs)
+        gpus_of = state.gpus_of
+        return sorted([job for job in jobs if len(gpus_of[job]) > 1])
 
     def jobs_on_node(self, node: int, state: Occupancy) -> list[int]:
         """Return the jobs that have GPUs on a node, ascending."""

@@ -25,26 +25,35 @@ class Regime(NamedTuple):
     ----------
     rate
         Work in parts per billion of the reference.
-    losses
-        For each of `LOSSES` the GPU time that is lost to it, in billionths of a GPU. They and the
-        work, rate x GPUs asked for, add up to GPUs held x PPB. Negative where a factor is a gain:
-        a narrower gang that is more efficient, GPUs that are faster than the reference.
-    unused
-        What of the GPUs does not compute: they wait for others, near or far, or take turns. In
-        billionths of a GPU, of jobs whose GPUs are busy all of the time when they run alone.
+    per_us
+        What is lost and unused in a microsecond: `losses`, then `unused`.
+    loses
+        Whether any of that is not 0.
     """
 
     rate: int
-    losses: tuple[int, ...]
-    unused: int
+    per_us: tuple[int, ...]
+    loses: bool
 
     @property
-    def per_us(self) -> tuple[int, ...]:
-        """Return losses and unused GPU time of a microsecond."""
-        return (*self.losses, self.unused)
+    def losses(self) -> tuple[int, ...]:
+        """For each of `LOSSES` the GPU time that is lost to it, in billionths of a GPU.
+
+        They and the work, rate x GPUs asked for, add up to GPUs held x PPB. Negative where a factor
+        is a gain: a narrower gang that is more efficient, GPUs faster than the reference.
+        """
+        return self.per_us[:-1]
+
+    @property
+    def unused(self) -> int:
+        """What of the GPUs does not compute: they wait for others, near or far, or take turns.
+
+        In billionths of a GPU, of jobs whose GPUs are busy all of the time when they run alone.
+        """
+        return self.per_us[-1]
 
 
-AT_REFERENCE = Regime(PPB, (0,) * len(LOSSES), 0)
+AT_REFERENCE = Regime(PPB, (0,) * (len(LOSSES) + 1), loses=False)
 """The regime of a job that runs as the reference does."""
 
 
@@ -84,7 +93,8 @@ def regime_of(factors: Factors) -> Regime:
     losses = tuple(before - after for before, after in pairwise(done))
     computing = min(1.0, factors.neighbour * factors.sharing / factors.distance)
     unused = width * PPB - round(PPB * factors.turns * computing)
-    return Regime(rates[-1], losses, max(0, unused))
+    per_us = (*losses, max(0, unused))
+    return Regime(rates[-1], per_us, any(per_us))
 
 
 def busy_shares(scenario: Scenario, trace: Trace) -> Floats:
