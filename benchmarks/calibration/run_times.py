@@ -132,7 +132,7 @@ def bend_for(hours, drawn, table, most=12.0):
     return brentq(excess, 1.0, most, xtol=0.02) if excess(1.0) > 0 > excess(most) else most
 
 
-def least_gpu_hours(shares, read_off=1.0):
+def least_gpu_hours(shares, read_off=(1.0,) * 4):
     """Return GPU-hours per job that figure 2 implies at the least, for shares of the size classes.
 
     A share of the jobs between two levels runs at least as long as the lower one says.

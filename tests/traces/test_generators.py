@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from optsched.cli.main import app
@@ -9,6 +11,7 @@ from optsched.documents.faults import InstanceError
 from optsched.registry import UnknownNameError
 from optsched.traces import KILLED, STATUSES, US, generate, read_trace, seen_us
 from optsched.traces.generators import random_draws
+from optsched.traces.generators.arrivals import WeeklyProfile, arrival_moments
 from optsched.traces.generators.other_clusters import HELIOS, SEREN
 from optsched.traces.generators.philly_statistics import REASONS
 from optsched.traces.generators.registry import GENERATORS
@@ -180,6 +183,42 @@ def test_quantiles_are_interpolated_in_the_logarithm():
         np.array([0.5, 0.25]), [0, 0.5, 1], [[1, 4, 8], [1, 16, 32]], np.array([0, 1])
     )
     assert drawn == pytest.approx([4, 4])
+
+
+@given(st.lists(st.floats(1, 20), min_size=2, max_size=2), st.integers(0, 99))
+def test_bends_leave_the_quantiles_and_lower_the_mean(bend, seed):
+    levels, table, row = [0, 0.5, 1], [[1, 4, 32]], np.zeros(999, dtype=np.int64)
+    uniform = np.sort(np.random.default_rng(seed).random(999))
+    drawn = random_draws.log_quantiles(uniform, levels, table, row, [bend])
+    assert (np.diff(drawn) >= 0).all()
+    assert drawn.mean() <= random_draws.log_quantiles(uniform, levels, table, row).mean() + 1e-9
+    at = random_draws.log_quantiles(np.array(levels, dtype=float), levels, table, row[:3], [bend])
+    assert at == pytest.approx(table[0])
+
+
+PROFILE = WeeklyProfile(tuple(range(1, 25)), (1, 2, 3, 4, 5, 6, 7))
+
+
+@given(st.integers(1, 300), st.floats(1, 30), st.floats(1, 1e7), st.sampled_from([None, PROFILE]))
+def test_arrivals_ascend_from_0_to_the_end(count, cv, span, profile):
+    rng = np.random.default_rng(count)
+    gaps = random_draws.gap_mixture(0.07, cv)
+    moments = arrival_moments(rng, count, span, gaps, profile)
+    assert len(moments) == count
+    assert (np.diff(moments) >= 0).all()
+    assert moments[0] == 0
+    assert count == 1 or moments[-1] == span
+    assert (moments <= span).all()
+
+
+def test_arrivals_follow_the_profile():
+    rng, day = np.random.default_rng(0), 86_400
+    gaps = random_draws.gap_mixture(0.07, 1)
+    moments = arrival_moments(rng, 200_000, 21 * day, gaps, PROFILE)
+    hours = np.bincount((moments // 3600 % 24).astype(int), minlength=24)
+    assert 300 * hours / len(moments) == pytest.approx(PROFILE.hours, rel=0.1)
+    days = np.bincount((moments // day % 7).astype(int), minlength=7)[:7]
+    assert 28 * days / len(moments) == pytest.approx(PROFILE.days, rel=0.05)
 
 
 @pytest.mark.parametrize("cv", [1, 2, 15])

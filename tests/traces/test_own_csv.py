@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from optsched.cli.main import app
 from optsched.documents.faults import InstanceError
 from optsched.registry import UnknownNameError
+from optsched.rollout.trace_source import jobs_of, scenario_of
 from optsched.traces import STATUSES, US, generate, import_trace, read_trace, seen_us
 from optsched.traces.trace import RecordedRun
 
@@ -239,3 +241,19 @@ def test_the_command_line_takes_columns_units_and_a_zone(tmp_path):
     wrong = CliRunner().invoke(app, [*command[:5], "--map", "submit", "-o", str(target)])
     assert wrong.exit_code == 2
     assert "expected FIELD=NAME" in wrong.stderr
+
+
+def test_a_scenario_and_the_command_line_read_a_table_in_place(tmp_path):
+    (tmp_path / "jobs.csv").write_text("when,gpus,hours\n0,1,1\n5,2,2\n")
+    options = {"map": "submit=when,run=hours", "unit": "run=h"}
+    source = {"file": "jobs.csv", "format": "csv", "options": options}
+    document = {"schema": "optsched/scenario/1", "name": "s", "nodes": 1, "gpus_per_node": 2}
+    (tmp_path / "s.json").write_text(json.dumps(document | {"trace": source}))
+    jobs = jobs_of(scenario_of(tmp_path / "s.json"))
+    assert jobs.run_us.tolist() == [3600 * US, 7200 * US]
+    (tmp_path / "plain.csv").write_text("submit,gpus,run\n0,1,1\n5,2,2\n")
+    result = CliRunner().invoke(app, [
+        "compare", str(tmp_path / "s.json"), "--policy", "fifo", "--trace",
+        str(tmp_path / "plain.csv"), "--input-format", "csv",
+    ])  # fmt: skip
+    assert result.exit_code == 0, result.output

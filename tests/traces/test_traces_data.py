@@ -48,6 +48,8 @@ def test_elasticflow():
     trace = import_trace(path, "elasticflow")
     slack = (trace.deadline_us - trace.submit_us) / trace.run_us
     assert len(trace) == 876
+    assert len(trace.notes) == 1
+    assert trace.notes[0].startswith("466 deadlines are before submission + run time")
     assert 0.5 <= slack.min() < 0.51
     assert 1.49 < slack.max() < 1.5
 
@@ -71,6 +73,7 @@ def test_openb():
     assert np.bincount(trace.status).tolist() == [185, 4149, 1869]
     assert STATUSES == ("passed", "killed", "failed")
     assert "861 pods were never scheduled (Pending): left out" in trace.notes
+    assert len(trace.record) == len(trace)
     whole = import_trace(path, "openb", fractions="drop")
     assert len(trace) - len(whole) == 2573
 

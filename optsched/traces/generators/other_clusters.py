@@ -49,10 +49,10 @@ HELIOS = OtherCluster(
     failed=0.155,
     gpu_time=(51.3, 39.4, 9.3),
     size_exponent=-1.0452,
-    stretch=(0.11603, 1.0402),
-    gang_stretch=0.2068,
-    trial_factor=1.40809,
-    kill_slope=0.1484,
+    stretch=(0.11713, 1.042),
+    gang_stretch=0.1801,
+    trial_factor=1.38633,
+    kill_slope=0.1561,
 )
 SEREN = OtherCluster(
     mean_gpus=5.68,
@@ -63,8 +63,8 @@ SEREN = OtherCluster(
     failed=0.429,
     gpu_time=(21.2, 66.4, 12.4),
     size_exponent=-0.8173,
-    stretch=(0.11262, 0.6466),
-    gang_stretch=0.8628,
-    trial_factor=4.50328,
-    kill_slope=0.6683,
+    stretch=(0.11423, 0.6471),
+    gang_stretch=0.8443,
+    trial_factor=4.42461,
+    kill_slope=0.6686,
 )

@@ -33,31 +33,31 @@ TILT = """
     1.447 0.98 1.236 0 0.036 0 0 -0.103
 """
 QUEUE_LEVEL = """
-    3.0619 2.0385 1.8733 1.5924 0.2498 -1.3634 -0.3476 -0.2907 -2.5422 -2.8778 -1.3942
+    3.0476 2.0245 1.8581 1.5775 0.2354 -1.3372 -0.3568 -0.3059 -2.4943 -2.8415 -1.4072
 """
 QUEUE_SLOPE = """
-    -0.4678 -0.5154 -0.2561 -0.1247 -0.0774 0.4711 0.1229 -0.2694 0.5821 0.526 0.0088
+    -0.4632 -0.5107 -0.2522 -0.1216 -0.0746 0.4644 0.1237 -0.2656 0.5715 0.5175 0.0108
 """
 OWN_LEVELS = (
     """
     0 0.0291 0.0542 0.0746 0.0846 0.0859 0.1248 0.1638 0.203 0.2376 0.2425 0.3062 0.3709 0.4356
     0.4888 0.4964 0.5641 0.6308 0.6982 0.7562 0.7642 0.8772 0.8932 0.9027 0.9072 0.9155 0.9516
-    0.955 0.9564 0.9578 0.9605 0.9985 0.9985 0.9985 0.9985 1
+    0.955 0.9564 0.9578 0.9605 0.9993 0.9993 0.9993 0.9993 1
 """,
     """
     0 0.0326 0.0651 0.097 0.1226 0.1256 0.1668 0.2036 0.2375 0.268 0.2721 0.3275 0.3861 0.4462
-    0.4997 0.5073 0.7038 0.7211 0.7211 0.7211 0.7279 0.8648 0.873 0.8763 0.8763 0.8838 0.9291
-    0.9336 0.9352 0.9373 0.9404 0.9875 0.9929 0.9964 0.9991 1
+    0.4997 0.5073 0.7038 0.7211 0.7211 0.7211 0.7279 0.8673 0.8743 0.8769 0.8769 0.8838 0.93
+    0.9341 0.9353 0.9373 0.9404 0.9883 0.9933 0.9966 0.9991 1
 """,
     """
     0 0.0359 0.0596 0.0729 0.076 0.076 0.1006 0.1335 0.1667 0.198 0.2022 0.4263 0.442 0.442
-    0.442 0.4476 0.6566 0.6709 0.6794 0.6794 0.6941 0.8427 0.8485 0.8539 0.8583 0.8686 0.9197
-    0.9247 0.9279 0.9299 0.9335 0.9862 0.9928 0.9971 0.9999 1
+    0.442 0.4476 0.6566 0.6709 0.6794 0.6794 0.6941 0.8455 0.85 0.8546 0.8583 0.8686 0.9207
+    0.9252 0.9282 0.9299 0.9335 0.9872 0.9932 0.9973 0.9999 1
 """,
     """
     0 0.0367 0.0702 0.0875 0.0958 0.097 0.1227 0.1497 0.1815 0.2162 0.2212 0.2922 0.3613 0.4224
-    0.4716 0.4781 0.6956 0.7088 0.7088 0.7123 0.7297 0.8797 0.8835 0.8877 0.8877 0.8905 0.9362
-    0.9362 0.9362 0.9373 0.9406 0.9889 0.9947 0.9985 1 1
+    0.4716 0.4781 0.695 0.7005 0.7049 0.71 0.7274 0.8793 0.8822 0.8822 0.8822 0.8851 0.932
+    0.9329 0.9349 0.9349 0.9374 0.9895 0.9949 0.9987 1 1
 """,
 )
 # end of what is fitted
@@ -91,7 +91,7 @@ class FittedConstants:
         What log2 of the gang (at most so many GPUs) adds to the normal score of minutes to
         failure, by reason.
     read_off
-        Factor on the upper quantiles of figure 2, which were read off within 10 %.
+        By size class, factor on the upper quantiles of figure 2, which were read off within 10 %.
     run_bend, longest_run
         How run times lie between the levels of figure 2; and minutes of the longest of a job that
         does not fail.
@@ -118,12 +118,12 @@ class FittedConstants:
     trial_bend: tuple[float, ...] = numbers(TRIAL_BEND)
     tilt: tuple[float, ...] = numbers(TILT)
     largest_tilted: int = 16
-    read_off: float = 0.91
-    run_bend: float = 5.41
+    read_off: tuple[float, ...] = (0.91, 0.91, 0.91, 1.0)
+    run_bend: float = 5.8
     longest_run: float = 12_000.0
     own_levels: tuple[tuple[float, ...], ...] = tuple(map(numbers, OWN_LEVELS))
-    killed: tuple[float, ...] = (0.161, 0.1824, 0.1479, 0.2005)
-    kill_slope: float = 0.76
+    killed: tuple[float, ...] = (0.164, 0.1644, 0.1401, 0.1822)
+    kill_slope: float = 0.816
     queue_level: tuple[float, ...] = numbers(QUEUE_LEVEL)
     queue_slope: tuple[float, ...] = numbers(QUEUE_SLOPE)
     idle_share: float = 0.25
@@ -154,12 +154,12 @@ def size_shares(class_shares: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(class_shares[kind] * weight / totals[kind] for kind, weight in pairs)
 
 
-def run_quantiles(read_off: float, longest: float) -> tuple[tuple[float, ...], ...]:
+def run_quantiles(read_off: tuple[float, ...], longest: float) -> tuple[tuple[float, ...], ...]:
     """Return the quantiles of figure 2, the upper ones times `read_off`, and the longest."""
     over = PHILLY.run_minutes[2][-1]  # "over 10,000" is no figure to go below
     return tuple(
-        (*row[:4], *(m if m == over else m * read_off for m in row[4:]), longest)
-        for row in PHILLY.run_minutes
+        (*row[:4], *(m if m == over else m * factor for m in row[4:]), longest)
+        for row, factor in zip(PHILLY.run_minutes, read_off, strict=True)
     )
 
 
