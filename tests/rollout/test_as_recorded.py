@@ -85,6 +85,21 @@ def test_its_figures_are_those_of_the_log_second_by_second(jobs):
     assert told["gpu_hours"] == pytest.approx(held.sum() / 3600)
     assert told["utilization"] == pytest.approx(held.sum() / (8 * span))
     above = int((held > 8).sum())
+    first, last = min(submit for submit, _, _ in jobs), max(submit for submit, _, _ in jobs)
+    queue = np.zeros(2000, int)
+    for submit, _, spans in jobs:
+        now = submit
+        for gap, length in spans:
+            queue[now : now + gap] += 1
+            now += gap + length
+    assert told["steady_s"] == last - first
+    assert told["drain_s"] == max(ends) - last
+    assert told["drain_utilization"] == pytest.approx(held[last:].sum() / (8 * (max(ends) - last)))
+    if last > first:
+        assert told["steady_utilization"] == pytest.approx(
+            held[first:last].sum() / 8 / (last - first)
+        )
+        assert told["steady_waiting_jobs_mean"] == pytest.approx(queue[first:last].mean())
     said = [line for line in schedule.warnings if "held at once" in line]
     assert bool(said) == bool(above)
     if above:

@@ -56,7 +56,7 @@ class RecordedSchedule:
         found: dict[str, float | None] = dict.fromkeys(METRICS)
         found |= self._counts()
         if len(self._jobs):
-            found |= self._times() | self._use()
+            found |= self._times() | self._use() | self._steady()
         return {key: found[key] for key in METRICS}
 
     @cached_property
@@ -114,6 +114,33 @@ class RecordedSchedule:
             "cost_usd": hours * self.scenario.price_usd_per_gpu_h if has_price else None,
             "jain_index": jain_index(self.trace.queue, by_job, self._jobs),
         }
+
+    def _steady(self) -> dict[str, float | None]:
+        """Return the metrics of the window of the steady state, and of the time after it."""
+        submit, last = self.trace.submit_us, int(self._spans[1].max())
+        given = self.scenario.steady_s
+        start, end = (submit[0], submit[-1]) if given is None else (given[0] * US, given[1] * US)
+        start, end = min(round(start), last), min(round(end), last)
+        held = np.array([(run.start_us, run.end_us, run.gpus) for run in self._runs], np.int64)
+        waits = np.array(list(self._waits()), np.int64).reshape(-1, 3)
+        span, drain = end - start, last - end
+        gpus = self.scenario.gpus
+        return {
+            "steady_s": span / US,
+            "steady_utilization": _within(held, start, end) / (gpus * span) if span > 0 else None,
+            "steady_waiting_jobs_mean": _within(waits, start, end) / span if span > 0 else None,
+            "drain_s": drain / US,
+            "drain_utilization": _within(held, end, last) / (gpus * drain) if drain > 0 else None,
+        }
+
+    def _waits(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the waits of jobs, from and to, before their attempts; each of one job."""
+        for job, runs in self.trace.record.items():
+            since = int(self.trace.submit_us[job])
+            for run in runs:
+                if run.start_us > since:
+                    yield since, run.start_us, 1
+                since = max(since, run.end_us)
 
     def _counts(self) -> dict[str, float | None]:
         status = self.trace.status[self._jobs]
@@ -176,6 +203,12 @@ class RecordedSchedule:
 def recorded_schedule(trace: Trace, scenario: Scenario) -> RecordedSchedule | None:
     """Return the schedule that a trace recorded, None if it recorded none."""
     return RecordedSchedule(trace, scenario) if trace.record else None
+
+
+def _within(rows: Integers, start: int, end: int) -> int:
+    """Return the time of (from, to, how many) within a stretch, times how many."""
+    inside = np.minimum(rows[:, 1], end) - np.maximum(rows[:, 0], start)
+    return int(np.maximum(inside, 0) @ rows[:, 2])
 
 
 def _overload(runs: list[RecordedRun], limit: int) -> tuple[int, int]:
