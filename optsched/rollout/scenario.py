@@ -23,6 +23,7 @@ from optsched.instance import (
     Positive,
     html_rows,
 )
+from optsched.rollout.downtime import Downtime
 from optsched.rollout.faults import scenario_faults
 from optsched.rollout.node_groups import NodeGroup
 from optsched.rollout.spread import Spread
@@ -224,6 +225,9 @@ class Scenario(NamedDocument):
     )
     costs: Costs = Costs()
     retries: Retries = Retries()
+    downtime: Items[Downtime] = Field(
+        default=(), description="Planned drains and outages of nodes that are not rented."
+    )
     rented: Rented | None = Field(default=None, description="If none, all nodes are there.")
     budget_gpus: Positive | None = Field(
         default=None, description="Time-average GPUs that may be rented, for policies of BOA."
@@ -269,6 +273,11 @@ class Scenario(NamedDocument):
         if self.topology is not None:
             return len(self.topology.gpus)
         return sum(self.node_sizes)
+
+    @property
+    def nodes_change(self) -> bool:
+        """Whether there are times when some node cannot be used."""
+        return self.rented is not None or bool(self.downtime)
 
     @cached_property
     def node_sizes(self) -> list[int]:

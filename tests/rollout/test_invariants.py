@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.engine.engine import Engine
-from optsched.rollout.engine.state import RUNNING, TRIAL
+from optsched.rollout.engine.state import DRAINING, READY, RUNNING, TRIAL
 from optsched.rollout.registry import ENTRIES, make
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame
 from optsched.rollout.results.parts_of_held_time import PARTS
@@ -84,6 +84,12 @@ def check_state(world, before):
     grown = (world.now, world.busy_gpu_us, world.available_gpu_us, world.spent_gpu_us, world.joules)
     assert all(new >= old for new, old in zip(grown, before, strict=True))
     assert world.busy_gpu_us <= world.available_gpu_us <= world.spent_gpu_us
+    usable = [READY, DRAINING]
+    held = sum(
+        size - free[n] for n, size in enumerate(cluster.size) if state.node_state[n] in usable
+    )
+    empty = sum(count for n, count in enumerate(free) if state.node_state[n] == READY)
+    assert state.ready_gpus == held + empty
     return grown
 
 
@@ -198,7 +204,8 @@ def check_record(record):
         if jobs.outcome[job] >= 0 and spans:
             assert spans[-1][1] <= jobs.end_us[job] <= record.end_us
         if jobs.outcome[job] == 0:
-            assert jobs.attempts[job] == jobs.failures[job] + jobs.preemptions[job] + 1
+            ends = jobs.failures[job] + jobs.preemptions[job] + jobs.outages[job]
+            assert jobs.attempts[job] == ends + 1
     kinds = jobs.fair_share_us + jobs.fragmentation_us
     assert np.all((jobs.fair_share_us >= 0) & (jobs.fragmentation_us >= 0))
     assert np.all(kinds <= jobs.waiting_us)

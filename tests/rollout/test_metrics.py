@@ -74,6 +74,7 @@ def test_by_hand():
         "migrations": 2,
         "rescales": 1,
         "failures": 1,
+        "outages": 0,
         "retries": 0,
         "deadline_misses": 2,
         "jobs": 4,
@@ -283,7 +284,7 @@ def finish_times_over_fair_ones(written):
 
 def counts(written):
     jobs, epochs = written.jobs, written.epochs
-    for key in ("attempts", "preemptions", "migrations", "rescales", "failures"):
+    for key in ("attempts", "preemptions", "migrations", "rescales", "failures", "outages"):
         yield key, jobs[key].sum()
     yield "retries", jobs.failures.sum() - (jobs.outcome == "failed").sum()
     yield "jobs", len(jobs)

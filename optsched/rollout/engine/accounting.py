@@ -41,6 +41,7 @@ class Accounts(Restorable):
         "preemptions",
         "migrations",
         "rescales",
+        "outages",
         "losses",
     )
 
@@ -60,6 +61,7 @@ class Accounts(Restorable):
         self.preemptions = [0] * count
         self.migrations = [0] * count
         self.rescales = [0] * count
+        self.outages = [0] * count
         self.losses = Losses(state)
 
     def settle(self, job: int, now: int) -> None:

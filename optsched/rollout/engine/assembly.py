@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.accounting import Accounts, Meter
+from optsched.rollout.engine.closed_nodes import ClosedNodes
 from optsched.rollout.engine.decision_rules import DecisionRules
 from optsched.rollout.engine.events import EventQueue
 from optsched.rollout.engine.live_view import LiveView
@@ -58,6 +59,8 @@ class Simulation(Restorable):
         self.accounts = Accounts(self.state, None if every_s is None else round(every_s * US))
         self.waiting = Waiting(self.state, trace.queue, scenario.quotas)
         self.events = EventQueue(len(trace), self.cluster.nodes)
+        self.closed_nodes = ClosedNodes(scenario)
+        self.closed_nodes.announce(self.events)
         self.fleet = Fleet(scenario, self.state, self.events)
         self.rules = DecisionRules(scenario, trace, self.state, self.physics, self.waiting.held)
         self.dispatch = Dispatch(

@@ -162,11 +162,11 @@ class DecisionRules:
         if chosen[0] < 0 or chosen[-1] >= len(state.jobs_on):
             text = f"{self._job(job)} gets {chosen}; there are {len(state.jobs_on)} GPUs"
             raise InvalidDecision("unknown-gpu", text)
-        if not self.is_rented:
+        if not (self.is_rented or state.closed):
             return chosen
-        node_of = state.cluster.node_of
+        node_of, held = state.cluster.node_of, state.gpus_of[job]
         for gpu in chosen:
-            if state.node_state[node_of[gpu]] != READY:
+            if state.node_state[node_of[gpu]] != READY and gpu not in held:
                 text = f"{self._job(job)} gets GPU {gpu}, but node {node_of[gpu]} is not ready"
                 raise InvalidDecision("node-not-ready", text)
         return chosen

@@ -6,9 +6,9 @@ from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
-from optsched.rollout.engine.events import FAILURE, FINISH, NODE
+from optsched.rollout.engine.events import DOWNTIME, FAILURE, FINISH, NODE
 from optsched.rollout.engine.retries import ends_with, is_over
-from optsched.rollout.engine.state import RUNNING, TRIAL
+from optsched.rollout.engine.state import DOWN, READY, RUNNING, TRIAL
 from optsched.traces.trace import STATUSES, US
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ class Delivery(Restorable):
             elif kind == NODE:
                 world.fleet.make_ready(subject)
                 self.is_triggered |= self.on_arrival
+            elif kind == DOWNTIME:
+                self._on_downtime(subject)
             else:
                 self._enter_queue(subject)
         while self.troubles and self.troubles[0][0] == now:
@@ -139,6 +141,23 @@ class Delivery(Restorable):
             return False
         world.view.open(world.now, False, world.spent_gpu_us)
         return not retries(world.view, job, world.trace.failures[job][failures - 1].reason)
+
+    def _on_downtime(self, node: int) -> None:
+        """Close or open a node; jobs on one that is down fail by no fault of theirs."""
+        world = self.world
+        state, status = world.state, world.closed_nodes.status(node, world.now)
+        if status == state.node_state[node]:
+            return
+        if status == DOWN:
+            for job in world.physics.jobs_on_node(node, state):
+                world.dispatch.strike(job, world.now)
+                self.failed.append(job)
+                self.is_triggered |= self.on_finish
+                world.dispatch.delay(job, world.now + self.delay_us)
+        state.close_or_open(node, status)
+        world.fleet.dirty.append(node)
+        if status == READY:
+            self.is_triggered |= self.on_arrival
 
     def _on_trouble(self, node: int) -> None:
         world, transients = self.world, self.world.physics.transients

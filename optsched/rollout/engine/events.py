@@ -6,12 +6,14 @@ from heapq import heappop, heappush
 
 from optsched.rollout.checkpoints.restorable import Restorable
 
-FINISH, FAILURE, NODE, ARRIVAL = range(4)
+FINISH, FAILURE, NODE, DOWNTIME, ARRIVAL = range(5)
 """Kinds, in the order in which those of equal time are delivered.
 
-finish: of a phase, a job or a trial; node: rented ones become ready, slow ones recover; arrival:
-back in the queue after a failure. New jobs come after these, and epochs last.
+finish: of a phase, a job or a trial; node: rented ones become ready; downtime: nodes are closed or
+opened; arrival: back in the queue after a failure or an outage. New jobs come after these, and
+epochs last.
 """
+OF_NODES = (NODE, DOWNTIME)
 
 
 class EventQueue(Restorable):
@@ -31,7 +33,7 @@ class EventQueue(Restorable):
 
     def add(self, time: int, kind: int, subject: int) -> None:
         """Add an event of a subject, beside those that it has."""
-        version = (self.node_version if kind == NODE else self.job_version)[subject]
+        version = (self.node_version if kind in OF_NODES else self.job_version)[subject]
         self.count += 1
         heappush(self.heap, (time, kind, self.count, subject, version))
 
@@ -48,7 +50,7 @@ class EventQueue(Restorable):
         heap = self.heap
         while heap:
             time, kind, _, subject, version = heap[0]
-            if version == (self.node_version if kind == NODE else self.job_version)[subject]:
+            if version == (self.node_version if kind in OF_NODES else self.job_version)[subject]:
                 return time
             heappop(heap)
         return None
@@ -58,6 +60,6 @@ class EventQueue(Restorable):
         heap = self.heap
         while heap and heap[0][0] == now:
             _, kind, _, subject, version = heappop(heap)
-            if version == (self.node_version if kind == NODE else self.job_version)[subject]:
+            if version == (self.node_version if kind in OF_NODES else self.job_version)[subject]:
                 return kind, subject
         return None

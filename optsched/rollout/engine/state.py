@@ -20,8 +20,9 @@ UNSEEN, WAITING, DELAYED, RUNNING, TRIAL, ENDED = range(6)
 """Where a job is: not submitted, in the queue, between a failure and the queue, on GPUs, on one GPU
 for a trial, ended."""
 
-OFF, STARTING, READY = range(3)
-"""What a node is: not rented, paid for but not there yet, usable."""
+OFF, STARTING, READY, DRAINING, DOWN = range(5)
+"""What a node is: not rented, paid for but not there yet, usable; closed: jobs there go on to their
+ends, or none can run."""
 
 
 class State(Restorable):
@@ -45,7 +46,11 @@ class State(Restorable):
     jobs_on
         By GPU, the jobs on it in the order in which they came.
     free_of, node_state, ready
-        By node: GPUs without jobs, and OFF, STARTING or READY, and whether it is READY.
+        By node: GPUs without jobs, what it is (OFF, ..., DOWN), and whether it is READY.
+    closed
+        How many nodes are DRAINING or DOWN.
+    ready_gpus
+        Of nodes that are READY, and those with jobs of nodes that are DRAINING.
     waiting, running
         The jobs in the queue, and those on GPUs (in a trial too); sort them before anything
         depends on their order.
@@ -76,6 +81,7 @@ class State(Restorable):
         "node_state",
         "ready",
         "free_of",
+        "closed",
         "busy_gpus",
         "ready_gpus",
         "paid_gpus",
@@ -115,7 +121,7 @@ class State(Restorable):
         self.node_state = bytearray([READY] * first + [OFF] * (cluster.nodes - first))
         self.ready = tuple(status == READY for status in self.node_state)
         self.free_of = list(cluster.size)
-        self.busy_gpus = 0
+        self.busy_gpus = self.closed = 0
         self.ready_gpus = self.paid_gpus = sum(cluster.size[:first])
 
     @property
@@ -148,6 +154,8 @@ class State(Restorable):
                 jobs_on[gpu] = alone
                 free_of[node_of[gpu]] -= 1
                 self.busy_gpus += 1
+        if self.closed:
+            self.ready_gpus += sum(jobs_on[gpu] == alone for gpu in self._on_closed(gpus))
         self.gpus_of[job] = gpus
         self.width[job] = len(gpus)
 
@@ -162,9 +170,23 @@ class State(Restorable):
                 self.busy_gpus -= 1
             else:
                 jobs_on[gpu] = tuple(other for other in jobs_on[gpu] if other != job)
+        if self.closed:
+            self.ready_gpus -= sum(not jobs_on[gpu] for gpu in self._on_closed(gpus))
         self.gpus_of[job] = ()
         self.width[job] = 0
         return gpus
+
+    def _on_closed(self, gpus: Sequence[int]) -> list[int]:
+        node_of, status = self.cluster.node_of, self.node_state
+        return [gpu for gpu in gpus if status[node_of[gpu]] != READY]
+
+    def close_or_open(self, node: int, status: int) -> None:
+        """Let a node be READY, DRAINING or DOWN from now on; if DOWN, it holds no jobs."""
+        change = (status == READY) - (self.node_state[node] == READY)
+        self.ready_gpus += change * self.free_of[node]
+        self.closed -= change
+        self.node_state[node] = status
+        self.ready = (*self.ready[:node], status == READY, *self.ready[node + 1 :])
 
     def set_node(self, node: int, status: int) -> None:
         """Change what a node is; it holds no jobs."""

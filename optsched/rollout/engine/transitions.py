@@ -159,6 +159,15 @@ class Dispatch(Restorable):
         self.state.status[job] = DELAYED
         self.state.wait_since[job] = now
 
+    def strike(self, job: int, now: int) -> None:
+        """Let an outage of a node take a job off all of its GPUs."""
+        self._take_off(job, now)
+        if self.trial_fails.pop(job, None) is None:
+            self.accounts.outages[job] += 1
+        self.accounts.lose(job)
+        self.state.status[job] = DELAYED
+        self.state.wait_since[job] = now
+
     def delay(self, job: int, until: int) -> None:
         """Let a job that failed come back later."""
         self.events.add(until, ARRIVAL, job)

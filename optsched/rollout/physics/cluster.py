@@ -109,5 +109,5 @@ class Occupancy(Protocol):
 
     @property
     def node_state(self) -> Sequence[int]:
-        """By node OFF, STARTING or READY, as in `engine/state.py`."""
+        """By node OFF, ..., DOWN, as in `engine/state.py`."""
         ...

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
-from optsched.rollout.engine.state import OFF, PPB
+from optsched.rollout.engine.state import DOWN, OFF, PPB
 from optsched.rollout.physics.colocation import Colocation
 from optsched.rollout.physics.distance import Distances
 from optsched.rollout.physics.node_slowdowns import Transients
@@ -271,14 +271,14 @@ class Physics(Restorable):
         return sum(self.node_watts(node, state) for node in range(self.cluster.nodes))
 
     def node_watts(self, node: int, state: Occupancy) -> float:
-        """Return the watts of a node; 0 if it is not rented, or without a power model.
+        """Return the watts of a node; 0 if it is not rented or down, or without a power model.
 
         A node that is on, or starting, draws `base_w`, for each GPU without a job `bare_w`, and for
         each GPU with jobs what `Colocation` says. Where idle nodes sleep, one without jobs draws
         `sleep_w`; falling asleep and waking take neither time nor energy.
         """
         power, colocation = self.scenario.power, self._colocation
-        if power is None or colocation is None or state.node_state[node] == OFF:
+        if power is None or colocation is None or state.node_state[node] in (OFF, DOWN):
             return 0.0
         busy = [gpu for gpu in self._gpus(node) if state.jobs_on[gpu]]
         if not busy and power.idle_nodes == "sleep":

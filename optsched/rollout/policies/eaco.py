@@ -59,8 +59,9 @@ class GroupingPolicy(RestorablePolicy):
     def __init__(
         self, name: str, scenario: Scenario, seed: int, rule: GroupingRule, options: SharingOptions
     ) -> None:
-        if scenario.rented is not None:
-            raise ValueError(f"policy '{name}': it does not rent nodes")
+        if scenario.nodes_change:
+            lack = "does not rent nodes" if scenario.rented else "knows no downtime of nodes"
+            raise ValueError(f"policy '{name}': it {lack}")
         self.name, self.seed, self.rule = name, seed, rule
         self.waiting_kwh, self.window = options.waiting_kwh, options.window
         self.thresholds = options.model_dump(include=THRESHOLDS)

@@ -57,7 +57,7 @@ class Gangs(RestorablePolicy):
         self.every_epoch = self.relax_us > 0
         self.backfill = options.backfill
         self.quotas = dict(scenario.quotas)
-        self.is_rented = scenario.rented is not None
+        self.nodes_change = scenario.nodes_change
         self.nodes = FreeNodes(Cluster(scenario))
         self.held: dict[int, Gpus] = {}
         self.lines: dict[Key, deque[int]] = {}
@@ -84,7 +84,7 @@ class Gangs(RestorablePolicy):
         for job in view.arrived:
             self.release(view, job)
             self.arrive(view, job)
-        if self.is_rented:
+        if self.nodes_change:
             self._look_at_nodes(view)
 
     def arrive(self, view: View, job: int) -> None:

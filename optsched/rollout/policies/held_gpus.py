@@ -47,6 +47,7 @@ class Holdings(Restorable):
         self.usable = ALL
         self.ready_nodes = self.cluster.nodes
         self._is_rented = scenario.rented is not None
+        self._nodes_change = scenario.nodes_change
         self._ready: Sequence[bool] | None = None
         self._upto = [0]
         masks: dict[int, int] = {}
@@ -57,7 +58,7 @@ class Holdings(Restorable):
 
     def look(self, view: View) -> None:
         """Take note of which nodes can be used now."""
-        if not self._is_rented:
+        if not self._nodes_change:
             return
         ready = view.ready
         if ready is self._ready:

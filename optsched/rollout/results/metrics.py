@@ -73,6 +73,7 @@ METRICS = {
     "migrations": "moves to as many other GPUs",
     "rescales": "changes of width",
     "failures": "failed attempts",
+    "outages": "attempts ended by outages of nodes",
     "retries": "queued again after a failure",
     "deadline_misses": "not ended by their deadline",
     "jobs": "jobs of the trace, or of the window",
@@ -204,7 +205,7 @@ def _fairness(record: Record, chosen: Integers, ended: Integers) -> dict[str, fl
 
 def _counts(record: Record, chosen: Integers) -> dict[str, int]:
     jobs = record.jobs
-    churn = ("attempts", "preemptions", "migrations", "rescales", "failures")
+    churn = ("attempts", "preemptions", "migrations", "rescales", "failures", "outages")
     counts = {key: int(getattr(jobs, key)[chosen].sum()) for key in churn}
     status = {name: int((jobs.outcome[chosen] == n).sum()) for n, name in enumerate(STATUSES)}
     return {

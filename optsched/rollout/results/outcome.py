@@ -76,6 +76,7 @@ def _jobs(world: Simulation) -> JobsRecord:
         migrations=_whole(accounts.migrations),
         rescales=_whole(accounts.rescales),
         failures=_whole(state.failed),
+        outages=_whole(accounts.outages),
     )
 
 

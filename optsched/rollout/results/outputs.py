@@ -150,7 +150,7 @@ def jobs_frame(record: Record) -> pd.DataFrame:
         columns[f"{key}_s"] = getattr(jobs, f"{key}_us") / US
     for key in ("allocated", *PARTS, "effective"):
         columns[f"{key}_gpu_s"] = getattr(jobs, f"{key}_gpu_us") / US
-    for key in ("attempts", "preemptions", "migrations", "rescales", "failures"):
+    for key in ("attempts", "preemptions", "migrations", "rescales", "failures", "outages"):
         columns[key] = getattr(jobs, key)
     return pd.DataFrame(columns)
 

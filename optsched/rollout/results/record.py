@@ -50,9 +50,9 @@ class JobsRecord:
         Trials; and start, restore, checkpoint, rescale, and waiting for the end of a round.
     effective_gpu_us
         Not a part: for how long the GPUs computed.
-    attempts, preemptions, migrations, rescales, failures
+    attempts, preemptions, migrations, rescales, failures, outages
         Starts from the queue; stops by the policy; moves to as many other GPUs; changes of width;
-        failed attempts.
+        failed attempts; attempts that outages of nodes have ended.
     """
 
     first_start_us: Integers
@@ -78,6 +78,7 @@ class JobsRecord:
     migrations: Integers
     rescales: Integers
     failures: Integers
+    outages: Integers
 
 
 class Integrals(NamedTuple):

@@ -45,6 +45,7 @@ JOBS = {
     "migrations": [0, 0, 2, 0],
     "rescales": [0, 1, 0, 0],
     "failures": [0, 1, 0, 0],
+    "outages": [0, 0, 0, 0],
 }
 SOLVE = SolveRecord("optimal", 10.0, 9.9, 0.25, verified=True, verification_s=0.05)
 LATE = SolveRecord("error", 4.0, 3.0, 0.5, fallback=True)

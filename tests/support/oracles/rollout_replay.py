@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from optsched.rollout.engine.state import OFF, READY, STARTING
+from optsched.rollout.engine.state import DOWN, DRAINING, OFF, READY, STARTING
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.physics import Physics
 from optsched.traces.trace import STATUSES
@@ -25,10 +25,11 @@ FIELDS = (
     *("fragmentation_us", "allocated_gpu_us", "useful_gpu_us", "redone_gpu_us"),
     *("pre_run_gpu_us", "overhead_gpu_us", "effective_gpu_us"),
     *(f"{cause}_loss_gpu_us" for cause in CAUSES),
-    *("attempts", "preemptions", "migrations", "rescales", "failures"),
+    *("attempts", "preemptions", "migrations", "rescales", "failures", "outages"),
 )
 UNDONE = ("useful", *(f"{cause}_loss" for cause in CAUSES))
 PARTS = (*UNDONE, "redone", "pre_run", "overhead")
+STATES = {"off": OFF, "starting": STARTING, "ready": READY, "drain": DRAINING, "outage": DOWN}
 
 
 def us(seconds):
@@ -72,7 +73,7 @@ class Replay:
         self.joules = 0.0
         self.epoch = us(scenario.epoch_s)
         self.last_epoch = -1
-        self.changed = self.triggered = self.starved = False
+        self.changed = self.triggered = self.starved = self.is_begun = False
         submit = trace.submit_us.tolist() or [0]
         given = scenario.steady_s
         self.window = (submit[0], submit[-1]) if given is None else tuple(map(us, given))
@@ -91,7 +92,7 @@ class Replay:
             gpus_of=[job.gpus for job in self.jobs],
             jobs_on=[tuple(jobs) for jobs in on],
             phase=[job.phase for job in self.jobs],
-            node_state=[{"off": OFF, "starting": STARTING, "ready": READY}[s] for s in self.nodes],
+            node_state=[STATES[s] for s in self.nodes],
         )
 
     def active(self):
@@ -151,9 +152,13 @@ class Replay:
         size = self.cluster.size
         self.busy += span * sum(bool(jobs) for jobs in state.jobs_on)
         self.available += span * sum(size[n] for n, s in enumerate(self.nodes) if s == "ready")
+        held = {gpu for job in self.jobs for gpu in job.gpus}
+        self.available += span * sum(self.nodes[self.cluster.node_of[g]] == "drain" for g in held)
         self.spent += span * sum(size[n] for n, s in enumerate(self.nodes) if s != "off")
         watts = sum(
-            self.physics.node_watts(n, state) for n, s in enumerate(self.nodes) if s != "off"
+            self.physics.node_watts(n, state)
+            for n, s in enumerate(self.nodes)
+            if s not in ("off", "outage")
         )
         self.joules += watts * span / US
         for job in self.active():
@@ -241,6 +246,7 @@ class Replay:
         times += [job.trial_end for job in self.jobs if job.where == "trial"]
         times += [job.back_at for job in self.jobs if job.where == "delayed"]
         times += self.node_at.values()
+        times += [moment for moment in self.closings() if moment > self.now or not self.is_begun]
         unseen = [job.number for job in self.jobs if job.where == "unseen"]
         times += [int(self.trace.submit_us[n]) for n in unseen]
         if self.wants_epoch() and (times or self.idle < self.idle_limit):
@@ -256,6 +262,7 @@ class Replay:
             if time is None or (end is not None and time > end):
                 break
             assert time >= self.now
+            self.is_begun = True
             due = {job.number: self.own_event(job) for job in self.running()}
             self.pass_time(time)
             self.some_news = False
@@ -314,6 +321,7 @@ class Replay:
             del self.node_at[node]
             self.nodes[node] = "ready"
             self.happened("arrival" in decide_on)
+        self.close_and_open()
         self.trouble()
         for job in self.jobs:
             came = job.where == "unseen" and self.trace.submit_us[job.number] == self.now
@@ -327,6 +335,38 @@ class Replay:
             while transients.until_us[node] == self.now:
                 transients.change(node)
                 self.events += 1
+
+    def closings(self):
+        """When some node is closed or opened; a moment for each node."""
+        for entry in self.scenario.downtime:
+            for _ in entry.nodes:
+                yield us(entry.from_s)
+                if entry.to_s is not None:
+                    yield us(entry.to_s)
+
+    def close_and_open(self):
+        for node in range(self.cluster.nodes):
+            mine = [entry for entry in self.scenario.downtime if node in entry.nodes]
+            ends = {us(e.from_s) for e in mine} | {us(e.to_s) for e in mine if e.to_s is not None}
+            if self.now not in ends:
+                continue
+            begun = [entry for entry in mine if us(entry.from_s) <= self.now]
+            kinds = {e.kind for e in begun if e.to_s is None or self.now < us(e.to_s)}
+            status = max(kinds, default="ready", key=["drain", "outage"].index)
+            is_new = status != self.nodes[node]
+            node_of = self.cluster.node_of
+            struck = [job for job in self.jobs if node in {node_of[gpu] for gpu in job.gpus}]
+            self.nodes[node] = status
+            for job in struck if is_new and status == "outage" else ():
+                self.release(job)
+                self.lose(job)
+                job.outages += job.where == "running"
+                job.where, job.back_at = "delayed", self.now + us(self.scenario.retries.delay_s)
+                self.news["failed"].append(job.number)
+            decide_on = self.scenario.decide_on
+            is_trigger = is_new and status == "ready" and "arrival" in decide_on
+            is_hit = is_new and status == "outage" and struck and "finish" in decide_on
+            self.happened(bool(is_trigger or is_hit))
 
     def happened(self, is_trigger):
         self.events += 1
@@ -485,7 +525,7 @@ class Replay:
         for job in self.jobs:
             assert bool(job.gpus) == (job.where in ("running", "trial"))
             assert len(set(job.gpus)) == len(job.gpus)
-            assert all(self.nodes[node_of[gpu]] == "ready" for gpu in job.gpus)
+            assert all(self.nodes[node_of[gpu]] in ("ready", "drain") for gpu in job.gpus)
             if job.where == "running" and job.gpus:
                 assert len(job.gpus) in self.widths(job)
                 assert self.physics.fits(job.number, job.gpus, state) is None

@@ -70,6 +70,8 @@ def scenarios(draw, plain=False):
         }
     if not plain and draw(st.booleans()):
         parts["rented"] = {"provision_s": draw(SMALL), "at_start": draw(st.integers(0, nodes))}
+    if "rented" not in parts and draw(st.integers(0, 2)) == 0:
+        parts["downtime"] = draw(st.lists(downtimes(nodes), min_size=1, max_size=3))
     if draw(st.booleans()):
         parts["quotas"] = {"q": draw(st.integers(1, nodes * each))}
     if draw(st.booleans()):
@@ -108,6 +110,17 @@ def scenarios(draw, plain=False):
             parts |= {"spread": {**parts["spread"], "domains": apart}} if "spread" in parts else {}
         return scenario(made, None, **parts)
     return scenario(nodes, each, **parts)
+
+
+@st.composite
+def downtimes(draw, nodes):
+    start = draw(TIMES)
+    return {
+        "nodes": sorted(draw(st.sets(st.integers(0, nodes - 1), min_size=1))),
+        "from_s": start,
+        "to_s": draw(st.sampled_from([None, start + 3.0, start + 12.0])),
+        "kind": draw(st.sampled_from(["outage", "drain"])),
+    }
 
 
 @st.composite
