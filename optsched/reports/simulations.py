@@ -169,7 +169,8 @@ def _short(value: float) -> float | int:
 
 def rollouts(simulated: list[SimulatedTrace]) -> Iterator[parts.Section]:
     """Yield the sections of rollouts: metrics and pictures of all, a timeline of each."""
-    yield parts.section("Rollouts", _metrics(simulated), _ratios(simulated), *_pictures(simulated))
+    tables = (_metrics(simulated), _left_out(simulated), _ratios(simulated))
+    yield parts.section("Rollouts", *tables, *_pictures(simulated))
     for source in simulated:
         label = escape(source.name, quote=True)
         yield parts.section(
@@ -209,7 +210,7 @@ def _ratios(simulated: list[SimulatedTrace]) -> str:
     rows = [(METRICS[key], *row) for key, row in ratios.items() if row]
     head = ("", *(source.name for source in simulated))
     title = f"<h3>Relative to {escape(simulated[0].name)}</h3>"
-    return title + parts.table(head, rows) + _left_out(simulated) if rows else ""
+    return title + parts.table(head, rows) if rows else ""
 
 
 def _left_out(simulated: list[SimulatedTrace]) -> str:

@@ -140,11 +140,13 @@ def _simulated(task: SweepTask) -> Point:
     except ValueError as error:  # a job that asks for more GPUs than there are, say
         return _invalid(task, str(error))
     metrics = {name: float(value) for name, value in done.metrics.items() if value is not None}
+    left = int(metrics["unfinished"])
     return Point(
         value=task.value,
         method=task.method,
         status="simulated",
         seconds=round(done.wall_s, 6),
+        reason=f"{left:,} of {len(done.record.trace):,} jobs are unfinished" if left else "",
         metrics=metrics,
     )
 

@@ -25,6 +25,7 @@ SCHEMA_ID: Final = "optsched/frontier/2"
 OLD_SCHEMA_ID: Final = "optsched/frontier/1"
 HIGHER_IS_BETTER = (
     "utilization", "utilization_effective", "goodput_gpu_h", "jain_index", "passed",
+    "steady_utilization", "steady_utilization_effective", "drain_utilization",
 )  # fmt: skip
 
 
@@ -39,7 +40,8 @@ class Point(Document):
     plan, certificate
         As JSON: what proves the point, as of a `Result`.
     objective
-        None where there is no plan; `reason` then says why.
+        None where there is no plan; `reason` then says why. Of a rollout, it says how many jobs are
+        unfinished, and so in no mean.
     bound
         No plan has an objective below it.
     metrics

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -389,6 +390,17 @@ def test_a_headline_says_what_a_result_is_worth_beside_greedy_rules(page):
 def test_ratios_of_rollouts_are_to_the_first(folder):
     assert "Relative to fifo on philly-small" in report([folder / "fifo", folder / "las"])
     assert "Relative to" not in report([folder / "fifo"])
+
+
+def test_unfinished_jobs_are_told_wherever_there_are_any(folder, tmp_path):
+    assert "Unfinished jobs" not in report([folder / "fifo"])
+    copied = tmp_path / "cut"
+    shutil.copytree(folder / "fifo", copied)
+    summary = json.loads((copied / "summary.json").read_text())
+    summary["metrics"] |= {"unfinished": 2, "jobs": 20}
+    (copied / "summary.json").write_text(json.dumps(summary))
+    for page in (report([copied]), report([folder / "las", copied])):
+        assert re.search(r"Unfinished jobs, in no mean of times: fifo [^<]* 2 of 20\.", page)
 
 
 def test_different_versions_are_shown_where_that_is_asked_for(folder, tmp_path):

@@ -166,6 +166,15 @@ def test_the_name_is_the_function_whatever_was_imported_before(first):
 # --- rollouts ------------------------------------------------------------------------------------
 
 
+def test_a_point_says_how_many_jobs_are_unfinished(registered):
+    """An end that is too early leaves jobs out of the mean, which looks the better for it."""
+    whole = optsched.simulate(scenario(), "first", trace=trace(20)).metrics["makespan_s"]
+    ends = [whole / 2, 2 * whole]
+    cut = optsched.frontier(scenario(), "end_s", ends, methods=["first"], trace=trace(20))
+    assert cut.points[0].reason.endswith("of 20 jobs are unfinished")
+    assert cut.points[1].reason == ""
+
+
 def test_scenarios_are_rolled_out_by_value_and_policy(registered):
     frontier = optsched.frontier(
         scenario(), "epoch_s", [30, 60], methods=["first", "other"], trace=trace(20), seed=3
