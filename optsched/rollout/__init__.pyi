@@ -10,6 +10,8 @@ from .physics.cluster import Cluster as Cluster
 from .results.metrics import METRICS as METRICS
 from .results.metrics import metrics_by as metrics_by
 from .results.policy_comparison import Comparison as Comparison
+from .results.why_jobs_wait import first_waits as first_waits
+from .results.why_jobs_wait import why_jobs_wait as why_jobs_wait
 from .run import Rollout as Rollout
 from .run import simulate as simulate
 from .scenario import Scenario as Scenario

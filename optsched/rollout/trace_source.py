@@ -81,7 +81,8 @@ def _from_source(source: TraceSource, seed: int) -> Trace:
 
 def _most(trace: Trace, scenario: Scenario) -> list[int]:
     """Return by job the most GPUs that it can ever have."""
-    return [min(scenario.quotas.get(queue, scenario.gpus), scenario.gpus) for queue in trace.queue]
+    quotas = {} if scenario.lends_quotas else scenario.quotas
+    return [min(quotas.get(queue, scenario.gpus), scenario.gpus) for queue in trace.queue]
 
 
 def _check_gangs(trace: Trace, scenario: Scenario) -> None:

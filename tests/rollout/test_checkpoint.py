@@ -212,6 +212,7 @@ def places(node, path=()):
         yield from places(value, (*path, key))
 
 
+@pytest.mark.filterwarnings("ignore:policy .* waiting for ever")  # as a forged state may say
 @law(300)
 @given(data=st.data())
 def test_forged_checkpoints_with_the_right_checksum_end_in_a_line_not_in_a_traceback(data):

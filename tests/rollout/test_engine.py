@@ -5,6 +5,7 @@ import pytest
 
 from optsched.rollout.engine.decision import Decision, InvalidDecision, SolveRecord
 from optsched.rollout.engine.engine import Engine
+from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.results.decision_log import EpochLog
 from optsched.rollout.results.record import EpochRecord
 from optsched.traces.trace import US, Failure
@@ -298,6 +299,7 @@ def test_retries_have_limits_by_reason_and_a_delay():
     assert record.jobs.outcome.tolist() == [FAILED]
     assert seconds(record.jobs.end_us) == [1 + 5 + 1 + 5 + 1]
     assert seconds(record.jobs.waiting_us) == [10]
+    assert seconds(record.jobs.back_off_us) == [10]
     assert seconds(record.jobs.fragmentation_us) == seconds(record.jobs.fair_share_us) == [0]
 
 
@@ -368,17 +370,28 @@ def test_an_empty_node_is_kept_if_the_decision_places_a_job_on_it():
 # --- why jobs wait ------------------------------------------------------------------------------
 
 
-def test_waiting_is_fair_share_while_gpus_are_too_few_and_else_fragmentation():
+def kinds(record, job):
+    """Seconds of each kind for which a job waited."""
+    found = {kind: int(getattr(record.jobs, f"{kind}_us")[job]) // US for kind in KINDS}
+    return {kind: time for kind, time in found.items() if time}
+
+
+def test_waiting_is_for_capacity_while_gpus_are_too_few_and_else_for_place_or_turn():
     jobs = trace((0, 1, 10), (0, 1, 20), (2, 2, 5), (2, 1, 5))
     decisions = {0: place((0, [0]), (1, [2])), 20: place((2, [0, 1]), (3, [2]))}
     record, _ = run(scenario(2, 2), jobs, decisions)
-    # 2 of 4 GPUs are free from 0 on, none in one node
-    assert seconds(record.jobs.fragmentation_us) == [0, 0, 18, 18]
-    assert seconds(record.jobs.fair_share_us) == [0] * 4
+    # 2 of 4 GPUs are free from 0 on, none in one node; no job has said that it needs one
+    assert [kinds(record, job) for job in range(4)] == [{}, {}, {"order": 18}, {"order": 18}]
+    one_node = Decision(accepts={2: (1, 0)})
+    record, _ = run(scenario(2, 2), jobs, decisions | {2: one_node})
+    # job 0 ends at 10 s: from then on there is a node for job 2, and it is not placed
+    assert kinds(record, 2) == {"fragmentation": 8, "order": 10}
+    assert kinds(record, 3) == {"order": 18}
     late = trace((0, 3, 10), (2, 2, 5))
     record, _ = run(scenario(2, 2), late, {0: place((0, [0, 1, 2])), 15: Decision()})
-    assert seconds(record.jobs.fair_share_us) == [0, 8]
-    assert seconds(record.jobs.fragmentation_us) == [0, 0]
+    assert kinds(record, 1)["capacity"] == 8
+    assert not record.jobs.fair_share_us.any()
+    assert not record.jobs.fragmentation_us.any()
 
 
 def test_what_is_free_to_a_queue_is_in_its_quota():
@@ -386,7 +399,30 @@ def test_what_is_free_to_a_queue_is_in_its_quota():
     decisions = {0: place((0, [0, 1])), 10: place((1, [0]), (2, [1]))}
     record, _ = run(scenario(1, 4, quotas={"a": 2}), jobs, decisions)
     assert seconds(record.jobs.fair_share_us) == [0, 10, 0]
-    assert seconds(record.jobs.fragmentation_us) == [0, 0, 10]
+    assert seconds(record.jobs.order_us) == [0, 0, 10]
+
+
+def test_above_its_quota_a_job_waits_for_fair_share_only_while_nothing_is_idle_to_borrow():
+    """Queue a has 2 of 4 GPUs by right and all of them lent until 10 s; b has one of them then."""
+    jobs = trace((0, 4, 10), (0, 1, 20), (0, 2, 5), queue=["a", "b", "a"])
+    world = scenario(1, 4, quotas={"a": 1, "b": 2}, lends_quotas=True)
+    decisions = {0: place((0, [0, 1, 2, 3])), 10: place((1, [0])), 30: place((2, [1, 2]))}
+    record, _ = run(world, jobs, decisions)
+    assert kinds(record, 1) == {"capacity": 10}
+    assert kinds(record, 2) == {"fair_share": 10, "order": 20}
+
+
+def test_a_start_is_delayed_by_the_kind_in_which_it_waited_longest_if_by_more_than_a_minute():
+    jobs = trace((0, 2, 100), (1, 2, 5), (50, 1, 5), failures=[(), (Failure(OOM, 2 * US),), ()])
+    world = scenario(1, 2, retries={"delay_s": 70.0})
+    starts = {0: place((0, [0, 1])), 100: place((1, [0, 1])), 102: place((2, [0]))}
+    starts |= {172: place((1, [0, 1]))}
+    record, _ = run(world, jobs, starts)
+    assert kinds(record, 1) == {"capacity": 99, "back_off": 70}
+    assert kinds(record, 2) == {"capacity": 52}
+    delays = {k: getattr(record.jobs, f"{k}_delays").tolist() for k in KINDS}
+    once = ("back_off", "capacity")
+    assert delays == {kind: [0, int(kind in once), 0] for kind in KINDS}
 
 
 # --- physics and energy ---------------------------------------------------------------------------

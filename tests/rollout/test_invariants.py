@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.engine.state import DRAINING, READY, RUNNING, TRIAL
+from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.registry import ENTRIES, make
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame
 from optsched.rollout.results.parts_of_held_time import PARTS
@@ -206,9 +207,9 @@ def check_record(record):
         if jobs.outcome[job] == 0:
             ends = jobs.failures[job] + jobs.preemptions[job] + jobs.outages[job]
             assert jobs.attempts[job] == ends + 1
-    kinds = jobs.fair_share_us + jobs.fragmentation_us
-    assert np.all((jobs.fair_share_us >= 0) & (jobs.fragmentation_us >= 0))
-    assert np.all(kinds <= jobs.waiting_us)
+    kinds = [getattr(jobs, f"{kind}_us") for kind in KINDS]
+    assert np.all(np.array(kinds) >= 0)
+    assert np.array_equal(sum(kinds), jobs.waiting_us)
     assert np.array_equal(jobs.outcome == -1, jobs.end_us == -1)
 
 

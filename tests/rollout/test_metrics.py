@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.results.fairness import contention
-from optsched.rollout.results.metrics import METRICS, metrics, metrics_by, size_class
+from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
 from optsched.rollout.results.outputs import (
     epochs_frame,
     jobs_frame,
@@ -25,6 +25,7 @@ from optsched.rollout.results.outputs import (
 )
 from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE, JobsRecord
+from optsched.rollout.results.size_classes import size_class
 from optsched.traces.trace import trace_of
 from tests.support.builders import records
 from tests.support.builders.small_rollouts import POWER
@@ -45,7 +46,10 @@ def test_by_hand():
     assert figures["queueing_delay_mean_s"] == pytest.approx(100 / 3)
     assert figures["first_start_delay_mean_s"] == pytest.approx(100 / 3)
     assert figures["fair_share_delay_mean_s"] == pytest.approx(70 / 3)
-    assert figures["fragmentation_delay_mean_s"] == 10
+    assert figures["fragmentation_delay_mean_s"] == pytest.approx(25 / 3)
+    assert figures["order_delay_mean_s"] == pytest.approx(5 / 3)
+    assert (figures["back_off_delay_mean_s"], figures["capacity_delay_mean_s"]) == (0, 0)
+    assert (figures["delayed_starts"], figures["fragmentation_share"]) == (1, 0)
     assert figures["utilization"] == 450 / 640
     assert figures["utilization_effective"] == (85 + 28 + 152) / 640
     assert figures["gpu_hours"] == 450 / HOUR
@@ -212,8 +216,12 @@ def delays(written):
     ended, jobs = written.ended, written.jobs
     yield "queueing_delay_mean_s", ended.waiting_s.mean()
     yield "first_start_delay_mean_s", (jobs.first_start_s - jobs.submit_s).mean()
-    yield "fair_share_delay_mean_s", ended.fair_share_s.mean()
-    yield "fragmentation_delay_mean_s", ended.fragmentation_s.mean()
+    kinds = ("back_off", "fair_share", "capacity", "fragmentation", "order")
+    for kind in kinds:
+        yield f"{kind}_delay_mean_s", ended[f"{kind}_s"].mean()
+    yield "delayed_starts", sum(jobs[f"{kind}_delays"].sum() for kind in kinds)
+    near, fair = jobs.fragmentation_delays.sum(), jobs.fair_share_delays.sum()
+    yield "fragmentation_share", near / (near + fair) if near + fair else None
     late = jobs.deadline_s.notna() & (written.until > jobs.deadline_s)
     yield "deadline_misses", late.sum()
 
@@ -324,7 +332,7 @@ def test_files_hold_every_figure_exactly(tmp_path):
     made = records.record()
     write_outputs(made, tmp_path, 1.5)
     jobs = pd.read_csv(tmp_path / "jobs.csv")
-    for key in ("running", "waiting", "fair_share", "fragmentation"):
+    for key in ("running", "waiting", "fair_share", "capacity", "fragmentation", "order"):
         assert (np.rint(jobs[f"{key}_s"] * 1e6) == getattr(made.jobs, f"{key}_us")).all()
     assert list(jobs.job) == ["a", "b", "c", "d"]
     assert list(jobs.outcome) == ["passed", "passed", "failed", "unfinished"]

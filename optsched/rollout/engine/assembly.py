@@ -39,6 +39,8 @@ class Simulation(Restorable):
         The present moment in microseconds.
     busy_gpu_us, available_gpu_us, spent_gpu_us
         Integrals until now, as in `Record`.
+    has_news
+        Whether the last decision said anything new of what waiting jobs accept.
     busy_shares
         By job the share of time for which its GPUs compute when it runs alone.
     """
@@ -50,14 +52,14 @@ class Simulation(Restorable):
 
     def __init__(self, scenario: Scenario, trace: Trace, seed: int, keep_intervals: bool) -> None:
         every_s = scenario.costs.checkpoint_every_s
-        self.trace, self.now = trace, 0
+        self.trace, self.now, self.has_news = trace, 0, False
         self.busy_gpu_us = self.available_gpu_us = self.spent_gpu_us = 0
         self.cluster = Cluster(scenario)
         self.physics = Physics(scenario, self.cluster, trace, seed)
         self.oracle = Oracle(scenario, trace, seed)
         self.state = State(scenario, self.cluster, trace)
         self.accounts = Accounts(self.state, None if every_s is None else round(every_s * US))
-        self.waiting = Waiting(self.state, trace.queue, scenario.quotas)
+        self.waiting = Waiting(self.state, trace.queue, scenario.quotas, scenario.lends_quotas)
         self.events = EventQueue(len(trace), self.cluster.nodes)
         self.closed_nodes = ClosedNodes(scenario)
         self.closed_nodes.announce(self.events)
@@ -112,9 +114,12 @@ class Simulation(Restorable):
             If it breaks a rule; then nothing of it was applied.
         """
         changes = self.rules.changes(decision)
+        self.has_news = False
         count = len(changes.stops) + len(changes.places) + len(changes.trials)
         if count:
             self.dispatch.apply(changes, decision.pre_run_us, self.now)
+        for job, place in decision.accepts.items():
+            self.has_news |= self.waiting.accept(job, (place[0], place[1]), self.now)
         if decision.rent is not None:
             before = self.fleet.rented
             self.fleet.rent(decision.rent, self.now)
@@ -125,9 +130,11 @@ class Simulation(Restorable):
         """Bring rates, clocks and watts up to date after the changes of a moment."""
         dispatch, fleet = self.dispatch, self.fleet
         if not (dispatch.touched or dispatch.dirty or fleet.dirty):
+            if self.waiting.entered:
+                self.waiting.update(self.now, (), ())
             return
         dispatch.refresh(self.now)
-        self.waiting.update(self.now)
+        self.waiting.update(self.now, dispatch.dirty, fleet.dirty)
         if self.meter is not None:
             node_of = self.cluster.node_of
             nodes = {*fleet.dirty, *(node_of[gpu] for gpu in dispatch.dirty)}

@@ -86,6 +86,11 @@ class Decision:
         catch early failures of gangs). A trial makes no progress. If the job's next attempt fails
         within `pre_run_us` of running, that failure happens in the trial; otherwise the job is back
         in the queue after `pre_run_us`, and in `View.arrived`.
+    accepts
+        By waiting job the worst place that it accepts from now on: (nodes, level), at most so many
+        nodes in one domain of such a level of `Cluster.levels`, 0 being one node. Any place until
+        the policy says, and again each time the job comes back to the queue. It changes nothing but
+        why a job is said to wait.
     """
 
     place: Mapping[int, Sequence[int]] = field(default_factory=dict)
@@ -94,6 +99,7 @@ class Decision:
     solves: Sequence[SolveRecord] = ()
     pre_run: Mapping[int, Sequence[int]] = field(default_factory=dict)
     pre_run_us: int = 0
+    accepts: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 NOTHING = Decision()

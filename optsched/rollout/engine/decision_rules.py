@@ -51,6 +51,7 @@ class DecisionRules:
     ) -> None:
         self.state, self.physics, self.trace = state, physics, trace
         self.quotas, self.held = dict(scenario.quotas), held
+        self.lends = scenario.lends_quotas
         self.is_rented = scenario.rented is not None
         sharing = scenario.sharing
         self.is_shared = sharing.max_jobs_per_gpu > 1
@@ -89,8 +90,10 @@ class DecisionRules:
         trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
         if stops or trials:
             self._check_named_once(decision)
+        if decision.accepts:
+            self._check_accepts(decision)
         changes = Changes(stops, places, trials)
-        if self.quotas:
+        if self.quotas and not self.lends:
             self._check_quotas(changes)
         if decision.rent is not None:
             self._check_rent(decision.rent)
@@ -133,6 +136,16 @@ class DecisionRules:
             text = f"a trial of {self._job(job)} takes 1 GPU, not {len(chosen)}"
             raise InvalidDecision("gang-size", text)
         return job, chosen
+
+    def _check_accepts(self, decision: Decision) -> None:
+        for job, place in decision.accepts.items():
+            starts = job in decision.place or job in decision.pre_run
+            if starts or (self._status(job) != WAITING and job not in decision.stop):
+                raise InvalidDecision("not-waiting", f"{self._job(job)} waits for no place")
+            nodes, level = map(index, place)
+            if nodes < 1 or level < 0:
+                text = f"{self._job(job)} accepts {nodes} nodes in a domain of level {level}"
+                raise InvalidDecision("accepts-range", text)
 
     def _check_named_once(self, decision: Decision) -> None:
         named = len(decision.stop) + len(decision.place) + len(decision.pre_run)

@@ -198,11 +198,12 @@ class Engine(Restorable):
             if not isinstance(decision, Decision):
                 raise InvalidDecision("no-decision", _no_decision(self.policy, decision))
             changes = 0 if decision is NOTHING else world.apply(decision)
+            is_news = decision is not NOTHING and (changes > 0 or world.has_news)
         finally:
             world.settle()
-        if changes:
+        if is_news:
             self.quiet_since = None
-        self.idle_epochs = 0 if delivery.is_changed or changes else self.idle_epochs + 1
+        self.idle_epochs = 0 if delivery.is_changed or is_news else self.idle_epochs + 1
         if is_epoch:
             self.last_epoch = world.now
         delivery.forget()

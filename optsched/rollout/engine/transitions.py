@@ -157,6 +157,7 @@ class Dispatch(Restorable):
         self.state.failed[job] += 1
         self.state.attempt_us[job] = 0
         self.state.status[job] = DELAYED
+        self.waiting.fail(job, now)
         self.state.wait_since[job] = now
 
     def strike(self, job: int, now: int) -> None:
@@ -164,6 +165,7 @@ class Dispatch(Restorable):
         self._take_off(job, now)
         if self.trial_fails.pop(job, None) is None:
             self.accounts.outages[job] += 1
+        self.waiting.fail(job, now)
         self.accounts.lose(job)
         self.state.status[job] = DELAYED
         self.state.wait_since[job] = now
@@ -177,6 +179,7 @@ class Dispatch(Restorable):
         if self.state.gpus_of[job]:
             self._take_off(job, now)
         self.state.status[job] = ENDED
+        self.waiting.forget(job)
         self.accounts.end[job] = now
         self.accounts.outcome[job] = outcome
         self.stopped.discard(job)

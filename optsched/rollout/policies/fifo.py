@@ -13,6 +13,7 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.free_nodes import ALL, FreeNodes
+from optsched.rollout.policies.relaxing import Relaxing
 from optsched.rollout.policy_options import NonNegative, Options, takes
 from optsched.traces.trace import US
 
@@ -49,7 +50,15 @@ class Gangs(RestorablePolicy):
     that is large enough; then twice as many nodes and one level more, and so on.
     """
 
-    changing: ClassVar[tuple[str, ...]] = ("nodes", "held", "lines", "_used", "_in_vain", "_usable")
+    changing: ClassVar[tuple[str, ...]] = (
+        "nodes",
+        "held",
+        "lines",
+        "relaxing",
+        "_used",
+        "_in_vain",
+        "_usable",
+    )
 
     def __init__(self, name: str, scenario: Scenario, options: GangOptions) -> None:
         self.name = name
@@ -64,6 +73,7 @@ class Gangs(RestorablePolicy):
         self._used = dict.fromkeys(self.quotas, 0)
         self._in_vain: dict[tuple[int, int], int] = {}
         self._usable = ALL
+        self.relaxing = Relaxing(self.nodes, self.relax_us)
 
     def decide(self, view: View) -> Decision:
         """Place the waiting jobs that fit."""
@@ -71,7 +81,8 @@ class Gangs(RestorablePolicy):
         if not self.lines:
             return NOTHING
         places = self.place_waiting(view)
-        return Decision(place=places) if places else NOTHING
+        accepts = self.relaxing.news(view.now_us, view.demand)
+        return Decision(place=places, accepts=accepts) if places or accepts else NOTHING
 
     # --- what has happened --------------------------------------------------------------------
 
@@ -96,6 +107,7 @@ class Gangs(RestorablePolicy):
             line.append(job)
         else:
             line.insert(bisect_left(line, job), job)
+        self.relaxing.enter(job, view.now_us - view.waited_us(job))
 
     def release(self, view: View, job: int) -> None:
         """Take back the GPUs that a job held, if any."""
@@ -142,6 +154,7 @@ class Gangs(RestorablePolicy):
             self.hold(view, job, gpus)
             line = self.lines[key]
             line.popleft()
+            self.relaxing.leave(job)
             if line:
                 heapreplace(heads, (line[0], key))
             else:
@@ -178,8 +191,7 @@ class Gangs(RestorablePolicy):
         """Return GPUs for a gang on some nodes."""
         if stage == MOST_STAGES:
             return self.nodes.gang(size, nodes & self._usable)
-        most = self.nodes.least_nodes(size) << stage
-        return self.nodes.gang(size, nodes & self._usable, most, stage)
+        return self.nodes.gang(size, nodes & self._usable, *self.nodes.worst_place(size, stage))
 
 
 @takes(GangOptions)

@@ -48,9 +48,10 @@ class FreeNodes(Restorable):
             self.nodes_with[size] |= 1 << node
         self._free = [(1 << size) - 1 for size in cluster.size]
         self._domains = [_domains(column) for column in cluster.ancestors[1:]]
-        self._sizes = sorted(cluster.size, reverse=True)
         self._sizes = list(cluster.size)
+        self._largest_first = sorted(cluster.size, reverse=True)
         self._least: dict[int, int] = {}
+        self._levels: dict[int, int] = {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; which nodes have so many free GPUs follows from it."""
@@ -111,7 +112,7 @@ class FreeNodes(Restorable):
         return tuple(chosen)
 
     def gang(
-        self, size: int, nodes: int = ALL, most_nodes: int = NO_LIMIT, most_levels: int = NO_LIMIT
+        self, size: int, nodes: int = ALL, most_nodes: int = NO_LIMIT, level: int = NO_LIMIT
     ) -> tuple[int, ...] | None:
         """Return free GPUs for a gang: the best fit of one node, or else few nodes close together.
 
@@ -125,8 +126,8 @@ class FreeNodes(Restorable):
             The set of nodes that may be used.
         most_nodes
             Over how many nodes the gang may be spread.
-        most_levels
-            How many levels above the lowest that is large enough for the gang it may stand.
+        level
+            The highest level at which its nodes may meet; 0: one node.
         """
         if size > self.total:
             return None
@@ -135,7 +136,7 @@ class FreeNodes(Restorable):
             return self.gpus(node, size)
         if most_nodes == 1:
             return None
-        for domains in self._domains[: self.least_level(size) + most_levels]:
+        for domains in self._domains[:level]:
             for domain in self._fullest_first(domains, nodes):
                 shares = self._shares(size, domain & nodes)
                 if shares is not None and len(shares) <= most_nodes:
@@ -148,19 +149,33 @@ class FreeNodes(Restorable):
         if size not in self._least:
             left, count = size, 0
             while left > 0 and count < len(self._sizes):
-                left -= self._sizes[count]
+                left -= self._largest_first[count]
                 count += 1
             self._least[size] = count
         return self._least[size]
 
     def least_level(self, size: int) -> int:
         """Return the lowest level with a domain that is large enough for a gang."""
-        if not self._sizes or size <= self._sizes[0]:
+        if size not in self._levels:
+            self._levels[size] = self._find_level(size)
+        return self._levels[size]
+
+    def _find_level(self, size: int) -> int:
+        if not self._sizes or size <= self._largest_first[0]:
             return 0
         for level, domains in enumerate(self._domains, start=1):
             if any(sum(self._sizes[n] for n in members(nodes)) >= size for nodes in domains):
                 return level
         return len(self._domains)
+
+    def worst_place(self, size: int, stage: int) -> tuple[int, int]:
+        """Return over how many nodes, in a domain of which level, a gang at a stage may be spread.
+
+        At first it wants as few nodes as hold it, in a domain of the lowest level that is large
+        enough; at each stage twice as many nodes and one level more.
+        """
+        nodes = min(self.least_nodes(size) << stage, size, len(self._sizes))
+        return nodes, min(self.least_level(size) + stage, len(self._domains))
 
     def _fullest_first(self, domains: list[int], nodes: int) -> list[int]:
         """Return domains, the one with the fewest free GPUs first."""

@@ -104,9 +104,10 @@ class Philly(Gangs):
         if self.defragment and view.is_epoch and self.lines:
             places |= self._defragment(view, places)
         pre_run = self._begin_trials(view) if self.untried else {}
-        if not places and not pre_run:
+        accepts = self.relaxing.news(view.now_us, view.demand)
+        if not (places or pre_run or accepts):
             return NOTHING
-        return Decision(place=places, pre_run=pre_run, pre_run_us=self.pre_run_us)
+        return Decision(place=places, pre_run=pre_run, pre_run_us=self.pre_run_us, accepts=accepts)
 
     # --- trials -------------------------------------------------------------------------------
 
@@ -241,6 +242,7 @@ class Philly(Gangs):
         places[job] = self.nodes.gpus(node, view.demand(job))
         self.hold(view, job, places[job])
         self.lines[key].popleft()
+        self.relaxing.leave(job)
         if not self.lines[key]:
             del self.lines[key]
         return places

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.results.decision_log import all_solves
 from optsched.rollout.results.fairness import finish_time_fairness, jain_index
 from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE, Integrals
+from optsched.rollout.results.size_classes import by_size
 from optsched.rollout.results.time_averages import WHOLE, counted, of_time
+from optsched.rollout.results.why_jobs_wait import delays_of
 from optsched.traces.summary import seen_us
 from optsched.traces.trace import FAILED, KILLED, PASSED, STATUSES, US
 
@@ -24,8 +27,6 @@ if TYPE_CHECKING:
 
 GPU_H = 3600 * US  # GPU-microseconds
 SLOWDOWN_FLOOR_US = 60 * US
-SIZES = ((1, "1 GPU"), (4, "2 to 4 GPUs"), (8, "5 to 8 GPUs"))
-LARGER = "more than 8 GPUs"
 
 METRICS = {
     "jct_mean_s": "mean job completion time (JCT)",
@@ -36,8 +37,13 @@ METRICS = {
     "makespan_s": "first submission to last end",
     "bounded_slowdown_mean": "mean JCT / run time alone",
     "queueing_delay_mean_s": "mean time in the queue, all waits",
-    "fair_share_delay_mean_s": "of it, with too few GPUs free",
-    "fragmentation_delay_mean_s": "of it, with enough GPUs free",
+    "back_off_delay_mean_s": "of it, between failure and queue",
+    "fair_share_delay_mean_s": "of it, for quota of the queue",
+    "capacity_delay_mean_s": "of it, for GPUs, too few being free",
+    "fragmentation_delay_mean_s": "of it, for a place near enough",
+    "order_delay_mean_s": "of it, for its turn",
+    "delayed_starts": "starts after a wait of more than 60 s",
+    "fragmentation_share": "of those by it or by fair share",
     "first_start_delay_mean_s": "mean time until the first start",
     "utilization": "GPUs with a job / GPUs ready",
     "utilization_effective": "GPUs that compute / GPUs ready",
@@ -133,7 +139,7 @@ def metrics_by(record: Record) -> pd.DataFrame:
     """
     import pandas as pd
 
-    groups = {("size", name): jobs for name, jobs in _by_size(record).items()}
+    groups = {("size", name): jobs for name, jobs in by_size(record.trace).items()}
     groups |= {("status", name): jobs for name, jobs in _by_status(record).items()}
     rows = {key: of_jobs(record, jobs) for key, jobs in groups.items() if len(jobs)}
     index = pd.MultiIndex.from_tuples(list(rows), names=["by", "group"])
@@ -173,8 +179,11 @@ def _delays(record: Record, chosen: Integers, ended: Integers) -> dict[str, floa
     until_start = jobs.first_start_us[started] - record.trace.submit_us[started]
     return {
         "queueing_delay_mean_s": _seconds(_mean(jobs.waiting_us[ended])),
-        "fair_share_delay_mean_s": _seconds(_mean(jobs.fair_share_us[ended])),
-        "fragmentation_delay_mean_s": _seconds(_mean(jobs.fragmentation_us[ended])),
+        **{
+            f"{kind}_delay_mean_s": _seconds(_mean(getattr(jobs, f"{kind}_us")[ended]))
+            for kind in KINDS
+        },
+        **delays_of(jobs, chosen),
         "first_start_delay_mean_s": _seconds(_mean(until_start)),
     }
 
@@ -218,11 +227,6 @@ def _counts(record: Record, chosen: Integers) -> dict[str, int]:
     }
 
 
-def size_class(gpus: int) -> str:
-    """Return the class of size of a gang, as in figure 2 of ATC'19."""
-    return next((name for most, name in SIZES if gpus <= most), LARGER)
-
-
 def _of_cluster(record: Record) -> dict[str, float | int | None]:
     """Return the metrics of the cluster and the policy."""
     whole = of_time(record, Integrals(), counted(record))
@@ -258,12 +262,6 @@ def _window(record: Record, window: tuple[int, int] | None) -> Integers:
     if count and not len(chosen):
         raise ValueError(f"window {first} to {last} holds none of the {count} jobs")
     return chosen
-
-
-def _by_size(record: Record) -> dict[str, Integers]:
-    classes = np.array([size_class(int(gpus)) for gpus in record.trace.gpus])
-    names = [*(name for _, name in SIZES), LARGER]
-    return {name: np.flatnonzero(classes == name) for name in names}
 
 
 def _by_status(record: Record) -> dict[str, Integers]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.results.parts_of_held_time import (
     counted_until_now,
     effective_gpu_us,
@@ -55,10 +56,7 @@ def _open_intervals(world: Simulation) -> tuple[tuple[int, int, int, tuple[int, 
 
 def _jobs(world: Simulation) -> JobsRecord:
     """Return the figures of all jobs, which are settled."""
-    accounts, state, waiting = world.accounts, world.state, world.waiting
-    fair, other = list(waiting.fair_share), list(waiting.fragmentation)
-    for job in state.waiting:
-        fair[job], other[job] = waiting.split(job, world.now)
+    accounts, state = world.accounts, world.state
     parts = {f"{name}_gpu_us": part for name, part in parts_of_held_time(world).items()}
     return JobsRecord(
         first_start_us=_whole(accounts.first_start),
@@ -66,8 +64,7 @@ def _jobs(world: Simulation) -> JobsRecord:
         outcome=_whole(accounts.outcome),
         running_us=_whole(accounts.running),
         waiting_us=waiting_us(world),
-        fair_share_us=_whole(fair),
-        fragmentation_us=_whole(other),
+        **_kinds_of_waiting(world),
         allocated_gpu_us=_whole(accounts.allocated),
         **parts,
         effective_gpu_us=effective_gpu_us(world),
@@ -78,6 +75,19 @@ def _jobs(world: Simulation) -> JobsRecord:
         failures=_whole(state.failed),
         outages=_whole(accounts.outages),
     )
+
+
+def _kinds_of_waiting(world: Simulation) -> dict[str, Integers]:
+    """Return by kind the time that jobs waited, and how many of their attempts it delayed."""
+    waiting = world.waiting
+    spent = np.zeros((len(KINDS), len(world.trace)), dtype=np.int64)
+    delays = np.zeros_like(spent)
+    for job in {**waiting.spent, **waiting.begun}:
+        spent[:, job] = waiting.split(job, world.now)
+    for job, counts in waiting.delays.items():
+        delays[:, job] = counts
+    times = {f"{kind}_us": spent[n] for n, kind in enumerate(KINDS)}
+    return times | {f"{kind}_delays": delays[n] for n, kind in enumerate(KINDS)}
 
 
 def _whole(values: Sequence[int]) -> Integers:

@@ -16,6 +16,7 @@ import numpy as np
 
 from optsched.documents.json_files import dumps, write_text
 from optsched.results.result import versions
+from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.physics.regimes import busy_shares
 from optsched.rollout.results.decision_log import all_solves, epoch_column, epoch_solves
 from optsched.rollout.results.metrics import METRICS, metrics
@@ -146,8 +147,10 @@ def jobs_frame(record: Record) -> pd.DataFrame:
         "end_s": _when(jobs.end_us, ended),
         "jct_s": _when(jobs.end_us - trace.submit_us, ended),
     }
-    for key in ("running", "waiting", "fair_share", "fragmentation"):
+    for key in ("running", "waiting", *KINDS):
         columns[f"{key}_s"] = getattr(jobs, f"{key}_us") / US
+    for kind in KINDS:
+        columns[f"{kind}_delays"] = getattr(jobs, f"{kind}_delays")
     for key in ("allocated", *PARTS, "effective"):
         columns[f"{key}_gpu_s"] = getattr(jobs, f"{key}_gpu_us") / US
     for key in ("attempts", "preemptions", "migrations", "rescales", "failures", "outages"):

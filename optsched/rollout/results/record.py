@@ -30,9 +30,10 @@ class JobsRecord:
         Numbers into `STATUSES`; `ACTIVE` if it has not ended.
     running_us, waiting_us
         While it held GPUs, and while it did not, between submission and end.
-    fair_share_us, fragmentation_us
-        Parts of `waiting_us`: while fewer GPUs were free (to its queue) than it asks for, and while
-        enough were but it was not placed.
+    back_off_us, fair_share_us, capacity_us, fragmentation_us, order_us
+        Parts of `waiting_us`, by what would have let the job start: see docs/rollouts.md.
+    back_off_delays, ..., order_delays
+        Starts that were delayed by more than 60 s, by the kind in which the job waited longest.
     allocated_gpu_us
         GPUs held x time: the sum of the next nine.
     useful_gpu_us
@@ -60,8 +61,16 @@ class JobsRecord:
     outcome: Integers
     running_us: Integers
     waiting_us: Integers
+    back_off_us: Integers
     fair_share_us: Integers
+    capacity_us: Integers
     fragmentation_us: Integers
+    order_us: Integers
+    back_off_delays: Integers
+    fair_share_delays: Integers
+    capacity_delays: Integers
+    fragmentation_delays: Integers
+    order_delays: Integers
     allocated_gpu_us: Integers
     useful_gpu_us: Integers
     width_loss_gpu_us: Integers

@@ -61,8 +61,8 @@ def test_a_gang_stays_in_a_rack_if_one_has_room():
     assert nodes.gang(4) == (4, 5, 6, 7)
     nodes.take([4])
     assert nodes.least_level(4) == 1
-    assert nodes.gang(4, most_levels=0) is None
-    assert nodes.gang(4, most_levels=1) == (2, 3, 6, 7)
+    assert nodes.gang(4, level=1) is None
+    assert nodes.gang(4, level=2) == (2, 3, 6, 7)
 
 
 @given(st.lists(st.integers(0, 11), max_size=40))

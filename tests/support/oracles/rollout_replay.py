@@ -20,9 +20,11 @@ from optsched.traces.trace import STATUSES
 from tests.support.oracles.rollout_regimes import CAUSES, PPB, busy_of, losses
 
 US = 1_000_000
+KINDS = ("back_off", "fair_share", "capacity", "fragmentation", "order")
 FIELDS = (
-    *("first_start_us", "end_us", "outcome", "running_us", "waiting_us", "fair_share_us"),
-    *("fragmentation_us", "allocated_gpu_us", "useful_gpu_us", "redone_gpu_us"),
+    *("first_start_us", "end_us", "outcome", "running_us", "waiting_us"),
+    *(f"{kind}_{what}" for kind in KINDS for what in ("us", "delays")),
+    *("allocated_gpu_us", "useful_gpu_us", "redone_gpu_us"),
     *("pre_run_gpu_us", "overhead_gpu_us", "effective_gpu_us"),
     *(f"{cause}_loss_gpu_us" for cause in CAUSES),
     *("attempts", "preemptions", "migrations", "rescales", "failures", "outages"),
@@ -48,6 +50,7 @@ class Job:
         self.at_work, self.unused, self.losing = 0, 0, {}
         self.trial_end = self.back_at = None
         self.was_stopped = False
+        self.accepts, self.wait = None, dict.fromkeys(KINDS, 0)
         self.intervals = []
         for field in FIELDS:
             setattr(self, field, 0)
@@ -165,21 +168,47 @@ class Replay:
             if job.gpus:
                 self.hold(job, until)
             else:
-                self.wait(job, span, free)
+                self.wait(job, span, free, state)
         self.now = until
 
-    def wait(self, job, span, free):
+    def wait(self, job, span, free, state):
+        kind = self.why(job, free, state)
         job.waiting_us += span
-        if job.where != "waiting":
-            return
-        queue = self.trace.queue[job.number]
-        if queue in self.scenario.quotas:
-            held = sum(len(j.gpus) for j in self.jobs if self.trace.queue[j.number] == queue)
-            free = min(free, self.scenario.quotas[queue] - held)
-        if free < self.trace.gpus[job.number]:
-            job.fair_share_us += span
-        else:
-            job.fragmentation_us += span
+        job.wait[kind] += span
+        setattr(job, f"{kind}_us", getattr(job, f"{kind}_us") + span)
+
+    def why(self, job, free, state):
+        """What would let a job start now, by the definitions of docs/rollouts.md."""
+        if job.where == "delayed":
+            return "back_off"
+        size, queue = int(self.trace.gpus[job.number]), self.trace.queue[job.number]
+        held = sum(len(j.gpus) for j in self.jobs if self.trace.queue[j.number] == queue)
+        may_borrow = self.scenario.lends_quotas and size <= free
+        if held + size > self.scenario.quotas.get(queue, held + size) and not may_borrow:
+            return "fair_share"
+        if size > free:
+            return "capacity"
+        return (
+            "order" if job.accepts is None or self.has_place(job, size, state) else "fragmentation"
+        )
+
+    def has_place(self, job, size, state):
+        most_nodes, level = job.accepts
+        free = [0] * self.cluster.nodes
+        for gpu, node in enumerate(self.cluster.node_of):
+            free[node] += not state.jobs_on[gpu] and self.nodes[node] == "ready"
+        for domain in self.cluster.domains(min(level, len(self.cluster.levels) - 1)):
+            if sum(sorted((free[node] for node in domain), reverse=True)[:most_nodes]) >= size:
+                return True
+        return False
+
+    def note_delay(self, job):
+        """Count the wait for a start, if it was a delay, and begin with the next one."""
+        if sum(job.wait.values()) > 60 * US:
+            longest = max(KINDS, key=lambda kind: (job.wait[kind], -KINDS.index(kind)))
+            field = f"{longest}_delays"
+            setattr(job, field, getattr(job, field) + 1)
+        job.wait = dict.fromkeys(KINDS, 0)
 
     def hold(self, job, until):
         span, width = until - self.now, len(job.gpus)
@@ -287,7 +316,7 @@ class Replay:
         """Remember what is so just after something happened: an event, or a policy's change."""
         whole = ("now", "events", "busy", "available", "spent", "joules")
         self.quiet = {key: getattr(self, key) for key in whole}
-        waits = ("waiting_us", "fair_share_us", "fragmentation_us")
+        waits = ("waiting_us", *(f"{kind}_us" for kind in KINDS))
         self.waits = [{key: getattr(job, key) for key in waits} for job in self.jobs]
 
     def go_back(self):
@@ -374,7 +403,7 @@ class Replay:
         self.triggered |= is_trigger
 
     def enter(self, job):
-        job.where = "waiting"
+        job.where, job.accepts = "waiting", None
         self.news["arrived"].append(job.number)
 
     def release(self, job):
@@ -428,9 +457,9 @@ class Replay:
         for key, jobs in self.news.items():
             assert sorted(getattr(call, key)) == sorted(jobs), key
         changes = self.apply(call.decision)
-        if changes:
+        if changes or self.is_told:
             self.happens()
-        self.idle = 0 if self.changed or changes else self.idle + 1
+        self.idle = 0 if self.changed or changes or self.is_told else self.idle + 1
         if is_epoch:
             self.last_epoch = self.now
         self.changed = self.triggered = False
@@ -443,7 +472,7 @@ class Replay:
             self.release(job)
             job.preemptions += 1
             (self.lose if self.scenario.costs.stop_loses_work else self.save)(job)
-            job.where, job.was_stopped = "waiting", True
+            job.where, job.was_stopped, job.accepts = "waiting", True, None
             changes += 1
         for number, gpus in decision.place.items():
             changes += self.put(self.jobs[number], tuple(sorted(gpus)))
@@ -451,6 +480,7 @@ class Replay:
             job = self.jobs[number]
             self.occupy(job, tuple(gpus), 0)
             job.where = "trial"
+            self.note_delay(job)
             failures = self.trace.failures.get(number, ())
             left = decision.pre_run_us + 1
             if job.failures < len(failures):
@@ -458,7 +488,14 @@ class Replay:
             job.trial_fails = left <= decision.pre_run_us
             job.trial_end = self.now + min(left, decision.pre_run_us)
             changes += 1
+        self.is_told = any([self.accept(self.jobs[n], *p) for n, p in decision.accepts.items()])
         return changes + self.rent(decision.rent)
+
+    def accept(self, job, most_nodes, level):
+        size, top = int(self.trace.gpus[job.number]), len(self.cluster.levels) - 1
+        is_any = most_nodes >= min(size, self.cluster.nodes) and level >= top
+        before, job.accepts = job.accepts, None if is_any else (most_nodes, min(level, top))
+        return job.accepts != before
 
     def put(self, job, gpus):
         if gpus == job.gpus:
@@ -472,6 +509,7 @@ class Replay:
             overhead += us(costs.checkpoint_s) if job.was_stopped else 0
             job.was_stopped = False
             job.attempts += 1
+            self.note_delay(job)
         elif len(gpus) == len(job.gpus):
             job.migrations += 1
             (self.lose if costs.stop_loses_work else self.save)(job)
@@ -534,7 +572,7 @@ class Replay:
             assert all(0 <= left <= work for left, work in zip(job.left, job.works, strict=True))
         for queue, quota in self.scenario.quotas.items():
             jobs = [job for job in self.jobs if self.trace.queue[job.number] == queue]
-            assert sum(len(job.gpus) for job in jobs) <= quota
+            assert self.scenario.lends_quotas or sum(len(job.gpus) for job in jobs) <= quota
 
     def widths(self, job):
         model = self.scenario.models.get(self.trace.model[job.number])

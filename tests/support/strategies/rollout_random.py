@@ -74,6 +74,7 @@ def scenarios(draw, plain=False):
         parts["downtime"] = draw(st.lists(downtimes(nodes), min_size=1, max_size=3))
     if draw(st.booleans()):
         parts["quotas"] = {"q": draw(st.integers(1, nodes * each))}
+        parts["lends_quotas"] = draw(st.booleans())
     if draw(st.booleans()):
         parts["power"] = {
             "gpu": {"bare_w": 30, "context_w": 36, "peak_w": 300},
@@ -241,11 +242,13 @@ def broken_decisions(view, state):
             break
     if pending:
         yield "not-running", Decision(stop=(pending[0],))
+        yield "accepts-range", Decision(accepts={pending[0]: (0, 0)})
         yield from _broken_places(view, pending[0])
     for job in [job for job in running if state.status[job] == RUNNING][:1]:
         yield "repeated-job", Decision(stop=(job, job))
         yield "repeated-job", Decision(stop=(job,), place={job: view.gpus_of(job)})
         yield "not-waiting", Decision(pre_run={job: (0,)}, pre_run_us=1)
+        yield "not-waiting", Decision(accepts={job: (1, 0)})
     most = view.cluster.nodes
     wrong = most + 1 if view.scenario.rented is not None else most
     yield "rent-range", Decision(rent=wrong)
@@ -269,6 +272,7 @@ def _broken_places(view, job):
     held = [gpu for gpu in usable if view.jobs_on(gpu)]
     chosen = (held + [gpu for gpu in usable if gpu not in held])[:demand]
     quota = view.scenario.quotas.get(view.queue(job), 1_000)
+    quota = 1_000 if view.scenario.lends_quotas else quota
     fits_quota = demand + sum(
         len(view.gpus_of(other))
         for other in view.running.tolist()
@@ -390,7 +394,8 @@ class _Plan:
     def within_quota(self, job, width):
         queue = self.view.queue(job)
         quota = self.view.scenario.quotas.get(queue)
-        return quota is None or self.held.get(queue, 0) + width <= quota
+        lends = self.view.scenario.lends_quotas
+        return quota is None or lends or self.held.get(queue, 0) + width <= quota
 
     def put(self, job, gpus):
         self.place[job] = gpus
@@ -409,4 +414,11 @@ class _Plan:
             rent=rent,
             pre_run=self.trials,
             pre_run_us=self.draws.choice([1, 2_000_000, 9_000_000]),
+            accepts=self.accepts() if wild else {},
         )
+
+    def accepts(self):
+        """Say of some of the jobs that are left waiting which places they would take."""
+        left = [job for job in self.view.pending.tolist() if job not in (*self.place, *self.trials)]
+        chosen = [job for job in (*left, *self.stop) if self.draws.random() < 0.5]
+        return {job: (self.draws.randint(1, 4), self.draws.randint(0, 3)) for job in chosen}
