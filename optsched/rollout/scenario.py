@@ -236,9 +236,7 @@ class Scenario(NamedDocument):
     quotas: Entries[str, Count] = Field(
         default={}, description="GPUs that each queue (virtual cluster) may hold at once."
     )
-    lends_quotas: bool = Field(
-        default=False, description="Whether queues may hold more while others leave theirs idle."
-    )
+    lends_quotas: bool = Field(default=False, description="Whether queues lend idle ones.")
     power: PowerModel | None = None
     estimates: Estimates = Estimates()
     steady_s: Annotated[
