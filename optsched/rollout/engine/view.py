@@ -43,9 +43,10 @@ class View(Protocol):
 
     @property
     def failed(self) -> Sequence[int]:
-        """Jobs of which an attempt failed since the last call: they hold no GPUs any more.
+        """Jobs of which an attempt failed since the last call, or was ended by an outage of a node.
 
-        Each is in `arrived` when it is back in the queue, or in `ended`.
+        They hold no GPUs any more. Each is in `arrived` when it is back in the queue, or in
+        `ended`.
         """
         ...
 
