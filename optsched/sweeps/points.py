@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 SCHEMA_ID: Final = "optsched/frontier/2"
 OLD_SCHEMA_ID: Final = "optsched/frontier/1"
 HIGHER_IS_BETTER = (
-    "utilization", "utilization_effective", "goodput_gpu_h", "jain_index", "passed",
-    "steady_utilization", "steady_utilization_effective", "drain_utilization",
+    "utilization", "utilization_effective", "steady_utilization", "steady_utilization_effective",
+    "goodput_gpu_h", "jain_index", "passed",
 )  # fmt: skip
 
 
@@ -40,8 +40,7 @@ class Point(Document):
     plan, certificate
         As JSON: what proves the point, as of a `Result`.
     objective
-        None where there is no plan; `reason` then says why. Of a rollout, it says how many jobs are
-        unfinished, and so in no mean.
+        None where there is no plan; `reason` says why, or how many jobs a rollout left out.
     bound
         No plan has an objective below it.
     metrics
