@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 SCHEMA_ID: Final = "optsched/frontier/2"
 OLD_SCHEMA_ID: Final = "optsched/frontier/1"
-HIGHER_IS_BETTER = (
-    "utilization", "utilization_effective", "steady_utilization", "steady_utilization_effective",
-    "goodput_gpu_h", "jain_index", "passed",
-)  # fmt: skip
+HIGHER_IS_BETTER = ("utilization", "utilization_effective", "steady_utilization",
+    "steady_utilization_effective", "goodput_gpu_h", "jain_index", "passed")  # fmt: skip
 
 
 class Point(Document):
