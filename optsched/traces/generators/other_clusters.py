@@ -49,10 +49,10 @@ HELIOS = OtherCluster(
     failed=0.155,
     gpu_time=(51.3, 39.4, 9.3),
     size_exponent=-1.0452,
-    stretch=(0.11713, 1.042),
-    gang_stretch=0.1801,
-    trial_factor=1.38633,
-    kill_slope=0.1561,
+    stretch=(0.12974, 1.0328),
+    gang_stretch=0.1682,
+    trial_factor=1.32906,
+    kill_slope=0.1485,
 )
 SEREN = OtherCluster(
     mean_gpus=5.68,
@@ -63,8 +63,8 @@ SEREN = OtherCluster(
     failed=0.429,
     gpu_time=(21.2, 66.4, 12.4),
     size_exponent=-0.8173,
-    stretch=(0.11423, 0.6471),
-    gang_stretch=0.8443,
-    trial_factor=4.42461,
-    kill_slope=0.6686,
+    stretch=(0.11882, 0.6425),
+    gang_stretch=0.843,
+    trial_factor=4.38214,
+    kill_slope=0.6683,
 )

@@ -33,31 +33,31 @@ TILT = """
     1.447 0.98 1.236 0 0.036 0 0 -0.103
 """
 QUEUE_LEVEL = """
-    3.0476 2.0245 1.8581 1.5775 0.2354 -1.3372 -0.3568 -0.3059 -2.4943 -2.8415 -1.4072
+    3.0356 2.0121 1.8501 1.5733 0.2327 -1.3238 -0.353 -0.3142 -2.4786 -2.8269 -1.4071
 """
 QUEUE_SLOPE = """
-    -0.4632 -0.5107 -0.2522 -0.1216 -0.0746 0.4644 0.1237 -0.2656 0.5715 0.5175 0.0108
+    -0.4601 -0.5072 -0.2507 -0.1211 -0.0744 0.4616 0.1226 -0.2639 0.5683 0.5146 0.0104
 """
 OWN_LEVELS = (
     """
-    0 0.0291 0.0542 0.0746 0.0846 0.0859 0.1248 0.1638 0.203 0.2376 0.2425 0.3062 0.3709 0.4356
-    0.4888 0.4964 0.5641 0.6308 0.6982 0.7562 0.7642 0.8772 0.8932 0.9027 0.9072 0.9155 0.9516
-    0.955 0.9564 0.9578 0.9605 0.9993 0.9993 0.9993 0.9993 1
+    0 0.0291 0.0542 0.0746 0.0846 0.0859 0.1248 0.1638 0.203 0.2376 0.2425 0.3067 0.3717 0.4369
+    0.4916 0.4985 0.5658 0.6322 0.6987 0.7563 0.7642 0.8772 0.8932 0.9027 0.9072 0.9155 0.9516
+    0.955 0.9564 0.9578 0.9605 0.999 0.999 0.999 0.999 1
 """,
     """
-    0 0.0326 0.0651 0.097 0.1226 0.1256 0.1668 0.2036 0.2375 0.268 0.2721 0.3275 0.3861 0.4462
-    0.4997 0.5073 0.7038 0.7211 0.7211 0.7211 0.7279 0.8673 0.8743 0.8769 0.8769 0.8838 0.93
-    0.9341 0.9353 0.9373 0.9404 0.9883 0.9933 0.9966 0.9991 1
+    0 0.0326 0.0651 0.097 0.1226 0.1256 0.1668 0.2036 0.2375 0.268 0.2721 0.3281 0.3878 0.449
+    0.5016 0.5095 0.7057 0.7225 0.7225 0.7225 0.7279 0.8664 0.8738 0.8767 0.8767 0.8838 0.9297
+    0.9339 0.9353 0.9373 0.9404 0.988 0.9932 0.9965 0.9991 1
 """,
     """
-    0 0.0359 0.0596 0.0729 0.076 0.076 0.1006 0.1335 0.1667 0.198 0.2022 0.4263 0.442 0.442
-    0.442 0.4476 0.6566 0.6709 0.6794 0.6794 0.6941 0.8455 0.85 0.8546 0.8583 0.8686 0.9207
-    0.9252 0.9282 0.9299 0.9335 0.9872 0.9932 0.9973 0.9999 1
+    0 0.0359 0.0596 0.0729 0.076 0.076 0.1006 0.1335 0.1667 0.198 0.2022 0.4271 0.4439 0.4449
+    0.4449 0.4519 0.6642 0.6735 0.6801 0.6801 0.6941 0.8445 0.8495 0.8544 0.8583 0.8686 0.9203
+    0.925 0.9281 0.9299 0.9335 0.9868 0.9931 0.9972 0.9999 1
 """,
     """
     0 0.0367 0.0702 0.0875 0.0958 0.097 0.1227 0.1497 0.1815 0.2162 0.2212 0.2922 0.3613 0.4224
-    0.4716 0.4781 0.695 0.7005 0.7049 0.71 0.7274 0.8793 0.8822 0.8822 0.8822 0.8851 0.932
-    0.9329 0.9349 0.9349 0.9374 0.9895 0.9949 0.9987 1 1
+    0.4716 0.4781 0.695 0.7005 0.7049 0.71 0.7274 0.8783 0.8816 0.8816 0.8816 0.8851 0.9317
+    0.9328 0.9348 0.9348 0.9374 0.9891 0.9947 0.9987 1 1
 """,
 )
 # end of what is fitted
@@ -91,7 +91,8 @@ class FittedConstants:
         What log2 of the gang (at most so many GPUs) adds to the normal score of minutes to
         failure, by reason.
     read_off
-        By size class, factor on the upper quantiles of figure 2, which were read off within 10 %.
+        By size class, factor on the quantiles of figure 2 from the median up, which were read off
+        within 10 %.
     run_bend, longest_run
         How run times lie between the levels of figure 2; and minutes of the longest of a job that
         does not fail.
@@ -119,11 +120,11 @@ class FittedConstants:
     tilt: tuple[float, ...] = numbers(TILT)
     largest_tilted: int = 16
     read_off: tuple[float, ...] = (0.91, 0.91, 0.91, 1.0)
-    run_bend: float = 5.8
+    run_bend: float = 5.66
     longest_run: float = 12_000.0
     own_levels: tuple[tuple[float, ...], ...] = tuple(map(numbers, OWN_LEVELS))
-    killed: tuple[float, ...] = (0.164, 0.1644, 0.1401, 0.1822)
-    kill_slope: float = 0.816
+    killed: tuple[float, ...] = (0.1623, 0.1728, 0.1485, 0.1909)
+    kill_slope: float = 0.747
     queue_level: tuple[float, ...] = numbers(QUEUE_LEVEL)
     queue_slope: tuple[float, ...] = numbers(QUEUE_SLOPE)
     idle_share: float = 0.25
@@ -155,10 +156,10 @@ def size_shares(class_shares: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def run_quantiles(read_off: tuple[float, ...], longest: float) -> tuple[tuple[float, ...], ...]:
-    """Return the quantiles of figure 2, the upper ones times `read_off`, and the longest."""
+    """Return the quantiles of figure 2, from the median up times `read_off`, and the longest."""
     over = PHILLY.run_minutes[2][-1]  # "over 10,000" is no figure to go below
     return tuple(
-        (*row[:4], *(m if m == over else m * factor for m in row[4:]), longest)
+        (*row[:3], *(m if m == over else m * factor for m in row[3:]), longest)
         for row, factor in zip(PHILLY.run_minutes, read_off, strict=True)
     )
 
