@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Positive = Annotated[float, Field(gt=0, le=LARGEST)]
 NonNegative = Annotated[float, Field(ge=0, le=LARGEST)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Tries = Annotated[int, Field(ge=0, le=1_000_000)]
 Gap = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 

@@ -60,14 +60,16 @@ class Gangs(RestorablePolicy):
         "_usable",
     )
 
-    def __init__(self, name: str, scenario: Scenario, options: GangOptions) -> None:
+    def __init__(
+        self, name: str, scenario: Scenario, options: GangOptions, is_spread: bool = False
+    ) -> None:
         self.name = name
         self.relax_us = round(options.relax_s * US)
         self.every_epoch = self.relax_us > 0
         self.backfill = options.backfill
-        self.quotas = dict(scenario.quotas)
+        self.quotas, self.lends = dict(scenario.quotas), scenario.lends_quotas
         self.nodes_change = scenario.nodes_change
-        self.nodes = FreeNodes(Cluster(scenario))
+        self.nodes = FreeNodes(Cluster(scenario), is_spread)
         self.held: dict[int, Gpus] = {}
         self.lines: dict[Key, deque[int]] = {}
         self._used = dict.fromkeys(self.quotas, 0)
@@ -140,6 +142,11 @@ class Gangs(RestorablePolicy):
         heapify(heads)
         while heads:
             job, key = heads[0]
+            if not self.is_due(view, job):
+                if not self.backfill:
+                    break
+                heappop(heads)
+                continue
             size = view.demand(job)
             if self.quotas and not self.has_quota(view, job, size):
                 heappop(heads)
@@ -162,9 +169,16 @@ class Gangs(RestorablePolicy):
                 del self.lines[key]
         return places
 
+    def is_due(self, view: View, job: int) -> bool:
+        """Tell whether a waiting job is looked at now."""
+        return True
+
     def has_quota(self, view: View, job: int, size: int) -> bool:
-        """Tell whether a job's queue may hold so many GPUs more."""
-        queue = view.queue(job)
+        """Tell whether a job's queue may hold so many GPUs more; idle ones may be borrowed."""
+        return self.lends or self.is_within_quota(view.queue(job), size)
+
+    def is_within_quota(self, queue: str, size: int) -> bool:
+        """Tell whether a queue has a right to so many GPUs more."""
         return queue not in self._used or self._used[queue] + size <= self.quotas[queue]
 
     def stage(self, view: View, job: int) -> int:

@@ -31,13 +31,16 @@ class FreeNodes(Restorable):
         By number of GPUs, the set of nodes with exactly so many free.
     total
         Free GPUs of the cluster.
+    is_spread
+        Whether a gang on one node gets the emptiest one, not the fullest that has room.
     released
         How often GPUs were released: what did not fit cannot fit before this changes.
     """
 
     changing = ("count", "total", "released", "_free")
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, is_spread: bool = False) -> None:
+        self.is_spread = is_spread
         self.first = cluster.first
         self.node_of = cluster.node_of
         self.count = list(cluster.size)
@@ -102,6 +105,14 @@ class FreeNodes(Restorable):
                 return (candidates & -candidates).bit_length() - 1
         return -1
 
+    def emptiest(self, size: int, nodes: int = ALL) -> int:
+        """Return the first node with the most free GPUs if they are enough; -1 without one."""
+        for candidates in reversed(self.nodes_with[size:]):
+            candidates &= nodes
+            if candidates:
+                return (candidates & -candidates).bit_length() - 1
+        return -1
+
     def gpus(self, node: int, size: int) -> tuple[int, ...]:
         """Return the first free GPUs of a node."""
         free, first, chosen = self._free[node], self.first[node] - 1, []
@@ -131,7 +142,7 @@ class FreeNodes(Restorable):
         """
         if size > self.total:
             return None
-        node = self.best_fit(size, nodes)
+        node = self.emptiest(size, nodes) if self.is_spread else self.best_fit(size, nodes)
         if node >= 0:
             return self.gpus(node, size)
         if most_nodes == 1:

@@ -11,7 +11,8 @@ from optsched.rollout.engine.engine import Engine
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.fifo import fifo
 from optsched.rollout.policies.free_nodes import FreeNodes, members
-from optsched.rollout.policies.philly import USER_ERRORS, philly
+from optsched.rollout.policies.gangs.philly_options import USER_ERRORS
+from optsched.rollout.policies.philly import philly
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
 from optsched.traces.generators.philly_statistics import REASONS
@@ -182,7 +183,7 @@ def test_user_errors_are_not_tried_again_if_so_wished():
 
 def test_dedicated_gangs_share_no_server_until_they_have_waited():
     view = StubView(scenario(nodes=2, width=4))
-    policy = philly(view.scenario, 0, relax_s=60, dedicated=True)
+    policy = philly(view.scenario, 0, retry_s=60, dedicated=True)
     for size in (2, 2, 2, 1):
         view.submit(size)
     assert view.step(policy).place == {0: (0, 1), 1: (4, 5), 3: (2,)}
@@ -195,7 +196,7 @@ def test_dedicated_gangs_share_no_server_until_they_have_waited():
 
 def test_defragmenting_moves_small_jobs_off_a_node():
     view = StubView(scenario(nodes=2, width=4))
-    policy = philly(view.scenario, 0, relax_s=600, defragment=True)
+    policy = philly(view.scenario, 0, retry_s=600, defragment=True)
     for size in (3, 1, 1, 1, 3):
         view.submit(size)
     assert view.step(policy).place.keys() == {0, 1, 2, 3}
@@ -209,7 +210,7 @@ def test_defragmenting_moves_small_jobs_off_a_node():
 
 def test_nothing_is_moved_in_vain():
     view = StubView(scenario(nodes=2, width=4))
-    policy = philly(view.scenario, 0, relax_s=600, defragment=True)
+    policy = philly(view.scenario, 0, retry_s=600, defragment=True)
     for size in (3, 3, 2):
         view.submit(size)
     assert view.step(policy).place.keys() == {0, 1}
@@ -253,7 +254,7 @@ POLICIES = {
     "backfill": lambda world: fifo(world, 0, backfill=True),
     "relaxing": lambda world: fifo(world, 0, relax_s=30, backfill=True),
     "philly": lambda world: philly(
-        world, 0, relax_s=30, dedicated=True, defragment=True, pre_run=True, pool=2
+        world, 0, retry_s=30, dedicated=True, defragment=True, pre_run=True, pool=2
     ),
 }
 

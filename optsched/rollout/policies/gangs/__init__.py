@@ -1,0 +1,1 @@
+"""Parts of policies of gangs that keep their GPUs."""
