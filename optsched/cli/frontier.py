@@ -44,18 +44,16 @@ Metric = Annotated[
 ]
 Processes = Annotated[
     int | None,
-    typer.Option(
+    options.limit(
         metavar="N",
         help="Work in so many processes at once; by default all CPUs, if that saves time.",
-        rich_help_panel=options.LIMITS,
     ),
 ]
 CacheFolder = Annotated[
     str | None,
-    typer.Option(
+    options.file(
         metavar="DIR",
         help="Keep points there; a killed sweep resumes.",
-        rich_help_panel=options.FILES,
     ),
 ]
 

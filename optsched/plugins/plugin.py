@@ -110,6 +110,23 @@ def referred(text: str) -> tuple[Plugin, str] | None:
     return Plugin(f"{source}:{name}", source, name, owner), match[3] or ""
 
 
+def short_names(names: Iterable[str]) -> list[str]:
+    """Return names as tables have them: of the paths of files as little as tells them apart."""
+    known = list(names)
+    parts = max((name.count("/") + name.count("\\") for name in known), default=0) + 1
+    for kept in range(1, parts):
+        shown = [_with_parts(name, kept) for name in known]
+        if len(set(shown)) == len(set(known)):
+            return shown
+    return known
+
+
+def _with_parts(name: str, kept: int) -> str:
+    """Return a name, of the path in it only so many parts, the last ones."""
+    path, dot, rest = name.partition(".py:")
+    return "/".join(re.split(r"[\\/]", path)[-kept:]) + dot + rest if dot else name
+
+
 def by_name(name: str, group: str, bundled: Iterable[str]) -> Plugin | None:
     """Return an installed plug-in, or what ``module:Name`` names; None if there is none."""
     for plugin in installed(group, bundled):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from optsched.plugins.errors import PluginError
-from optsched.rollout.engine.decision import InvalidDecision
+from optsched.rollout.engine.decision import ADVICE, InvalidDecision
 from optsched.rollout.registry import label_of, make
 from optsched.testing.checks import CHECKS, NotSo, NotTried
 from optsched.testing.runs import SEED, engine_of, run
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     Outcome = Literal["passed", "failed", "not tried"]
 
 RULES = "keeps the rules"
-ADVICE = {
-    "overcommit": "begin with view.free_gpus(node) of each node, and take out what you give away",
-    "gang-size": "a job gets view.demand(job) GPUs, or a width of its model: all at once, or none",
-    "not-active": "take jobs from view.pending and view.running only",
-    "not-submitted": "take jobs from view.pending and view.running only",
-    "unknown-job": "take jobs from view.pending and view.running only",
-    "unknown-gpu": "GPUs are numbers from 0 to view.cluster.gpus - 1",
-    "repeated-gpu": "every GPU of a job once",
-    "node-not-ready": "view.free_gpus(node) has none of nodes that are not ready",
-    "quota": "the GPUs that a queue holds may not exceed view.scenario.quotas",
-    "memory": "what shares a GPU must fit view.scenario.sharing.memory_gb",
-}
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def run(*arguments):
         (["frontier", "boa/hand", "--values", "2,3", "--greedy"], "it is called --compare now"),
         (["trace", "generate", "boa", "-o", "x.json", "--option", "a=1"], "it is called --set"),
         (["rollout", "philly-small", "--drop-larger"], "it is --set trace.drop_larger=true"),
-        (["rollout", "philly-small", "--seeds", "3"], "use `optsched compare SCENARIO"),
+        (["rollout", "philly-small", "--seeds", "3"], "it is called --seed; `rollout` and"),
         (["rollout", "philly-small", "--trace", "x", "--format", "pal"], "--input-format pal"),
         (["solve", "mine.yaml"], "mine.yaml: no such file"),
         (["solve", "boa/hand", "--gap", "x"], "'x' is no number such as 0.01, nor 1%"),

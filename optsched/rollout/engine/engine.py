@@ -171,6 +171,9 @@ class Engine(Restorable):
             if not isinstance(decision, Decision):
                 raise InvalidDecision("no-decision", _no_decision(self.policy, decision))
             changes = 0 if decision is NOTHING else world.apply(decision)
+        except InvalidDecision as error:
+            error.time_s = world.now / US
+            raise
         finally:
             world.settle()
         self.idle_epochs = 0 if delivery.is_changed or changes else self.idle_epochs + 1

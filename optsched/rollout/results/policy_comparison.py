@@ -49,11 +49,14 @@ class Comparison:
         Whether all seeds ran the same jobs.
     block
         Jobs in a block, if traces were drawn from one trace in blocks.
+    seeds
+        The seeds that each policy was run with.
     """
 
     rollouts: dict[str, tuple[Rollout, ...]]
     is_one_trace: bool = False
     block: int | None = None
+    seeds: tuple[int, ...] = (0,)
 
     def frame(self) -> pd.DataFrame:
         """Return one row per policy: the metrics, and ratios to the first policy.
@@ -76,11 +79,6 @@ class Comparison:
         first = next(iter(self.rollouts))
         return [self._row(name, first) for name in self.rollouts]
 
-    @property
-    def seeds(self) -> int:
-        """How many seeds each policy was run with."""
-        return len(next(iter(self.rollouts.values())))
-
     @cached_property
     def _varying(self) -> frozenset[str]:
         """The policies of which some metric differs between seeds."""
@@ -96,8 +94,8 @@ class Comparison:
     @property
     def basis(self) -> str:
         """What means and intervals are over, in words; empty for one seed."""
-        means = f"Means over {self.seeds} "
-        if self.seeds == 1:
+        means = f"Means over {len(self.seeds)} "
+        if len(self.seeds) == 1:
             return ""
         if self.block is not None:
             drawn = f"traces, drawn from one in blocks of {self.block:,} jobs; "
@@ -121,7 +119,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         name = next(iter(self.rollouts.values()))[0].record.scenario.name
-        return f"<Comparison on {name}: {', '.join(self.rollouts)}; seeds: {self.seeds}>"
+        return f"<Comparison on {name}: {', '.join(self.rollouts)}; seeds: {len(self.seeds)}>"
 
     def __str__(self) -> str:
         return str(self._short().to_string())
@@ -129,7 +127,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         first = next(iter(self.rollouts.values()))[0].record
         rows = {"scenario": first.scenario.name, "jobs": f"{len(first.trace):,}"}
-        rows |= {"seeds": str(self.seeds), "ratios": f"to {next(iter(self.rollouts))}"}
+        rows |= {"seeds": ", ".join(map(str, self.seeds))}
+        rows |= {"ratios": f"to {next(iter(self.rollouts))}"}
         rows |= {"basis": self.basis} if self.basis else {}
         html: str = self._short().to_html()
         return html_rows(rows) + html
