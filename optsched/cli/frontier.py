@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli import completion, console, options
+from optsched.cli import completion, console, options, progress
 from optsched.cli.printing import output
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def frontier(
     changes: options.Changes = None,
     table_file: options.TableOutput = None,
     picture: options.Picture = None,
+    verbose: options.Verbose = False,
 ) -> None:
     """Solve an instance, or run a scenario, at every value of a parameter.
 
@@ -102,11 +103,11 @@ def frontier(
     subject = _subject(source, changes)
     with (
         console.plain_warnings(),
-        console.progress_bar(f"{parameter} of {subject.name}") as progress,
+        progress.sweeping(f"{parameter} of {subject.name}", verbose=verbose) as (tell, under_way),
     ):
         curve = run(
             subject, parameter, swept, methods=_methods(method, policy, compare), metric=metric,
-            executor=processes, cache=cache, progress=progress,
+            executor=processes, cache=cache, progress=tell, under_way=under_way,
             **{name: value for name, value in given.items() if value is not None},
         )  # fmt: skip
     _finish(curve, table_file, picture)
@@ -169,7 +170,7 @@ def _write(curve: Frontier, path: str | Path) -> None:
 
 
 def _methods(
-    method: list[str] | None, policy: list[str] | None, compare: bool
+    method: list[str] | None, policy: list[str] | None, compare: bool | None
 ) -> list[str] | str | None:
     """Return what is run, as `optsched.frontier` takes it."""
     names = [*options.split(method), *options.policies(policy or ())]

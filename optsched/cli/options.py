@@ -226,7 +226,9 @@ Memory = Annotated[
     float | None, limit(metavar="GIB", help="May be taken; by default what is free.")
 ]
 Processes = Annotated[int, limit(metavar="N", help="Work in so many processes at once.")]
-AndCompare = Annotated[bool, limit("--compare/--no-compare", help="Run the greedy methods too.")]
+AndCompare = Annotated[
+    bool | None, limit("--compare/--no-compare", help="Run the greedy methods too.")
+]
 
 Verbose = Annotated[
     bool,

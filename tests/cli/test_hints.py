@@ -168,3 +168,10 @@ def test_a_list_of_policies_may_be_called_policies():
     few = ("compare", "philly-small", "--set", "trace.jobs=5", "--json")
     printed = [run(*few, name, "fifo,las") for name in ("--policy", "--policies", "-p")]
     assert [done.exit_code for done in printed] == [0, 0, 0]
+
+
+def test_a_verbose_frontier_says_how_far_its_points_are():
+    done = run("frontier", "boa/hand", "--values", "2,3", "--method", "milp", "--verbose")
+    assert done.exit_code == 0
+    assert re.search(r"^ +\d+\.\d s  2: milp", done.stderr, re.M)
+    assert run("frontier", "boa/hand", "--values", "2,3", "--method", "milp").stderr == ""

@@ -62,10 +62,10 @@ def figures_of_seeds(runs: Sequence[Rollout]) -> tuple[Sheet, str, Sheet]:
     for key, meaning in METRICS.items():
         values = [value for run in runs if (value := run.metrics[key]) is not None]
         if values:
-            mean = sum(values) / len(values)
-            rows.append((key, *map(metric_text, (mean, min(values), max(values))), meaning))
-    figures = (Column(name, right=True) for name in ("mean", "least", "greatest"))
-    columns = ("metric", *figures, Column("what it is", rank=1, fold=PROSE))
+            told = (sum(values) / len(values), min(values), max(values))
+            rows.append((key, *map(metric_text, told), meaning))
+    mean, least, most = (Column(name, right=True) for name in ("mean", "least", "greatest"))
+    columns = ("metric", mean, least, most, Column("what it is", rank=1, fold=PROSE))
     return facts(ran), "", sheet(columns, rows)
 
 
