@@ -140,7 +140,7 @@ def _simulated(task: SweepTask, tell: Tell | None) -> Point:
     try:
         scenario = task.base.changed(task.changes)
         assert isinstance(scenario, Scenario)
-        progress = None if tell is None else lambda share: tell(f"{share:.0%} of jobs ended")
+        progress = None if tell is None else _telling_share(tell)
         done = simulate(scenario, task.method, progress=progress, **task.options)
     except InstanceError as error:
         return _invalid(task, "; ".join(error.faults))
@@ -154,6 +154,13 @@ def _simulated(task: SweepTask, tell: Tell | None) -> Point:
         seconds=round(done.wall_s, 6),
         metrics=metrics,
     )
+
+
+def _telling_share(tell: Tell) -> Callable[[float], None]:
+    def progress(share: float) -> None:
+        tell(f"{share:.0%} of jobs ended")
+
+    return progress
 
 
 def _invalid(task: SweepTask, reason: str) -> Point:

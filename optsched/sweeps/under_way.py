@@ -70,7 +70,8 @@ class Board:
 
     def _write(self, number: int, line: bytes) -> None:
         row = self._row[number]
-        self._lines[row * WIDTH : (row + 1) * WIDTH] = line.ljust(WIDTH, b"\0")
+        memory = memoryview(self._lines).cast("B")
+        memory[row * WIDTH : (row + 1) * WIDTH] = line.ljust(WIDTH, b"\0")
 
 
 class Watch:
