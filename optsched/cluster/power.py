@@ -227,6 +227,7 @@ _PWR = "Fr4nz83/PWR-plugin-kubernetes @3bfd53fe (constants, not measured)"
 _NO_STEP = "; no step for the CUDA context is known"
 _ACME = "InternLM/AcmeTrace @6d6ac9cd"
 
+#: Published watts of GPUs by model, each with its source.
 GPU_POWER: dict[str, GpuPower] = {
     "H100-80GB-HBM3": GpuPower(
         bare_w=71.78,
@@ -257,6 +258,7 @@ GPU_POWER: dict[str, GpuPower] = {
         source="compute-gardener hw-profiles @2e4de887 (profile, not measured)" + _NO_STEP,
     ),
 }
+#: Published watts of nodes by name, each with its source.
 NODE_POWER: dict[str, NodePower] = {
     "8xA100": NodePower(
         base_w=1016,

@@ -96,6 +96,7 @@ class Decision:
     pre_run_us: int = 0
 
 
+#: The decision that changes nothing.
 NOTHING = Decision()
 
 

@@ -45,7 +45,7 @@ FORMATS = {
     "gavel": Format("gavel", "Gavel's *.trace (OSDI'20), with throughputs=FILE", "*.trace"),
     "slurm": Format("slurm", "What `sacct --parsable2` prints", "*"),
 }
-"""Name of each format to its module."""
+"""Name of each format to what it reads."""
 OWN = Format("", "of somebody else", "*")
 
 
