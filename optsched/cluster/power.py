@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -190,6 +191,7 @@ class NodePower(CheckedDocument):
         return (Fraction(self.suspend_j) + self.wake_energy_j) / saved
 
 
+@lru_cache(maxsize=10_000)  # the same few loads are asked for in each group and each epoch
 def _power(base: Fraction, exponent: float) -> Fraction:
     """Return base ** exponent for a base in [0, 1], rounded to 15 decimals (half to even)."""
     if base in (0, 1) or exponent == 1:

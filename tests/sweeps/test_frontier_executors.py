@@ -254,7 +254,7 @@ def cluster(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="kills processes by signals")
 def test_dask_ends_complete_when_a_worker_is_killed(cluster, tmp_path):
     file, workers = cluster
-    points, told, count = tmp_path / "points", tmp_path / "told", 60
+    points, told, count = tmp_path / "points", tmp_path / "told", 30
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, file, points, told, str(count)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
