@@ -208,6 +208,8 @@ def find_bundled(
         If there is neither; a name gets the nearest of the known ones.
     """
     path = Path(source)
+    if not str(source):
+        raise FileNotFoundError(f"the name of the {kind} is empty")
     if path.exists():
         return path
     bundled = folder / f"{str(source).removesuffix('.json')}.json"

@@ -83,10 +83,9 @@ def rollout(
 ) -> None:
     """Run a policy over a trace of jobs on a simulated cluster.
 
-    With several seeds, --output has a folder for each: DIR/seed-0, DIR/seed-1, ...
+    JSON: what summary.json holds, see `optsched schema rollout`.
 
-    JSON: what summary.json holds, see `optsched schema rollout`; of several seeds: policy, seeds,
-    and rollouts, each of these. CSV: a row for each seed.
+    With several seeds, JSON: policy, seeds, rollouts. CSV: a row for each seed.
 
     Example: optsched rollout philly-small --policy fifo --output out
 

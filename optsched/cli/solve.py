@@ -35,8 +35,9 @@ def solve(
 ) -> None:
     """Solve an instance, and compare the greedy methods for as long as the solve took.
 
-    JSON: the result, see `optsched schema result`; with --compare: result, compared, left_out,
-    refused. CSV: the plan; with --compare a row for each method.
+    JSON: the result, see `optsched schema result`. CSV: the plan.
+
+    With --compare, JSON: result, compared, left_out, refused. CSV: the methods.
 
     Example: optsched solve boa/cbd-85 --set budget_gpus=30
 

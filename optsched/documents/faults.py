@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from optsched.documents.limits import LIMITS
+from optsched.documents.units import unit_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -254,15 +255,30 @@ def _text(detail: ErrorDetails, fields: list[str]) -> str:
     if kind == "missing":
         return "missing"
     if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind]}, found {given}"
+        hint = unit_hint(_named(detail["loc"]), detail["input"])
+        return f"expected {_EXPECTED[kind]}, found {given}{'; ' if hint else ''}{hint}"
     if kind in ("too_short", "tuple_too_short", "string_too_short"):
         return "must not be empty"
     if kind == "greater_than_equal":
         return f"must be at least {context['ge']:g}, found {given}"
     if kind == "less_than_equal":
-        return f"must be at most {context['le']:g}, found {given}"
+        found = detail["input"]
+        share = (
+            f"; for {found:g} % give {found / 100:g}" if _may_be_per_cent(context, found) else ""
+        )
+        return f"must be at most {context['le']:g}, found {given}{share}"
     expected = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     return f"expected {expected}, found {given}"
+
+
+def _named(loc: Path) -> str:
+    """Return the name of the field at a place, whatever alternative and entry of it."""
+    names = (part for part in reversed(loc) if isinstance(part, str) and "_" in part)
+    return next(names, "")
+
+
+def _may_be_per_cent(context: dict[str, Any], found: object) -> bool:
+    return context["le"] == 1 and is_number(found) and 1 < found <= 100
 
 
 def _order(fault: Fault) -> list[tuple[bool, int, str]]:

@@ -161,8 +161,11 @@ def policy_options(name: str) -> Sheet:
     """
     entry = registry.entry(name)
     rows = [tuple(record.values()) for record in option_records(name)]
-    title = f"{entry.name}: {entry.summary or _first_line(entry.maker().__doc__)}"
+    said = entry.summary or _first_line(entry.maker().__doc__) or "it says nothing of itself"
+    title = f"{entry.name}: {said}"
     title += f" ({entry.source})" if entry.plugin is not None else ""
+    if not rows:
+        return facts({"policy": title, "options": "none"})
     return listed(("option", "type", "default", "what it is"), rows, title)
 
 
