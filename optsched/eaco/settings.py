@@ -61,9 +61,9 @@ class EacoSettings:
         than it should suffice a ray is made.
     most_nodes, near_groups, near_growth
         Nodes of a tree; groups of least reduced cost in the first, and how much more in the next.
-    tree_gap, small_tree_share, small_tree_nodes, gap_share
+    tree_gap, small_tree_share, small_tree_nodes, gap_share, late_gap_share
         Gap up to which a tree comes before the restricted master; multiple of larger gaps up to
-        which one of so many nodes does; share of the gap that is used.
+        which one of so many nodes does; share of the gap that is used, and that in the end will do.
     left_out, stated_slack, named_jobs
         Jobs: a proof that more than so many are left out proves that one is. What a certificate
         states less than floats prove. Jobs that are named in a message.
@@ -123,10 +123,9 @@ class EacoSettings:
         Of the gap that is left over, by which duals are lowered: so verifying takes less.
     search_steps, step_gain, step_gain_kwh
         Local search: steps that are looked at; what one must gain, of the objective and beside.
-    done_share
-        Of a job's work: what rounding leaves of it once it has ended.
-    batch_window
-        Next jobs that the greedy grouping looks at for each group.
+    done_share, batch_window
+        Of a job's work: what rounding leaves of it once it has ended. Next jobs that the greedy
+        grouping looks at for each group.
     dive_sure, dive_surest, dive_steps, dive_rounds
         So much of a group is taken for all of it, and so much with cuts, over listed groups, in one
         dive after the other until there is a plan; steps of a dive, rounds of pricing after each.
@@ -198,6 +197,7 @@ class EacoSettings:
     small_tree_share: float = 4.0
     small_tree_nodes: int = 15
     gap_share: float = 0.9
+    late_gap_share: float = 0.99
     left_out: float = 1e-3
     stated_slack: float = 1e-12
     named_jobs: int = 5

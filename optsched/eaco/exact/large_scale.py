@@ -195,20 +195,21 @@ class _Columns:
         search, generation = self.search, self.generation
         if self.best is None or self._is_closed() or search.out_of_time():
             return
-        x, goal, clock = self.best, self._goal(), search.seconds_for_program
+        x, clock = self.best, search.seconds_for_program
+        goal = self._goal(SETTINGS.late_gap_share)  # near enough: a program takes too long
         for trial in range(1, SETTINGS.annealing_tries + 1):
             x = annealed(generation, x, goal, search.seed + trial, clock)
         self._take(repaired(generation, x, goal, search.seed, clock))
 
-    def _goal(self) -> float:
-        """Return what a plan may cost that closes the gap."""
-        return self.generation.bound.value / (1 - SETTINGS.gap_share * self.search.gap)
+    def _goal(self, share: float = SETTINGS.gap_share) -> float:
+        """Return what a plan may cost that closes so much of the gap."""
+        return self.generation.bound.value / (1 - share * self.search.gap)
 
     def run(self) -> EacoCertificate | None:
         """Solve the relaxation, find a plan, and close the gap between them."""
         instance, search = self.instance, self.search
         self.relaxed()
-        if self._is_closed() or search.out_of_time():
+        if self._is_closed(SETTINGS.late_gap_share) or search.out_of_time():
             return self.certificate()
         if search.plan is None:
             return listed_groups.over_all(instance, search)
@@ -260,8 +261,8 @@ class _Columns:
         self.generation.add(fresh)
         return self.generation.pool
 
-    def _is_closed(self) -> bool:
-        return self.search.is_closed(self.generation.bound.value, SETTINGS.gap_share)
+    def _is_closed(self, share: float = SETTINGS.gap_share) -> bool:
+        return self.search.is_closed(self.generation.bound.value, share)
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""
