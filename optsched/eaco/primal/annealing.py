@@ -67,7 +67,8 @@ def _movable(generation: ColumnGeneration, x: Floats, pricing: Pricing) -> Indic
     plan, where = generation.pool.take(which), _positions(generation, pricing)
     is_on = (plan.pool == pricing.pool) & (plan.level == pricing.level) & (plan.place < 0)
     which = which[is_on & (plan.gang == pricing.gang) & (where[plan.members] >= 0).all(axis=1)]
-    return which[np.isfinite(pricing.costs(where[generation.pool.members[which]]))]
+    costs = pricing.costs(where[generation.pool.members[which]])
+    return np.asarray(which[np.isfinite(costs)])
 
 
 def _positions(generation: ColumnGeneration, pricing: Pricing) -> Indices:
@@ -139,7 +140,7 @@ class GroupAnnealing:
         groups, most = self._at.shape
         ways = min(comb(2 * most - 1, most), SETTINGS.annealing_ways)
         costs = SETTINGS.annealing_costs[not self._pricing.is_exact]
-        return min(SETTINGS.annealing_sweeps, costs // (ways * groups))
+        return int(min(SETTINGS.annealing_sweeps, costs // (ways * groups)))
 
     def _sweep(self, sweep: int, heat: float) -> None:
         """Part the jobs of all pairs anew."""
