@@ -215,7 +215,7 @@ def find_bundled(
     bundled = folder / f"{str(source).removesuffix('.json')}.json"
     if bundled.is_file() and bundled.resolve().is_relative_to(folder.resolve()):
         return bundled
-    if path.suffix in (".json", ".yaml", ".yml") or path.is_absolute():
+    if path.suffix.lower() in (".json", ".yaml", ".yml") or path.is_absolute():
         raise FileNotFoundError(f"{source}: no such file")
     try:
         raise UnknownNameError(kind, str(source), known())

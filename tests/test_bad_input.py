@@ -283,6 +283,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path):
     [
         ("missing.json", "error: missing.json: no such file\n"),
         ("boa/hnd", "there is no file or bundled instance 'boa/hnd'; did you mean 'boa/hand'?"),
+        ("MINE.YAML", "error: MINE.YAML: no such file\n"),
         ("cbd-85", "did you mean 'boa/cbd-85'?"),
         ("nothing", "known: boa/cbd-85, "),
         ("../boa/hand", "there is no file or bundled instance '../boa/hand'"),

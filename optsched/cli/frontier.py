@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from optsched.sweeps.points import Frontier
 
 SWEEP = "Values"
+MOST_POINTS = 100_000
 
 FieldPath = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="PATH", help="Field to sweep, e.g. 'jobs.*.max_slowdown'.", rich_help_panel=SWEEP
+        metavar="PATH",
+        help="Field to sweep, e.g. 'jobs.*.max_slowdown'; by default budget_gpus.",
+        rich_help_panel=SWEEP,
     ),
 ]
 Least = Annotated[float | None, typer.Option("--from", help="Least value.", rich_help_panel=SWEEP)]
@@ -67,7 +70,7 @@ def frontier(
             autocompletion=completion.subjects,
         ),
     ],
-    parameter: FieldPath = "budget_gpus",
+    parameter: FieldPath = None,
     first: Least = None,
     last: Greatest = None,
     points: Points = 25,
@@ -101,12 +104,13 @@ def frontier(
     swept = chosen_values(first, last, points, values)
     given: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
     subject = _subject(source, changes)
+    path = parameter or _budget_of(subject)
     with (
         console.plain_warnings(),
-        progress.sweeping(f"{parameter} of {subject.name}", verbose=verbose) as (tell, under_way),
+        progress.sweeping(f"{path} of {subject.name}", verbose=verbose) as (tell, under_way),
     ):
         curve = run(
-            subject, parameter, swept, methods=_methods(method, policy, compare), metric=metric,
+            subject, path, swept, methods=_methods(method, policy, compare), metric=metric,
             executor=processes, cache=cache, progress=tell, under_way=under_way,
             **{name: value for name, value in given.items() if value is not None},
         )  # fmt: skip
@@ -130,6 +134,8 @@ def chosen_values(
             raise ValueError(f"--values {values}: expected numbers, such as 20,24,30") from None
     if first is None or last is None:
         raise ValueError("--from and --to: give both, or --values")
+    if points > MOST_POINTS:
+        raise ValueError(f"--points {points}: more than {MOST_POINTS:,}")
     if points < 2 or not first < last:
         raise ValueError(
             f"--from {first:g} --to {last:g} --points {points}: expected two points or more, "
@@ -144,6 +150,14 @@ def _subject(source: str, changes: list[str] | None) -> Instance | Scenario:
 
     subject, wanted = subject_of(source), console.changes(changes)
     return subject.changed(wanted) if wanted else subject
+
+
+def _budget_of(subject: Instance | Scenario) -> str:
+    """Return the field that is swept where none is named: a budget, if there is one."""
+    if getattr(subject, "rented", ...) is None and getattr(subject, "budget_gpus", None) is None:
+        text = f"'{subject.name}' has no budget: name the field to sweep, as in --parameter epoch_s"
+        raise ValueError(text)
+    return "budget_gpus"
 
 
 def _finish(curve: Frontier, table_file: str | None, picture: str | None) -> None:

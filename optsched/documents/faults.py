@@ -211,7 +211,9 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
     if len(name) > LIMITS.hint_chars:
         return None
     short = (each for each in known if len(each) <= LIMITS.hint_chars)
-    near = difflib.get_close_matches(name, islice(short, LIMITS.hint_names), n=1)
+    among = list(islice(short, LIMITS.hint_names))
+    same = [each for each in among if each.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, among, n=1)
     return near[0] if near else None
 
 

@@ -232,3 +232,15 @@ def test_a_policy_without_options_says_so(tmp_path, monkeypatch):
 def test_per_cents_where_a_share_is_expected_are_told_as_one():
     done = run("solve", "eaco/paper-four", "--set", "types.0.utilisation=30")
     assert "must be at most 1, found 30; for 30 % give 0.3" in done.stderr
+
+
+def test_a_policy_without_its_option_is_told_where_it_goes():
+    done = run("compare", "philly-small", "fifo", "las")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: fifo las: what is it? Policies follow their option: --policy fifo,las\n"
+    )
+
+
+def test_a_name_in_capitals_is_the_nearest():
+    assert "did you mean 'boa'?" in run("methods", "BOA").stderr

@@ -494,3 +494,18 @@ def test_a_point_of_the_cache_that_was_forged_is_computed_anew(tmp_path):
     path.write_text(json.dumps(document))
     again = optsched.frontier("boa/hand", budgets=[2.5], methods=["same-k"], cache=tmp_path)
     assert (again.points[0].status, again.points[0].bound) == ("feasible", before.points[0].bound)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["boa/hand", "--from", "2", "--to", "3", "--points", "1000000000"], "more than 100,000"),
+        (["pal-64", "--values", "60,300"], "'pal-64' has no budget: name the field to sweep"),
+        (["pal/tiny", "--values", "1,2"], "there is no field 'budget_gpus'"),
+    ],
+)
+def test_sweeps_that_mean_nothing_are_refused_before_they_begin(arguments, told):
+    """A thousand million points took all memory, before the first one."""
+    done = CliRunner().invoke(app, ["frontier", *arguments])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr

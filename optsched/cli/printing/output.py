@@ -17,7 +17,7 @@ from optsched.cli.printing.sheets import Sheet, csv_text, folded, plain
 from optsched.documents.json_files import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from rich.console import Console
 
@@ -75,7 +75,7 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            text = _number_fault(error, given)
+            text = _number_fault(error, given) or _extra_fault(error, known)
             if not text:
                 raise
             raise ValueError(text) from None
@@ -119,6 +119,15 @@ def _number_fault(error: Exception, given: Sequence[str]) -> str:
             unit = f" ({param.metavar})" if param.metavar and len(param.metavar) > 1 else ""
             return f"{option} {found}: expected {expected}{unit}"
     return ""
+
+
+def _extra_fault(error: Exception, known: Collection[str]) -> str:
+    """Return what to say of policies that were given without their option."""
+    match = re.search(r"unexpected extra arguments? ?\(?s?\)? \((.*)\)", str(error))
+    if match is None or "--policy" not in known:
+        return ""
+    named = ",".join(match[1].split())
+    return f"{match[1]}: what is it? Policies follow their option: --policy {named}"
 
 
 def _choose(form: str | None, as_json: bool, is_wide: bool) -> None:
