@@ -44,6 +44,16 @@ class InstanceError(ValueError):
 
     `faults` has a line for each fault, of the first `LIMITS.faults`; `more` is how many there are
     besides, in files of millions of lines.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> try:
+    ...     optsched.read("boa/hand").changed({"budget_gpus": -1})
+    ... except optsched.InstanceError as error:
+    ...     print(error)
+    boa/hand after the change of fields: 1 fault
+      budget_gpus: must be at least 1e-09, found -1
     """
 
     def __init__(self, origin: str, faults: list[str], more: int = 0) -> None:

@@ -15,9 +15,10 @@ from optsched.explanation.explain import frontier_instance, instance_of
 from optsched.instance import as_instance
 from optsched.results.result import SCHEMA_ID, Result
 from optsched.results.result_files import OLD_SCHEMA_ID, read_result
-from optsched.sweeps.points import OLD_SCHEMA_ID as OLD_FRONTIER
+from optsched.sweeps.frontier_files import OLD_SCHEMA_ID as OLD_FRONTIER
+from optsched.sweeps.frontier_files import read_frontier
 from optsched.sweeps.points import SCHEMA_ID as FRONTIER
-from optsched.sweeps.points import Frontier, read_frontier
+from optsched.sweeps.points import Frontier
 from optsched.verification import Violation, is_proven
 
 if TYPE_CHECKING:

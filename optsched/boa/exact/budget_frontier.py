@@ -100,6 +100,13 @@ def frontier(source: Instance | str | Path) -> BudgetFrontier:
     ------
     ValueError
         If rescaling takes time (the frontier then has to be swept) or widths are continuous.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> curve = optsched.boa.frontier("boa/hand")
+    >>> curve.mean_jct_s([2, 3, 4]).round(4).tolist()
+    [2.0, 0.8889, 0.8333]
     """
     instance = as_instance(source)
     if not isinstance(instance, BoaInstance):

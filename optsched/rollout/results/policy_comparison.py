@@ -51,6 +51,13 @@ class Comparison:
         Jobs in a block, if traces were drawn from one trace in blocks.
     seeds
         The seeds that each policy was run with.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
+    >>> list(optsched.compare(scenario, ["fifo", "srtf"]).rollouts)
+    ['fifo', 'srtf']
     """
 
     rollouts: dict[str, tuple[Rollout, ...]]
