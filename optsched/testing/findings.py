@@ -10,14 +10,14 @@ from optsched.rollout.engine.decision import ADVICE, InvalidDecision
 from optsched.rollout.registry import label_of, make
 from optsched.testing.checks import CHECKS, NotSo, NotTried
 from optsched.testing.runs import SEED, engine_of, run
-from optsched.testing.worlds import bundled_worlds, world_of
+from optsched.testing.small_worlds import bundled_worlds, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.rollout.registry import PolicyLike
     from optsched.testing.runs import Run
-    from optsched.testing.worlds import World
+    from optsched.testing.small_worlds import World
 
     Outcome = Literal["passed", "failed", "not tried"]
 

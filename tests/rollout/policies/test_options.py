@@ -10,7 +10,7 @@ from optsched.rollout import registry
 from optsched.rollout.policy_options import OptionError, described, read, validated
 from optsched.rollout.registry import make
 from optsched.rollout.run import simulate
-from optsched.testing.worlds import bundled_worlds
+from optsched.testing.small_worlds import bundled_worlds
 from tests.support.builders.rollout_stub import scenario
 
 NAMES = [entry.name for entry in registry.ENTRIES]
