@@ -292,7 +292,7 @@ def test_at_most_one_phase_is_mixed(instance):
     )
 )
 def test_widths_off_the_hull_do_not_matter(instance):
-    from optsched.boa.exact.budget_frontier import hull_vertices
+    from optsched.boa.exact.hull import hull_vertices
 
     def pruned(phase):
         widths, speedup = curve(phase.speedup)

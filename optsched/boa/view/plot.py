@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boa.exact.budget_frontier import hull_vertices
+from optsched.boa.exact.hull import hull_vertices
 from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import feasibility
 from optsched.boa.view.tables import objective_name, objective_unit
