@@ -37,7 +37,10 @@ extensions = [
     "tidy",
 ]
 exclude_patterns = ["_build", "figures", "jupyter_execute", "**.ipynb_checkpoints"]
-suppress_warnings = ["mystnb.unknown_mime_type"]  # of controls; a picture stands beside them
+suppress_warnings = [
+    "mystnb.unknown_mime_type",  # of controls; a picture stands beside them
+    "ref.python",  # types in signatures are short, and two packages have a `Finding` or a `Job`
+]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist", "smartquotes"]
 myst_heading_anchors = 4

@@ -48,12 +48,8 @@ class InstanceError(ValueError):
     Examples
     --------
     >>> import optsched
-    >>> try:
-    ...     optsched.read("boa/hand").changed({"budget_gpus": -1})
-    ... except optsched.InstanceError as error:
-    ...     print(error)
-    boa/hand after the change of fields: 1 fault
-      budget_gpus: must be at least 1e-09, found -1
+    >>> optsched.InstanceError("mine.json", ["budget_gpus: missing"]).faults
+    ['budget_gpus: missing']
     """
 
     def __init__(self, origin: str, faults: list[str], more: int = 0) -> None:

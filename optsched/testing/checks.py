@@ -120,6 +120,7 @@ def check_goes_on(policy: PolicyLike, world: World, base: Run) -> None:
             )
 
 
+#: Name of each check to what runs it.
 CHECKS = {
     "same seed, same decisions": check_same_twice,
     "no order of sets or dicts": check_order_of_names,

@@ -66,11 +66,13 @@ def _boa(draw: DrawFn) -> dict[str, Any]:
         rate, rescale_s = draw(TIMES), draw(st.sampled_from([0.0, 0.0, 30.0]))
         phases = []
         for _ in range(draw(st.integers(1, 3))):
-            widths = sorted({1, *draw(st.sets(st.sampled_from([2, 3, 4, 8]), max_size=2))})
+            widths = [1, *sorted(draw(st.sets(st.sampled_from([2, 3, 4, 8]), max_size=2)))]
             speedup = [1.0, *(draw(st.floats(0.5, 1.2)) * width for width in widths[1:])]
             curve = {"kind": "table", "gpus": widths, "speedup": speedup}
-            phases.append({"work_gpu_s": draw(TIMES), "speedup": curve})
-        least += rate / 3600 * (rescale_s + sum(phase["work_gpu_s"] for phase in phases))
+            work = draw(TIMES)
+            phases.append({"work_gpu_s": work, "speedup": curve})
+            least += rate / 3600 * work
+        least += rate / 3600 * rescale_s
         row = {"id": f"c{number}", "arrival_rate_per_h": rate, "rescale_s": rescale_s}
         classes.append(row | {"phases": phases})
     budget = least * draw(st.floats(1.01, 4.0))
@@ -85,14 +87,14 @@ def _pal(draw: DrawFn) -> dict[str, Any]:
     gpus = [f"n{node}/{gpu}" for node in range(nodes) for gpu in range(each)]
     domains: list[dict[str, Any]] = [{"id": "all", "level": "cluster"}]
     for node in range(nodes):
-        row = {"id": f"n{node}", "level": "node", "parent": "all"}
-        domains.append(row | {"gpus": gpus[node * each : (node + 1) * each]})
+        own = gpus[node * each : (node + 1) * each]
+        domains.append({"id": f"n{node}", "level": "node", "parent": "all", "gpus": own})
     left, jobs = len(gpus), []
     for number in range(draw(st.integers(1, 5))):
         if left:
             gang = draw(st.integers(1, min(left, 4)))
-            row = {"id": f"j{number}", "gpus": gang, "application_class": "A"}
-            jobs.append(row | {"model": draw(st.sampled_from(MODELS))})
+            job = {"id": f"j{number}", "gpus": gang, "model": draw(st.sampled_from(MODELS))}
+            jobs.append({**job, "application_class": "A"})
             left -= gang
     speeds = st.one_of(st.sampled_from([1.0, 1.0, 1.1, 2.5]), st.floats(0.8, 1.5))
     return {
