@@ -127,12 +127,14 @@ class PhasePricing(PricingJobs):
         sets, cost = self._phases.sets(at), np.full(len(at), np.inf)
         kept = self._limits(at, sets)[0]
         kept &= (self.measured.touched(at) == self.is_measured) | self.is_sequenced
+        rows = np.flatnonzero(kept)  # of others a rate may be 0, which no tolerance can be taken of
+        at, rates = at[rows], sets.rates[-1][rows]
         seconds = self.seconds[at] + self.moving[at]
-        rates = sets.rates[-1]
         margin = np.minimum(rates * self.cap[at], rates * self.due[at] / seconds).min(axis=1) - 1
-        rows = np.flatnonzero(kept & (margin >= -SETTINGS.near))
+        is_borne = margin >= -SETTINGS.near
+        rows, seconds = rows[is_borne], seconds[is_borne]
         sets = type(sets)(sets.rates[:, rows], sets.watts[:, rows], sets.busy[:, rows])
-        cost[rows] = self._phases.run(sets, seconds[rows])[0] * self.per_j
+        cost[rows] = self._phases.run(sets, seconds)[0] * self.per_j
         return cost
 
     def worked_out(self, parts: list[Indices], pays: Floats, charges: Charges) -> PricedGroups:
