@@ -28,14 +28,14 @@ def above(objective, best):
     return f"{100 * (objective / best - 1):.1f} %" if best > 0 else f"+{objective - best:.2f}"
 
 
-def line(name, limit_s):
-    """Return the row of one instance."""
+def column(name, limit_s):
+    """Return what stands below the name of one instance."""
     instance = optsched.read(name)
     best = optsched.solve(instance, time_limit_s=limit_s)
     objectives = [optsched.solve(instance, method=rule).objective for rule in rules()]
     proven = "" if best.status == "optimal" else f" (gap {100 * best.gap:.2f} %)"
     cells = [above(objective, best.objective) for objective in objectives]
-    return [name, f"{best.objective:.2f}{proven}", *cells]
+    return [name.partition("/")[2], f"{best.objective:.2f}{proven}", *cells]
 
 
 def main():
@@ -43,10 +43,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each optimum")
     limit_s = parser.parse_args().limit
-    print("| " + " | ".join(["instance", "optimum, kWh", *rules()]) + " |")
-    print("|---" * (2 + len(rules())) + "|")
-    for name in names("eaco"):
-        print("| " + " | ".join(line(name, limit_s)) + " |", flush=True)
+    columns = [["", "optimum, kWh", *rules()]]
+    columns += [column(name, limit_s) for name in names("eaco")]
+    heads, *lines = zip(*columns, strict=True)
+    for line in (heads, ["---", *["---:"] * len(columns[1:])], *lines):
+        print("| " + " | ".join(line) + " |")
 
 
 if __name__ == "__main__":

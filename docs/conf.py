@@ -34,9 +34,13 @@ extensions = [
     "sphinx_design",
     "commands",
     "generated",
+    "tidy",
 ]
 exclude_patterns = ["_build", "figures", "jupyter_execute", "**.ipynb_checkpoints"]
-suppress_warnings = ["mystnb.unknown_mime_type"]  # of controls; a picture stands beside them
+suppress_warnings = [
+    "mystnb.unknown_mime_type",  # of controls; a picture stands beside them
+    "ref.python",  # types in signatures are short, and two packages have a `Finding` or a `Job`
+]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist", "smartquotes"]
 myst_heading_anchors = 4
@@ -50,7 +54,11 @@ nb_execution_timeout = 120
 nb_merge_streams = True
 
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc says them in words
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 88  # longer ones have a parameter a line
+default_role = "py:obj"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

@@ -1,9 +1,10 @@
 r"""EaCO, the specification: which jobs share GPUs so that the work takes least energy.
 
-The problem behind EaCO ("Energy-aware co-location", arXiv 2412.08294), which the paper solves by a
-greedy rule, as an integer program: a partition of the jobs into groups, each on GPUs of its own.
-All that is not linear - interference, watts, phases, power levels, tolerances - lies in the
-columns, which `optsched.models.eaco_columns` writes down.
+The problem behind EaCO ("EaCO: Resource Sharing Dynamics and Its Impact on Energy Efficiency for
+DNN Training", arXiv 2412.08294), which the paper solves by a greedy rule, as an integer program: a
+partition of the jobs into groups, each on GPUs of its own. All that is not linear (interference,
+watts, phases, power levels, tolerances) lies in the columns, which `optsched.models.eaco_columns`
+writes down.
 
 Sets, parameters and variables:
 

@@ -32,8 +32,8 @@ Sets, parameters and variables:
 
 .. math::
 
-    \min \quad & \sum_j w_j \Big( \sum_{(d,b) \in A_j} \big( r_j L_{m,l(d)} v_{cb} + R_j \big)
-                 y_{jdb} + r_j L_{m,l(P_j)} \max_{g \in P_j} V_{cg}\, s_j \Big)
+    \min \quad & \sum_j w_j \sum_{(d,b) \in A_j} \big( r_j L_{m,l(d)} v_{cb} + R_j \big) y_{jdb} \\
+               & + \sum_j w_j r_j L_{m,l(P_j)} \max_{g \in P_j} V_{cg}\, s_j
                  + \sum_j \rho_j o_j && \quad \text{(objective)} \\
     \text{s.t.} \quad
     & \sum_{(d,b) \in A_j} y_{jdb} + s_j + o_j = 1 \quad \forall j && \quad \text{(one\_choice)} \\

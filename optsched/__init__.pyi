@@ -16,11 +16,11 @@ from .instance import InstanceError as InstanceError
 from .instance import known_values as known_values
 from .instance import names as names
 from .instance import read as read
-from .instance import schema as schema
 from .instance import write as write
 from .memory import TooLarge as TooLarge
 from .progress import Progress as Progress
 from .registry import UnknownNameError as UnknownNameError
+from .registry import schema as schema
 from .reports.report import report as report
 from .results.result import Result as Result
 from .results.result import Status as Status
@@ -34,8 +34,8 @@ from .rollout.scenario_files import read_scenario as read_scenario
 from .search import SolverDisagreement as SolverDisagreement
 from .solving import solve as solve
 from .sweeps.frontier import frontier as frontier
+from .sweeps.frontier_files import read_frontier as read_frontier
 from .sweeps.points import Frontier as Frontier
-from .sweeps.points import read_frontier as read_frontier
 from .verification import BrokenRule as BrokenRule
 from .verification import Violation as Violation
 from .verification import check as check

@@ -54,6 +54,13 @@ class MethodComparison(NamedTuple):
         Methods that were not tried, for want of time.
     refused
         Why the next one was not begun, if it needs more memory than there is.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> comparison = optsched.compare_methods("sia/hand")
+    >>> comparison.result.status.value, len(comparison.tried)
+    ('optimal', 5)
     """
 
     result: Result
@@ -124,6 +131,16 @@ def compare_methods(
     ------
     SolverDisagreement
         If a plan is better than the bound of the result.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> compared = optsched.compare_methods("sia/hand").frame()
+    >>> compared[["method", "objective", "status"]].head(3)
+                   method  objective    status
+    0               exact       1.83   optimal
+    1            in-order       2.09  feasible
+    2  largest-gain-first       1.93  feasible
     """
     instance, begun = as_instance(instance), time.process_time()
     options = Options(time_limit_s, seed, threads, memory_gib)

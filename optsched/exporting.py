@@ -38,6 +38,12 @@ def export(instance: Instance | str | Path, file_format: str = "lp") -> str:
         If there is no such format.
     ValueError
         If the formulation cannot treat such an instance.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.export("boa/hand").splitlines()[2:6]
+    ['min ', 'objective:', '+1.0 w(A_0_1)', '+0.625 w(A_0_2)']
     """
     if file_format not in FORMATS:
         raise UnknownNameError("format", file_format, FORMATS)

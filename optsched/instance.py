@@ -118,7 +118,14 @@ class NamedDocument(CheckedDocument):
 
 
 class Instance(NamedDocument):
-    """Base of all instances of the problems."""
+    """Base of all instances of the problems.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.read("boa/hand").changed({"budget_gpus": 3}).budget_gpus
+    3.0
+    """
 
     problem: ClassVar[str]
     example: ClassVar[str]
@@ -158,6 +165,12 @@ def read(source: str | Path) -> ReadInstance:
         If the file is not a valid instance; all faults are named at once.
     FileNotFoundError, OSError
         If it cannot be read.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> [job_class.id for job_class in optsched.read("boa/cbd-85").classes]
+    ['cifar10', 'deepspeech2', 'bert']
     """
     document, origin = load(find(source)), str(source)
     if not isinstance(document, dict):
@@ -208,12 +221,14 @@ def find_bundled(
         If there is neither; a name gets the nearest of the known ones.
     """
     path = Path(source)
+    if not str(source):
+        raise FileNotFoundError(f"the name of the {kind} is empty")
     if path.exists():
         return path
     bundled = folder / f"{str(source).removesuffix('.json')}.json"
     if bundled.is_file() and bundled.resolve().is_relative_to(folder.resolve()):
         return bundled
-    if path.suffix in (".json", ".yaml", ".yml") or path.is_absolute():
+    if path.suffix.lower() in (".json", ".yaml", ".yml") or path.is_absolute():
         raise FileNotFoundError(f"{source}: no such file")
     try:
         raise UnknownNameError(kind, str(source), known())
@@ -245,21 +260,26 @@ def write(document: Document, path: str | Path) -> None:
     ------
     OSError
         If it cannot be written; a file that was there before is still the same then.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.write(optsched.read("boa/hand"), "mine.json")
+    >>> optsched.read("mine.json") == optsched.read("boa/hand")
+    True
     """
     write_text(path, document.to_json())
 
 
-def schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of a problem's instances."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"optsched/{name}/1",
-        **problem(name).instance.model_json_schema(by_alias=True),
-    }
-
-
 def names(problem_name: str | None = None) -> list[str]:
-    """Return the names of the bundled instances, such as ``"boa/hand"``."""
+    """Return the names of the bundled instances, such as ``"boa/hand"``.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.names("sia")
+    ['sia/cluster-64', 'sia/hand']
+    """
     problems = [problem_name] if problem_name else list(PROBLEMS)
     return sorted(
         f"{name}/{path.stem}" for name in problems for path in (BUNDLED / name).glob("*.json")
@@ -267,7 +287,14 @@ def names(problem_name: str | None = None) -> list[str]:
 
 
 def known_values() -> dict[str, Any]:
-    """Return the best known values of the bundled instances, by name."""
+    """Return the best known values of the bundled instances, by name.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.known_values()["pal/tiny"]
+    {'optimal': 3.1, 'unit': 'x'}
+    """
     path = BUNDLED / "known.json"
     values: dict[str, Any] = load(path) if path.exists() else {}
     return values

@@ -35,7 +35,17 @@ NEW_OBJECTS = 50_000
 
 
 class TooLarge(ValueError):
-    """A method needs more memory than there is for an instance; it was not begun."""
+    """A method needs more memory than there is for an instance; it was not begun.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> try:
+    ...     optsched.solve("boa/cbd-85", memory_gib=1e-9)
+    ... except optsched.TooLarge as error:
+    ...     print("not begun")
+    not begun
+    """
 
 
 def available() -> int:

@@ -41,6 +41,14 @@ class Progress:
         The verifier has not seen it yet: only the bound of the result is proven.
     gap
         Between the two, relative as in results; None if one is missing.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> phases = []
+    >>> result = optsched.solve("pal/tiny", progress=lambda progress: phases.append(progress.phase))
+    >>> len(phases) > 0
+    True
     """
 
     elapsed_s: float

@@ -60,7 +60,17 @@ def renamed(kind: str, name: str) -> str:
 
 
 class UnknownNameError(LookupError):
-    """A problem, method, policy or instance of that name does not exist."""
+    """A problem, method, policy or instance of that name does not exist.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> try:
+    ...     optsched.solve("boa/hand", "sme-k")
+    ... except optsched.UnknownNameError as error:
+    ...     print(error)
+    there is no boa method 'sme-k'; did you mean 'same-k'?
+    """
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
         hint = f"; {nearest(name, known)}" if known else "; known: "
@@ -240,3 +250,19 @@ def problem(name: str) -> Problem:
         raise UnknownNameError("problem", name, list(PROBLEMS))
     entry: Problem = importlib.import_module(PROBLEMS[name]).PROBLEM
     return entry
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a problem's instances.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> sorted(optsched.schema("sia")["properties"])
+    ['description', 'gpus', 'jobs', 'name', 'power', 'schema', 'source', 'waiting_cost']
+    """
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"optsched/{name}/1",
+        **problem(name).instance.model_json_schema(by_alias=True),
+    }

@@ -105,6 +105,13 @@ def solve(
         If the method needs more memory than that, before it begins; with one that fits.
     SolverDisagreement
         If a bound contradicts a plan.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> result = optsched.solve("boa/hand")
+    >>> result.status.value, round(result.objective, 4), result.objective_unit
+    ('optimal', 1.1513, 's')
     """
     instance = as_instance(instance)
     check_options(time_limit_s, gap, seed, threads, memory_gib, program_limit)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from optsched.registry import Problem
     from optsched.results.result import Result
 
-
 ROUNDING = 1e-9
 LIMIT = 10_000_000  # terms up to which a certificate is verified without being asked
 VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,49}")
@@ -66,6 +65,11 @@ def check(instance: Instance | str | Path, plan: Document | Result | None) -> No
         With every broken rule.
     ValueError, TypeError
         If the result holds no plan, or it is none of such an instance.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.check("boa/hand", optsched.solve("boa/hand"))  # silent: every rule is kept
     """
     instance = as_instance(instance)
     kind, plan = problem(instance.problem).plan, getattr(plan, "plan", plan)
@@ -89,6 +93,11 @@ def verify(instance: Instance | str | Path, result: Result) -> None:
     ------
     Violation
         With every part of the result that is not so.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.verify("boa/hand", optsched.solve("boa/hand"))  # silent: it is proven
     """
     instance = as_instance(instance)
     broken = refusals(instance, result)
@@ -108,11 +117,8 @@ def refusals(instance: Instance, result: Result) -> list[BrokenRule]:
 def is_proven(instance: Instance, result: Result) -> bool:
     """Tell whether what a result states of bounds is proven; for those who show it to a reader.
 
-    Returns
-    -------
-    bool
-        False if it states nothing of bounds, if its version says not which data it is of, or if
-        the verifier would need more than `LIMIT` terms.
+    It is not if it states nothing of bounds, if its version does not say which data it is of, or if
+    the verifier would need more than `LIMIT` terms.
 
     Raises
     ------
@@ -143,13 +149,7 @@ def broken_parts(instance: Instance, result: Result) -> list[BrokenRule]:
 
 
 def confirmed(instance: Instance, certificate: Document) -> bool | None:
-    """Tell whether the verifier proves what a certificate states.
-
-    Returns
-    -------
-    bool or None
-        None if that was not tried: it takes more than `LIMIT` terms.
-    """
+    """Tell whether the verifier proves it; None if not tried: it takes more than `LIMIT` terms."""
     if proof_terms(instance, certificate) > LIMIT:
         return None
     return not proof_faults(instance, certificate)

@@ -2,4 +2,5 @@
 
 from importlib.metadata import version
 
+#: Of the package that is installed.
 __version__ = version("optsched")

@@ -19,6 +19,7 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 
 gc.disable()  # until all tests are collected: a million objects are made, and few of them die
+gc.set_threshold(10_000, 20, 20)  # less often than by default
 
 # Each call of the command line in a test would build all commands anew, most of its time.
 typer.testing._get_command = functools.cache(typer.testing._get_command)

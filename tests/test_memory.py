@@ -1,5 +1,6 @@
 """Memory: estimates, what is free, and methods that are refused before they begin."""
 
+import functools
 import gc
 import subprocess
 import sys
@@ -27,6 +28,11 @@ MIB = 2**20
 EVERY = [(name, m.name) for name in optsched.names() for m in problem(name.split("/")[0]).methods]
 
 
+@functools.cache
+def bundled(name):
+    return optsched.read(name)
+
+
 def needed(instance, method):
     return problem(instance.problem).memory(instance, method)
 
@@ -42,7 +48,7 @@ def cluster(nodes, distinct=True):
 
 @pytest.mark.parametrize(("name", "method"), EVERY)
 def test_bundled_instances_need_little(name, method):
-    instance = optsched.read(name)
+    instance = bundled(name)
     bytes_ = needed(instance, method)
     if getattr(instance, "widths", "") == "continuous":
         assert bytes_ is None

@@ -8,11 +8,11 @@ import tempfile
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typer.testing import CliRunner
+import typer.testing
 
 import optsched
 from benchmarks.mutations.samples import PROFILE, THROUGHPUTS, TOPOLOGIES, TRACES
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from optsched.rollout import Scenario
+
+# Each call would build all commands anew, most of its time.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 SOLVED = ("boa/hand", "pal/tiny", "eaco/paper-four", "sia/hand")
 HERE, OUT = "{}", "{}.out"  # the mutated file, and what may be written
@@ -66,7 +69,7 @@ def command(*words: str) -> Callable[[Path], object]:
     def run(path: Path) -> object:
         from optsched.cli.main import app
 
-        told = CliRunner().invoke(app, [word.format(path) for word in words])
+        told = typer.testing.CliRunner().invoke(app, [word.format(path) for word in words])
         if told.exception is not None and not isinstance(told.exception, SystemExit):
             raise told.exception
         raw = [sign for sign in told.output if is_control(sign)]

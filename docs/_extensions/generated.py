@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any
 
 import texts
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
@@ -47,8 +49,20 @@ def entry(package: str, name: str, kind: str) -> str:
     if kind == "Functions":
         return f".. autofunction:: {full}\n"
     if kind == "Constants":
-        return f".. autodata:: {full}\n   :no-value:\n"
+        text = constant_text(package, name).replace("\n", "\n   ")
+        return f".. py:data:: {full}\n\n   {text}\n"
     return f".. autoclass:: {full}\n   :members:\n   :exclude-members: model_config\n"
+
+
+def constant_text(package: str, name: str) -> str:
+    """Return the comment (`#:`) above a constant, wherever in the package it is defined."""
+    value = getattr(importlib.import_module(package), name)
+    for module in [name for name in sys.modules if f"{name}.".startswith(f"{ROOT}.")]:
+        if getattr(sys.modules[module], name, None) is value:
+            comments = ModuleAnalyzer.for_module(module).find_attr_docs()
+            if ("", name) in comments:
+                return "\n".join(comments["", name]).strip()
+    raise ValueError(f"{package}.{name} needs a comment that begins with '#:'")
 
 
 class Public(SphinxDirective):
@@ -64,6 +78,7 @@ class Public(SphinxDirective):
             if names:
                 table = "".join(f"   {package}.{name}\n" for name in names)
                 rst = f".. autosummary::\n   :nosignatures:\n\n{table}\n"
+                rst = "" if kind == "Constants" else rst  # it would tell of their type
                 rst += "\n".join(entry(package, name, kind) for name in names)
                 parts.append(f"## {kind}\n\n````{{eval-rst}}\n{rst}\n````\n")
         return self.parse_text_to_nodes("\n".join(parts), allow_section_headings=True)

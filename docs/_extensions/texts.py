@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,12 @@ def code(text: str) -> str:
     return f"`{text}`"
 
 
+def prose(text: str) -> str:
+    """Return a description with its fields and options as code, and no star taken for italics."""
+    field = r"(--set )?[a-z_]+(\.\*)?(\.[a-z_]+)?=[\d.]*\d"
+    return re.sub(field, lambda found: code(found[0]), text)
+
+
 def methods(name: str) -> str:
     """Return the methods of a problem."""
     rows = [(code(m.name), m.kind, m.summary, m.source) for m in problem(name).methods]
@@ -67,37 +74,31 @@ def instances(name: str = "") -> str:
         if full.startswith(name):
             best = known.get(full, {})
             value = best.get("optimal", best.get("best"))
-            shown = "" if value is None else f"{value:,.6g} {best['unit']}"
-            rows.append((code(full), shown, optsched.read(full).description))
+            shown = "" if value is None else f"{value:,.6g}\N{NO-BREAK SPACE}{best['unit']}"
+            rows.append((code(full), shown, prose(optsched.read(full).description)))
     return table(("instance", "best known", "what it is"), rows)
 
 
 def scenarios() -> str:
     """Return the bundled scenarios."""
     names = scenario_names()
-    rows = [(code(name), optsched.read_scenario(name).description) for name in names]
+    rows = [(code(name), prose(optsched.read_scenario(name).description)) for name in names]
     return table(("scenario", "what it is"), rows)
 
 
 def policies() -> str:
-    """Return the policies: source, needs, deviations and the names of the options."""
+    """Return the policies: what they do, deviations, needs, options and source."""
     rows = []
     for entry in ENTRIES:
         need = need_of(entry)
-        options = ", ".join(code(name) for name, *_ in described(entry.maker().options))
-        differs = NOTES.get(entry.name, "")
-        rows.append(
-            (
-                code(entry.name),
-                entry.summary,
-                entry.source,
-                need.name if need else "",
-                differs,
-                options,
-            )
-        )
-    heads = ("policy", "what it does", "source", "needs", "differs", "options")
-    return table(heads, rows)
+        facts = {
+            "Differs": NOTES.get(entry.name, ""),
+            "Needs": need.name if need else "",
+            "Options": ", ".join(code(name) for name, *_ in described(entry.maker().options)),
+        }
+        told = "".join(f"<br>*{word}:* {fact}" for word, fact in facts.items() if fact)
+        rows.append((code(entry.name), entry.summary + told, entry.source))
+    return table(("policy", "what it does", "source"), rows)
 
 
 def policy_words() -> str:
@@ -155,18 +156,27 @@ def benchmarks(name: str) -> str:
 
 
 def _measured_on(document: dict[str, Any]) -> str:
-    machine = ", ".join(str(value) for value in document["machine"].values())
+    units = {"cores": " cores", "memory_gib": " GiB"}
+    machine = ", ".join(
+        f"{value}{units.get(key, '')}" if isinstance(value, int | float) else value
+        for key, value in document["machine"].items()
+    )
     versions = ", ".join(f"{name} {number}" for name, number in document["versions"].items())
     commit = f", commit {document['commit']}" if document.get("commit") else ""
-    return f"Measured {document['date']}{commit}, on {machine}. {versions}"
+    return f"Measured on {document['date']}{commit}, on {machine}. {versions}".strip()
 
 
 def _work_table(records: list[dict[str, Any]]) -> str:
-    """Return the rows of one work, without columns that are empty in all of them."""
+    """Return the rows of one work, without columns that are empty in all; a case is told once."""
     heads = ("case", *tables.HEADS)
     lines = [(record["case"], *tables.cells(record)) for record in records]
     kept = [n for n in range(len(heads)) if any(line[n] for line in lines)]
-    return table([heads[n] for n in kept], [[line[n] for n in kept] for line in lines])
+    cases = ["", *(record["case"] for record in records)]
+    told = [
+        ("" if case == before else case, *line[1:])
+        for line, (before, case) in zip(lines, pairwise(cases), strict=True)
+    ]
+    return table([heads[n] for n in kept], [[line[n] for n in kept] for line in told])
 
 
 def commands() -> str:

@@ -98,6 +98,16 @@ class BoaInstance(Instance):
 
     Source: Li et al., "How to Rent GPUs on a Budget", EPEW 2024, arXiv 2406.15560, problem (3);
     BOA Constrictor, arXiv 2602.01404.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> from optsched.boa import Amdahl, BoaInstance, JobClass, Phase
+    >>> phase = Phase(work_gpu_s=3600, speedup=Amdahl(parallel_fraction=0.9, max_gpus=8))
+    >>> jobs = JobClass(id="resnet", arrival_rate_per_h=2, phases=[phase])
+    >>> instance = BoaInstance(budget_gpus=6, classes=[jobs])
+    >>> round(optsched.solve(instance).objective)
+    765
     """
 
     problem: ClassVar[str] = "boa"

@@ -43,6 +43,10 @@ class ExitCode(IntEnum):
 class Commands(TyperGroup):
     """Turns what can go wrong in a command into one message on stderr and an exit code."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options; what takes no value is shown without one."""
+        return output.without_values(super().get_params(ctx))
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         try:

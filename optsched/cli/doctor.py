@@ -36,7 +36,14 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 class Finding(NamedTuple):
-    """One line of the report: what was looked at, what was found, and whether that is fine."""
+    """One line of the report: what was looked at, what was found, and whether that is fine.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.Finding("files", "cache", "no space is left", is_fine=False).is_fine
+    False
+    """
 
     topic: str
     name: str
@@ -51,6 +58,17 @@ def doctor(cache: Path | None = None) -> list[Finding]:
     ----------
     cache
         Folder of a cache whose free space is to be told; by default the current folder.
+
+    Returns
+    -------
+    list
+        A finding for each line: versions, threads, memory, disk, and solves whose optima are known.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> [finding for finding in optsched.doctor() if not finding.is_fine]  # doctest: +SKIP
+    []
     """
     findings = [*packages(), *_platform(), *threads(), memory(), disk(cache)]
     for name, test in _self_tests():

@@ -162,7 +162,7 @@ def schema_of(name: str) -> dict[str, Any]:
     if name not in KINDS:
         raise UnknownNameError("kind of files", name, list(KINDS))
     if name in PROBLEMS:
-        from optsched.instance import schema
+        from optsched.registry import schema
 
         return schema(name)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

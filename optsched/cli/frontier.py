@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optsched.cli import completion, console, options
+from optsched.cli import completion, console, options, progress
 from optsched.cli.printing import output
 
 if TYPE_CHECKING:
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from optsched.sweeps.points import Frontier
 
 SWEEP = "Values"
+MOST_POINTS = 100_000
 
 FieldPath = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="PATH", help="Field to sweep, e.g. 'jobs.*.max_slowdown'.", rich_help_panel=SWEEP
+        metavar="PATH",
+        help="Field to sweep, e.g. 'jobs.*.max_slowdown'; by default budget_gpus.",
+        rich_help_panel=SWEEP,
     ),
 ]
 Least = Annotated[float | None, typer.Option("--from", help="Least value.", rich_help_panel=SWEEP)]
@@ -44,18 +47,16 @@ Metric = Annotated[
 ]
 Processes = Annotated[
     int | None,
-    typer.Option(
+    options.limit(
         metavar="N",
         help="Work in so many processes at once; by default all CPUs, if that saves time.",
-        rich_help_panel=options.LIMITS,
     ),
 ]
 CacheFolder = Annotated[
     str | None,
-    typer.Option(
+    options.file(
         metavar="DIR",
         help="Keep points there; a killed sweep resumes.",
-        rich_help_panel=options.FILES,
     ),
 ]
 
@@ -69,7 +70,7 @@ def frontier(
             autocompletion=completion.subjects,
         ),
     ],
-    parameter: FieldPath = "budget_gpus",
+    parameter: FieldPath = None,
     first: Least = None,
     last: Greatest = None,
     points: Points = 25,
@@ -86,6 +87,7 @@ def frontier(
     changes: options.Changes = None,
     table_file: options.TableOutput = None,
     picture: options.Picture = None,
+    verbose: options.Verbose = False,
 ) -> None:
     """Solve an instance, or run a scenario, at every value of a parameter.
 
@@ -102,13 +104,14 @@ def frontier(
     swept = chosen_values(first, last, points, values)
     given: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
     subject = _subject(source, changes)
+    path = parameter or _budget_of(subject)
     with (
         console.plain_warnings(),
-        console.progress_bar(f"{parameter} of {subject.name}") as progress,
+        progress.sweeping(f"{path} of {subject.name}", verbose=verbose) as (tell, under_way),
     ):
         curve = run(
-            subject, parameter, swept, methods=_methods(method, policy, compare), metric=metric,
-            executor=processes, cache=cache, progress=progress,
+            subject, path, swept, methods=_methods(method, policy, compare), metric=metric,
+            executor=processes, cache=cache, progress=tell, under_way=under_way,
             **{name: value for name, value in given.items() if value is not None},
         )  # fmt: skip
     _finish(curve, table_file, picture)
@@ -131,6 +134,8 @@ def chosen_values(
             raise ValueError(f"--values {values}: expected numbers, such as 20,24,30") from None
     if first is None or last is None:
         raise ValueError("--from and --to: give both, or --values")
+    if points > MOST_POINTS:
+        raise ValueError(f"--points {points}: more than {MOST_POINTS:,}")
     if points < 2 or not first < last:
         raise ValueError(
             f"--from {first:g} --to {last:g} --points {points}: expected two points or more, "
@@ -145,6 +150,14 @@ def _subject(source: str, changes: list[str] | None) -> Instance | Scenario:
 
     subject, wanted = subject_of(source), console.changes(changes)
     return subject.changed(wanted) if wanted else subject
+
+
+def _budget_of(subject: Instance | Scenario) -> str:
+    """Return the field that is swept where none is named: a budget, if there is one."""
+    if getattr(subject, "rented", ...) is None and getattr(subject, "budget_gpus", None) is None:
+        text = f"'{subject.name}' has no budget: name the field to sweep, as in --parameter epoch_s"
+        raise ValueError(text)
+    return "budget_gpus"
 
 
 def _finish(curve: Frontier, table_file: str | None, picture: str | None) -> None:
@@ -171,7 +184,7 @@ def _write(curve: Frontier, path: str | Path) -> None:
 
 
 def _methods(
-    method: list[str] | None, policy: list[str] | None, compare: bool
+    method: list[str] | None, policy: list[str] | None, compare: bool | None
 ) -> list[str] | str | None:
     """Return what is run, as `optsched.frontier` takes it."""
     names = [*options.split(method), *options.policies(policy or ())]

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from optsched.traces import Trace
 
+LEAST_LOAD = 0.01
+"""Share of a budget: jobs that keep fewer GPUs busy are likely stated in other units."""
 SHORTEST_S = 60.0
 """Jobs of which the longest takes less than this are likely stated in hours or minutes."""
 
@@ -78,8 +80,33 @@ def _low_watts(document: dict[str, Any]) -> str:
     return ""
 
 
+def _much_memory(document: dict[str, Any]) -> str:
+    for gpu in _list(document, "gpu_types"):
+        memory = _number(gpu, "memory_gb")
+        if memory >= 1000:
+            return f"memory_gb is in GB: {gpu.get('id')} has {memory:g}; 1024 MiB are 1.074"
+    return ""
+
+
+def _little_load(document: dict[str, Any]) -> str:
+    """Return what looks like hours for seconds of work, or jobs a second for jobs an hour."""
+    budget = _number(document, "budget_gpus")
+    busy = sum(
+        _number(entry, "arrival_rate_per_h") * _number(phase, "work_gpu_s") / 3600
+        for entry in _list(document, "classes")
+        for phase in _list(entry, "phases")
+    )
+    if 0 < busy < LEAST_LOAD * budget:
+        return (
+            f"all jobs together keep {busy:.2g} of {budget:g} GPUs busy: work_gpu_s is in seconds, "
+            "arrival_rate_per_h in jobs an hour"
+        )
+    return ""
+
+
 _LOOKS: dict[str, tuple[Callable[[dict[str, Any]], str], ...]] = {
-    "eaco": (_low_cap, _low_watts, _short_work, _short_deadlines),
+    "boa": (_little_load,),
+    "eaco": (_low_cap, _low_watts, _much_memory, _short_work, _short_deadlines),
 }
 
 

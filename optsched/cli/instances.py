@@ -78,12 +78,11 @@ def export(
     ] = ModelFormat.LP,
     model_file: Annotated[
         str | None,
-        typer.Option(
+        options.file(
             "--output",
             "-o",
             metavar="FILE",
             help="By default it is printed.",
-            rich_help_panel=options.FILES,
         ),
     ] = None,
     changes: options.Changes = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 
 DATA, LIMITS, FILES = "Data", "Method and limits", "Output"
 
+data = partial(typer.Option, rich_help_panel=DATA)
+limit = partial(typer.Option, rich_help_panel=LIMITS)
+file = partial(typer.Option, rich_help_panel=FILES)
+"""What declares an option of each panel of `--help`."""
+
+MOST_SEEDS = 10_000
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -24,6 +31,28 @@ def fraction(text: str | float) -> float:
         return float(written[:-1]) / 100 if written.endswith("%") else float(written)
     except ValueError:
         raise typer.BadParameter(f"'{text}' is no number such as 0.01, nor 1%") from None
+
+
+def seeds(text: str) -> list[int]:
+    """Return the seeds of a list such as ``0,1,7`` or ``0-4``, or of one.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or one is named twice.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = (piece.strip() for piece in part.partition("-"))
+        ends = (first, last) if dash else (first, first)
+        if not all(end.isdecimal() and end.isascii() and len(end) < 10 for end in ends):
+            raise ValueError(f"--seed {text}: expected whole numbers, such as 3; 0,1,7; or 0-4")
+        if int(ends[1]) - int(ends[0]) >= MOST_SEEDS:
+            raise ValueError(f"--seed {text}: more than {MOST_SEEDS:,} seeds")
+        found += range(int(ends[0]), int(ends[1]) + 1)
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"--seed {text}: expected each seed once, the least first in a range")
+    return found
 
 
 def split(texts: Iterable[str] | None) -> list[str]:
@@ -88,53 +117,38 @@ ResultFile = Annotated[
 
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
+    data(
         "--set",
         metavar="PATH=VALUE",
         help="Change a field, e.g. budget_gpus=24 or 'jobs.*.weight=2'; null removes it. "
         "May be given several times.",
-        rich_help_panel=DATA,
     ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
+    data(
         "--set",
         metavar="KEY=VALUE",
         help="Set an option of the format or generator. May be given several times.",
-        rich_help_panel=DATA,
     ),
 ]
 InputFormat = Annotated[
     str | None,
-    typer.Option(
+    data(
         "--input-format",
         metavar="NAME",
         help="Of the file: one of `optsched trace formats`; by default a trace of optsched's.",
-        rich_help_panel=DATA,
     ),
 ]
 TraceFile = Annotated[
-    str | None,
-    typer.Option(
-        "--trace",
-        metavar="FILE",
-        help="Jobs instead of the scenario's own.",
-        rich_help_panel=DATA,
-    ),
+    str | None, data("--trace", metavar="FILE", help="Jobs instead of the scenario's own.")
 ]
-Workload = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N", help="Which one, where the file holds several.", rich_help_panel=DATA
-    ),
-]
+Workload = Annotated[str | None, data(metavar="N", help="Which one, where the file holds several.")]
 Start = Annotated[
     str | None,
-    typer.Option(
+    data(
         metavar="RESULT",
         help="Begin with the result of the previous epoch.",
-        rich_help_panel=DATA,
         autocompletion=completion.files,
     ),
 ]
@@ -143,41 +157,38 @@ Start = Annotated[
 
 MethodName = Annotated[
     str | None,
-    typer.Option(
+    limit(
         "--method",
         "-m",
         metavar="NAME",
         help="See `optsched methods`; the default is the exact one.",
-        rich_help_panel=LIMITS,
         autocompletion=completion.methods,
     ),
 ]
 Methods = Annotated[
     list[str] | None,
-    typer.Option(
+    limit(
         "--method",
         "-m",
         metavar="A,B,...",
         help="Methods, of which the first is the curve. May be given several times.",
-        rich_help_panel=LIMITS,
         autocompletion=completion.methods,
     ),
 ]
 PolicyName = Annotated[
     str,
-    typer.Option(
+    limit(
         "--policy",
         "-p",
         metavar="NAME",
         help="With options, e.g. fifo:backfill=yes; see `optsched policies`. Or your own: "
         "my.py:Fair, module:Fair.",
-        rich_help_panel=LIMITS,
         autocompletion=completion.policies,
     ),
 ]
 Policies = Annotated[
     list[str] | None,
-    typer.Option(
+    limit(
         "--policy",
         "--policies",
         "-p",
@@ -185,91 +196,56 @@ Policies = Annotated[
         help="The first is what the others are compared with. What follows a colon, up to the "
         "next name, are options: fifo:relax_s=600,backfill=true,las is two policies. May be "
         "given several times; by default those of the scenario. Your own: my.py:Fair.",
-        rich_help_panel=LIMITS,
         autocompletion=completion.policies,
     ),
 ]
 TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="Of each solve: stop with the best plan so far.",
-        rich_help_panel=LIMITS,
-    ),
+    float | None, limit(metavar="SECONDS", help="Of each solve: stop with the best plan so far.")
 ]
 Gap = Annotated[
     float | None,
-    typer.Option(
+    limit(
         metavar="FRACTION",
         parser=fraction,
         help="Relative gap at which to stop: 0.01 or 1%; by default 1e-6.",
-        rich_help_panel=LIMITS,
     ),
 ]
-Seed = Annotated[
-    int,
-    typer.Option(metavar="N", help="Seed of everything that is drawn.", rich_help_panel=LIMITS),
-]
+Seed = Annotated[int, limit(metavar="N", help="Seed of everything that is drawn.")]
 Seeds = Annotated[
-    int,
-    typer.Option(
-        metavar="N", help="Runs of each policy, with seeds 0 to N - 1.", rich_help_panel=LIMITS
+    str,
+    limit(
+        "--seed",
+        metavar="A,B,...",
+        help="Seed of everything that is drawn; or several, 0,1,7 or 0-4, for a run with each.",
     ),
 ]
-Threads = Annotated[
-    int, typer.Option(metavar="N", help="Threads for HiGHS.", rich_help_panel=LIMITS)
-]
+SeedCount = Annotated[int | None, typer.Option("--seeds", metavar="N", hidden=True)]
+"""What `--seed 0-4` was called once: `--seeds 5`."""
+Threads = Annotated[int, limit(metavar="N", help="Threads for HiGHS.")]
 Memory = Annotated[
-    float | None,
-    typer.Option(
-        metavar="GIB", help="May be taken; by default what is free.", rich_help_panel=LIMITS
-    ),
+    float | None, limit(metavar="GIB", help="May be taken; by default what is free.")
 ]
-Processes = Annotated[
-    int,
-    typer.Option(metavar="N", help="Work in so many processes at once.", rich_help_panel=LIMITS),
-]
+Processes = Annotated[int, limit(metavar="N", help="Work in so many processes at once.")]
 AndCompare = Annotated[
-    bool,
-    typer.Option(
-        "--compare/--no-compare", help="Run the greedy methods too.", rich_help_panel=LIMITS
-    ),
+    bool | None, limit("--compare/--no-compare", help="Run the greedy methods too.")
 ]
 
 Verbose = Annotated[
     bool,
-    typer.Option(
-        "--verbose",
-        "-v",
-        help="Print a line on stderr for each new phase, better plan and bound.",
-        rich_help_panel=FILES,
+    file(
+        "--verbose", "-v", help="Print a line on stderr for each new phase, better plan and bound."
     ),
 ]
 
 # --- output -----------------------------------------------------------------------------------
 
 Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write it there, as JSON.", rich_help_panel=FILES
-    ),
+    str | None, file("--output", "-o", metavar="FILE", help="Write it there, as JSON.")
 ]
 TableOutput = Annotated[
     str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write all data there, as .json or .csv.",
-        rich_help_panel=FILES,
-    ),
+    file("--output", "-o", metavar="FILE", help="Write all data there, as .json or .csv."),
 ]
 Picture = Annotated[
-    str | None,
-    typer.Option(
-        "--plot",
-        metavar="FILE",
-        help="Draw it there, as .png, .svg or .pdf.",
-        rich_help_panel=FILES,
-    ),
+    str | None, file("--plot", metavar="FILE", help="Draw it there, as .png, .svg or .pdf.")
 ]

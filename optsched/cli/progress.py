@@ -11,7 +11,10 @@ from optsched.cli.printing.sheets import plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.progress import TaskID
+
     from optsched.progress import Progress
+    from optsched.sweeps.under_way import UnderWay
 
 
 @contextlib.contextmanager
@@ -42,6 +45,83 @@ def solving(name: str, *, verbose: bool = False) -> Iterator[Callable[[Progress]
                 console.print(line(told))
 
         yield tell
+
+
+@contextlib.contextmanager
+def sweeping(
+    text: str, *, verbose: bool = False
+) -> Iterator[tuple[Callable[[float], None], Callable[[list[UnderWay]], None] | None]]:
+    """Yield what `optsched.frontier` tells its progress: the share done, and points under way.
+
+    Parameters
+    ----------
+    verbose
+        Print a line on stderr for each new phase and better figure.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True, markup=False, highlight=False)
+    if not console.is_terminal:
+        yield (
+            (lambda share: None),
+            (_lines(lambda each: output.say(each, err=True)) if verbose else None),
+        )
+        return
+    from rich.console import Group
+    from rich.live import Live
+    from rich.progress import (
+        BarColumn,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+    from rich.table import Column
+
+    whole = Bar(TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
+                TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+    cut = Column(no_wrap=True, overflow="ellipsis")
+    points = Bar(SpinnerColumn(), TimeElapsedColumn(),
+                 TextColumn("{task.description}", markup=False, table_column=cut))  # fmt: skip
+    with Live(Group(whole, points), console=console, transient=True):
+        task = whole.add_task(plain(text), total=1.0)
+        shown: dict[tuple[float, str], TaskID] = {}
+        tell_lines = _lines(console.print) if verbose else None
+
+        def tell(told: list[UnderWay]) -> None:
+            now = {(point.value, point.method): point for point in told}
+            for key in [key for key in shown if key not in now]:
+                points.remove_task(shown.pop(key))
+            for key, point in now.items():
+                if key not in shown:
+                    shown[key] = points.add_task("", total=None)
+                points.update(shown[key], description=plain(_point(point)))
+            if tell_lines is not None:
+                tell_lines(told)
+
+        yield (lambda share: whole.update(task, completed=share)), tell
+
+
+def _lines(say: Callable[[str], object]) -> Callable[[list[UnderWay]], None]:
+    """Return what prints a line for each point that tells something new."""
+    told_last: dict[tuple[float, str], str] = {}
+
+    def tell(told: list[UnderWay]) -> None:
+        for point in told:
+            key = (point.value, point.method)
+            if point.text and told_last.get(key) != point.text:
+                say(f"{point.elapsed_s:8.1f} s  {_point(point)}")
+            told_last[key] = point.text
+
+    return tell
+
+
+def _point(told: UnderWay) -> str:
+    begun = told.text.startswith(told.method)  # a first phase is called as its method is
+    text = told.text if begun or not told.text else f"{told.method}: {told.text}"
+    return f"{told.value:.6g}: {text or told.method}"
 
 
 def line(told: Progress) -> str:

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 Instances = Annotated[
     list[str] | None,
-    typer.Option(
+    options.data(
         "--instance",
         metavar="INSTANCE",
         help="What a result is of, where that is no bundled instance. May be given several times.",
-        rich_help_panel=options.DATA,
         autocompletion=completion.instances,
     ),
 ]
@@ -40,21 +39,27 @@ def report(
     ],
     page_file: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The page.", rich_help_panel=options.FILES
+        options.file(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The page.",
         ),
     ] = "report.html",
     title: Annotated[
-        str, typer.Option(metavar="TEXT", help="Of the page.", rich_help_panel=options.FILES)
+        str,
+        options.file(
+            metavar="TEXT",
+            help="Of the page.",
+        ),
     ] = "optsched report",
     instance: Instances = None,
     changes: options.Changes = None,
     any_versions: Annotated[
         bool,
-        typer.Option(
+        options.data(
             "--any-versions",
             help="Show what was made with different versions of packages, too, and say so.",
-            rich_help_panel=options.DATA,
         ),
     ] = False,
 ) -> None:
@@ -85,20 +90,18 @@ def explain(
     result_file: options.ResultFile,
     instance: Annotated[
         str | None,
-        typer.Option(
+        options.data(
             metavar="INSTANCE",
             help="What it is of, if that is no bundled instance.",
-            rich_help_panel=options.DATA,
             autocompletion=completion.instances,
         ),
     ] = None,
     changes: options.Changes = None,
     time_limit: Annotated[
         float,
-        typer.Option(
+        options.limit(
             metavar="SECONDS",
             help="For all solves that this takes.",
-            rich_help_panel=options.LIMITS,
         ),
     ] = 60.0,
 ) -> None:
@@ -133,10 +136,9 @@ def explain(
 def doctor(
     cache: Annotated[
         str | None,
-        typer.Option(
+        options.file(
             metavar="DIR",
             help="A cache whose free space is to be told.",
-            rich_help_panel=options.FILES,
         ),
     ] = None,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from optsched.cli import completion, console, hints, options
 from optsched.cli.printing import output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from optsched.rollout import Scenario
     from optsched.rollout.results.policy_comparison import Comparison
@@ -18,37 +19,33 @@ if TYPE_CHECKING:
 
 Resample = Annotated[
     int | None,
-    typer.Option(
+    options.data(
         metavar="JOBS",
         help="Draw the trace of each seed from one, such as a file's, in blocks of so many "
         "jobs. Without it, a seed changes nothing there but what policies draw.",
-        rich_help_panel=options.DATA,
     ),
 ]
 Folder = Annotated[
     str | None,
-    typer.Option(
+    options.file(
         "--output",
         "-o",
         metavar="DIR",
         help="Write summary.json, jobs.csv, epochs.csv, timing.json.",
-        rich_help_panel=options.FILES,
     ),
 ]
 Resume = Annotated[
     bool,
-    typer.Option(
+    options.file(
         "--resume",
         help="Go on with the rollout that was stopped in DIR.",
-        rich_help_panel=options.FILES,
     ),
 ]
 Intervals = Annotated[
     bool,
-    typer.Option(
+    options.file(
         "--intervals",
         help="Write intervals.csv too: who held which GPUs.",
-        rich_help_panel=options.FILES,
     ),
 ]
 Check = Annotated[
@@ -77,7 +74,7 @@ def rollout(
     trace: options.TraceFile = None,
     input_format: options.InputFormat = None,
     workload: options.Workload = None,
-    seed: options.Seed = 0,
+    seed: options.Seeds = "0",
     changes: options.Changes = None,
     folder: Folder = None,
     resume: Resume = False,
@@ -88,34 +85,43 @@ def rollout(
 
     JSON: what summary.json holds, see `optsched schema rollout`.
 
+    With several seeds, JSON: policy, seeds, rollouts. CSV: a row for each seed.
+
     Example: optsched rollout philly-small --policy fifo --output out
 
-    Example: optsched rollout pal-64 --policy pal --set epoch_s=300
+    Example: optsched rollout pal-64 --policy pal --set epoch_s=300 --seed 0-4
     """
-    from optsched.cli.printing.rollout_tables import figures
-    from optsched.documents.json_files import dumps
-    from optsched.rollout.results.outputs import summary
+    from optsched.cli.printing import rollout_tables as tables
+    from optsched.plugins.plugin import short_names
+    from optsched.rollout.comparison import part
+    from optsched.rollout.results.plot import overview
     from optsched.rollout.run import simulate
 
     console.check_output(picture, options.PICTURES, "--plot")
-    where = _scenario(scenario, changes)
+    where, seeds, runs = _scenario(scenario, changes), options.seeds(seed), []
     jobs = _trace(where, trace, input_format, workload)
     with (
         console.plain_warnings(),
-        console.progress_bar(f"{policy} on {where.name}") as progress,
+        console.progress_bar(f"{short_names([policy])[0]} on {where.name}") as progress,
     ):
-        done = simulate(
-            where, policy, trace=jobs, seed=seed, output=folder, resume=resume,
-            progress=progress, keep_intervals=intervals,
-        )  # fmt: skip
-    hints.tell([*hints.of_trace(done.record.trace), *_lacking(where, [policy])])
+        for number, each in enumerate(seeds):
+            done = simulate(
+                where, policy, trace=jobs, seed=each, output=_of_seed(folder, each, seeds),
+                resume=resume, keep_intervals=intervals,
+                progress=part(progress, number, len(seeds)),
+            )  # fmt: skip
+            runs.append(done)
+    hints.tell([*hints.of_trace(runs[0].record.trace), *_lacking(where, [policy])])
     if picture is not None:
-        done.plot().savefig(picture, dpi=150)
-    ran, measured = figures(done)
+        names = [f"seed {each}" for each in seeds] if len(seeds) > 1 else [policy]
+        overview({name: run.record for name, run in zip(names, runs, strict=True)}).savefig(
+            picture, dpi=150
+        )
     output.show(
-        ran, "", measured,
-        records=lambda: [{"policy": policy, **done.metrics}],
-        document=lambda: dumps(summary(done.record)),
+        *(tables.figures(runs[0]) if len(runs) == 1 else tables.figures_of_seeds(runs)),
+        records=lambda: [{"policy": policy, "seed": run.record.seed, **run.metrics}
+                         for run in runs],
+        document=lambda: tables.rollout_document(policy, runs),
     )  # fmt: skip
 
 
@@ -125,7 +131,8 @@ def compare(
     trace: options.TraceFile = None,
     input_format: options.InputFormat = None,
     workload: options.Workload = None,
-    seeds: options.Seeds = 1,
+    seed: options.Seeds = "0",
+    seeds: options.SeedCount = None,
     resample: Resample = None,
     processes: options.Processes = 1,
     changes: options.Changes = None,
@@ -137,11 +144,11 @@ def compare(
     JSON: first, seeds, basis, unfinished (in words), and policies, each with all metrics, their
     ratios and intervals.
 
-    Example: optsched compare philly-small --policy fifo,srtf,las --seeds 5
+    Example: optsched compare philly-small --policy fifo,srtf,las --seed 0-4
 
     Example: optsched compare philly-small --policy fifo,my.py:Fair:alpha=0.5
 
-    Example: optsched compare philly-small --trace jobs.json --seeds 20 --resample 50
+    Example: optsched compare philly-small --trace jobs.json --seed 0-19 --resample 50
     """
     from optsched.cli.printing import rollout_tables as tables
     from optsched.rollout.comparison import compare as run
@@ -157,8 +164,8 @@ def compare(
         console.progress_bar(f"comparing on {where.name}") as progress,
     ):
         compared = run(
-            where, names, trace=source, seeds=seeds, resample=resample, executor=executor,
-            progress=progress,
+            where, names, trace=source, resample=resample, executor=executor,
+            progress=progress, seeds=options.seeds(seed) if seeds is None else seeds,
         )  # fmt: skip
     if table_file is not None:
         _write(compared, table_file)
@@ -247,6 +254,13 @@ def _lacking(where: Scenario, policies: Iterable[str]) -> list[str]:
     from optsched.rollout.policy_needs import unmet
 
     return [text for name in policies if (text := unmet(where, name))]
+
+
+def _of_seed(folder: str | None, seed: int, seeds: Sequence[int]) -> Path | None:
+    """Return the folder of one of several seeds."""
+    if folder is None or len(seeds) == 1:
+        return folder if folder is None else Path(folder)
+    return Path(folder) / f"seed-{seed}"
 
 
 def _scenario(source: str, changes: list[str] | None) -> Scenario:

@@ -30,12 +30,14 @@ def solve(
     changes: options.Changes = None,
     result_file: options.Output = None,
     picture: options.Picture = None,
-    compare: options.AndCompare = True,
+    compare: options.AndCompare = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Solve an instance, and compare the greedy methods for as long as the solve took.
 
-    JSON: the result, see `optsched schema result`; nothing is compared then. CSV: the plan.
+    JSON: the result, see `optsched schema result`. CSV: the plan.
+
+    With --compare, JSON: result, compared, left_out, refused. CSV: the methods.
 
     Example: optsched solve boa/cbd-85 --set budget_gpus=30
 
@@ -55,12 +57,13 @@ def solve(
               "threads": threads, "memory_gib": memory}  # fmt: skip
     result = _solved(instance, method, before, processes, limits, verbose=verbose)
     solved_s = time.process_time() - begun
-    others = compare and result.plan is not None and not result.ending.is_interrupted
+    is_one = output.is_data() and compare is True  # both are printed as one document
     try:
-        _print(instance, result)
+        if not is_one:
+            _print(instance, result)
     finally:
         _write(result, result_file, picture)
-    if others and not output.is_data():
+    if is_one or (compare is not False and not output.is_data()):
         given = Options(time_limit, seed, threads, memory)
         method_table.show(instance, result, given, solved_s)
     raise typer.Exit(_ended(result))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optsched.cli import completion, console, options
-from optsched.cli.options import DATA
 from optsched.cli.printing import output
 
 if TYPE_CHECKING:
@@ -17,45 +16,29 @@ if TYPE_CHECKING:
 
 Format = Annotated[
     str,
-    typer.Option(
+    options.data(
         "--input-format",
         "--format",
         metavar="NAME",
         help="Of the file: slurm, topograph, node-link, graphml, labels or nvidia-smi; or a "
         "reader of your own, my.py:read.",
-        rich_help_panel=DATA,
     ),
 ]
 GpusPerNode = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Where the file does not say it; ids are <node>/<index>.",
-        rich_help_panel=DATA,
-    ),
+    options.data(metavar="N", help="Where the file does not say it; ids are <node>/<index>."),
 ]
 TopologyName = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="One of several in Slurm's topology.yaml.", rich_help_panel=DATA
-    ),
+    str | None, options.data(metavar="NAME", help="One of several in Slurm's topology.yaml.")
 ]
 DomainLabel = Annotated[
     str | None,
-    typer.Option(
-        metavar="KEY",
-        help="Topograph's label of NVLink domains, if not its own.",
-        rich_help_panel=DATA,
-    ),
+    options.data(metavar="KEY", help="Topograph's label of NVLink domains, if not its own."),
 ]
 TopologyOutput = Annotated[
     str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where it goes, as JSON; by default it is printed.",
-        rich_help_panel=options.FILES,
+    options.file(
+        "--output", "-o", metavar="FILE", help="Where it goes, as JSON; by default it is printed."
     ),
 ]
 
@@ -83,11 +66,7 @@ def import_file(
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", ImportNote)
         imported = import_topology(
-            source,
-            input_format,
-            gpus_per_node,
-            topology=topology,
-            domain_label=domain_label,
+            source, input_format, gpus_per_node, topology=topology, domain_label=domain_label
         )
     for note in notes:
         output.say(f"note: {note.message}", err=True)

@@ -14,14 +14,7 @@ if TYPE_CHECKING:
     from optsched.traces import Trace
 
 TraceOutput = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where the trace goes, as JSON.",
-        rich_help_panel=options.FILES,
-    ),
+    str, options.file("--output", "-o", metavar="FILE", help="Where the trace goes, as JSON.")
 ]
 
 Columns = Annotated[
@@ -59,12 +52,8 @@ def import_file(
     source: Annotated[str, typer.Argument(metavar="FILE", help="Plain or compressed by gzip.")],
     file_format: Annotated[
         str,
-        typer.Option(
-            "--input-format",
-            "--format",
-            metavar="NAME",
-            help="See `optsched trace formats`.",
-            rich_help_panel=options.DATA,
+        options.data(
+            "--input-format", "--format", metavar="NAME", help="See `optsched trace formats`."
         ),
     ],
     trace_file: TraceOutput,
@@ -142,9 +131,7 @@ def formats() -> None:
 def generate(
     name: Annotated[str, typer.Argument(help="See `optsched trace generators`.")],
     trace_file: TraceOutput,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", help="How many.", rich_help_panel=options.DATA)
-    ] = 1000,
+    jobs: Annotated[int, options.data(metavar="N", help="How many.")] = 1000,
     seed: options.Seed = 0,
     settings: options.Settings = None,
 ) -> None:

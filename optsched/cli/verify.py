@@ -132,7 +132,7 @@ def _is_frontier(source: str) -> bool:
 
 def _verify_frontier(source: str, changes: list[str] | None, frontier_file: str) -> None:
     from optsched.explanation.explain import with_digest
-    from optsched.sweeps.points import read_frontier
+    from optsched.sweeps.frontier_files import read_frontier
     from optsched.sweeps.verified_points import verify_frontier
 
     instance, frontier = read_instance(source, changes), read_frontier(frontier_file)

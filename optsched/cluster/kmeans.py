@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
     from optsched.documents.arrays import Floats, Indices
 
 LARGE = 256  # points, beyond which distances are not computed pair by pair
-KEPT = 16  # results: several rules ask for the same bins
+KEPT = 64  # results: several rules ask for the same bins, ten numbers of clusters for each class
 
 
 def kmeans(points: Floats, clusters: int, seed: int) -> tuple[Floats, Indices]:
@@ -46,11 +48,10 @@ def _fitted(
     """Return centres and labels, which nobody may write to."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
     values = np.frombuffer(points).reshape(shape)
     # With several threads the sums, and so the last digits, depend on which one is first.
-    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+    with _openmp().limit(limits=1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # empty clusters
         fitted = KMeans(clusters, init="k-means++", n_init=10, random_state=seed).fit(values)
     centres = np.asarray(fitted.cluster_centers_, dtype=np.float64)
@@ -58,6 +59,13 @@ def _fitted(
     for made in (centres, labels):
         made.setflags(write=False)
     return centres, labels
+
+
+@cache  # once scikit-learn is imported: looking for libraries takes as long as a small fit
+def _openmp() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def distinct(points: Floats) -> int:

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -190,6 +191,7 @@ class NodePower(CheckedDocument):
         return (Fraction(self.suspend_j) + self.wake_energy_j) / saved
 
 
+@lru_cache(maxsize=10_000)  # the same few loads are asked for in each group and each epoch
 def _power(base: Fraction, exponent: float) -> Fraction:
     """Return base ** exponent for a base in [0, 1], rounded to 15 decimals (half to even)."""
     if base in (0, 1) or exponent == 1:
@@ -227,6 +229,7 @@ _PWR = "Fr4nz83/PWR-plugin-kubernetes @3bfd53fe (constants, not measured)"
 _NO_STEP = "; no step for the CUDA context is known"
 _ACME = "InternLM/AcmeTrace @6d6ac9cd"
 
+#: Published watts of GPUs by model, each with its source.
 GPU_POWER: dict[str, GpuPower] = {
     "H100-80GB-HBM3": GpuPower(
         bare_w=71.78,
@@ -257,6 +260,7 @@ GPU_POWER: dict[str, GpuPower] = {
         source="compute-gardener hw-profiles @2e4de887 (profile, not measured)" + _NO_STEP,
     ),
 }
+#: Published watts of nodes by name, each with its source.
 NODE_POWER: dict[str, NodePower] = {
     "8xA100": NodePower(
         base_w=1016,

@@ -37,10 +37,18 @@ SHORT = 60
 NOT_SHOWN = ("schema_id", "description", "source")
 
 
+def _in_schemas(schema: dict[str, Any]) -> None:
+    """Leave the examples of docstrings out of the schema of files."""
+    if "description" in schema:
+        schema["description"] = schema["description"].partition("\n\nExamples\n")[0]
+
+
 class Document(BaseModel):
     """Base of everything that is written to a file: frozen, and without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, json_schema_extra=_in_schemas
+    )
 
     if not TYPE_CHECKING:  # types are read from the fields
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from optsched.documents.limits import LIMITS
+from optsched.documents.units import unit_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,6 +44,12 @@ class InstanceError(ValueError):
 
     `faults` has a line for each fault, of the first `LIMITS.faults`; `more` is how many there are
     besides, in files of millions of lines.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.InstanceError("mine.json", ["budget_gpus: missing"]).faults
+    ['budget_gpus: missing']
     """
 
     def __init__(self, origin: str, faults: list[str], more: int = 0) -> None:
@@ -210,7 +217,9 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
     if len(name) > LIMITS.hint_chars:
         return None
     short = (each for each in known if len(each) <= LIMITS.hint_chars)
-    near = difflib.get_close_matches(name, islice(short, LIMITS.hint_names), n=1)
+    among = list(islice(short, LIMITS.hint_names))
+    same = [each for each in among if each.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, among, n=1)
     return near[0] if near else None
 
 
@@ -254,15 +263,30 @@ def _text(detail: ErrorDetails, fields: list[str]) -> str:
     if kind == "missing":
         return "missing"
     if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind]}, found {given}"
+        hint = unit_hint(_named(detail["loc"]), detail["input"])
+        return f"expected {_EXPECTED[kind]}, found {given}{'; ' if hint else ''}{hint}"
     if kind in ("too_short", "tuple_too_short", "string_too_short"):
         return "must not be empty"
     if kind == "greater_than_equal":
         return f"must be at least {context['ge']:g}, found {given}"
     if kind == "less_than_equal":
-        return f"must be at most {context['le']:g}, found {given}"
+        found = detail["input"]
+        share = (
+            f"; for {found:g} % give {found / 100:g}" if _may_be_per_cent(context, found) else ""
+        )
+        return f"must be at most {context['le']:g}, found {given}{share}"
     expected = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     return f"expected {expected}, found {given}"
+
+
+def _named(loc: Path) -> str:
+    """Return the name of the field at a place, whatever alternative and entry of it."""
+    names = (part for part in reversed(loc) if isinstance(part, str) and "_" in part)
+    return next(names, "")
+
+
+def _may_be_per_cent(context: dict[str, Any], found: object) -> bool:
+    return context["le"] == 1 and is_number(found) and 1 < found <= 100
 
 
 def _order(fault: Fault) -> list[tuple[bool, int, str]]:

@@ -56,8 +56,15 @@ def read_text(path: Path, expected: str = "a file", most: int = LIMITS.file_byte
     try:
         return read_bytes(path, expected, most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        text = f"byte {error.start} is not UTF-8 text; expected {expected}"
+        text = f"{encoding_text(error)}; expected {expected}"
         raise InstanceError(str(path), [text]) from None
+
+
+def encoding_text(error: UnicodeDecodeError) -> str:
+    """Return what is wrong with bytes that are not UTF-8 text."""
+    if error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "it is UTF-16, as PowerShell's > writes it: save it as UTF-8"
+    return f"byte {error.start} is not UTF-8 text"
 
 
 def decompressed(data: bytes, origin: str) -> bytes:

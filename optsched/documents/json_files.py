@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.documents.faults import InstanceError, first_faults, lines
-from optsched.documents.files import read_bytes
+from optsched.documents.files import encoding_text, read_bytes
 from optsched.documents.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -31,14 +31,15 @@ def load(path: FilePath, otherwise: str = "") -> Any:
     `otherwise` says what else it may be.
     """
     is_yaml = path.suffix.lower() in (".yaml", ".yml")
-    data = read_bytes(path, "a YAML file" if is_yaml else "a JSON file")
+    expected = "a YAML file" if is_yaml else "a JSON file"
+    data = read_bytes(path, expected)
     try:
         document = (_yaml if is_yaml else _json)(data.decode("utf-8-sig"), str(path))
         odd = lines(first_faults(_oddities(document)))
     except InstanceError:
         raise
     except UnicodeDecodeError as error:
-        text = f"byte {error.start} is not UTF-8 text; expected a JSON file"
+        text = f"{encoding_text(error)}; expected {expected}"
     except json.JSONDecodeError as error:
         text = f"line {error.lineno}, column {error.colno}: {_syntax_text(error, data)}{otherwise}"
     except RecursionError:
@@ -201,4 +202,6 @@ def _syntax_text(error: json.JSONDecodeError, data: bytes) -> str:
     text = f"{error.msg}; expected JSON"
     if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
         text += " (the file ends too early: is it truncated?)"
+    if error.pos == 0 and b"schema: " in data:
+        text += "; the name of a YAML file ends in .yaml or .yml"
     return text

@@ -65,13 +65,20 @@ def parse(text: str, origin: str, loader: type = _JsonLikeLoader) -> Any:
     if len(text) > LIMITS.yaml_bytes:
         size = LIMITS.yaml_bytes >> 20
         raise InstanceError(origin, [f"is larger than {size} MiB, the limit of YAML files"])
+    if not any(line.split("#")[0].strip() for line in text.splitlines()):
+        what = "has nothing but comments" if text.strip() else "is empty"
+        raise InstanceError(origin, [f"the file {what}; expected YAML"])
     try:
         _refuse_growth(text, origin)
         return yaml.load(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise InstanceError(origin, [f"{place}{error.problem}; expected YAML"]) from None
+        lines = text.splitlines()
+        line = lines[mark.line] if mark and mark.line < len(lines) else ""
+        is_tab = "\t" in line[: len(line) - len(line.lstrip())]
+        what = "a tab: YAML is indented by blanks" if is_tab else f"{error.problem}; expected YAML"
+        raise InstanceError(origin, [f"{place}{what}"]) from None
     except InstanceError:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -56,6 +56,12 @@ def power_levels(gpu: str) -> tuple[PowerLevel, ...]:
     ----------
     gpu
         A key of `MEASURED`.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> [level.limit_w for level in optsched.eaco.power_levels("V100")]
+    [100.0, 125.0, 150.0, 175.0, 200.0, 225.0]
     """
     if gpu not in MEASURED:
         raise UnknownNameError("GPU with published power levels", gpu, list(MEASURED))

@@ -45,7 +45,6 @@ class EacoSettings:
         Positions in the order of work that share one table at least, and tables at most.
     pairs_at_once
         Pairs of a group and a job that are looked at in one go, which bounds the memory.
-
     first_columns, round_columns, kept_columns
         Sifting: columns in the program at first, added in a round at most, and once the root has
         shown which ones are of use.
@@ -60,17 +59,14 @@ class EacoSettings:
     missed_count, least_ray, ray_margin
         Misses that are none; of a miss, the least that a Farkas ray must prove; how much longer
         than it should suffice a ray is made.
-
     most_nodes, near_groups, near_growth
         Nodes of a tree; groups of least reduced cost in the first, and how much more in the next.
-    tree_gap, small_tree_share, small_tree_nodes, gap_share
+    tree_gap, small_tree_share, small_tree_nodes, gap_share, late_gap_share
         Gap up to which a tree comes before the restricted master; multiple of larger gaps up to
-        which one of so many nodes does; share of the gap that is used.
-    left_out, stated_slack
+        which one of so many nodes does; share of the gap that is used, and that in the end will do.
+    left_out, stated_slack, named_jobs
         Jobs: a proof that more than so many are left out proves that one is. What a certificate
-        states less than floats prove.
-    named_jobs
-        Jobs that are named in a message.
+        states less than floats prove. Jobs that are named in a message.
     root_cut_rounds, cut_rounds_below, cuts_per_round, cut_patience, cut_columns
         Rounds of cuts at the root and below, cuts in each, and rounds without a rise to bear; the
         root is cut over so many columns of least reduced cost if there are more than twice as many.
@@ -81,7 +77,6 @@ class EacoSettings:
         Splits that strong branching tries, and steps of the simplex method for each.
     least_share, ascent_passes
         Warm start: jobs that were there before, else it says little; passes of dual ascent.
-
     whole, least_violation
         How far from whole a count must be to be branched on; how much a cut must be violated.
     most_triples, most_in_cut_tree
@@ -98,7 +93,6 @@ class EacoSettings:
     odd_set_units, odd_set_tight, near_pairs, more_pairs
         Matching in whole numbers: units in the greatest reduced cost, units that are nothing; pairs
         for each job, of least reduced cost at first and of those that are too cheap in the end.
-
     first_width, most_width, seed_width, width_growth
         Groups that grow on in a pricing search: at first, at most, for the first groups; and by
         what this grows once the bound rests on what a search left out.
@@ -127,16 +121,19 @@ class EacoSettings:
         Groups for the next epoch.
     lowered_share
         Of the gap that is left over, by which duals are lowered: so verifying takes less.
-
     search_steps, step_gain, step_gain_kwh
         Local search: steps that are looked at; what one must gain, of the objective and beside.
-    done_share
-        Of a job's work: what rounding leaves of it once it has ended.
-    batch_window
-        Next jobs that the greedy grouping looks at for each group.
+    done_share, batch_window
+        Of a job's work: what rounding leaves of it once it has ended. Next jobs that the greedy
+        grouping looks at for each group.
     dive_sure, dive_surest, dive_steps, dive_rounds
         So much of a group is taken for all of it, and so much with cuts, over listed groups, in one
         dive after the other until there is a plan; steps of a dive, rounds of pricing after each.
+    annealing_tries, annealing_sweeps, annealing_ways, annealing_costs, annealing_heat,
+    annealing_noise
+        Annealing: times before integer programs; sweeps over pairs of groups, ways to part a pair's
+        jobs, and groups costed (by the closed form, by phases), at most; first and last temperature
+        in mean costs of a group; by how much lengths of a pair differ, in logarithms, in turn.
     lns_dissolved, lns_alike
         Groups that are dissolved, and how many of them have jobs of like lengths, in turn.
     lns_tries, lns_patience, lns_gain
@@ -148,7 +145,6 @@ class EacoSettings:
         share of the gap asked for.
     packing_steps, packed_gangs
         Node packing: steps, and gangs, beyond which not all packings are tried.
-
     bytes_loaded, bytes_pyomo
         Memory of scipy and HiGHS, and with Pyomo (`benchmarks/memory.py` fits all of these).
     bytes_listed, bytes_formulated, bytes_priced, most_priced
@@ -201,6 +197,7 @@ class EacoSettings:
     small_tree_share: float = 4.0
     small_tree_nodes: int = 15
     gap_share: float = 0.9
+    late_gap_share: float = 0.99
     left_out: float = 1e-3
     stated_slack: float = 1e-12
     named_jobs: int = 5
@@ -216,7 +213,6 @@ class EacoSettings:
     probe_steps: int = 50
     least_share: float = 0.5
     ascent_passes: int = 2
-
     whole: float = 1e-6
     least_violation: float = 1e-3
     most_triples: int = 400_000
@@ -239,7 +235,6 @@ class EacoSettings:
     odd_set_tight: int = 2**8
     near_pairs: int = 30
     more_pairs: int = 5
-
     first_width: int = 6_000
     most_width: int = 3_000_000
     seed_width: int = 30_000
@@ -262,7 +257,6 @@ class EacoSettings:
     kept_per_class: int = 8
     fewest_kept: int = 2_000
     lowered_share: float = 0.9
-
     search_steps: int = 200_000
     step_gain: float = 1e-9
     step_gain_kwh: float = 1e-12
@@ -272,20 +266,25 @@ class EacoSettings:
     dive_steps: int = 200
     dive_rounds: int = 2
     dive_surest: tuple[float, ...] = (0.9, 0.7, 1.0)
+    annealing_tries: int = 2
+    annealing_sweeps: int = 1_000
+    annealing_costs: tuple[int, int] = (2_500_000, 200_000)
+    annealing_ways: int = 35
+    annealing_heat: tuple[float, float] = (0.03, 3e-4)
+    annealing_noise: tuple[float, ...] = (100.0, 0.2, 0.5, 0.2)
     lns_dissolved: int = 10
-    lns_alike: tuple[int, ...] = (10, 5, 0)
+    lns_alike: tuple[int, ...] = (0, 5, 10)
     lns_tries: int = 100
     lns_patience: int = 15
     lns_gain: float = 1e-5
     lns_full_groups: int = 800
     lns_smaller_groups: int = 200
-    lns_nodes: int = 20
+    lns_nodes: int = 5
     restricted_groups: int = 1_000
     restricted_nodes: int = 1
     restricted_share: float = 0.25
     packing_steps: int = 20_000
     packed_gangs: int = 100
-
     bytes_loaded: int = 30 * 2**20
     bytes_pyomo: int = 100 * 2**20
     bytes_listed: int = 165

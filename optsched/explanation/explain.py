@@ -49,6 +49,21 @@ def explain(
     ------
     ValueError
         If the result is not one of this instance.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> instance = optsched.read("boa/cbd-85").changed({"budget_gpus": 10})
+    >>> print(optsched.explain(instance, optsched.solve(instance)))
+    boa/cbd-85: the budget of 10.0 GPUs is below the least possible cost of 20.1241742334861 GPUs
+    <BLANKLINE>
+    No plan keeps these 3 rules; without any one of them there is a plan:
+      - class 'deepspeech2' needs at least 7.379372 GPUs on average
+      - class 'cifar10' needs at least 9.253475 GPUs on average
+      - the budget of 10 GPUs on average
+    <BLANKLINE>
+    Each of these would do, by itself:
+      - a budget of 20.2 GPUs on average (20.1 would not)
     """
     instance = as_instance(instance)
     try:

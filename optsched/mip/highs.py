@@ -36,6 +36,8 @@ _STATUS: dict[Any, Status] = {
     HighsModelStatus.kTimeLimit: "limit",
     HighsModelStatus.kIterationLimit: "limit",
     HighsModelStatus.kSolutionLimit: "limit",
+    HighsModelStatus.kObjectiveTarget: "limit",
+    HighsModelStatus.kObjectiveBound: "limit",
     HighsModelStatus.kMemoryLimit: "out of memory",
     HighsModelStatus.kInterrupt: "interrupted",
     HighsModelStatus.kInfeasible: "infeasible",
@@ -53,6 +55,9 @@ def solve(
     threads: int = 1,
     start: Floats | None = None,
     keep_best: bool = False,
+    target: float = -np.inf,
+    cutoff: float = np.inf,
+    restarts: bool = True,
 ) -> HighsOutcome:
     """Solve a program. Ctrl-C stops HiGHS.
 
@@ -70,6 +75,10 @@ def solve(
         Shape (columns,): a point to start an integer program from.
     keep_best
         After Ctrl-C, return the best point so far and the status "interrupted".
+    target, cutoff
+        Objective of an integer program at which to stop, and above which no point is looked for.
+    restarts
+        Whether an integer program may be presolved anew after its root, which pays in large trees.
 
     Raises
     ------
@@ -82,10 +91,16 @@ def solve(
     highs = new(seed=seed, threads=threads)
     set_option(highs, "mip_rel_gap", gap)
     set_option(highs, "mip_abs_gap", 0.0)
-    if most_nodes is not None:
-        set_option(highs, "mip_max_nodes", most_nodes)
-    if time_limit_s is not None:
-        set_option(highs, "time_limit", time_limit_s)
+    limits = {
+        "mip_max_nodes": most_nodes,
+        "time_limit": time_limit_s,
+        "objective_target": target * scale if target > -np.inf else None,
+        "objective_bound": cutoff * scale if cutoff < np.inf else None,
+        "mip_allow_restart": None if restarts else False,
+    }
+    for name, value in limits.items():
+        if value is not None:
+            set_option(highs, name, value)
     try:
         load(highs, to_load)
     except ValueError as refusal:

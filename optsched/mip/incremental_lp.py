@@ -184,11 +184,7 @@ class LinearProgram:
 
     def basic(self) -> tuple[Bools, Bools]:
         """Return which columns and rows are basic in the last solve."""
-        basis = self._highs.getBasis()
-        return (
-            np.array([status == BASIC for status in basis.col_status], dtype=np.bool_),
-            np.array([status == BASIC for status in basis.row_status], dtype=np.bool_),
-        )
+        return basic(self._highs.getBasis())
 
     def basis(self) -> highspy.HighsBasis:
         """Return the basis of the last solve, to `probe` from."""
@@ -222,6 +218,15 @@ class LinearProgram:
         assert outcome.objective is not None
         scale = self._cost_scale
         return Solved(outcome.objective / scale, outcome.x, outcome.row_duals / scale)
+
+
+def basic(basis: highspy.HighsBasis) -> tuple[Bools, Bools]:
+    """Return which columns and rows are basic."""
+    columns, rows = basis.col_status, basis.row_status
+    return (
+        np.array([status == BASIC for status in columns], dtype=np.bool_),
+        np.array([status == BASIC for status in rows], dtype=np.bool_),
+    )
 
 
 def basis_of(columns: Sequence[int], rows: Sequence[int]) -> highspy.HighsBasis:

@@ -146,6 +146,7 @@ class ReliabilityBranching(Generic[Node]):
         known = [c for c in candidates if self._costs.trials(c[0]) >= settings.trials]
         unknown = [c for c in candidates if self._costs.trials(c[0]) < settings.trials]
         scores = [self._score(self._costs.expected(*c), worth) for c in known]
+        unknown = self._likeliest_first(unknown, worth)
         best, most, failures = None, max(scores, default=-1.0), 0
         tried = min(settings.most_tried, max(1, most_nodes // settings.nodes_per_trial))
         for trial in self._trials(node, unknown[:tried], worth):
@@ -160,6 +161,12 @@ class ReliabilityBranching(Generic[Node]):
         if best.children is None:
             return self._solved(node, *best.candidate, worth)
         return best.children
+
+    def _likeliest_first(self, candidates: list[Candidate], worth: float) -> list[Candidate]:
+        """Return those that were tried before first, the one expected to be best at the front."""
+        tried = [c for c in candidates if self._costs.trials(c[0])]
+        tried.sort(key=lambda c: -self._score(self._costs.expected(*c), worth))
+        return tried + [c for c in candidates if not self._costs.trials(c[0])]
 
     def _score(self, gains: BranchGains, worth: float) -> float:
         return gains.score(worth, self.settings.least_gain)

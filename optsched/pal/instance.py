@@ -53,6 +53,17 @@ class PalInstance(Instance):
 
     Source: Jain et al., "PAL: A Variability-Aware Policy for Scheduling ML Workloads in GPU
     Clusters", SC 2024, arXiv 2408.11919.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> from optsched.pal import Job, PalInstance
+    >>> tiny = optsched.read("pal/tiny")
+    >>> jobs = [Job(id="one", gpus=2, application_class="A", model="resnet50")]
+    >>> cluster = {"topology": tiny.topology, "profile": tiny.profile}
+    >>> own = PalInstance(locality={"resnet50": [1.0, 1.5]}, jobs=jobs, **cluster)
+    >>> optsched.solve(own).frame()["gpu_ids"].tolist()
+    [('n1/0', 'n1/1')]
     """
 
     problem: ClassVar[str] = "pal"

@@ -86,6 +86,16 @@ class PalSettings:
     anneal_moves, anneal_slowest, anneal_faster
         Shares of its moves, in the order of `GangAnnealing.run`; and how often two GPUs change jobs
         from a job's slowest one on, and for a faster one.
+    filling_gpus, filling_shift
+        GPUs of the nodes that are filled anew at once; and how far beside thresholds others are
+        looked at, in GPUs by slowdown, where those that there are bring nothing.
+    filling_missing, filling_slack
+        What a missing job costs, relative to the costliest; and by how much a filling may miss the
+        goal, relative, as annealing follows.
+    filling_rounds, filling_near
+        Rounds of column generation, and relative gap at which it ends.
+    filling_gap, filling_nodes
+        Relative gap and nodes of the integer program over the patterns.
     dive_steps, dive_share, dive_costlier
         Steps of a dive; the share of fractional counts that one rounds up; and the relative cost
         from which on it leads nowhere.
@@ -196,6 +206,14 @@ class PalSettings:
     anneal_moves: tuple[float, ...] = (0.65, 0.3, 0.03, 0.02)
     anneal_slowest: float = 0.8
     anneal_faster: float = 0.8
+    filling_gpus: int = 256
+    filling_shift: int = 6
+    filling_missing: float = 3.0
+    filling_slack: float = 3e-4
+    filling_rounds: int = 100
+    filling_near: float = 2e-5
+    filling_gap: float = 1e-4
+    filling_nodes: int = 10
     dive_steps: int = 200
     dive_share: float = 0.6
     dive_costlier: float = 1.2

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from optsched.documents.faults import nearest
@@ -90,9 +93,7 @@ def installed(group: str, bundled: Iterable[str] = ()) -> list[Plugin]:
     bundled
         Names of ours: a plug-in of such a name cannot be used by it.
     """
-    from importlib.metadata import entry_points
-
-    points = sorted(set(entry_points(group=group)), key=lambda point: (point.name, _owner(point)))
+    points = sorted(_points(group), key=lambda point: (point.name, _owner(point)))
     ours = set(bundled)
     return [_plugin(point, points, ours) for point in points]
 
@@ -108,6 +109,23 @@ def referred(text: str) -> tuple[Plugin, str] | None:
     source, name = match["source"], match["name"]
     owner = f"file {source}" if _is_file(source) else f"module {source}"
     return Plugin(f"{source}:{name}", source, name, owner), match[3] or ""
+
+
+def short_names(names: Iterable[str]) -> list[str]:
+    """Return names as tables have them: of the paths of files as little as tells them apart."""
+    known = list(names)
+    parts = max((name.count("/") + name.count("\\") for name in known), default=0) + 1
+    for kept in range(1, parts):
+        shown = [_with_parts(name, kept) for name in known]
+        if len(set(shown)) == len(set(known)):
+            return shown
+    return known
+
+
+def _with_parts(name: str, kept: int) -> str:
+    """Return a name, of the path in it only so many parts, the last ones."""
+    path, dot, rest = name.partition(".py:")
+    return "/".join(re.split(r"[\\/]", path)[-kept:]) + dot + rest if dot else name
 
 
 def by_name(name: str, group: str, bundled: Iterable[str]) -> Plugin | None:
@@ -140,6 +158,29 @@ def code_fault(name: str, bundled: Iterable[str], instead: str) -> str:
     if name.partition(":")[0] in set(bundled) or referred(name) is None:
         return ""
     return f"'{name}' names code, which no file may do; if you trust it, give {instead}"
+
+
+def _points(group: str) -> set[EntryPoint]:
+    return set(_all_points(_folders()).select(group=group))
+
+
+def _folders() -> tuple[tuple[str, int], ...]:
+    """Return where packages are looked for, and when each folder was last changed."""
+    return tuple((path, _modified(path)) for path in sys.path)
+
+
+def _modified(path: str) -> int:
+    try:
+        return os.stat(path or os.curdir).st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=1)  # reading what hundreds of packages offer takes some hundredths of a second
+def _all_points(_: tuple[tuple[str, int], ...]) -> Any:
+    from importlib.metadata import entry_points
+
+    return entry_points()
 
 
 def _plugin(point: EntryPoint, points: list[EntryPoint], bundled: set[str]) -> Plugin:

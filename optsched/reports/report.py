@@ -67,6 +67,13 @@ def report(
     ------
     InstanceError
         If something cannot be read or shown, or was made with other versions than the rest.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.write(optsched.solve("boa/hand"), "result.json")
+    >>> optsched.report(["result.json"])[:15]
+    '<!DOCTYPE html>'
     """
     gathered = gather(sources, instances, any_versions=any_versions)
     solved = [each for each in gathered if isinstance(each, SolvedInstance)]

@@ -15,9 +15,10 @@ from optsched.explanation.explain import frontier_instance, instance_of
 from optsched.instance import as_instance
 from optsched.results.result import SCHEMA_ID, Result
 from optsched.results.result_files import OLD_SCHEMA_ID, read_result
-from optsched.sweeps.points import OLD_SCHEMA_ID as OLD_FRONTIER
+from optsched.sweeps.frontier_files import OLD_SCHEMA_ID as OLD_FRONTIER
+from optsched.sweeps.frontier_files import read_frontier
 from optsched.sweeps.points import SCHEMA_ID as FRONTIER
-from optsched.sweeps.points import Frontier, read_frontier
+from optsched.sweeps.points import Frontier
 from optsched.verification import Violation, is_proven
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ COLUMNS = {
     ),
     "intervals.csv": ("job", "from_s", "to_s", "gpus"),
 }  # fmt: skip
+MAY_LACK = ("first_start_s", "end_s", "jct_s", "power_w")  # of a job that never began, say
 SUMMARY_KEYS = ("policy", "seed", "metrics", "end_s", "trace", "versions", "scenario")
 
 
@@ -262,11 +264,23 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     if not faults and not len(table) and name == "epochs.csv":
         faults = [f"{name}: has no rows"]
     for column in COLUMNS[name] if not faults and len(table) else ():
-        if column not in words and not pd.api.types.is_numeric_dtype(table[column]):
-            faults.append(f"{name}: column {column}: expected numbers")
+        fault = _column_fault(table[column], is_text=column in words)
+        faults += [f"{name}: column {column}: {fault}"] if fault else []
     if faults:
         raise InstanceError(str(folder), faults)
     return table
+
+
+def _column_fault(column: pd.Series, is_text: bool) -> str:
+    """Return what is wrong with a column of a table, if anything is."""
+    from pandas.api.types import is_numeric_dtype
+
+    if not is_text and not is_numeric_dtype(column):
+        return "expected numbers"
+    if column.name not in MAY_LACK and column.isna().any():
+        return "a row has no value"
+    is_infinite = not is_text and any(map(math.isinf, column.to_numpy(float)))
+    return "expected finite numbers" if is_infinite else ""
 
 
 def version_faults(sources: list[Source]) -> Iterator[str]:

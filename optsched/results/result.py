@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cache
-from importlib.metadata import version
+from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, PrivateAttr
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SCHEMA_ID: Final = "optsched/result/2"
 PACKAGES = ("optsched", "highspy", "numpy", "pyomo", "scipy")
 
+version = cache(metadata.version)  # each is read from a file
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -96,6 +97,12 @@ class Result(Verifiable):
         How long the solve took, and how much of that was the verifier's.
     deterministic
         False if a clock or Ctrl-C ended the solve, so that another run may end elsewhere.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.solve("pal/tiny").frame()["slowdown"].tolist()
+    [1.1, 1.0, 1.0]
     """
 
     schema_id: Literal["optsched/result/2"] = Field(default=SCHEMA_ID, alias="schema")
@@ -137,10 +144,8 @@ class Result(Verifiable):
             If it is another instance.
         """
         if self.instance_sha256 not in ("", instance.sha256):
-            raise ValueError(
-                f"the result is of another instance than '{instance.name}' as it stands: "
-                "their digests differ"
-            )
+            what = f"another instance than '{instance.name}' as it stands: their digests differ"
+            raise ValueError(f"the result is of {what}")
         return self.attached(instance, state)
 
     def attached(self, instance: Instance | None, state: Any = None) -> Self:
@@ -203,8 +208,7 @@ class Result(Verifiable):
         Raises
         ------
         ValueError
-            If there is no plan, if the problem has no picture, or if the result was read from a
-            file without `of(instance)`.
+            If there is no plan, or no picture, or it was read from a file without `of(instance)`.
         """
         draw = problem(self.problem).plot
         if draw is None:
@@ -223,7 +227,7 @@ class Result(Verifiable):
         Raises
         ------
         ValueError
-            If the result was read from a file without `of(instance)`, or of another instance.
+            If it was read from a file without `of(instance)`, or of another instance.
         """
         explanation: Explanation = loaded(EXPLAIN)(self._attached(), self, time_limit_s)
         return explanation
@@ -292,9 +296,4 @@ def figure(value: float) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    return dict(_versions())
-
-
-@cache
-def _versions() -> dict[str, str]:
     return {package: version(package) for package in PACKAGES}

@@ -34,6 +34,15 @@ def read_result(source: str | Path) -> Result:
     ------
     InstanceError
         If the file is not a result, with every fault.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.write(optsched.solve("boa/hand"), "result.json")
+    >>> result = optsched.read_result("result.json")
+    >>> optsched.verify("boa/hand", result)
+    >>> result.is_verified
+    True
     """
     return result_of(load(find(source)), str(source))
 

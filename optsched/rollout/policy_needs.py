@@ -54,6 +54,22 @@ def need_of(policy: Entry) -> Need | None:
     return _BY_NAME.get(policy.name) or _BY_MODULE.get(module)
 
 
+def refuse_quotas(policy: str, scenario: Scenario) -> None:
+    """Refuse at the start a policy that would break the quotas of queues in the middle of a run.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has quotas.
+    """
+    if scenario.quotas:
+        raise ValueError(
+            f"policy '{policy}': it keeps no quotas of queues, and scenario '{scenario.name}' has "
+            "some; fifo, philly, las and the other policies in rounds keep them, and "
+            "quotas={} removes them"
+        )
+
+
 def unmet(scenario: Scenario, policy: str) -> str:
     """Return what a scenario lacks for a policy, named with its options, in a sentence; or ""."""
     name = policy.partition(":")[0]

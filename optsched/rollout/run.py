@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.instance import html_rows
 from optsched.rollout.checkpoints.checkpoint import check_folder, key_of, run_in_folder
+from optsched.rollout.engine.decision import InvalidDecision
 from optsched.rollout.registry import label_of, make, origin
 from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
 from optsched.rollout.results.outputs import epochs_frame, intervals_frame, jobs_frame, timing
@@ -40,6 +41,13 @@ class Rollout:
         What everything else is computed from, in whole microseconds.
     wall_s
         Seconds that it took.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
+    >>> optsched.simulate(scenario, "srtf").metrics_by().index.names
+    FrozenList(['by', 'group'])
     """
 
     record: Record
@@ -194,9 +202,11 @@ def simulate(
 
 @contextmanager
 def _telling_whose_fault(policy: str, origin: str) -> Iterator[None]:
-    """Say of an error that came out of a policy of others where it did, in one line."""
+    """Say of an error that came out of a policy which one it was and where, in one line."""
     try:
         yield
+    except InvalidDecision as error:
+        raise error.of(policy, is_of_others=bool(origin)) from None
     except Exception as error:
         from optsched.plugins.errors import failure
         from optsched.plugins.sources import is_raised_by_others

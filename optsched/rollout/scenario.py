@@ -180,6 +180,13 @@ class Scenario(NamedDocument):
 
     Source of the world it imitates: Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters
     for DNN Training Workloads", USENIX ATC 2019.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 50})
+    >>> optsched.simulate(scenario, "fifo").metrics["jobs"]
+    50
     """
 
     schema_id: Literal["optsched/scenario/1"] = Field(default="optsched/scenario/1", alias="schema")

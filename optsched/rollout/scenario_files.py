@@ -31,6 +31,13 @@ def read_scenario(source: str | Path) -> Scenario:
         If the file is not a valid scenario; all faults are named at once.
     FileNotFoundError, OSError
         If it cannot be read; a name that is not there gets the nearest one that is.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> scenario = optsched.read_scenario("philly-small")
+    >>> scenario.nodes, scenario.gpus_per_node
+    (8, 8)
     """
     document, origin = load(find_scenario(source)), str(source)
     if not isinstance(document, dict):

@@ -73,6 +73,19 @@ class SiaInstance(Instance):
 
     Source: Jayaram Subramanya et al., "Sia: Heterogeneity-aware, goodput-optimized ML-cluster
     scheduling", SOSP 2023; siasosp23/artifacts, sia-simulator/sia.py.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> from optsched.sia import Configuration, SiaInstance, SiaJob
+    >>> pairs = [("a100", 1, 4.0), ("t4", 2, 3.0)]  # type, GPUs, goodput
+    >>> options = [Configuration(type=t, gpus=n, goodput=v) for t, n, v in pairs]
+    >>> jobs = [SiaJob(id=name, configurations=options) for name in ("first", "second")]
+    >>> instance = SiaInstance(gpus={"a100": 1, "t4": 4}, jobs=jobs)
+    >>> optsched.solve(instance).frame()[["job", "type", "gpus"]]
+          job  type  gpus
+    0   first  a100     1
+    1  second    t4     2
     """
 
     problem: ClassVar[str] = "sia"

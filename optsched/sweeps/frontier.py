@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from optsched.rollout.scenario import Scenario
+    from optsched.sweeps.under_way import UnderWay
 
     Subject = Instance | Scenario
     Parameter = str | Callable[[float], Subject]
@@ -41,6 +42,7 @@ def frontier(
     executor: Executor | int | None = None,
     cache: str | Path | None = None,
     progress: Callable[[float], None] | None = None,
+    under_way: Callable[[list[UnderWay]], object] | None = None,
     **options: Any,
 ) -> Frontier:
     """Solve an instance, or run a scenario, at every value of a parameter.
@@ -70,6 +72,9 @@ def frontier(
         sweep that was killed goes on from there.
     progress
         Called with the share that is done.
+    under_way
+        Called with the points that are being computed, whenever one of them tells of a new phase,
+        a better plan or bound; not of those in an executor of your own.
     **options
         Of `optsched.solve` (time_limit_s, gap, seed, threads) or `optsched.simulate` (trace, seed).
 
@@ -107,7 +112,7 @@ def frontier(
         blank.of(metric)  # a misspelt one must not be found after hours
     known = _at_once(instance, parameter, swept, names, options)
     tasks = _tasks(instance, parameter, swept, names, options, known, blank.origins)
-    points = known | _computed(tasks, executor, Cache(cache), progress)
+    points = known | _computed(tasks, executor, Cache(cache), progress, under_way)
     _check_some_valid(points.values(), parameter)
     whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
     whole.confirmed()
@@ -213,6 +218,7 @@ def _computed(
     executor: Executor | int | None,
     cache: Cache,
     progress: Callable[[float], None] | None,
+    under_way: Callable[[list[UnderWay]], object] | None,
 ) -> Points:
     """Return the points of tasks, from the cache or computed and put there."""
     keys = {number: task.key() for number, task in tasks.items()}
@@ -223,7 +229,9 @@ def _computed(
         if point is not None and _holds(tasks[number], point)
     }
     missing = {number: task for number, task in tasks.items() if number not in points}
-    with closing(sweep(missing, executor)) as done:  # Ctrl-C here ends its processes, too
+    with closing(
+        sweep(missing, executor, under_way)
+    ) as done:  # Ctrl-C here ends its processes, too
         for number, point in done:
             points[number] = point
             cache.put(keys[number], point)

@@ -1,4 +1,4 @@
-"""What a frontier holds: a point for each value and method; the efficient ones, the knee, files."""
+"""What a frontier holds: a point for each value and method; the efficient ones, and the knee."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from optsched.documents.faults import InstanceError, lines, nearest, shown, validation_faults
-from optsched.documents.json_files import dumps, load
-from optsched.documents.schemas import hint
-from optsched.instance import Document, find, html_rows
+from optsched.documents.faults import nearest
+from optsched.documents.json_files import dumps
+from optsched.instance import Document, html_rows
 from optsched.results.result import Verifiable, figure
 from optsched.sweeps.parameters import split_unit
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
     from matplotlib.axes import Axes
 
 SCHEMA_ID: Final = "optsched/frontier/2"
-OLD_SCHEMA_ID: Final = "optsched/frontier/1"
 HIGHER_IS_BETTER = ("utilization", "utilization_effective", "steady_utilization",
     "steady_utilization_effective", "goodput_gpu_h", "jain_index", "passed")  # fmt: skip
 
@@ -82,6 +78,13 @@ class Frontier(Verifiable):
         The first one's points are the curve; whose those are that are not ours, with their hashes.
     points
         Values ascend; for each of them there is a point of every method, in their order.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> frontier = optsched.frontier("boa/cbd-85", budgets=[22, 24, 30, 40], executor=1)
+    >>> frontier.point_text(frontier.knee())
+    '24 GPUs: 1,739.40 s'
     """
 
     schema_id: Literal["optsched/frontier/2"] = Field(default=SCHEMA_ID, alias="schema")
@@ -249,32 +252,6 @@ class Frontier(Verifiable):
     def _repr_html_(self) -> str:
         table = self.frame().dropna(axis="columns", how="all")
         return html_rows(self.summary()) + table.to_html(index=False, max_rows=12, max_cols=10)
-
-
-def read_frontier(source: str | Path) -> Frontier:
-    """Read a frontier that was written with `optsched.write`; it is unverified until `verify`.
-
-    Raises
-    ------
-    InstanceError
-        If the file is not a frontier, with every fault.
-    """
-    document, origin = load(find(source)), str(source)
-    if not isinstance(document, dict):
-        raise InstanceError(origin, [f"document: expected an object, found {shown(document)}"])
-    if document.get("schema") == OLD_SCHEMA_ID:
-        document |= {"schema": SCHEMA_ID, "instance_sha256": ""}  # of another hash
-    if document.get("schema") != SCHEMA_ID:
-        schema = shown(document["schema"]) if "schema" in document else "none"
-        text = f'schema: not a frontier; expected "{SCHEMA_ID}", found {schema}'
-        raise InstanceError(origin, [text + hint(document.get("schema"), SCHEMA_ID)])
-    if document.get("points") == []:
-        raise InstanceError(origin, ["points: must not be empty"])
-    try:
-        return Frontier.model_validate(document)
-    except ValidationError as error:
-        faults = dict(validation_faults(error, Frontier)).items()
-        raise InstanceError(origin, lines(faults)) from None
 
 
 def _unverified(point: Point) -> Point:

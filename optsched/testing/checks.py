@@ -19,13 +19,13 @@ from optsched.rollout.checkpoints.checkpoint import why_not_saved
 from optsched.rollout.checkpoints.plain_data import of_json
 from optsched.rollout.registry import make
 from optsched.testing.runs import SEED, engine_of, first_difference, reference, run
-from optsched.testing.worlds import bundled_worlds
+from optsched.testing.small_worlds import bundled_worlds
 from optsched.traces.trace import Failure
 
 if TYPE_CHECKING:
     from optsched.rollout.registry import PolicyLike
     from optsched.testing.runs import Run
-    from optsched.testing.worlds import World
+    from optsched.testing.small_worlds import World
     from optsched.traces.trace import Trace
 
 CUTS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
@@ -120,6 +120,7 @@ def check_goes_on(policy: PolicyLike, world: World, base: Run) -> None:
             )
 
 
+#: Name of each check to what runs it.
 CHECKS = {
     "same seed, same decisions": check_same_twice,
     "no order of sets or dicts": check_order_of_names,

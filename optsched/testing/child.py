@@ -6,7 +6,7 @@ import json
 import sys
 
 from optsched.testing.runs import engine_of, run
-from optsched.testing.worlds import bundled_worlds
+from optsched.testing.small_worlds import bundled_worlds
 
 
 def main(policy: str, name: str) -> None:

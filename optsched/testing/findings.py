@@ -6,34 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from optsched.plugins.errors import PluginError
-from optsched.rollout.engine.decision import InvalidDecision
+from optsched.rollout.engine.decision import ADVICE, InvalidDecision
 from optsched.rollout.registry import label_of, make
 from optsched.testing.checks import CHECKS, NotSo, NotTried
 from optsched.testing.runs import SEED, engine_of, run
-from optsched.testing.worlds import bundled_worlds, world_of
+from optsched.testing.small_worlds import bundled_worlds, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.rollout.registry import PolicyLike
     from optsched.testing.runs import Run
-    from optsched.testing.worlds import World
+    from optsched.testing.small_worlds import World
 
     Outcome = Literal["passed", "failed", "not tried"]
 
 RULES = "keeps the rules"
-ADVICE = {
-    "overcommit": "begin with view.free_gpus(node) of each node, and take out what you give away",
-    "gang-size": "a job gets view.demand(job) GPUs, or a width of its model: all at once, or none",
-    "not-active": "take jobs from view.pending and view.running only",
-    "not-submitted": "take jobs from view.pending and view.running only",
-    "unknown-job": "take jobs from view.pending and view.running only",
-    "unknown-gpu": "GPUs are numbers from 0 to view.cluster.gpus - 1",
-    "repeated-gpu": "every GPU of a job once",
-    "node-not-ready": "view.free_gpus(node) has none of nodes that are not ready",
-    "quota": "the GPUs that a queue holds may not exceed view.scenario.quotas",
-    "memory": "what shares a GPU must fit view.scenario.sharing.memory_gb",
-}
 
 
 @dataclass(frozen=True)

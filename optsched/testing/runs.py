@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.registry import PolicyLike
     from optsched.rollout.scenario import Scenario
-    from optsched.testing.worlds import World
+    from optsched.testing.small_worlds import World
     from optsched.traces.trace import Trace
 
     Entry = tuple[int, Any]

@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 from optsched.documents.faults import InstanceError, cut, shown
-from optsched.documents.files import decompressed, read_bytes
+from optsched.documents.files import decompressed, encoding_text, read_bytes
 from optsched.registry import UnknownNameError
 
 _ENDINGS = (".gz", ".tgz", ".tar", ".csv", ".json", ".trace", ".txt")
@@ -88,5 +88,5 @@ def _text(data: bytes, origin: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        text = f"line {line}: byte {error.start} is not UTF-8 text"
+        text = f"line {line}: {encoding_text(error)}"
         raise InstanceError(origin, [text]) from None

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 US = 1_000_000
 """Microseconds in a second: all times inside traces and rollouts are whole microseconds."""
 
-PASSED, KILLED, FAILED = "passed", "killed", "failed"
+#: How a job ends: with its work done.
+PASSED = "passed"
+#: By its user.
+KILLED = "killed"
+#: By a failure.
+FAILED = "failed"
+#: All of them, in the order in which they are numbered.
 STATUSES = (PASSED, KILLED, FAILED)
 WORDS = ("model", "queue", "user")
 

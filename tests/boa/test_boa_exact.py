@@ -292,7 +292,7 @@ def test_at_most_one_phase_is_mixed(instance):
     )
 )
 def test_widths_off_the_hull_do_not_matter(instance):
-    from optsched.boa.exact.budget_frontier import hull_vertices
+    from optsched.boa.exact.hull import hull_vertices
 
     def pruned(phase):
         widths, speedup = curve(phase.speedup)
@@ -528,10 +528,10 @@ def test_many_phases_need_one_whole_check(widths, monkeypatch):
                 "arrival_rate_per_h": c.arrival_rate_per_h * (1 + n / 997),
             }
         )
-        for n in range(20)
+        for n in range(8)
         for c in first.classes
     )
-    instance = first.model_copy(update={"classes": classes, "budget_gpus": 30 * first.budget_gpus})
+    instance = first.model_copy(update={"classes": classes, "budget_gpus": 12 * first.budget_gpus})
     search_type = optsched.solve.__globals__["Search"]  # `optsched.solve` is the function
     offers, offer = [], search_type.offer
     monkeypatch.setattr(search_type, "offer", lambda *given: offers.append(given) or offer(*given))

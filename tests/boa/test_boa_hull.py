@@ -1,5 +1,6 @@
 """The frontier in one sort: equal to the exact method and to SciPy's HiGHS at every budget."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 
 import optsched
 from optsched.boa import BoaInstance, Table, problem
-from optsched.boa.exact.budget_frontier import frontier, frontier_of_arrays, hull_vertices
+from optsched.boa.exact.budget_frontier import frontier, frontier_of_arrays
+from optsched.boa.exact.hull import hull_vertices
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import certificate as proof
 from tests.support.strategies.common import boa_instances, law
@@ -220,3 +222,22 @@ def test_frame_has_units():
     frame = frontier(free("boa/hand")).frame()
     assert list(frame.columns) == ["budget_gpus", "mean_jct_s", "price"]
     assert frame["price"].tolist() == pytest.approx([9, 1.5, 0.6875, 1 / 6, 0])
+
+
+def test_the_whole_frontier_is_drawn_with_its_knee():
+    whole = frontier(free("boa/cbd-85"))
+    ends = whole.gpus[[0, -1]], whole.jobs[[0, -1]]
+    below = np.interp(whole.gpus, *ends) - whole.jobs  # the chord; farthest below is the knee
+    assert whole.knee() == whole.gpus[below.argmax()]
+    ax = whole.plot()
+    curve, star = ax.get_lines()
+    assert len(curve.get_xdata()) == len(whole.gpus)
+    assert star.get_xdata()[0] == whole.knee()
+    assert "knee" in ax.get_legend().get_texts()[0].get_text()
+    plt.close(ax.figure)
+
+
+def test_a_frontier_of_one_corner_has_no_knee():
+    whole = frontier_of_arrays([1.0], [1.0], [[1.0]])
+    assert whole.knee() is None
+    assert repr(whole) == "<BudgetFrontier: 1 corners from 1 to 1 GPUs>"

@@ -1,5 +1,7 @@
 """The command line: what it prints, writes and returns."""
 
+import csv
+import io
 import json
 import os
 import pty
@@ -159,6 +161,26 @@ def test_json_and_nothing_else():
     assert document["schema"] == "optsched/result/2"
     assert document["objective"] == pytest.approx(1.1513157894736843)
     assert document["seed"] == 3
+
+
+def test_the_comparison_is_data_too_where_it_is_asked_for():
+    document = json.loads(run("solve", "boa/hand", "--json", "--compare").stdout)
+    assert set(document) == {"result", "compared", "left_out", "refused"}
+    assert document["result"]["schema"] == "optsched/result/2"
+    first, *others = document["compared"]
+    assert (first["method"], first["objective"]) == ("exact", document["result"]["objective"])
+    known = [method.name for method in problem("boa").methods if method.kind == "greedy"]
+    assert [other["method"] for other in others] + document["left_out"] == known
+    rows = list(csv.DictReader(io.StringIO(
+        run("solve", "boa/hand", "--format", "csv", "--compare").stdout
+    )))  # fmt: skip
+    assert list(rows[0]) == ["method", "objective", "above", "status", "seconds"]
+    assert rows[0]["method"] == "exact"
+    none = json.loads(
+        run("solve", "boa/hand", "--set", "budget_gpus=1", "--json", "--compare").stdout
+    )
+    assert [row["objective"] for row in none["compared"]] == [None]
+    assert none["result"]["status"] == "infeasible"
 
 
 def test_options_reach_the_solve():

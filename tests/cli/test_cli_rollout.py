@@ -228,6 +228,7 @@ def test_compare_with_seeds_and_options(scenario):
         (["--policy", "first,first"], "expected some, each once, found first, first"),
         (["--policy", "first,othr"], "there is no policy 'othr'; did you mean 'other'?"),
         (["--policy", "first,a=1"], "option 'a=1' follows no policy"),
+        (["--seed", "0,0"], "--seed 0,0: expected each seed once"),
         (["--seeds", "0"], "seeds: must be at least 1, found 0"),
         (["--seeds", "2", "--resample", "9"], "resample: blocks must be of 1 to 3 jobs"),
         (["--resample", "2"], "resample: it draws a trace for each seed from one; give several"),
@@ -244,6 +245,55 @@ def test_processes_give_the_same(tmp_path):
         done = run(*base, "--processes", processes, "--output", tmp_path / f"{name}.csv")
         assert done.exit_code == 0, done.stderr
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("3", [3]), ("0,7,1", [0, 7, 1]), ("0-3", [0, 1, 2, 3]), ("5, 7-8", [5, 7, 8])],
+)
+def test_seeds_are_a_list_or_a_range(text, seeds):
+    assert options.seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1,1", "3-1", "0-99999999", "1.5", "0-", "٣"])
+def test_what_are_no_seeds_is_refused_with_what_to_give(text):
+    with pytest.raises(ValueError, match=r"^--seed .*: (expected|more than 10,000 seeds)"):
+        options.seeds(text)
+
+
+def test_rollout_and_compare_take_the_same_seeds(tmp_path):
+    base = ("philly-small", "--set", "trace.jobs=20", "--policy", "fifo")
+    out = tmp_path / "out"
+    shown = run("rollout", *base, "--seed", "0,2", "--output", out)
+    assert row(shown.stdout, "seeds")[1:] == ["0, 2"]
+    told = [json.loads((out / f"seed-{n}" / "summary.json").read_text()) for n in (0, 2)]
+    makespans = [each["metrics"]["makespan_s"] for each in told]
+    assert [float(text.replace(",", "")) for text in row(shown.stdout, "makespan_s")[1:]] == (
+        pytest.approx([sum(makespans) / 2, *sorted(makespans)], rel=1e-3)
+    )
+    document = json.loads(run("rollout", *base, "--seed", "0,2", "--json").stdout)
+    assert document == {"policy": "fifo", "seeds": [0, 2], "rollouts": told}
+    compared = json.loads(run("compare", *base, "--seed", "0,2", "--json").stdout)
+    assert compared["seeds"] == [0, 2]
+    assert compared["policies"][0]["makespan_s"] == pytest.approx(sum(makespans) / 2)
+    once = run("compare", *base, "--seeds", 2, "--json").stdout
+    assert once == run("compare", *base, "--seed", "0-1", "--json").stdout
+
+
+def test_tables_have_of_paths_only_what_tells_policies_apart(scenario, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / "a rather long name of a folder" / folder).mkdir(parents=True)
+        file = tmp_path / "a rather long name of a folder" / folder / "mine.py"
+        file.write_text("from tests.support.builders.small_rollouts import FirstFit as Mine\n")
+    long = str(tmp_path / "a rather long name of a folder" / "a" / "mine.py") + ":Mine"
+    shown = run("compare", scenario, "--policy", f"first,{long}").stdout
+    assert [line.split("  ")[0] for line in shown.splitlines()].count("mine.py:Mine") == 2
+    other = long.replace("/a/mine", "/b/mine")
+    both = run("compare", scenario, "--policy", f"{long},{other}").stdout
+    assert "a/mine.py:Mine  " in both
+    assert "b/mine.py:Mine  " in both
+    data = json.loads(run("compare", scenario, "--policy", f"first,{long}", "--json").stdout)
+    assert data["policies"][1]["policy"] == long
 
 
 # --- lists of policies ------------------------------------------------------------------------

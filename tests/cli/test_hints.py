@@ -30,7 +30,7 @@ def run(*arguments):
         (["frontier", "boa/hand", "--values", "2,3", "--greedy"], "it is called --compare now"),
         (["trace", "generate", "boa", "-o", "x.json", "--option", "a=1"], "it is called --set"),
         (["rollout", "philly-small", "--drop-larger"], "it is --set trace.drop_larger=true"),
-        (["rollout", "philly-small", "--seeds", "3"], "use `optsched compare SCENARIO"),
+        (["rollout", "philly-small", "--seeds", "3"], "it is called --seed; `rollout` and"),
         (["rollout", "philly-small", "--trace", "x", "--format", "pal"], "--input-format pal"),
         (["solve", "mine.yaml"], "mine.yaml: no such file"),
         (["solve", "boa/hand", "--gap", "x"], "'x' is no number such as 0.01, nor 1%"),
@@ -168,3 +168,79 @@ def test_a_list_of_policies_may_be_called_policies():
     few = ("compare", "philly-small", "--set", "trace.jobs=5", "--json")
     printed = [run(*few, name, "fifo,las") for name in ("--policy", "--policies", "-p")]
     assert [done.exit_code for done in printed] == [0, 0, 0]
+
+
+def test_a_verbose_frontier_says_how_far_its_points_are():
+    done = run("frontier", "boa/hand", "--values", "2,3", "--method", "milp", "--verbose")
+    assert done.exit_code == 0
+    assert re.search(r"^ +\d+\.\d s  2: milp", done.stderr, re.M)
+    assert run("frontier", "boa/hand", "--values", "2,3", "--method", "milp").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--time-limit", "5s"], "error: --time-limit 5s: expected a number (SECONDS)"),
+        (["--memory=4GiB"], "error: --memory 4GiB: expected a number (GIB)"),
+        (["--seed", "0,1"], "error: --seed 0,1: expected a whole number"),
+    ],
+)
+def test_what_is_no_number_is_shown_with_its_option(arguments, told):
+    """It was said of a "string", in a box, without the text."""
+    done = run("solve", "boa/hand", *arguments)
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"{told}\n")
+
+
+def test_help_shows_no_value_for_what_takes_none_and_whole_names_on_narrow_terminals():
+    for width in (80, 40):
+        shown = CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["solve", "--help"]).stdout
+        assert "<bool>" not in shown
+        assert "BOOLEAN" not in shown
+        for option in ("--time-limit", "--processes", "--no-compare", "--verbose"):
+            assert option in shown
+    assert "<bool>" not in run("--help").stdout
+
+
+def test_a_width_of_nothing_is_none():
+    """Some editors set COLUMNS to 0: it was an error."""
+    done = CliRunner(env={"COLUMNS": "0"}).invoke(app, ["solve", "boa/hand", "--no-compare"])
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("source", "changes", "told"),
+    [
+        ("boa/cbd-85", ["classes.*.arrival_rate_per_h=0.001"], "all jobs together keep"),
+        ("eaco/paper-four", ["gpu_types.0.memory_gb=16384"], "memory_gb is in GB: V100 has 16384"),
+    ],
+)
+def test_more_figures_in_another_unit_are_hinted_at(source, changes, told):
+    sets = [part for change in changes for part in ("--set", change)]
+    method = "same-k" if source.startswith("boa") else "fifo-packed"
+    done = run("solve", source, "--no-compare", *sets, "--method", method)
+    assert f"hint: {told}" in done.stderr
+
+
+def test_a_policy_without_options_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("class Idle:\n    def decide(self, view): ...\n")
+    shown = run("policies", "mine.py:Idle").stdout
+    assert re.search(r"^options +none$", shown, re.M)
+    assert "mine.py:Idle: it says nothing of itself" in shown
+
+
+def test_per_cents_where_a_share_is_expected_are_told_as_one():
+    done = run("solve", "eaco/paper-four", "--set", "types.0.utilisation=30")
+    assert "must be at most 1, found 30; for 30 % give 0.3" in done.stderr
+
+
+def test_a_policy_without_its_option_is_told_where_it_goes():
+    done = run("compare", "philly-small", "fifo", "las")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: fifo las: what is it? Policies follow their option: --policy fifo,las\n"
+    )
+
+
+def test_a_name_in_capitals_is_the_nearest():
+    assert "did you mean 'boa'?" in run("methods", "BOA").stderr

@@ -91,9 +91,10 @@ def test_every_list_fits_80_columns_and_a_pipe_has_a_line_a_row(arguments):
 
 
 def test_no_name_unit_or_number_of_an_instance_is_cut_at_80_columns():
-    for record in json.loads(run("instances", "--json").stdout)["instances"]:
-        for width in (80, 100, 200):
-            shown = run("instances", columns=width).stdout
+    records = json.loads(run("instances", "--json").stdout)["instances"]
+    for width in (80, 100, 200):
+        shown = run("instances", columns=width).stdout
+        for record in records:
             assert record["name"] in shown
             assert re.search(rf"{record['name']} .* {record['unit']}( |$)", shown, re.M)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,10 @@ class Returns:
         if self.what == 0:
             return {{}}[view.now_us]
         return {{1: Decision(place=[(0, (0,))]), 2: Decision(stop=["0"])}}.get(self.what)
+
+class Grabs:
+    def decide(self, view):
+        return Decision(place={{int(job): [0] for job in view.pending}})
 
 def make_it(seed: int):
     return Smallest(None, seed)
@@ -342,5 +347,21 @@ def test_a_module_that_was_changed_since_it_was_imported_is_refused(plugin_folde
 
 
 def test_a_rule_that_an_own_policy_breaks_is_named(folder):
-    with pytest.raises(InvalidDecision, match=r"^no-decision: decide\(\) of policy 'Returns'"):
+    words = (
+        r"^policy 'own.py:Returns' breaks a rule at 0 s, no-decision: decide\(\) of policy "
+        r"'Returns' .*; `optsched policies own.py:Returns --check` tries all rules$"
+    )
+    with pytest.raises(InvalidDecision, match=words):
         jct("own.py:Returns")
+
+
+def test_a_broken_rule_is_told_with_policy_moment_and_advice_by_workers_too(folder):
+    """It could not be made again in another process: a worker seemed to have died of it."""
+    base = ("compare", "philly-small", "--set", "trace.jobs=40")
+    shown = run(*base, "--policy", "fifo,own.py:Grabs", "--processes", "2")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert re.fullmatch(
+        r"error: policy 'own.py:Grabs' breaks a rule at [\d,.]+ s, overcommit: job \d+ \('\d+'\) "
+        r"gets GPU 0, which another job holds; begin with view.free_gpus.* tries all rules\n",
+        shown.stderr,
+    )

@@ -172,6 +172,24 @@ def copied(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "row", "fault"),
+    [
+        ("jobs.csv", "0", "jobs.csv: column submit_s: a row has no value"),
+        ("jobs.csv", ",5", "jobs.csv: column job: a row has no value"),
+        ("epochs.csv", "1e999", "epochs.csv: column now_s: expected finite numbers"),
+    ],
+)
+def test_a_cut_row_or_an_infinite_number_was_a_traceback_as_the_page_was_written(
+    folder, tmp_path, name, row, fault
+):
+    path = copied(folder, tmp_path) / name
+    first = path.read_text().splitlines()[1]
+    cells = [*row.split(","), *([""] if name == "jobs.csv" else first.split(",")[1:])]
+    path.write_text(path.read_text() + ",".join(cells) + "\n")
+    assert fault in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("name", "old", "new", "fault"),
     [
         ("jobs.csv", "jct_s", "jct", "jobs.csv: column jct_s is missing"),

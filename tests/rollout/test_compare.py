@@ -149,6 +149,9 @@ def test_metrics_that_are_missing_have_no_ratio(registered):
     ("policies", "seeds", "text"),
     [
         (["first"], 0, "seeds: must be at least 1, found 0"),
+        (["first"], [], "seeds: expected some, 0 or more, each once, found none"),
+        (["first"], [3, 3], "each once, found 3, 3"),
+        (["first"], [-1], "0 or more, each once, found -1"),
         ([], 1, "policies: expected some, each once, found none"),
         (["first", "first"], 1, "each once, found first, first"),
     ],
@@ -304,3 +307,12 @@ def test_policies_that_say_so_draw_nothing(entry):
     jobs = jobs_of(world)
     one, two = (optsched.simulate(world, entry.name, trace=jobs, seed=seed) for seed in (0, 7))
     assert one.jobs().equals(two.jobs())
+
+
+def test_seeds_may_be_named_one_by_one():
+    where = read_scenario("philly-small").changed({"trace.jobs": 20})
+    chosen = optsched.compare(where, ["fifo"], seeds=[4, 1])
+    alone = [optsched.simulate(where, "fifo", seed=seed).metrics for seed in (4, 1)]
+    assert chosen.seeds == (4, 1)
+    assert [run.metrics for run in chosen.rollouts["fifo"]] == alone
+    assert optsched.compare(where, ["fifo"], seeds=2).seeds == (0, 1)

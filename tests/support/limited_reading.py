@@ -24,7 +24,7 @@ def readers():
     from optsched.cluster import import_topology, read_profile_csv, read_topology
     from optsched.results.result_files import read_result
     from optsched.rollout.scenario_files import read_scenario
-    from optsched.sweeps.points import read_frontier
+    from optsched.sweeps.frontier_files import read_frontier
     from optsched.traces import import_trace, read_trace
 
     every = (

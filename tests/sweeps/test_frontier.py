@@ -1,6 +1,5 @@
 """Frontiers: values, points, the efficient ones, files, pictures and the command."""
 
-import doctest
 import hashlib
 import json
 import subprocess
@@ -21,8 +20,9 @@ from optsched.cli.frontier import chosen_values
 from optsched.cli.main import app
 from optsched.documents.faults import InstanceError
 from optsched.registry import UnknownNameError
+from optsched.sweeps.frontier_files import read_frontier
 from optsched.sweeps.parameters import split_unit
-from optsched.sweeps.points import Frontier, Point, read_frontier
+from optsched.sweeps.points import Frontier, Point
 from optsched.sweeps.slider import rows
 from optsched.sweeps.verified_points import verify_frontier
 from tests.support.builders.small_rollouts import POLICIES, scenario, trace
@@ -149,11 +149,6 @@ def test_options_reach_the_methods_and_are_told():
     assert (frontier.points[0].status, frontier.points[0].deterministic) == ("feasible", False)
     assert frontier.points[0].reason == "stopped early: time limit"
     assert frontier.options == {"gap": 1e-5, "time_limit_s": 0}
-
-
-def test_examples_of_the_docstring():
-    module = sys.modules["optsched.sweeps.frontier"]
-    assert doctest.testmod(module) == (0, 3)
 
 
 @pytest.mark.parametrize("first", ["optsched", "optsched.sweeps.frontier", "optsched.sweeps.plot"])
@@ -503,3 +498,18 @@ def test_a_point_of_the_cache_that_was_forged_is_computed_anew(tmp_path):
     path.write_text(json.dumps(document))
     again = optsched.frontier("boa/hand", budgets=[2.5], methods=["same-k"], cache=tmp_path)
     assert (again.points[0].status, again.points[0].bound) == ("feasible", before.points[0].bound)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["boa/hand", "--from", "2", "--to", "3", "--points", "1000000000"], "more than 100,000"),
+        (["pal-64", "--values", "60,300"], "'pal-64' has no budget: name the field to sweep"),
+        (["pal/tiny", "--values", "1,2"], "there is no field 'budget_gpus'"),
+    ],
+)
+def test_sweeps_that_mean_nothing_are_refused_before_they_begin(arguments, told):
+    """A thousand million points took all memory, before the first one."""
+    done = CliRunner().invoke(app, ["frontier", *arguments])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr

@@ -21,6 +21,7 @@ from optsched.sweeps import executor as frontier_sweep
 from optsched.sweeps.cache import Cache
 from optsched.sweeps.executor import SweepTask, compute, content_of
 from optsched.sweeps.points import Point
+from optsched.sweeps.under_way import WIDTH, Board
 from tests.support.builders.small_rollouts import scenario, trace
 
 BUDGETS = [1, 2, 2.5, 3, 4, 5]
@@ -83,7 +84,7 @@ def test_processes_need_no_guard_in_the_script(tmp_path):
 def test_processes_are_started_only_if_it_pays(expected, monkeypatch):
     started = []
 
-    def in_processes(tasks, processes):
+    def in_processes(tasks, processes, watch):
         started.append(len(tasks))
         return ((number, compute(task)) for number, task in tasks.items())
 
@@ -94,6 +95,43 @@ def test_processes_are_started_only_if_it_pays(expected, monkeypatch):
     monkeypatch.setattr(frontier_sweep, "WORTH_S", 0.0)
     assert figures(sweep()) == expected
     assert started == [2 * len(BUDGETS) - 1]
+
+
+@pytest.mark.parametrize("executor", [1, 2])
+def test_points_under_way_are_told_with_their_phases_wherever_they_are_computed(executor):
+    seen, budgets = [], [2, 3, 4]
+    told = optsched.frontier(
+        "boa/hand", budgets=budgets, methods=["milp"], executor=executor, under_way=seen.append
+    )
+    assert [point.status for point in told.points] == ["optimal"] * 3
+    points = [point for each in seen for point in each]
+    assert {point.method for point in points} == {"milp"}
+    assert {point.value for point in points} <= {2.0, 3.0, 4.0}
+    assert len({point.value for point in points}) >= (3 if executor == 1 else 1)
+    assert all(point.elapsed_s >= 0 for point in points)
+    assert max(len(each) for each in seen) <= executor
+
+
+def test_rollouts_under_way_tell_the_share_of_jobs():
+    seen = []
+    where = scenario()
+    optsched.frontier(
+        where, "epoch_s", [5, 7], methods=["fifo"], trace=trace(), executor=1, under_way=seen.append
+    )
+    texts = [point.text for each in seen for point in each]
+    assert "100% of jobs ended" in texts
+    assert {point.value for each in seen for point in each} == {5, 7}
+
+
+def test_a_line_of_another_process_is_read_as_it_was_written():
+    board = Board([7, 9])
+    assert board.texts() == {}
+    board.put(9, "phase, plan 1.5")
+    board.put(7, "é" * WIDTH)
+    assert board.texts() == {7: "é" * ((WIDTH - 1) // 2), 9: "phase, plan 1.5"}
+    board.put(9, "")
+    board.clear(7)
+    assert board.texts() == {9: ""}
 
 
 def _die(task):
@@ -216,7 +254,7 @@ def cluster(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="kills processes by signals")
 def test_dask_ends_complete_when_a_worker_is_killed(cluster, tmp_path):
     file, workers = cluster
-    points, told, count = tmp_path / "points", tmp_path / "told", 60
+    points, told, count = tmp_path / "points", tmp_path / "told", 30
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, file, points, told, str(count)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

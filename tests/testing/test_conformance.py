@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from optsched.cli.main import app
 from optsched.rollout.registry import ENTRIES
 from optsched.testing import World, bundled_worlds, check_policy, conformance
-from optsched.testing.worlds import drawn_trace
+from optsched.testing.small_worlds import drawn_trace
 
 DEEP = settings().max_examples > 100
 NEED_BUDGET = {"boa", "boa-budgeted", "one-width-per-class", "fixed-width", "efficiency-threshold"}

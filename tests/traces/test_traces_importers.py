@@ -98,6 +98,8 @@ def test_missing_columns_are_named_with_the_nearest(faults):
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
         (PHILLY, "there is no job in it"),
+        (PHILLY.replace(",", ";"), "line 1: semicolons stand between the columns; expected commas"),
+        (PHILLY.replace(",", "\t"), "line 1: tabs stand between the columns; expected commas"),
         ("duration,duration,timestamp,num_gpus\n", "line 1: column 'duration' stands more than"),
     ],
 )

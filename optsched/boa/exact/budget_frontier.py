@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import arrival_rates
+from optsched.boa.exact.hull import hull_vertices
 from optsched.boa.instance import BoaInstance
 from optsched.boa.settings import SETTINGS
 from optsched.boa.speedup_curves import curves
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
     from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.instance import Instance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BudgetFrontier:
     """Least mean jobs in the system for every budget.
 
@@ -80,6 +82,36 @@ class BudgetFrontier:
         price = np.append(self.price, 0.0)
         return pd.DataFrame({"budget_gpus": self.gpus, "mean_jct_s": jct, "price": price})
 
+    def knee(self) -> float | None:
+        """Return the budget at which the curve bends most; None if it is straight.
+
+        It is the corner farthest from the chord between the ends, as of `optsched.Frontier.knee`.
+        """
+        width, height = self.gpus[-1] - self.gpus[0], self.jobs[0] - self.jobs[-1]
+        if not (width > 0 and height > 0):
+            return None
+        depth = (self.jobs[0] - self.jobs) / height - (self.gpus - self.gpus[0]) / width
+        deepest = int(depth.argmax())
+        return float(self.gpus[deepest]) if depth[deepest] > 1e-9 else None
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the least mean JCT at each budget, with the knee; by default on a new figure."""
+        from optsched.results.drawing import COLOURS, axes, plain
+
+        ax = axes(ax)
+        ax.plot(self.gpus, self.jobs / self.arrival_rate_per_s, color=COLOURS[0], lw=2.2)
+        if (knee := self.knee()) is not None:
+            label = f"knee, {knee:,.6g} GPUs\n{self.mean_jct_s(knee):,.6g} s"
+            ax.plot(knee, self.mean_jct_s(knee), "*", ms=11, color=COLOURS[3], label=label)
+            ax.legend(fontsize=8, frameon=False)
+        ax.set(xlabel="budget (GPUs)", ylabel="least mean JCT (s)", title="mixed widths")
+        plain(ax)
+        return ax
+
+    def __repr__(self) -> str:
+        least, most = self.gpus[0], self.gpus[-1]
+        return f"<BudgetFrontier: {len(self.gpus)} corners from {least:,.6g} to {most:,.6g} GPUs>"
+
 
 class Steps(NamedTuple):
     """Steps along hulls: what each buys and costs; and what the beginnings of hulls add up to."""
@@ -100,6 +132,13 @@ def frontier(source: Instance | str | Path) -> BudgetFrontier:
     ------
     ValueError
         If rescaling takes time (the frontier then has to be swept) or widths are continuous.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> curve = optsched.boa.frontier("boa/hand")
+    >>> curve.mean_jct_s([2, 3, 4]).round(4).tolist()
+    [2.0, 0.8889, 0.8333]
     """
     instance = as_instance(source)
     if not isinstance(instance, BoaInstance):
@@ -148,37 +187,6 @@ def hull_steps(load: Floats, widths: Floats, speedup: Floats) -> list[Steps]:
     parts = [slice(start, start + size) for start in range(0, len(load), size)]
     with ThreadPoolExecutor(SETTINGS.threads) as pool:
         return list(pool.map(lambda part: _block(load[part], widths, speedup[part]), parts))
-
-
-def hull_vertices(widths: Floats, speedup: Floats) -> Bools:
-    """Mark the vertices of the upper concave hull between argmax s/k and argmax s.
-
-    A point is one where every slope from the left, the origin included, exceeds every slope to the
-    right, the horizontal included. All pairs of columns are compared: for the few widths of a curve
-    that beats any stack, since all rows go at once.
-
-    Parameters
-    ----------
-    widths
-        Shape (widths,), ascending.
-    speedup
-        Shape (widths, phases).
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (widths, phases).
-    """
-    left = speedup / widths[:, None]
-    right = np.zeros_like(speedup)
-    slope = np.empty_like(speedup[0])
-    for j in range(1, len(widths)):
-        for i in range(j):
-            np.subtract(speedup[j], speedup[i], out=slope)
-            slope *= 1 / (widths[j] - widths[i])
-            np.minimum(left[j], slope, out=left[j])
-            np.maximum(right[i], slope, out=right[i])
-    return left > right
 
 
 def _block(load: Floats, widths: Floats, speedup: Floats) -> Steps:

@@ -170,9 +170,14 @@ class BoaPerformance(NamedTuple):
 
 
 def performance(instance: BoaInstance, plan: BoaPlan) -> BoaPerformance:
-    """Return the figures of a plan that breaks no rule of structure.
+    """Return the figures of a plan that breaks no rule of structure (EPEW'24, lemmas 2 and 3).
 
-    Source: EPEW'24 lemmas 2 and 3: E[T] = (1/lambda) sum rho/s, cost = sum rho k/s.
+    Examples
+    --------
+    >>> import optsched
+    >>> hand = optsched.read("boa/hand")
+    >>> optsched.boa.performance(hand, optsched.solve(hand).plan).mean_gpus
+    2.3026315789473686
     """
     jobs = gpus = variance = 0
     for (top, bottom), least, most in _terms(instance, plan):

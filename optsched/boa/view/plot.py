@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boa.exact.budget_frontier import hull_vertices
+from optsched.boa.exact.hull import hull_vertices
 from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import feasibility
 from optsched.boa.view.tables import objective_name, objective_unit
@@ -83,6 +83,13 @@ def plot_speedups(instance: BoaInstance, ax: Axes | None = None) -> Axes:
         the class. Rings are vertices of the upper concave hull, which the dashed line shows: no
         other widths are worth renting where widths are mixed and rescaling is free. The dotted line
         is a perfect speedup.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> axes = optsched.boa.plot_speedups(optsched.read("boa/hand"))
+    >>> axes.get_xlabel()
+    'width (GPUs)'
     """
     ax = axes(ax)
     widest = most = 1.0

@@ -13,7 +13,7 @@ DROPPED = {
     "--greedy": "it is called --compare now, as in `optsched solve`",
     "--option": "it is called --set now: --set KEY=VALUE",
     "--drop-larger": "it is --set trace.drop_larger=true now",
-    "--seeds": "for several seeds use `optsched compare SCENARIO --policy NAME --seeds N`",
+    "--seeds": "it is called --seed; `rollout` and `compare` take lists: --seed 0,1,7 or 0-4",
     "--jobs": "it is --set trace.jobs=N",
     "--budget": "it is --set budget_gpus=N",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,7 @@ from optsched.cli.printing.sheets import Sheet, csv_text, folded, plain
 from optsched.documents.json_files import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from rich.console import Console
 
@@ -51,6 +52,10 @@ def is_data() -> bool:
     return _Chosen.form in (Format.JSON, Format.CSV)
 
 
+NARROW = 60
+"""Columns of a terminal below which boxes would cut names of options: help has none then."""
+
+
 class Command(TyperCommand):
     """A command that prints tables: it takes the options that say how."""
 
@@ -66,13 +71,63 @@ class Command(TyperCommand):
         text = dropped(args, known, [] if reads else _formats())
         if text:
             raise ValueError(text)
-        return super().parse_args(ctx, args)
+        given = list(args)  # parsing takes from it
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            text = _number_fault(error, given) or _extra_fault(error, known)
+            if not text:
+                raise
+            raise ValueError(text) from None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments; what takes no value is shown without one."""
+        return without_values(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: without boxes where the terminal is too narrow for them."""
+        if screen().width < NARROW:
+            self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run it, printing as asked."""
         form, as_json = ctx.params.pop("table_format", None), ctx.params.pop("as_json", False)
         _choose(form, as_json, ctx.params.pop("wide", False))
         return super().invoke(ctx)
+
+
+def without_values(params: list[Any]) -> list[Any]:
+    """Return options, those that take no value without the name of one."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+def _number_fault(error: Exception, given: Sequence[str]) -> str:
+    """Return what to say of an option whose value is no number: which, and what was found."""
+    param, message = getattr(error, "param", None), str(getattr(error, "message", ""))
+    match = re.search("valid (integer|number|float)", message)
+    if param is None or match is None:
+        return ""
+    expected = "a whole number" if match[1] == "integer" else "a number"
+    for number, word in enumerate(given):
+        option, equals, value = word.partition("=")
+        if option in param.opts:
+            found = value if equals else next(iter(given[number + 1 :]), "")
+            unit = f" ({param.metavar})" if param.metavar and len(param.metavar) > 1 else ""
+            return f"{option} {found}: expected {expected}{unit}"
+    return ""
+
+
+def _extra_fault(error: Exception, known: Collection[str]) -> str:
+    """Return what to say of policies that were given without their option."""
+    match = re.search(r"unexpected extra arguments? ?\(?s?\)? \((.*)\)", str(error))
+    if match is None or "--policy" not in known:
+        return ""
+    named = ",".join(match[1].split())
+    return f"{match[1]}: what is it? Policies follow their option: --policy {named}"
 
 
 def _choose(form: str | None, as_json: bool, is_wide: bool) -> None:
@@ -166,7 +221,10 @@ def screen() -> Console:
     """Return what draws on standard output: names and ids come from files, and are no markup."""
     from rich.console import Console
 
-    return Console(markup=False, emoji=False, highlight=False)
+    console = Console(markup=False, emoji=False, highlight=False)
+    if console.width < 1:  # what some editors set COLUMNS to
+        console.width = 80
+    return console
 
 
 def _print(*parts: Sheet | str) -> None:
@@ -176,7 +234,7 @@ def _print(*parts: Sheet | str) -> None:
     for what a terminal of this width shows.
     """
     console = screen()
-    is_screen = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    is_screen = console.is_terminal or os.environ.get("COLUMNS", "").strip("0").isdecimal()
     width = console.width
     if _Chosen.is_wide or not is_screen:
         console.width = 100_000

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.cli.printing.sheets import Column, Sheet, facts, sheet
 from optsched.cli.printing.tables import PROSE, listed
+from optsched.plugins.plugin import short_names
 from optsched.rollout import registry
 from optsched.rollout.policy_needs import need_of
 from optsched.rollout.policy_options import described
 from optsched.rollout.results.metrics import METRICS
+from optsched.rollout.results.outputs import summary
 from optsched.rollout.results.policy_comparison import RATIOS
 from optsched.rollout.run import metric_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
@@ -36,7 +38,7 @@ SHOWN = {
 DECIMALS = {"utilization": 3, "unfinished": 0}  # of those; others have one
 
 
-def figures(rollout: Rollout) -> tuple[Sheet, Sheet]:
+def figures(rollout: Rollout) -> tuple[Sheet, str, Sheet]:
     """Return what was run, and its metrics, those that could be measured."""
     record = rollout.record
     ran = {
@@ -50,18 +52,43 @@ def figures(rollout: Rollout) -> tuple[Sheet, Sheet]:
         for key, value in rollout.metrics.items()
         if value is not None
     )
-    return facts(ran), sheet(columns, rows)
+    return facts(ran), "", sheet(columns, rows)
+
+
+def figures_of_seeds(runs: Sequence[Rollout]) -> tuple[Sheet, str, Sheet]:
+    """Return what was run, and the metrics of rollouts of several seeds, with their range."""
+    record = runs[0].record
+    seeds = ", ".join(str(run.record.seed) for run in runs)
+    ran = {"scenario": record.scenario.name, "policy": record.policy, "seeds": seeds}
+    rows = []
+    for key, meaning in METRICS.items():
+        values = [value for run in runs if (value := run.metrics[key]) is not None]
+        if values:
+            told = (sum(values) / len(values), min(values), max(values))
+            rows.append((key, *map(metric_text, told), meaning))
+    mean, least, most = (Column(name, right=True) for name in ("mean", "least", "greatest"))
+    columns = ("metric", mean, least, most, Column("what it is", rank=1, fold=PROSE))
+    return facts(ran), "", sheet(columns, rows)
+
+
+def rollout_document(policy: str, runs: Sequence[Rollout]) -> dict[str, Any]:
+    """Return the summary of a rollout as one object; of several, in a list."""
+    told = [summary(run.record) for run in runs]
+    if len(told) == 1:
+        return told[0]
+    return {"policy": policy, "seeds": [run.record.seed for run in runs], "rollouts": told}
 
 
 def comparison(compared: Comparison) -> list[Sheet | str]:
     """Return a row for each policy: metrics, and below them their ratios to the first."""
     frame = compared.frame()
     keys = [key for key in SHOWN if frame[key].notna().any() and (frame[key] != 0).any()]
-    first = frame.index[0]
     values, ratios = [], []
-    for name, row in frame.iterrows():
-        values.append((str(name), *(_value(row, key) for key in keys)))
-        ratios.append((str(name), *(_ratio(row, key) for key in keys if key in RATIOS)))
+    names = short_names(map(str, frame.index))
+    first = names[0]
+    for name, (_, row) in zip(names, frame.iterrows(), strict=True):
+        values.append((name, *(_value(row, key) for key in keys)))
+        ratios.append((name, *(_ratio(row, key) for key in keys if key in RATIOS)))
     columns = {key: Column(SHOWN[key], right=True) for key in keys}
     compare = [columns[key] for key in keys if key in RATIOS]
     parts: list[Sheet | str] = [sheet([_name("policy", values), *columns.values()], values), ""]
@@ -83,7 +110,7 @@ def comparison_document(compared: Comparison) -> dict[str, Any]:
     first = rows[0]["policy"]
     notes: dict[str, Any] = {"basis": compared.basis, "unfinished": compared.left_out}
     notes |= {"warnings": list(compared.warnings)} if compared.warnings else {}
-    return {"first": first, "seeds": compared.seeds, **notes, "policies": rows}
+    return {"first": first, "seeds": list(compared.seeds), **notes, "policies": rows}
 
 
 def policies() -> Sheet:
@@ -135,8 +162,11 @@ def policy_options(name: str) -> Sheet:
     """
     entry = registry.entry(name)
     rows = [tuple(record.values()) for record in option_records(name)]
-    title = f"{entry.name}: {entry.summary or _first_line(entry.maker().__doc__)}"
+    said = entry.summary or _first_line(entry.maker().__doc__) or "it says nothing of itself"
+    title = f"{entry.name}: {said}"
     title += f" ({entry.source})" if entry.plugin is not None else ""
+    if not rows:
+        return facts({"policy": title, "options": "none"})
     return listed(("option", "type", "default", "what it is"), rows, title)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from optsched.cluster.topology import Topology
 
+#: Name of each format to the function that reads it.
 FORMATS = {
     "slurm": "optsched.cluster.importers.slurm:read_slurm",
     "topograph": "optsched.cluster.importers.topograph:read_topograph",

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from optsched.eaco.cuts.cut_pool import CutPool
-from optsched.eaco.cuts.cuts_and_branching import (
-    GroupCountRow,
-    Rule,
-    best_splits,
-)
+from optsched.eaco.cuts.cuts_and_branching import GroupCountRow, Rule, best_splits
 from optsched.eaco.exact.farkas import PenaltyFreeRelaxation
 from optsched.eaco.exact.heuristics import needed_odd_sets, violated_cuts
+from optsched.eaco.exact.node_bases import NodeBases, NodeBasis
 from optsched.eaco.exact.relaxation import Relaxation
 from optsched.eaco.settings import SETTINGS
 from optsched.mip.branch_and_bound import Branch, BranchAndBound, TreeNode
@@ -51,10 +48,13 @@ class GroupingNode(TreeNode[Rule]):
         Optimum of the relaxation there, with its duals.
     unpackable
         Index of the nodes on which its groups do not fit.
+    basis
+        Of the last program that was solved there.
     """
 
     point: Point
     unpackable: int | None = None
+    basis: NodeBasis | None = None
 
     def inherit(self, parent: Self) -> None:
         """Take the duals of the parent, which prove more."""
@@ -85,9 +85,8 @@ class GroupingTree(BranchAndBound[GroupingNode]):
     reliability = ReliabilitySettings(  # a probe takes a fraction of what a node takes
         most_tried=SETTINGS.probed_splits,
         nodes_per_trial=1,
-        patience=15,
+        patience=3,
         trials=np.inf,
-        most_gain=np.inf,
     )
 
     def __init__(
@@ -104,6 +103,7 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         super().__init__(seconds_left)
         self.frame, self._penalty, self._seed, self._pack = frame, penalty, seed, pack
         self.relaxation = Relaxation(frame, pool, penalty, seed, first)
+        self._bases = NodeBases(self.relaxation)
         self.cut_pool = CutPool(frame.copies) if cut_pool is None else cut_pool
         self._penalty_free = PenaltyFreeRelaxation(self.relaxation, seed)
         self.root: Point | None = None
@@ -190,21 +190,21 @@ class GroupingTree(BranchAndBound[GroupingNode]):
         self, node: GroupingNode, candidates: Sequence[Candidate]
     ) -> Iterator[tuple[float, float]]:
         """Yield about how much the optimum of a node rises in both branches of each rule."""
-        self._restore(node)
+        self._restore(node, node.basis)
         splits = [(rule, int(count)) for rule, count in candidates]
-        yield from self.relaxation.probed(node.path, splits, self.seconds_left)
+        yield from self._bases.probed(node.path, splits, self.seconds_left)
 
     def relax(self, path: Path, parent: GroupingNode) -> GroupingNode | None:
         """Solve the relaxation of a node, with cuts; None if there is no time for it."""
         clock = self.seconds_left
-        self._restore(parent)
+        self._restore(parent, self._bases.of_probe(path) or parent.basis)
         point = self.relaxation.solve(path, clock)
         if point is None:
             return None
         if point.value < self.goal() and not point.is_whole:
             point = self._cut(point, path, SETTINGS.cut_rounds_below, self.goal())
         point = self._penalty_free.solve(point, path, self.goal(), clock)
-        return GroupingNode(path, point.value, point)
+        return GroupingNode(path, point.value, point, basis=self._bases.here())
 
     def _packing_split(self, node: GroupingNode, pool: int) -> tuple[Rule, int] | None:
         """Return a count that the packing hangs on and that the path does not fix yet."""
@@ -225,10 +225,12 @@ class GroupingTree(BranchAndBound[GroupingNode]):
                 return counted, total - 1
         return None
 
-    def _restore(self, node: GroupingNode) -> None:
+    def _restore(self, node: GroupingNode, basis: NodeBasis | None) -> None:
         """Put the cuts that hold up a node back where they were dropped for other nodes."""
         self.relaxation.drop_loose()
         self.relaxation.add_cuts(node.point.cuts)
+        if basis is not None:
+            self._bases.start_from(basis)
 
     def _set_root(self, point: Point) -> None:
         self.root = point

@@ -83,6 +83,13 @@ def fluid(instance: EacoInstance) -> Fluid:
     ------
     TooManyGroupsError
         If there are too many groups.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> four = optsched.read("eaco/paper-four")
+    >>> round(optsched.eaco.fluid(four).bound_kwh, 2), round(optsched.solve(four).objective, 2)
+    (93.66, 93.66)
     """
     classes = job_classes(instance)
     parts = list(_patterns(instance, classes))

@@ -23,6 +23,7 @@ from optsched.eaco.exact.warm_start import WarmStart, matched_start
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems
 from optsched.eaco.groups.type_sequences import needs_sequences
+from optsched.eaco.primal.annealing import annealed
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.primal.diving import dive, held
 from optsched.eaco.primal.large_neighbourhood_search import repaired, total
@@ -170,10 +171,15 @@ class _Columns:
 
     def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
-        x = dive(self.generation, solved, step, self.search.seconds_for_program)
-        if x is not None:
+        search, clock = self.search, self.search.seconds_for_program
+        x = dive(self.generation, solved, step, clock)
+        if x is None:
+            return
+        self._take(x)
+        if not self._is_closed():
+            x = annealed(self.generation, x, self._goal(), search.seed, clock)
             self._take(x)
-            self._keep(x)
+        self._keep(x)
 
     def _keep(self, x: NDArray[np.float64]) -> None:
         """Keep a plan to repair if it is the best of these, and leaves no job out that must run."""
@@ -189,14 +195,21 @@ class _Columns:
         search, generation = self.search, self.generation
         if self.best is None or self._is_closed() or search.out_of_time():
             return
-        goal = generation.bound.value / (1 - SETTINGS.gap_share * search.gap)
-        self._take(repaired(generation, self.best, goal, search.seed, search.seconds_for_program))
+        x, clock = self.best, search.seconds_for_program
+        goal = self._goal(SETTINGS.late_gap_share)  # near enough: a program takes too long
+        for trial in range(1, SETTINGS.annealing_tries + 1):
+            x = annealed(generation, x, goal, search.seed + trial, clock)
+        self._take(repaired(generation, x, goal, search.seed, clock))
+
+    def _goal(self, share: float = SETTINGS.gap_share) -> float:
+        """Return what a plan may cost that closes so much of the gap."""
+        return self.generation.bound.value / (1 - share * self.search.gap)
 
     def run(self) -> EacoCertificate | None:
         """Solve the relaxation, find a plan, and close the gap between them."""
         instance, search = self.instance, self.search
         self.relaxed()
-        if self._is_closed() or search.out_of_time():
+        if self._is_closed(SETTINGS.late_gap_share) or search.out_of_time():
             return self.certificate()
         if search.plan is None:
             return listed_groups.over_all(instance, search)
@@ -248,8 +261,8 @@ class _Columns:
         self.generation.add(fresh)
         return self.generation.pool
 
-    def _is_closed(self) -> bool:
-        return self.search.is_closed(self.generation.bound.value, SETTINGS.gap_share)
+    def _is_closed(self, share: float = SETTINGS.gap_share) -> bool:
+        return self.search.is_closed(self.generation.bound.value, share)
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""

@@ -12,7 +12,7 @@ from optsched.eaco.exact.lp_solution import Point, Proof, lagrangian, nodes_used
 from optsched.eaco.exact.master import Duals, Master, least_shares
 from optsched.eaco.exact.rule_counts import RuleCounts, count_matrix
 from optsched.eaco.settings import SETTINGS
-from optsched.mip.branch_and_bound import Branch, tightest
+from optsched.mip.branch_and_bound import tightest
 from optsched.mip.column_generation import Priced, generate
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Relaxation:
         All columns that are still possible.
     capacity
         Greatest count of each rule that is a cut.
+    rows, frame_rows
+        The row of each rule that has one; rows of the frame, which come first.
     first
         Which columns the program begins with; by default those that save most.
     """
@@ -50,8 +52,8 @@ class Relaxation:
         self.frame, self.pool, self.penalty = frame, pool, penalty
         self.master = Master(frame, penalty, seed)
         self.capacity: dict[Rule, float] = {}
-        self._rows: dict[Rule, int] = {}
-        self._frame_rows = self.master.rows
+        self.rows: dict[Rule, int] = {}
+        self.frame_rows = self.master.rows
         self.counts = RuleCounts(pool, self.master.classes)
         self._bounded: list[Rule] = []
         self._inside = np.zeros(0, dtype=np.intp)  # columns of the pool that are in the program
@@ -62,10 +64,10 @@ class Relaxation:
 
     # --- rules ---------------------------------------------------------------------------------
 
-    def _row(self, rule: Rule) -> int:
+    def row_of(self, rule: Rule) -> int:
         """Return the row of a rule that splits; it gets one when it is first asked for."""
-        if rule in self._rows:
-            return self._rows[rule]
+        if rule in self.rows:
+            return self.rows[rule]
         assert not isinstance(rule, Rank1CutRow)
         if isinstance(rule, NodeCountRow):
             column = self.master.classes + rule.asleep * self.master.pools + rule.pool
@@ -73,12 +75,12 @@ class Relaxation:
         else:
             counts = rule.counts(self._program)
             where, values = self._at[counts > 0], counts[counts > 0]
-        self._rows[rule] = self.master.add_rule(where, values)
-        return self._rows[rule]
+        self.rows[rule] = self.master.add_rule(where, values)
+        return self.rows[rule]
 
     def add_cuts(self, rules: Iterable[Rule]) -> int:
         """Bound the counts of rules for good; return how many were not bounded before."""
-        new = [rule for rule in dict.fromkeys(rules) if rule not in self._rows]
+        new = [rule for rule in dict.fromkeys(rules) if rule not in self.rows]
         if not new:
             return 0
         for rule in new:
@@ -92,22 +94,22 @@ class Relaxation:
         first = self.master.add_rows(
             upper, csr_array(entries, shape=(len(new), self.master.columns))
         )
-        self._rows.update(zip(new, range(first, first + len(new)), strict=True))
+        self.rows.update(zip(new, range(first, first + len(new)), strict=True))
         return len(new)
 
     def drop_loose(self) -> None:
         """Drop rules that do not bind at the last point, so that the next ones are found sooner."""
-        cuts = {row: rule for rule, row in self._rows.items() if rule not in self._bounded}
+        cuts = {row: rule for rule, row in self.rows.items() if rule not in self._bounded}
         gone = np.sort(self.master.drop_loose_rows(np.array(list(cuts), dtype=np.intp)))
         if not len(gone):
             return
         dropped = [cuts[row] for row in gone.tolist()]
         for rule in dropped:
-            del self._rows[rule]
+            del self.rows[rule]
         self.counts.forget(dropped)
-        rows = np.array(list(self._rows.values()), dtype=np.intp)
+        rows = np.array(list(self.rows.values()), dtype=np.intp)
         rows -= np.searchsorted(gone, rows)
-        self._rows = dict(zip(self._rows, rows.tolist(), strict=True))
+        self.rows = dict(zip(self.rows, rows.tolist(), strict=True))
 
     # --- solving -------------------------------------------------------------------------------
 
@@ -115,7 +117,7 @@ class Relaxation:
         """Solve a node; return None if there is no optimum in time."""
         if not len(self._inside):
             self.add(self._cheap() if self.first is None else self.first)
-        self._bound_rows(path)
+        self.bound_rows(path)
         self._clock = seconds_left
         outcome = generate(self, self.priced)
         solved = outcome.solved
@@ -130,27 +132,6 @@ class Relaxation:
     def duals(self, solved: Solved) -> RowDuals:
         """Return the duals of the frame's rows, and those of rules."""
         return self.master.duals(solved), self._charges(solved)
-
-    def probed(
-        self, path: Path, splits: list[tuple[Rule, int]], seconds_left: Callable[[], float | None]
-    ) -> list[tuple[float, float]]:
-        """Return about how much the optimum of a node rises in the two branches of each split."""
-        for rule, _ in splits:
-            self._row(rule)
-        self._bound_rows(path)
-        solved = self.master.solve(seconds_left())
-        if solved is None:
-            return [(0.0, 0.0)] * len(splits)
-        basis = self.master.basis()
-        rises = []
-        for split in splits:
-            values = []
-            for is_above in (False, True):
-                self._bound_rows((*path, Branch(*split, is_above)))
-                values.append(self.master.probe(basis, SETTINGS.probe_steps) - solved.objective)
-            rises.append((values[0], values[1]))
-        self._bound_rows(path)
-        return rises
 
     def priced(self, duals: RowDuals, among: Bools | None = None) -> Priced[RowDuals, Indices]:
         """Return the columns to add, of all that are listed or of some: sifting."""
@@ -194,9 +175,9 @@ class Relaxation:
         if not len(which):
             return 0
         new = self.pool.take(which)
-        counts = np.zeros((self.master.rows - self._frame_rows, len(which)))
-        rows = np.array(list(self._rows.values()), dtype=np.intp) - self._frame_rows
-        counts[rows] = count_matrix(list(self._rows), new, self.master.classes).T
+        counts = np.zeros((self.master.rows - self.frame_rows, len(which)))
+        rows = np.array(list(self.rows.values()), dtype=np.intp) - self.frame_rows
+        counts[rows] = count_matrix(list(self.rows), new, self.master.classes).T
         first = self.master.columns
         self.master.add_groups(new, csr_array(counts))
         self._inside = np.append(self._inside, which)
@@ -220,11 +201,11 @@ class Relaxation:
 
     # --- nodes ---------------------------------------------------------------------------------
 
-    def _bound_rows(self, path: Path) -> None:
-        """Bound the rows of a path's rules, and no others."""
+    def bound_rows(self, path: Path) -> None:
+        """Bound the rows of a path's rules, and of no others but cuts."""
         for rule in self._bounded:
             most = self.capacity.get(rule, np.inf)
-            self.master.bound_row(self._row(rule), -np.inf, most)
+            self.master.bound_row(self.row_of(rule), -np.inf, most)
         bounds = tightest(path)
         self._bounded = list(dict.fromkeys(rule for rule, _ in bounds))
         for rule in self._bounded:
@@ -232,11 +213,11 @@ class Relaxation:
             low = -np.inf if lower is None else path[lower].at_most + 1
             high = np.inf if upper is None else path[upper].at_most
             high = min(high, self.capacity.get(rule, np.inf))
-            self.master.bound_row(self._row(rule), low, max(low, high))
+            self.master.bound_row(self.row_of(rule), low, max(low, high))
 
     def _charges(self, solved: Solved) -> dict[Rule, float]:
-        charges = (-solved.row_duals[list(self._rows.values())]).tolist()
-        return {rule: charge for rule, charge in zip(self._rows, charges, strict=True) if charge}
+        charges = (-solved.row_duals[list(self.rows.values())]).tolist()
+        return {rule: charge for rule, charge in zip(self.rows, charges, strict=True) if charge}
 
     def _point(self, path: Path, solved: Solved, duals: Duals) -> Point:
         charges = self._charges(solved)

@@ -83,6 +83,60 @@ class PhasePricing(PricingJobs):
         parts = [at[sizes == size, :size] for size in range(1, self._most + 1)]
         return self.worked_out(parts, np.zeros(many), Charges())
 
+    def costs(self, at: Indices) -> Floats:
+        """Return what groups cost off all locations; infinite for those that are not allowed.
+
+        Limits are kept but for rounding, and nobody is looked for twice.
+
+        Parameters
+        ----------
+        at
+            Shape (groups, most): positions in any order, filled up with the number of jobs.
+        """
+        at = np.sort(at, axis=1)
+        sizes = (at < len(self.work)).sum(axis=1)
+        if self.is_exact:
+            return self._by_formula(at, sizes)
+        cost = np.where(sizes == 0, 0.0, np.inf)
+        for size in range(1, self._most + 1):
+            rows = np.flatnonzero(sizes == size)
+            for block in self._phases.blocks(at[rows, :size]):
+                cost[rows[block]] = self._off_locations(at[rows[block], :size])
+        return cost
+
+    def _by_formula(self, at: Indices, sizes: Indices) -> Floats:
+        """Return the same by the closed form: jobs end in the order of work."""
+        work, alone = np.append(self.work, 0.0), np.append(self.busy, 0.0)
+        cost, busy, before = np.zeros((3, len(at)))
+        for n in range(at.shape[1]):
+            busy += alone[at[:, n]]
+            watts = self.watts(busy, self.slowdown(busy, n + 1))
+            cost += work[at[:, n]] * (watts - before)
+            before = watts
+        slowdown = 1 + self._partner * (sizes - 1) + self._slope * np.maximum(busy - 1, 0)
+        memory = np.append(self.memory, 0.0)[at].sum(axis=1)
+        fits = slowdown * np.append(self.least, 0.0)[at].max(axis=1) <= 1 + SETTINGS.near
+        fits &= memory <= self.memory_limit * (1 + SETTINGS.near)
+        fits &= busy <= self.limit * slowdown * (1 + SETTINGS.near)
+        if self.measured.number:
+            fits &= ~self.measured.touched(at)
+        return np.where(fits | (sizes <= 1), cost, np.inf)
+
+    def _off_locations(self, at: Indices) -> Floats:
+        """Return what groups of one size cost where none of their jobs runs."""
+        sets, cost = self._phases.sets(at), np.full(len(at), np.inf)
+        kept = self._limits(at, sets)[0]
+        kept &= (self.measured.touched(at) == self.is_measured) | self.is_sequenced
+        rows = np.flatnonzero(kept)  # of others a rate may be 0, which no tolerance can be taken of
+        at, rates = at[rows], sets.rates[-1][rows]
+        seconds = self.seconds[at] + self.moving[at]
+        margin = np.minimum(rates * self.cap[at], rates * self.due[at] / seconds).min(axis=1) - 1
+        is_borne = margin >= -SETTINGS.near
+        rows, seconds = rows[is_borne], seconds[is_borne]
+        sets = type(sets)(sets.rates[:, rows], sets.watts[:, rows], sets.busy[:, rows])
+        cost[rows] = self._phases.run(sets, seconds)[0] * self.per_j
+        return cost
+
     def worked_out(self, parts: list[Indices], pays: Floats, charges: Charges) -> PricedGroups:
         """Return those groups, each part of one size, that are allowed, wherever they may be."""
         found = [

@@ -62,6 +62,15 @@ def total(generation: ColumnGeneration, x: Floats) -> float:
     return float(generation.pool.cost[: len(x)] @ x + others @ _others(generation, x))
 
 
+def keeps_cap(generation: ColumnGeneration, x: Floats) -> bool:
+    """Tell whether a plan draws no more than the power cap leaves."""
+    frame, pools = generation.frame, len(generation.frame.gpus)
+    if not np.isfinite(frame.headroom_w):
+        return True
+    used = _others(generation, x)[len(frame.copies) : len(frame.copies) + pools]
+    return bool(generation.pool.watts[: len(x)] @ x + frame.node_w @ used <= frame.headroom_w)
+
+
 def _drawn(
     generation: ColumnGeneration,
     chosen: Indices,
@@ -100,6 +109,7 @@ def _reoptimised(
         most_nodes=SETTINGS.lns_nodes,
         seed=seed,
         start=start,
+        restarts=False,
     )
     if outcome.x is None or outcome.objective >= program.cost @ start:
         return x

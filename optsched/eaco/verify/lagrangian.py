@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import compress, islice
 from typing import TYPE_CHECKING
 
 from optsched.eaco.plan import NodesUsed, Rounded
@@ -16,15 +17,17 @@ from optsched.eaco.verify.group_costs import per_j
 from optsched.eaco.verify.group_energy import JOULES_PER_KWH
 from optsched.eaco.verify.group_enumeration import GroupOptions
 from optsched.eaco.verify.limits import LIMITS, ceil_at, floor_at
+from optsched.eaco.verify.reduced_costs import OptionTable, ScaledPrices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from optsched.certificates.bound_tree import PathStep
     from optsched.eaco.instance import EacoInstance, Nodes
     from optsched.eaco.plan import Leaf, Prices, Together
     from optsched.eaco.verify.group_enumeration import Option
     from optsched.eaco.verify.limits import WorkBudget
+    from optsched.eaco.verify.reduced_costs import Counted
 
     Rule = Together | Rounded | NodesUsed
 
@@ -61,10 +64,8 @@ class LagrangianBound:
         self.groups = GroupOptions(instance, is_free=is_infeasibility, bits=bits, budget=budget)
         self.limit = 0
         self._set_of = {name: n for n, e in enumerate(self.groups.equal) for name in e.jobs}
-        self._has_copies = [len(e.jobs) > 1 for e in self.groups.equal]
         self._needs = [self._need(rule) for rule in rules]
-        self._options: list[Option] = []
-        self._counts: list[list[tuple[int, int]]] = []  # by rule: options, and how often
+        self._counts: list[Counted] = []  # by rule
         self._nodes = {nodes.id: n for n, nodes in enumerate(instance.nodes)}
         self._places = {place.id: n for n, place in enumerate(instance.running)}
         self._waiting = [self._least_waiting(n) for n in range(len(self.groups.equal))]
@@ -77,87 +78,64 @@ class LagrangianBound:
         """
         self.limit = ceil_at(stated, self._bits)
         if prices is None:
-            self._options = list(self._kept(self.groups.options()))
+            options = [o for block in self._blocks(self.groups.options()) for o in block]
+            self._budget.keep(len(options))
         else:
-            self._options = self._near(prices)
-        by_set: list[list[int]] = [[] for _ in self.groups.equal]
-        for n, option in enumerate(self._options):
-            for member in dict.fromkeys(option.members):
-                by_set[member].append(n)
-        self._counts = [self._counted(number, by_set) for number in range(len(self.rules))]
+            options = self._near(prices)
+        self._table = self._tabled(options)
+        self._counts = [self._counted(number, self._table) for number in range(len(self.rules))]
 
-    def _kept(self, options: Iterable[Option]) -> Iterator[Option]:
-        """Count options that are kept in memory."""
-        for option in options:
-            self._budget.spend(1)
-            self._budget.keep()
-            yield option
+    def _blocks(self, options: Iterator[Option]) -> Iterator[list[Option]]:
+        """Yield options that are looked at, some at once."""
+        while block := list(islice(options, LIMITS.options_at_once)):
+            self._budget.spend(len(block))
+            yield block
 
     def _near(self, prices: Prices) -> list[Option]:
         """Return the options whose reduced cost does not make up for the limit by itself."""
-        jobs, gpus, places, watt = self._scaled(prices)
+        jobs, gpus, _, watt = self._scaled(prices)
         base = self._base(prices)
         gpu_prices = dict(zip(self._nodes, gpus, strict=True))
-        cuts = [
-            (self._needs[cut.rule], self.rules[cut.rule], self._fixed(cut.price))
-            for cut in prices.cuts
-        ]
-        cuts_of: list[list[int]] = [[] for _ in self.groups.equal]
-        for n, (need, _, _) in enumerate(cuts):
-            for member in need:
-                cuts_of[member].append(n)
         threshold = max(0, self.limit - base) + (abs(self.limit) >> 30)
         most = len(self.instance.jobs)
         while True:
             least, near = 0, []
-            for option in self.groups.below(jobs, gpu_prices, threshold, watt):
-                self._budget.spend(1)
-                reduced = option.cost - sum([jobs[n] for n in option.members])
-                reduced += gpus[self._nodes[option.nodes]] * option.gpus
-                if option.place is not None:
-                    reduced += places[self._places[option.place]]
-                if watt:
-                    reduced += watt * option.watts >> self.groups.watt_bits  # down
-                if reduced >= threshold:
-                    continue
-                for n in {n for member in option.members for n in cuts_of[member]}:
-                    need, rule, price = cuts[n]
-                    reduced += price * self._count(rule, need, option)
-                if reduced < threshold:
-                    self._budget.keep()
-                    near.append(option)
-                    least = min(least, reduced)
+            for block in self._blocks(self.groups.below(jobs, gpu_prices, threshold, watt)):
+                below, lowest = self._below(block, prices, threshold)
+                self._budget.keep(len(below))
+                near += below
+                least = min(least, lowest)
             wider = self.limit - base - most * least
             if wider <= threshold:
                 return near
             threshold = wider
 
+    def _below(
+        self, options: list[Option], prices: Prices, threshold: int
+    ) -> tuple[list[Option], int]:
+        """Return the options of less reduced cost than a threshold, and the least one below 0."""
+        scaled, cuts = self._scaled(prices), [(c.rule, self._fixed(c.price)) for c in prices.cuts]
+        counted: list[tuple[int, Counted]] = []
+        for charges in ([], cuts) if cuts else ([],):  # cuts only add to it, and take long to count
+            table = self._tabled(options)
+            counted = [(price, self._counted(rule, table)) for rule, price in charges]
+            sums = table.sums(scaled, counted, threshold)
+            options = list(compress(options, sums.are_negative().tolist()))
+        return options, min(0, sums.least() + threshold)
+
     def value(self, leaf: Leaf, path: list[PathStep]) -> int:
         """Return what prices prove at the leaf at the end of a path."""
-        jobs, gpus, places, watt = self._scaled(leaf.prices)
         charges: Counter[int] = Counter()
-        self._budget.spend(len(self._options) + len(jobs) + len(path))
+        prices = self._scaled(leaf.prices)
+        self._budget.spend(len(self._table.options) + len(leaf.prices.jobs) + len(path))
         total = self._base(leaf.prices, path, [self._fixed(price) for price in leaf.split_prices])
         for cut in leaf.prices.cuts:
             charges[cut.rule] += self._fixed(cut.price)
         for step, price in zip(path, leaf.split_prices, strict=True):
             charges[step.split.rule] += -self._fixed(price) if step.side else self._fixed(price)
-        extra = [0] * len(self._options)
-        for number, charge in charges.items():
-            for n, count in self._counts[number] if charge else ():
-                extra[n] += charge * count
-        least = 0
-        for option, more in zip(self._options, extra, strict=True):
-            reduced = option.cost + more
-            for n in option.members:
-                reduced -= jobs[n]
-            reduced += gpus[self._nodes[option.nodes]] * option.gpus
-            if option.place is not None:
-                reduced += places[self._places[option.place]]
-            if watt:
-                reduced += watt * option.watts >> self.groups.watt_bits  # down
-            least = min(least, reduced)
-        return total + len(self.instance.jobs) * least
+        counted = [(charge, self._counts[number]) for number, charge in charges.items() if charge]
+        least = self._table.sums(prices, counted).least()
+        return total + len(self.instance.jobs) * min(0, least)
 
     def _fixed(self, price: float) -> int:
         """Return a price as what it counts as; of the same sign, or 0."""
@@ -166,8 +144,12 @@ class LagrangianBound:
 
     # --- all but groups ------------------------------------------------------------------------
 
-    def _scaled(self, prices: Prices) -> tuple[list[int], list[int], list[int], int]:
-        return (
+    def _tabled(self, options: list[Option]) -> OptionTable:
+        sets, bits = len(self.groups.equal), self.groups.watt_bits
+        return OptionTable(options, sets, self._nodes, self._places, bits)
+
+    def _scaled(self, prices: Prices) -> ScaledPrices:
+        return ScaledPrices(
             [self._fixed(price) for price in prices.jobs],
             [self._fixed(price) for price in prices.gpus],
             [self._fixed(price) for price in prices.locations],
@@ -249,41 +231,24 @@ class LagrangianBound:
         jobs = sum(times * len(self.groups.equal[n].jobs) for n, times in need.items())
         return jobs // rule.divisor
 
-    def _count(self, rule: Rule, need: Counter[int], option: Option) -> int:
-        """Return how often a rule counts an option."""
-        if isinstance(rule, NodesUsed):
-            return 0
-        if isinstance(rule, Rounded):
-            return sum([need.get(n, 0) for n in option.members]) // rule.divisor
+    def _is_counted(self, rule: Together, need: Counter[int], option: Option) -> bool:
+        """Tell whether a rule counts an option."""
         if any(option.members.count(n) < times for n, times in need.items()):
-            return 0
+            return False
         fits = rule.nodes is None or rule.nodes == option.nodes
         fits &= rule.gpus is None or rule.gpus == option.gpus
         fits &= rule.level is None or rule.level == (option.level or "")
-        return int(fits and (rule.location is None or rule.location == (option.place or "")))
+        return fits and (rule.location is None or rule.location == (option.place or ""))
 
-    def _counted(self, number: int, by_set: list[list[int]]) -> list[tuple[int, int]]:
+    def _counted(self, number: int, table: OptionTable) -> Counted:
         """Return the options that a rule counts, and how often."""
         rule, need = self.rules[number], self._needs[number]
-        self._budget.spend(
-            1 + sum(len(by_set[member]) for member in need) // LIMITS.counts_per_term
-        )
+        self._budget.spend(1 + len(table.options) // LIMITS.rows_per_term)
         if isinstance(rule, NodesUsed):
-            return []
+            return table.only([])
         if isinstance(rule, Rounded):
-            return self._rounded(rule, need, by_set)
-        among = range(len(self._options)) if not need else by_set[min(need)]
-        counts = ((n, self._count(rule, need, self._options[n])) for n in among)
-        return [(n, count) for n, count in counts if count]
-
-    def _rounded(
-        self, rule: Rounded, need: Counter[int], by_set: list[list[int]]
-    ) -> list[tuple[int, int]]:
-        """Return the same for a set of jobs: the options of each job are listed already."""
-        totals: dict[int, int] = {}
-        for member, weight in need.items():
-            for n in by_set[member]:
-                held = self._options[n].members.count(member) if self._has_copies[member] else 1
-                totals[n] = totals.get(n, 0) + weight * held
-        counts = ((n, total // rule.divisor) for n, total in sorted(totals.items()))
-        return [(n, count) for n, count in counts if count]
+            return table.rounded(need, rule.divisor)
+        among = table.holding(need)
+        self._budget.spend(len(among) // LIMITS.counts_per_term)
+        options = table.options
+        return table.only([n for n in among if self._is_counted(rule, need, options[n])])

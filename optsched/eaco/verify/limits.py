@@ -29,6 +29,8 @@ class ProofLimits:
         Of groups by a rule.
     rows_per_term
         Rows of the reduced-cost filter that take about as long as one group priced exactly.
+    options_at_once
+        Options whose reduced costs are added up in one go; some 500 bytes each.
     rows
         Groups that the filter looks at in one go; some 100 bytes each.
     usually_kept
@@ -55,6 +57,7 @@ class ProofLimits:
     terms_per_group: int = 10
     counts_per_term: int = 10
     rows_per_term: int = 100
+    options_at_once: int = 20_000
     rows: int = 500_000
     usually_kept: int = 100
     cells: tuple[int, int] = (24, 14)
@@ -126,14 +129,14 @@ class WorkBudget:
         if self.spent > self._terms:
             raise TooManyTermsError
 
-    def keep(self) -> None:
-        """Count a group that stays in memory.
+    def keep(self, groups: int) -> None:
+        """Count groups that stay in memory.
 
         Raises
         ------
         TooManyTermsError
             If they are more than the budget.
         """
-        self.kept += 1
+        self.kept += groups
         if self.kept > LIMITS.groups_kept:
             raise TooManyTermsError

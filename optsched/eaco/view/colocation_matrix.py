@@ -36,6 +36,13 @@ def plot_colocation(instance: EacoInstance, ax: Axes | None = None, gpu: str | N
     ------
     ValueError
         If there is no such GPU type.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> axes = optsched.eaco.plot_colocation(optsched.read("eaco/paper-four"))
+    >>> axes.get_xlabel()
+    'partner on the same GPUs'
     """
     names = [kind.id for kind in instance.types]
     gpu = instance.gpu_types[0].id if gpu is None else gpu
@@ -67,6 +74,16 @@ def pair_rates(instance: EacoInstance, gpu: str) -> tuple[NDArray[np.float64], N
     tuple
         Both of shape (types, types), in the order of `instance.types`: rate of the row's type
         beside the column's, NaN where the pair does not fit or is not known.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> rates, measured = optsched.eaco.pair_rates(optsched.read("eaco/paper-four"), "V100")
+    >>> rates.round(3)
+    array([[  nan,   nan, 0.966, 0.971],
+           [  nan,   nan,   nan, 0.963],
+           [0.966,   nan,   nan,   nan],
+           [0.971, 0.963,   nan,   nan]])
     """
     names = [kind.id for kind in instance.types]
     rates = np.full((len(names), len(names)), np.nan)

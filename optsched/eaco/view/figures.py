@@ -136,6 +136,13 @@ def performance(instance: EacoInstance, plan: EacoPlan) -> Figures:
     """Return the figures of a plan that breaks no rule, each the float nearest to the exact value.
 
     Whatever the objective is, energies are those of running to completion.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> four = optsched.read("eaco/paper-four")
+    >>> optsched.eaco.performance(four, optsched.solve(four).plan).energy_kwh
+    93.66000000000001
     """
     figures = ExactFigures(instance)
     used = loads(figures, plan.groups)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.pal.dual_ascent.ascent import DualAscent
-from optsched.pal.dual_ascent.relax_and_fix import Improvement, RelaxAndFix
+from optsched.pal.dual_ascent.improvement import Improvement
+from optsched.pal.dual_ascent.relax_and_fix import RelaxAndFix
 from optsched.pal.exact.lagrangian_bound import Lagrangian
 from optsched.pal.exact.worst_removal import DualCosts
 from optsched.pal.settings import SETTINGS

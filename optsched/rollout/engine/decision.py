@@ -102,15 +102,50 @@ class Decision:
     accepts: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
+#: The decision that changes nothing.
 NOTHING = Decision()
 
 
-class InvalidDecision(ValueError):
-    """A decision breaks a rule of the cluster; nothing of it was applied."""
+ADVICE = {
+    "overcommit": "begin with view.free_gpus(node) of each node, and take out what you give away",
+    "gang-size": "a job gets view.demand(job) GPUs, or a width of its model: all at once, or none",
+    "not-active": "take jobs from view.pending and view.running only",
+    "not-submitted": "take jobs from view.pending and view.running only",
+    "unknown-job": "take jobs from view.pending and view.running only",
+    "unknown-gpu": "GPUs are numbers from 0 to view.cluster.gpus - 1",
+    "repeated-gpu": "every GPU of a job once",
+    "node-not-ready": "view.free_gpus(node) has none of nodes that are not ready",
+    "quota": "the GPUs that a queue holds may not exceed view.scenario.quotas",
+    "memory": "what shares a GPU must fit view.scenario.sharing.memory_gb",
+}
+"""By rule that a decision may break: what a policy should do."""
 
-    def __init__(self, rule: str, text: str) -> None:
-        super().__init__(f"{rule}: {text}")
-        self.rule = rule
+
+class InvalidDecision(ValueError):
+    """A decision breaks a rule of the cluster; nothing of it was applied.
+
+    Attributes
+    ----------
+    time_s
+        When it was made; the engine notes it.
+    """
+
+    def __init__(self, rule: str, text: str, told: str = "") -> None:
+        super().__init__(rule, text, told)  # what it is made of again in another process
+        self.rule, self.text, self._told = rule, text, told
+        self.time_s = 0.0
+
+    def __str__(self) -> str:
+        return self._told or f"{self.rule}: {self.text}"
+
+    def of(self, policy: str, *, is_of_others: bool) -> InvalidDecision:
+        """Return the error as a user is told it: whose decision, when, and what to do."""
+        parts = [f"policy '{policy}' breaks a rule at {self.time_s:,.15g} s, {self}"]
+        parts += [ADVICE[self.rule]] if self.rule in ADVICE else []
+        parts += [f"`optsched policies {policy} --check` tries all rules"] if is_of_others else []
+        made = InvalidDecision(self.rule, self.text, "; ".join(parts))
+        made.time_s = self.time_s
+        return made
 
 
 class Policy(Protocol):

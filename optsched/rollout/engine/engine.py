@@ -199,6 +199,9 @@ class Engine(Restorable):
                 raise InvalidDecision("no-decision", _no_decision(self.policy, decision))
             changes = 0 if decision is NOTHING else world.apply(decision)
             is_news = decision is not NOTHING and (changes > 0 or world.has_news)
+        except InvalidDecision as error:
+            error.time_s = world.now / US
+            raise
         finally:
             world.settle()
         if is_news:

@@ -16,6 +16,7 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
+from optsched.rollout.policy_needs import refuse_quotas
 from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share, takes
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class GroupingPolicy(RestorablePolicy):
         if scenario.nodes_change:
             lack = "does not rent nodes" if scenario.rented else "knows no downtime of nodes"
             raise ValueError(f"policy '{name}': it {lack}")
+        refuse_quotas(name, scenario)
         self.name, self.seed, self.rule = name, seed, rule
         self.waiting_kwh, self.window = options.waiting_kwh, options.window
         self.thresholds = options.model_dump(include=THRESHOLDS)

@@ -12,6 +12,7 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
 from optsched.rollout.policies.width_curves import Curves
+from optsched.rollout.policy_needs import refuse_quotas
 from optsched.rollout.policy_options import Options
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Elastic(RestorablePolicy, ABC):
     changing: ClassVar[tuple[str, ...]] = ("held", "wanted", "waiting", "growing", "stale", "total")
 
     def __init__(self, name: str, scenario: Scenario, options: ElasticOptions) -> None:
+        refuse_quotas(name, scenario)
         self.name = name
         self.scenario = scenario
         self.curves = Curves(scenario)

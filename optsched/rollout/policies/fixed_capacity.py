@@ -12,6 +12,7 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
 from optsched.rollout.policies.width_curves import Curves
+from optsched.rollout.policy_needs import refuse_quotas
 from optsched.rollout.policy_options import Count, NonNegative, OptionError, Options, takes
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class SharedOut(RestorablePolicy, ABC):
     changing: ClassVar[tuple[str, ...]] = ("held", "active")
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        refuse_quotas(name, scenario)
         self.name = name
         self.curves = Curves(scenario)
         self.held = Holdings(scenario)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.plugins.plugin import short_names
 from optsched.results.drawing import COLOURS, axes, plain, styled
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.results.decision_log import epoch_column
@@ -61,6 +62,7 @@ def overview(records: Records) -> Figure:
     """Draw JCTs, utilisation, cost and power in one figure."""
     import matplotlib.pyplot as plt
 
+    records = dict(zip(short_names(records), records.values(), strict=True))
     figure, axes = plt.subplots(2, 2, figsize=(11, 7.5), layout="constrained")
     panels = (jct_distribution, utilization_over_time, cost_over_time, power_over_time)
     for panel, ax in zip(panels, axes.flat, strict=True):

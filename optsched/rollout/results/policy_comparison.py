@@ -50,11 +50,21 @@ class Comparison:
         Whether all seeds ran the same jobs.
     block
         Jobs in a block, if traces were drawn from one trace in blocks.
+    seeds
+        The seeds that each policy was run with.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
+    >>> list(optsched.compare(scenario, ["fifo", "srtf"]).rollouts)
+    ['fifo', 'srtf']
     """
 
     rollouts: dict[str, tuple[Rollout, ...]]
     is_one_trace: bool = False
     block: int | None = None
+    seeds: tuple[int, ...] = (0,)
 
     def frame(self) -> pd.DataFrame:
         """Return one row per policy: the metrics, and ratios to the first policy.
@@ -92,11 +102,6 @@ class Comparison:
         """Where the recorded schedule breaks the world of the scenario."""
         return self.recorded.warnings if self.recorded is not None else ()
 
-    @property
-    def seeds(self) -> int:
-        """How many seeds each policy was run with."""
-        return len(next(iter(self.rollouts.values())))
-
     @cached_property
     def _varying(self) -> frozenset[str]:
         """The policies of which some metric differs between seeds."""
@@ -112,8 +117,8 @@ class Comparison:
     @property
     def basis(self) -> str:
         """What means and intervals are over, in words; empty for one seed."""
-        means = f"Means over {self.seeds} "
-        if self.seeds == 1:
+        means = f"Means over {len(self.seeds)} "
+        if len(self.seeds) == 1:
             return ""
         if self.block is not None:
             drawn = f"traces, drawn from one in blocks of {self.block:,} jobs; "
@@ -147,7 +152,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         name = next(iter(self.rollouts.values()))[0].record.scenario.name
-        return f"<Comparison on {name}: {', '.join(self.rollouts)}; seeds: {self.seeds}>"
+        return f"<Comparison on {name}: {', '.join(self.rollouts)}; seeds: {len(self.seeds)}>"
 
     def __str__(self) -> str:
         table = str(self._short().to_string())
@@ -156,7 +161,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         first = next(iter(self.rollouts.values()))[0].record
         rows = {"scenario": first.scenario.name, "jobs": f"{len(first.trace):,}"}
-        rows |= {"seeds": str(self.seeds), "ratios": f"to {next(iter(self.rollouts))}"}
+        rows |= {"seeds": ", ".join(map(str, self.seeds))}
+        rows |= {"ratios": f"to {next(iter(self.rollouts))}"}
         rows |= {"basis": self.basis} if self.basis else {}
         rows |= {"unfinished": self.left_out} if self.left_out else {}
         rows |= {NAME: "; ".join(self.warnings)} if self.warnings else {}

@@ -141,9 +141,22 @@ def read_table(
     if len(header) > LIMITS.columns:
         text = f"line 1: {len(header):,} columns, more than {LIMITS.columns:,}"
         raise InstanceError(origin, [text])
+    if len(header) == 1 and (found := _separator(header[0], delimiter)):
+        expected = _SEPARATORS.get(delimiter, f"'{delimiter}'")
+        text = f"line 1: {found} stand between the columns; expected {expected}"
+        raise InstanceError(origin, [text])
     _require(header, needed, origin)
     names = [name for name in (*needed, *optional) if name in header]
     return _columns(rows, header, names, faults)
+
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def _separator(header: str, delimiter: str) -> str:
+    """Return what stands between columns instead of what is expected; nothing if nothing does."""
+    return next((name for sign, name in _SEPARATORS.items()
+                 if sign in header and sign != delimiter), "")  # fmt: skip
 
 
 def _columns(

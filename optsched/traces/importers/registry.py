@@ -47,7 +47,7 @@ FORMATS = {
     "csv": Format("own_table.reader", "a table of your own, with columns of any names"),
     "slurm": Format("slurm", "What `sacct --parsable2` prints", "*"),
 }
-"""Name of each format to its module."""
+"""Name of each format to what it reads."""
 BY_FIELD = frozenset({"csv"})
 """Formats with options that tell something of each field, as mappings too."""
 OWN = Format("", "of somebody else", "*")

@@ -270,7 +270,7 @@ def gang_trace(count=40, seed=1, sizes=(1, 1, 2, 4, 8)):
 def test_gangs_of_all_sizes_find_their_places(policy, idle):
     """The engine checks every decision: memory, limits, gangs, GPUs that are not taken."""
     world = gangs().changed({"power.idle_nodes": idle})
-    trace = gang_trace(20 if "eaco:" in policy else 40)
+    trace = gang_trace(12 if "eaco:" in policy else 40)
     assert (simulate(world, policy, trace=trace).record.jobs.outcome == 0).all()
 
 

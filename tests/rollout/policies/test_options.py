@@ -4,10 +4,13 @@ import pytest
 from typer.testing import CliRunner
 
 from optsched.cli.main import app
+from optsched.pal.greedy.rules import RULES as PLACEMENT_RULES
 from optsched.registry import UnknownNameError
 from optsched.rollout import registry
 from optsched.rollout.policy_options import OptionError, described, read, validated
 from optsched.rollout.registry import make
+from optsched.rollout.run import simulate
+from optsched.testing.small_worlds import bundled_worlds
 from tests.support.builders.rollout_stub import scenario
 
 NAMES = [entry.name for entry in registry.ENTRIES]
@@ -120,3 +123,25 @@ def test_the_command_ends_with_one_line_and_2():
     assert (ended.exit_code, ended.stderr) == (
         2, f"error: policy 'fifo:backfill=maybe': {told}\n"
     )  # fmt: skip
+
+
+KEEPERS = [
+    *("fifo", "philly", "las", "srtf", "tiresias", "pal"),
+    *(rule.name for rule in PLACEMENT_RULES if rule.is_policy),
+]
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_quotas_are_kept_by_policies_in_queues_and_rounds(name):
+    world = bundled_worlds()[-1]
+    assert world.scenario.quotas
+    assert simulate(world.scenario, name, trace=world.trace).metrics["jobs"] == len(world.trace)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*KEEPERS}))
+def test_quotas_are_refused_before_the_first_event_by_all_others(name):
+    """Those that share GPUs out broke them in the middle of a rollout."""
+    where = bundled_worlds()[-1].scenario
+    with pytest.raises(ValueError, match=f"^policy '{name}': it keeps no quotas of queues, and"):
+        make(name, where)
+    assert make(name, where.changed({"quotas": {}})).name == name

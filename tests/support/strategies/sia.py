@@ -3,48 +3,16 @@
 import itertools
 from fractions import Fraction
 
-from hypothesis import strategies as st
-
 from optsched.sia import SiaInstance, SiaPlan
-
-GOODPUTS = st.one_of(st.integers(1, 12).map(float), st.floats(1e-3, 1e3), st.just(1.0))
-
-
-@st.composite
-def jobs(draw, number, types):
-    """A job: it may run or wait, be kept where it is, or have to run; restarts cost or do not."""
-    groups = draw(
-        st.lists(
-            st.tuples(st.sampled_from(types), st.integers(1, 5)),
-            min_size=1,
-            max_size=4,
-            unique=True,
-        )
-    )
-    rows = [{"type": t, "gpus": n, "goodput": draw(GOODPUTS)} for t, n in groups]
-    job = {"id": f"j{number}", "configurations": rows, "must_run": draw(st.integers(0, 4)) == 0}
-    if draw(st.booleans()):
-        name, gpus = draw(st.sampled_from(groups))
-        job["current"] = {"type": name, "gpus": gpus}
-        job["restart_factor"] = draw(st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
-        job["preemptible"] = draw(st.integers(0, 3)) > 0
-    return job
+from optsched.testing.strategies import sia_rounds
 
 
-@st.composite
-def instances(draw, most_jobs=4):
+def instances(most_jobs=4):
     """A round of few jobs, with or without a plan."""
-    types = ["a", "b", "c"][: draw(st.integers(1, 3))]
-    count = draw(st.integers(1, most_jobs))
-    document = {
-        "schema": "optsched/sia/1",
-        "name": "drawn",
-        "gpus": {name: draw(st.integers(0, 8)) for name in types},
-        "power": draw(st.sampled_from([-0.5, -1.0, -0.1, -3.0])),
-        "waiting_cost": draw(st.sampled_from([1.1, 0.3, 1.0, 5.0, 1e6])),
-        "jobs": [draw(jobs(n, types)) for n in range(count)],
-    }
-    return SiaInstance.from_document(document)
+    return sia_rounds(most_jobs).map(lambda document: SiaInstance.from_document(HEAD | document))
+
+
+HEAD = {"schema": "optsched/sia/1", "name": "drawn"}
 
 
 def plans(instance):

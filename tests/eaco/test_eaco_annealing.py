@@ -1,0 +1,58 @@
+"""Annealing of groups: what they cost, what they keep, and what it finds."""
+
+import numpy as np
+import pytest
+
+import optsched
+from benchmarks.generators import sharing, sharing_live
+from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.groups.pricing_scope import pricing_problems
+from optsched.eaco.primal.annealing import GroupAnnealing
+
+
+def untimed():
+    return None
+
+
+def drawn(pricing, groups, most, seed):
+    """Groups of different jobs, of all sizes."""
+    draw, many = np.random.default_rng(seed), len(pricing.work)
+    at = np.array([draw.permutation(many)[:most] for _ in range(groups)])
+    return np.where(np.arange(most) < draw.integers(1, most + 1, groups)[:, None], at, many)
+
+
+@pytest.mark.parametrize("besides", ["formula", "pair", "running", "cap", "curve"])
+def test_annealing_takes_groups_to_cost_what_pricing_says(besides):
+    instance = sharing_live(24, 4, 0.25, besides, 3)
+    classes = job_classes(instance)
+    for pricing in pricing_problems(instance, classes):
+        at = drawn(pricing, 300, 4, 1)
+        groups = pricing.allowed(np.sort(at, axis=1))
+        off = groups.place < 0
+        rows = [tuple(row) for row in groups.at[off].tolist()]
+        known = dict(zip(rows, groups.cost[off], strict=True))
+        expected = [known.get(tuple(sorted(row)), np.inf) for row in at.tolist()]
+        np.testing.assert_allclose(pricing.costs(at), expected, rtol=1e-9)
+        assert (np.isfinite(expected).sum() > 20) or pricing.is_measured
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 5])
+def test_annealing_keeps_all_jobs_and_never_ends_worse(most):
+    instance = sharing(16, most, 0.4, 1)
+    (pricing,) = pricing_problems(instance, job_classes(instance))
+    many = len(pricing.work)
+    alone = np.full((many, most), many)
+    alone[:, 0] = np.arange(many)
+    annealing = GroupAnnealing(pricing, alone, np.random.default_rng(0))
+    before = annealing.cost
+    at = annealing.run(0.0, untimed)
+    assert sorted(at[at < many].tolist()) == list(range(many))
+    assert pricing.costs(at).sum() <= before
+    best = optsched.solve(instance, gap=1e-6).objective
+    assert pricing.costs(at).sum() == pytest.approx(best, rel=0.02)
+    assert pricing.costs(at).sum() >= best * (1 - 1e-9)
+
+
+def test_a_plan_of_150_jobs_does_not_wait_for_integer_programs(monkeypatch):
+    monkeypatch.delattr("optsched.eaco.exact.large_scale.repaired")
+    assert optsched.solve(sharing(150, 4, 0.25, 0), gap=0.01).status == "optimal"
