@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from typing import TextIO
 
+    from rich.progress import ProgressColumn
+
 
 class ExitCode(IntEnum):
     """What a command ends with, as `optsched --help` says; those above 128 as shells have it."""
@@ -123,26 +125,31 @@ def group(summary: str) -> typer.Typer:
     )
 
 
-@contextlib.contextmanager
-def progress_bar(text: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar on stderr, on a terminal only; yields what takes the share that is done."""
-    from rich.console import Console
+def share_columns() -> tuple[ProgressColumn, ...]:
+    """Return the columns of a bar that shows a share: what, how much, since and until when."""
     from rich.progress import (
         BarColumn,
-        Progress,
         TaskProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
+    text = TextColumn("{task.description}", markup=False)
+    return text, BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+
+
+@contextlib.contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on stderr, on a terminal only; yields what takes the share that is done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True, markup=False)
     if not console.is_terminal:
         yield lambda share: None
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
-               TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*share_columns(), console=console, transient=True) as bar:
         task = bar.add_task(plain(text), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from optsched.cli.console import share_columns
 from optsched.cli.printing import output
 from optsched.cli.printing.sheets import plain
 
@@ -69,19 +70,11 @@ def sweeping(
         return
     from rich.console import Group
     from rich.live import Live
-    from rich.progress import (
-        BarColumn,
-        SpinnerColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
     from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
-    whole = Bar(TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
-                TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+    whole = Bar(*share_columns())
     cut = Column(no_wrap=True, overflow="ellipsis")
     points = Bar(SpinnerColumn(), TimeElapsedColumn(),
                  TextColumn("{task.description}", markup=False, table_column=cut))  # fmt: skip

@@ -13,6 +13,7 @@ from optsched.pal.dual_ascent.annealing import GangAnnealing
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.rounding import GangPacking
 from optsched.pal.verify import feasibility
+from tests.support.builders.pal_packings import one_running_one_waiting
 from tests.support.strategies.common import law
 from tests.support.strategies.pal import pal_instances, small_instance
 
@@ -81,13 +82,7 @@ def test_a_gang_moves_into_the_node_of_single_gpus():
 
 
 def test_running_jobs_that_keep_their_gpus_stay():
-    slowdown = {"A": [1.0, 1.1, 1.0, 1.1]}
-    jobs = [{"gpus": 1, "current": ["a/1"], "restart_s": 5.0, "remaining_s": 9.0}]
-    jobs.append({"gpus": 1, "remaining_s": 9.0})
-    instance = small_instance({"a": 2, "b": 2}, slowdown, jobs=jobs)
-    packing = GangPacking(arrays(instance))
-    packing.put(0, np.array([1]))
-    packing.put(1, np.array([3]))
+    packing = one_running_one_waiting()
     GangAnnealing(packing, 0, no_limit).run(500, 1e-2, -np.inf)
     assert packing.placed[0].tolist() == [1]
     assert packing.placed[1].tolist() in ([0], [2])

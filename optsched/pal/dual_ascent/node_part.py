@@ -164,7 +164,7 @@ class NodePart:
                 mine = [slow for d, r, slow in now if (d, r) == (home, row)]
                 beside = mine or [slow for _, r, slow in now if r == row]
                 if shift is not None:
-                    beside = [self._shifted(home, row, slow, shift()) for slow in mine or beside]
+                    beside = [self._shifted(home, row, slow, shift()) for slow in beside]
                 for slow in beside:
                     self._seats.setdefault((home, row, slow), len(self._seats))
 
