@@ -34,7 +34,7 @@ def test_drawn_instances_are_solved_and_proven(name, data):
 def test_every_job_of_a_drawn_world_ends(world):
     assert world.trace.gpus.max() <= world.scenario.gpus
     ended = optsched.simulate(world.scenario, "las", trace=world.trace).metrics
-    assert (ended["jobs"], ended["censored"]) == (len(world.trace), 0)
+    assert (ended["jobs"], ended["unfinished"]) == (len(world.trace), 0)
 
 
 @law(30)

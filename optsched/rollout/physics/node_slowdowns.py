@@ -9,7 +9,7 @@ from optsched.rollout.engine.random_streams import stream
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from optsched.rollout.scenario import Events
+    from optsched.rollout.scenario_parts import Events
 
 
 class Transients(Restorable):

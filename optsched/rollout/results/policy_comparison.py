@@ -92,7 +92,7 @@ class Comparison:
     @cached_property
     def recorded(self) -> RecordedSchedule | None:
         """The schedule that the trace recorded, if it did and seeds draw no other jobs."""
-        if self.block is not None or not (self.is_one_trace or self.seeds == 1):
+        if self.block is not None or not (self.is_one_trace or len(self.seeds) == 1):
             return None
         first = next(iter(self.rollouts.values()))[0].record
         return recorded_schedule(first.trace, first.scenario)
@@ -187,7 +187,7 @@ class Comparison:
             table[name] = {key: np.array([t[key] for t in told], dtype=float) for key in METRICS}
         if self.recorded is not None:
             alike = self.recorded.metrics.items()
-            table[NAME] = {key: np.full(self.seeds, value, dtype=float) for key, value in alike}
+            table[NAME] = {key: np.full(len(self.seeds), value, dtype=float) for key, value in alike}
         return table
 
     def _row(self, name: str, first: str) -> dict[str, float | None]:
