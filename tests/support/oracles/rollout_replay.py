@@ -70,7 +70,7 @@ class Replay:
         rented = scenario.rented
         first = self.cluster.nodes if rented is None else rented.at_start
         self.nodes = ["ready" if n < first else "off" for n in range(self.cluster.nodes)]
-        self.node_at = {}
+        self.node_at, self.closed_at = {}, [-1] * self.cluster.nodes
         self.now = self.events = self.idle = 0
         self.busy = self.available = self.spent = 0
         self.joules = 0.0
@@ -377,8 +377,9 @@ class Replay:
         for node in range(self.cluster.nodes):
             mine = [entry for entry in self.scenario.downtime if node in entry.nodes]
             ends = {us(e.from_s) for e in mine} | {us(e.to_s) for e in mine if e.to_s is not None}
-            if self.now not in ends:
-                continue
+            if self.now not in ends or self.closed_at[node] == self.now:
+                continue  # a moment may come again, when what has just begun takes no time
+            self.closed_at[node] = self.now
             begun = [entry for entry in mine if us(entry.from_s) <= self.now]
             kinds = {e.kind for e in begun if e.to_s is None or self.now < us(e.to_s)}
             status = max(kinds, default="ready", key=["drain", "outage"].index)
