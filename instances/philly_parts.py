@@ -1,0 +1,66 @@
+"""Parts of the bundled scenarios of Philly: servers, RDMA domains, quotas of virtual clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optsched.instances.parts import Document
+
+VIRTUAL_CLUSTERS = {
+    **{"6214e9": 64, "7f04ca": 32, "11cb48": 16, "b436b2": 64, "ee9e8c": 64, "e13805": 16},
+    **{"6c71a0": 32, "2869ce": 16, "ed69ec": 8, "103959": 8, "0e4a51": 32},
+}
+"""Nodes of each; source: HeliosArtifact, philly_vc.csv, 352 nodes in all."""
+SERVERS = {8: 231, 2: 321}
+"""How many servers have so many GPUs: the public list, which has faults (philly-traces, #8)."""
+DOMAIN = 24
+"""Servers of an RDMA domain: assumed."""
+GPUS = 1586
+"""Of 352 servers in the ratio of the public list; in whole servers 1,584."""
+PAIR = round(98.0 / 114.8, 3)
+"""Speed of two GPUs on two servers: table 4."""
+BESIDE = round(40.94 / 43.66, 3)
+PRODUCTION: Document = {
+    "neighbours": {"shared_server": BESIDE},
+    "spread": {
+        "servers": {
+            "counts": [1, 2, 4, 8],
+            "speed": [1.0, PAIR, PAIR, round(PAIR * 28.56 / 40.94, 3)],
+        }
+    },
+}
+"""What neighbours and distance cost the jobs of the cluster: table 5 holds both.
+
+Gangs of 16 on 2 servers of 8 have no neighbours, on 4 and 8 they have some as a rule. The step from
+2 to 4 servers is the most that such neighbours can take.
+"""
+SIDE_BY_SIDE = {"neighbours.shared_server": 0.771}
+"""What table 4's experiment has besides: neighbours as hard as ResNet-50, 75.6 of 98.0 images/s."""
+
+
+def groups(gpus: int, sizes: tuple[int, ...] = (8, 2), domain: int = DOMAIN) -> list[Document]:
+    """Return groups of nodes with about so many GPUs, in RDMA domains of equal servers.
+
+    Servers of the sizes are in the ratio of the public list.
+    """
+    ratio = gpus / sum(size * SERVERS[size] for size in sizes)
+    found: list[Document] = []
+    for size in sizes:
+        left, number = round(SERVERS[size] * ratio), 0
+        while left:
+            count = min(domain, left)
+            found.append({"count": count, "gpus": size, "domain": f"{size}-{number}"})
+            left, number = left - count, number + 1
+    return found
+
+
+def total(nodes: list[Document]) -> int:
+    """Return the GPUs of groups of nodes."""
+    return sum(int(group["count"]) * int(group["gpus"]) for group in nodes)
+
+
+def quotas(gpus: int) -> dict[str, int]:
+    """Return the GPUs of each virtual cluster: its share of the 352 nodes, at least one server."""
+    per_node = gpus / sum(VIRTUAL_CLUSTERS.values())
+    return {name: max(8, round(count * per_node)) for name, count in VIRTUAL_CLUSTERS.items()}
