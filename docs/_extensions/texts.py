@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from policy_notes import DIFFERENCES, NOTES
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -21,7 +20,6 @@ from optsched.cluster.importers import FORMATS as TOPOLOGIES
 from optsched.documents.limits import LIMITS, MIB
 from optsched.registry import PROBLEMS, problem
 from optsched.rollout import METRICS
-from optsched.rollout.policy_needs import need_of
 from optsched.rollout.policy_options import described
 from optsched.rollout.registry import ENTRIES
 from optsched.rollout.scenario_files import scenario_names
@@ -30,6 +28,8 @@ from optsched.traces import GENERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from optsched.rollout.declarations.entry import Entry
 
 FIGURES = Path(__file__).parents[1] / "figures"
 
@@ -87,26 +87,42 @@ def scenarios() -> str:
 
 
 def policies() -> str:
-    """Return the policies: what they do, deviations, needs, options and source."""
+    """Return the policies: what they do, what they need, and their source."""
     rows = []
     for entry in ENTRIES:
-        need = need_of(entry)
-        facts = {
-            "Differs": NOTES.get(entry.name, ""),
-            "Needs": need.name if need else "",
-            "Options": ", ".join(code(name) for name, *_ in described(entry.maker().options)),
-        }
-        told = "".join(f"<br>*{word}:* {fact}" for word, fact in facts.items() if fact)
-        rows.append((code(entry.name), entry.summary + told, entry.source))
-    return table(("policy", "what it does", "source"), rows)
+        needs = ", ".join(need.name for need in entry.needs)
+        link = f"[{code(entry.name)}](#policy-{entry.name})"
+        rows.append((link, prose(entry.summary), needs, entry.source))
+    return table(("policy", "what it does", "needs", "source"), rows)
 
 
-def policy_words() -> str:
+def policy_needs() -> str:
     """Return what the words in the table of policies stand for."""
-    needs = {need.name: need for need in map(need_of, ENTRIES) if need}
-    words = {name: f"{need.text}; else {need.otherwise}" for name, need in needs.items()}
-    words |= DIFFERENCES
-    return "\n\n".join(f"{word}\n: {text}." for word, text in words.items())
+    needs = {need.name: need for entry in ENTRIES for need in entry.needs}
+    return "\n\n".join(f"{name}\n: {n.text}; else {n.otherwise}." for name, n in needs.items())
+
+
+def policy_pages() -> str:
+    """Return a section for each policy: all that it declares of itself, and its options."""
+    return "\n\n".join(map(_policy_page, ENTRIES))
+
+
+def _policy_page(entry: Entry) -> str:
+    told = [f"(policy-{entry.name})=\n## {entry.name}", f"{_sentence(entry.summary)}"]
+    facts = {"Source": entry.source, "Faithful": entry.faithful}
+    facts |= {"Needs": "; ".join(f"{need.text}, or it {entry.becomes}" for need in entry.needs)}
+    facts |= {"Refused with": ", ".join(map(code, entry.refuses))}
+    told += [f"*{word}:* {_sentence(fact)}" for word, fact in facts.items() if fact]
+    if entry.differs:
+        told.append("*Differs:*\n\n" + "\n".join(f"- {prose(text)}" for text in entry.differs))
+    rows = [(code(name), *rest) for name, *rest in described(entry.maker().options)]
+    told.append(table(("option", "type", "default", "what it is"), rows))
+    return "\n\n".join([*told, f"`{entry.example}`"])
+
+
+def _sentence(text: str) -> str:
+    """Return a text as a sentence of its own."""
+    return prose(text[:1].upper() + text[1:] + ("" if text.endswith(".") else "."))
 
 
 def metrics() -> str:

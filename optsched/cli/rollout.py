@@ -62,9 +62,7 @@ Where = Annotated[
 ]
 PolicyArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[POLICY]", help="List its options.", autocompletion=completion.policies
-    ),
+    typer.Argument(metavar="[POLICY]", help="Say all of it.", autocompletion=completion.policies),
 ]
 
 
@@ -182,9 +180,11 @@ def compare(
 
 
 def policies(name: PolicyArgument = None, check: Check = False, scenario: Where = None) -> None:
-    """List the policies, or the options of one; or check one, such as your own.
+    """List the policies, or say all of one; or check one, such as your own.
 
-    JSON: policies, each with name, summary, needs, source, options; of one: policy, options.
+    Of one: its options, source, what is faithful, where it differs and why, and what it needs.
+
+    JSON: policies, each with name, summary, needs, source, options; of one: the same and more.
 
     Example: optsched policies
 
@@ -199,8 +199,8 @@ def policies(name: PolicyArgument = None, check: Check = False, scenario: Where 
         return
     if name is not None:
         rows = tables.option_records(name)
-        output.show(tables.policy_options(name), records=lambda: rows,
-                    document=lambda: {"policy": name, "options": rows})  # fmt: skip
+        output.show(*tables.policy_page(name), records=lambda: rows,
+                    document=lambda: tables.policy_document(name))  # fmt: skip
         return
     output.show(tables.policies(), document=lambda: {"policies": tables.policy_records()})
 
@@ -245,13 +245,16 @@ def _write(compared: Comparison, path: str) -> None:
     from optsched.documents.json_files import dumps, write_text
 
     is_csv = path.endswith(".csv")
-    text = compared.frame().to_csv(lineterminator="\n") if is_csv else ""
+    frame = compared.frame()
+    if compared.became:
+        frame.insert(0, "became", [compared.became.get(name, "") for name in frame.index])
+    text = frame.to_csv(lineterminator="\n") if is_csv else ""
     write_text(path, text or dumps(tables.comparison_document(compared)))
 
 
 def _lacking(where: Scenario, policies: Iterable[str]) -> list[str]:
     """Return what policies need that the scenario has not."""
-    from optsched.rollout.policy_needs import unmet
+    from optsched.rollout.declarations.names import unmet
 
     return [text for name in policies if (text := unmet(where, name))]
 

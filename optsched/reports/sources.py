@@ -88,7 +88,9 @@ class SimulatedTrace:
     def name(self) -> str:
         """Policy, scenario and seed."""
         scenario = self.summary["scenario"].get("name", "a scenario")
-        return f"{self.summary['policy']} on {scenario}, seed {self.summary['seed']}"
+        became = self.summary.get("policy_became")
+        policy = self.summary["policy"] + (f" ({became})" if became else "")
+        return f"{policy} on {scenario}, seed {self.summary['seed']}"
 
 
 Source = SolvedInstance | SweptInstance | SimulatedTrace
@@ -227,7 +229,7 @@ def _check_summary(folder: Path, summary: Any) -> None:
     for name, version in mapping(summary.get("versions")).items():
         if not isinstance(version, str):
             faults.append(f"summary.json: versions.{name}: expected text, found {shown(version)}")
-    for key in ("policy", "policy_origin"):
+    for key in ("policy", "policy_origin", "policy_became"):
         if not isinstance(summary.get(key, ""), str):
             faults.append(f"summary.json: {key}: expected text, found {shown(summary[key])}")
     figures = {f"metrics.{key}": value for key, value in mapping(summary.get("metrics")).items()}

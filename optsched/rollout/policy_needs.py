@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.rollout.registry import ENTRIES
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from optsched.rollout.registry import Entry
     from optsched.rollout.scenario import Scenario
 
 
@@ -29,29 +26,24 @@ SHARING = Need(
     "no job ever shares a GPU",
 )
 PROFILE = Need(
-    "profile",
-    "a profile: the slowdown of each GPU",
-    lambda scenario: scenario.profile is not None or scenario.events is not None,
+    "GPU slowdowns",
+    "a profile: the slowdown of each GPU, and models of its classes",
+    lambda scenario: (
+        scenario.profile is not None
+        and any(model.application_class is not None for model in scenario.models.values())
+    ),
     "all GPUs are equal to it",
 )
 SPEEDUPS = Need(
     "speedup curves",
-    "models with phases: speedup curves",
-    lambda scenario: any(model.phases for model in scenario.models.values()),
+    "models with phases: speedup curves of several widths",
+    lambda scenario: any(
+        len(phase.speedup.widths) > 1
+        for model in scenario.models.values()
+        for phase in model.phases
+    ),
     "every job has the width that it asks for",
 )
-_BY_NAME = {
-    **dict.fromkeys(("pm-first", "pal-greedy", "pal-silhouette", "pal-multilevel", "pal"), PROFILE),
-    **dict.fromkeys(("equi", "srpt-k", "marginal-greedy"), SPEEDUPS),
-}
-_BY_MODULE = {"eaco": SHARING, "boa": SPEEDUPS, "boa_budgeted": SPEEDUPS, "pollux": SPEEDUPS,
-              "sia": SPEEDUPS}  # fmt: skip
-
-
-def need_of(policy: Entry) -> Need | None:
-    """Return what a policy needs of a scenario; None if nothing."""
-    module = policy.make.partition(":")[0].rpartition(".")[2]
-    return _BY_NAME.get(policy.name) or _BY_MODULE.get(module)
 
 
 def refuse_quotas(policy: str, scenario: Scenario) -> None:
@@ -68,12 +60,3 @@ def refuse_quotas(policy: str, scenario: Scenario) -> None:
             "some; fifo, philly, las and the other policies in rounds keep them, and "
             "quotas={} removes them"
         )
-
-
-def unmet(scenario: Scenario, policy: str) -> str:
-    """Return what a scenario lacks for a policy, named with its options, in a sentence; or ""."""
-    name = policy.partition(":")[0]
-    need = next((need_of(known) for known in ENTRIES if known.name == name), None)
-    if need is None or need.is_met(scenario):
-        return ""
-    return f"policy '{policy}' needs {need.text}; '{scenario.name}' has none: {need.otherwise}"

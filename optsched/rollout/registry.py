@@ -1,187 +1,36 @@
-"""The registry of policies: names, where they are from, and how one is made.
+"""The registry of policies: names, and how one is made; `declarations` says what each is.
 
 Nothing heavy is imported here; a policy's module is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from optsched.eaco.greedy.rules import EACO
-from optsched.eaco.greedy.rules import RULES as GROUPING_RULES
-from optsched.pal.greedy.rules import RULES as PLACEMENT_RULES
-from optsched.pal.greedy.rules import SC24
 from optsched.plugins.errors import PluginError
 from optsched.plugins.plugin import POLICIES, Plugin, installed, referred
-from optsched.registry import UnknownNameError, loaded
+from optsched.registry import UnknownNameError
+from optsched.rollout.declarations.adaptive import ADAPTIVE
+from optsched.rollout.declarations.entry import Entry
+from optsched.rollout.declarations.gangs import GANGS
+from optsched.rollout.declarations.placements import PLACEMENTS
+from optsched.rollout.declarations.sharing import SHARING_POLICIES
+from optsched.rollout.declarations.widths import BUDGETS, CAPACITY
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.decision import Policy
-    from optsched.rollout.policy_options import Maker
     from optsched.rollout.scenario import Scenario
 
     PolicyLike = str | Policy | type[Policy]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A named policy.
-
-    `make` is "module:name" of a `Maker`, which takes the scenario, a seed and the options as
-    keywords, and returns a policy; where a `rule` is named, of a function of that to a `Maker`.
-    A policy of others has a `plugin` instead.
-    """
-
-    name: str
-    summary: str
-    source: str
-    make: str
-    rule: str = ""
-    plugin: Plugin | None = None
-
-    def maker(self) -> Maker[Any, Policy]:
-        """Import the maker; its `options` are what the policy takes."""
-        if self.plugin is not None:
-            from optsched.rollout.own_policies import maker_of
-
-            return maker_of(self.plugin.load(), f"policy {self.plugin.told}")
-        made = loaded(self.make)
-        maker: Maker[Any, Policy] = made(self.rule) if self.rule else made
-        return maker
-
-
-_POLICIES = "optsched.rollout.policies."
-_EPEW = "Li et al., EPEW 2024, arXiv 2406.15560; BOA, arXiv 2602.01404"
-_POLLUX = "Pollux, OSDI 2021, petuum/adaptdl, branch osdi21-artifact"
-
 ENTRIES: tuple[Entry, ...] = (
-    Entry(
-        "fifo",
-        "first in, first out, best fit; called at events it is fast",
-        "",
-        _POLICIES + "fifo:fifo",
-    ),
-    Entry(
-        "philly",
-        "gangs with relaxed locality and Philly's guidelines as switches",
-        "Jeon et al., USENIX ATC 2019",
-        _POLICIES + "philly:philly",
-    ),
-    Entry(
-        "las",
-        "least attained service, consolidated, preemptive",
-        "Gu et al., Tiresias, NSDI 2019; Blox",
-        _POLICIES + "round_based:las",
-    ),
-    Entry(
-        "srtf",
-        "shortest remaining time first, consolidated, preemptive",
-        "Blox, hal-uw/blox-pal, schedulers/",
-        _POLICIES + "round_based:srtf",
-    ),
-    Entry(
-        "tiresias",
-        "discretised least attained service, consolidated, preemptive",
-        "Gu et al., Tiresias, NSDI 2019",
-        _POLICIES + "round_based:tiresias",
-    ),
-    *(
-        Entry(
-            rule.name,
-            f"in rounds: {rule.summary}",
-            rule.source,
-            _POLICIES + "round_based:placing",
-            rule.name,
-        )
-        for rule in PLACEMENT_RULES
-        if rule.is_policy
-    ),
-    Entry(
-        "pal",
-        "in rounds: least total slowdown of all jobs at once, by the exact method",
-        SC24,
-        _POLICIES + "round_based:pal",
-    ),
-    Entry(
-        "boa",
-        "the stationary widths of least mean JCT within a budget; nodes are rented for them",
-        _EPEW,
-        _POLICIES + "budgets.boa:boa",
-    ),
-    Entry(
-        "boa-budgeted",
-        "at epochs: the widths of the jobs at hand within an allowance, by an integer program",
-        _EPEW,
-        _POLICIES + "budgets.boa_budgeted:boa_budgeted",
-    ),
-    Entry(
-        "one-width-per-class",
-        "one width for all jobs of a class, the best within the budget",
-        _EPEW,
-        _POLICIES + "budgets.boa:one_width_per_class",
-    ),
-    Entry(
-        "fixed-width",
-        "k GPUs for every job; nodes are rented for them",
-        "Li-Zhouzi/artifacts, policy dummy",
-        _POLICIES + "budgets.boa:fixed_width",
-    ),
-    Entry(
-        "efficiency-threshold",
-        "the largest width of a given efficiency; nodes are rented for them",
-        "common practice",
-        _POLICIES + "budgets.boa:efficiency_threshold",
-    ),
-    Entry(
-        "equi", "so many GPUs, an equal share for every job", "", _POLICIES + "fixed_capacity:equi"
-    ),
-    Entry(
-        "fifo-requested",
-        "so many GPUs, what each job asks for, first in, first out",
-        "",
-        _POLICIES + "fixed_capacity:fifo_requested",
-    ),
-    Entry(
-        "srpt-k",
-        "so many GPUs, all it can use to the job with the least work left",
-        "",
-        _POLICIES + "fixed_capacity:srpt_k",
-    ),
-    Entry(
-        "marginal-greedy",
-        "so many GPUs, step by step to the largest drop of a remaining time",
-        "Optimus, EuroSys 2018",
-        _POLICIES + "fixed_capacity:marginal_greedy",
-    ),
-    Entry(
-        "pollux",
-        "so many GPUs, the best power mean of speedups, p = -1",
-        _POLLUX,
-        _POLICIES + "pollux:pollux",
-    ),
-    Entry(
-        "pollux-autoscaling",
-        "the same on as many nodes as are used well",
-        _POLLUX,
-        _POLICIES + "pollux:pollux_autoscaling",
-    ),
-    Entry(
-        "sia",
-        "so many GPUs, a configuration for every job by Sia's integer program, round after round",
-        "Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py",
-        _POLICIES + "sia:sia",
-    ),
-    Entry(
-        "eaco",
-        "sharing at least energy, by the exact method, with moves",
-        EACO,
-        _POLICIES + "eaco:eaco",
-    ),
-    *(
-        Entry(rule.name, rule.summary, rule.source, _POLICIES + "eaco:sharing", rule.name)
-        for rule in GROUPING_RULES
-    ),
+    *GANGS,
+    *PLACEMENTS,
+    *BUDGETS,
+    *CAPACITY,
+    *ADAPTIVE,
+    *SHARING_POLICIES,
 )
 
 

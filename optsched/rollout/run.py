@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.instance import html_rows
 from optsched.rollout.checkpoints.checkpoint import check_folder, key_of, run_in_folder
+from optsched.rollout.declarations.names import known_as
 from optsched.rollout.engine.decision import InvalidDecision
 from optsched.rollout.registry import label_of, make, origin
 from optsched.rollout.results.metrics import METRICS, metrics, metrics_by
@@ -92,7 +93,7 @@ class Rollout:
         """Return what was run, and its metrics as text, by name."""
         record = self.record
         head = {"scenario": record.scenario.name, "trace": record.trace.name}
-        head |= {"policy": record.policy, "seed": str(record.seed)}
+        head |= {"policy": known_as(record.scenario, record.policy), "seed": str(record.seed)}
         return head | {key: metric_text(value) for key, value in self.metrics.items()}
 
     def __str__(self) -> str:

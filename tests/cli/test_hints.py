@@ -12,7 +12,7 @@ from optsched.cli import completion
 from optsched.cli.main import app
 from optsched.cli.progress import line
 from optsched.progress import Progress
-from optsched.rollout.policy_needs import unmet
+from optsched.rollout.declarations.names import unmet
 from optsched.rollout.registry import ENTRIES
 from optsched.rollout.scenario_files import read_scenario
 

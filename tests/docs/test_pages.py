@@ -2,7 +2,6 @@
 
 import doctest
 import re
-import runpy
 import shlex
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from optsched.cli.main import app
-from optsched.rollout.registry import ENTRIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
@@ -52,12 +50,6 @@ def test_python_that_is_shown_prints_what_it_says(page):
     )
     assert found.attempted > 0
     assert found.failed == 0
-
-
-def test_every_policy_says_where_it_differs_from_its_source():
-    """The notes are in the folder of Sphinx' extensions, which is no package."""
-    notes = runpy.run_path(str(DOCS / "_extensions" / "policy_notes.py"))["NOTES"]
-    assert set(notes) == {entry.name for entry in ENTRIES}
 
 
 def test_all_python_is_run():

@@ -8,7 +8,7 @@ from optsched.cli.printing.sheets import Column, Sheet, facts, sheet
 from optsched.cli.printing.tables import PROSE, listed
 from optsched.plugins.plugin import short_names
 from optsched.rollout import registry
-from optsched.rollout.policy_needs import need_of
+from optsched.rollout.declarations.names import known_as
 from optsched.rollout.policy_options import described
 from optsched.rollout.results.metrics import METRICS
 from optsched.rollout.results.outputs import summary
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from optsched.rollout.declarations.entry import Entry
     from optsched.rollout.results.policy_comparison import Comparison
     from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
@@ -44,7 +45,7 @@ def figures(rollout: Rollout) -> tuple[Sheet, str, Sheet]:
     ran = {
         "scenario": record.scenario.name,
         "trace": f"{record.trace.name}, {len(record.trace):,} jobs",
-        "policy": record.policy,
+        "policy": known_as(record.scenario, record.policy),
     }
     columns = ("metric", Column("value", right=True), Column("what it is", fold=PROSE))
     rows = (
@@ -59,7 +60,8 @@ def figures_of_seeds(runs: Sequence[Rollout]) -> tuple[Sheet, str, Sheet]:
     """Return what was run, and the metrics of rollouts of several seeds, with their range."""
     record = runs[0].record
     seeds = ", ".join(str(run.record.seed) for run in runs)
-    ran = {"scenario": record.scenario.name, "policy": record.policy, "seeds": seeds}
+    policy = known_as(record.scenario, record.policy)
+    ran = {"scenario": record.scenario.name, "policy": policy, "seeds": seeds}
     rows = []
     for key, meaning in METRICS.items():
         values = [value for run in runs if (value := run.metrics[key]) is not None]
@@ -84,8 +86,11 @@ def comparison(compared: Comparison) -> list[Sheet | str]:
     frame = compared.frame()
     keys = [key for key in SHOWN if frame[key].notna().any() and (frame[key] != 0).any()]
     values, ratios = [], []
-    names = short_names(map(str, frame.index))
-    first = names[0]
+    policies = list(map(str, frame.index))
+    short = short_names(policies)
+    names = [name + compared.label(p).removeprefix(p)
+             for name, p in zip(short, policies, strict=True)]  # fmt: skip
+    first = short[0]
     for name, (_, row) in zip(names, frame.iterrows(), strict=True):
         values.append((name, *(_value(row, key) for key in keys)))
         ratios.append((name, *(_ratio(row, key) for key in keys if key in RATIOS)))
@@ -101,7 +106,16 @@ def comparison_records(compared: Comparison) -> list[dict[str, Any]]:
     """Return all metrics of each policy, their ratios to the first, and intervals, as data."""
     frame = compared.frame().reset_index(names="policy").astype(object)
     rows = frame.where(frame.notna(), None).to_dict("records")
-    return [{str(key): value for key, value in row.items()} for row in rows]
+    return [
+        {"policy": row["policy"], **_became(compared, row["policy"])}
+        | {str(key): value for key, value in row.items()}
+        for row in rows
+    ]
+
+
+def _became(compared: Comparison, policy: str) -> dict[str, str]:
+    """Return what a policy has become, if the scenario lacks what it is about."""
+    return {"became": compared.became[policy]} if policy in compared.became else {}
 
 
 def comparison_document(compared: Comparison) -> dict[str, Any]:
@@ -117,8 +131,7 @@ def policies() -> Sheet:
     """Return a table of the policies: what each does and needs."""
     columns = ("policy", Column("what it does", fold=PROSE), "needs",
                Column("source", rank=1, fold=PROSE))  # fmt: skip
-    needs = ((e, need_of(e)) for e in registry.ENTRIES)
-    rows = [(e.name, e.summary, need.name if need else "", e.source) for e, need in needs]
+    rows = [(e.name, e.summary, _needs(e), e.source) for e in registry.ENTRIES]
     rows += [(e.name, _of_others(e), "", e.source) for e in registry.installed_entries()]
     return sheet(columns, rows)
 
@@ -126,8 +139,8 @@ def policies() -> Sheet:
 def policy_records() -> list[dict[str, Any]]:
     """Return the policies as data, with their options."""
     return [
-        {"name": e.name, "summary": e.summary, "needs": _need(e), "source": e.source,
-         "options": option_records(e.name)}
+        {"name": e.name, "summary": e.summary, "needs": " and ".join(n.text for n in e.needs),
+         "source": e.source, "options": option_records(e.name)}
         for e in registry.ENTRIES
     ] + [
         {"name": e.name, "summary": _of_others(e), "needs": "", "source": e.source, "options": []}
@@ -135,7 +148,7 @@ def policy_records() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _of_others(entry: registry.Entry) -> str:
+def _of_others(entry: Entry) -> str:
     """Return what a policy of others says of itself, or why it cannot be used."""
     try:
         return _first_line(entry.maker().__doc__)
@@ -147,13 +160,12 @@ def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
 
 
-def _need(policy: registry.Entry) -> str:
-    need = need_of(policy)
-    return "" if need is None else need.text
+def _needs(policy: Entry) -> str:
+    return ", ".join(need.name for need in policy.needs)
 
 
-def policy_options(name: str) -> Sheet:
-    """Return a table of the options of a policy: types, defaults, and what they mean.
+def policy_page(name: str) -> list[Sheet | str]:
+    """Return what a policy is, and a table of its options: types, defaults, what they mean.
 
     Raises
     ------
@@ -165,9 +177,30 @@ def policy_options(name: str) -> Sheet:
     said = entry.summary or _first_line(entry.maker().__doc__) or "it says nothing of itself"
     title = f"{entry.name}: {said}"
     title += f" ({entry.source})" if entry.plugin is not None else ""
-    if not rows:
-        return facts({"policy": title, "options": "none"})
-    return listed(("option", "type", "default", "what it is"), rows, title)
+    heads = ("option", "type", "default", "what it is")
+    options = listed(heads, rows, title) if rows else facts({"policy": title, "options": "none"})
+    return [options] if entry.plugin is not None else [options, "", facts_of_policy(entry)]
+
+
+def facts_of_policy(entry: Entry) -> Sheet:
+    """Return what a policy of ours declares of itself: a row for each fact."""
+    rows = [("source", entry.source), ("faithful", entry.faithful)]
+    rows += [("differs" if not n else "", text) for n, text in enumerate(entry.differs)]
+    rows += [("needs", f"{need.text}; else it {entry.becomes}") for need in entry.needs]
+    rows += [("refuses", ", ".join(entry.refuses))] if entry.refuses else []
+    rows.append(("example", entry.example))
+    columns = (Column("fact"), Column("text", fold=PROSE))
+    return Sheet(columns, tuple(rows), has_heading=False)
+
+
+def policy_document(name: str) -> dict[str, Any]:
+    """Return what a policy declares of itself, and its options, as one object."""
+    entry = registry.entry(name)
+    told = {"policy": name, "summary": entry.summary, "source": entry.source,
+            "faithful": entry.faithful, "differs": list(entry.differs),
+            "needs": [need.text for need in entry.needs], "becomes": entry.becomes,
+            "refuses": list(entry.refuses), "example": entry.example}  # fmt: skip
+    return {key: text for key, text in told.items() if text} | {"options": option_records(name)}
 
 
 def option_records(name: str) -> list[dict[str, str]]:
@@ -207,8 +240,10 @@ def scenario_records(named: Iterable[tuple[str, Scenario]]) -> list[dict[str, An
 
 
 def _name(heading: str, rows: list[tuple[str, ...]]) -> Column:
-    """Return the column of policies, whose options may be folded after a comma."""
-    return Column(heading, fold="," if any("," in row[0] for row in rows) else "")
+    """Return the column of policies: options fold after a comma, what one became at blanks."""
+    names = [row[0] for row in rows]
+    fold = " " if any("(" in name for name in names) else ","
+    return Column(heading, fold=fold if any(fold in name for name in names) else "")
 
 
 def _value(row: pd.Series, key: str) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from optsched.documents.json_files import dumps, write_text
 from optsched.results.result import versions
+from optsched.rollout.declarations.names import became_of
 from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.physics.regimes import busy_shares
 from optsched.rollout.results.decision_log import all_solves, epoch_column, epoch_solves
@@ -51,12 +52,13 @@ def write_outputs(record: Record, folder: Path, wall_s: float) -> None:
 
 def summary(record: Record) -> dict[str, Any]:
     """Return the metrics and what they depend on, as in summary.json."""
-    trace = record.trace
+    trace, became = record.trace, became_of(record.scenario, record.policy)
     scenario = record.scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {
         "schema": "optsched/rollout/1",
         "policy": record.policy,
         **({"policy_origin": record.origin} if record.origin else {}),
+        **({"policy_became": became} if became else {}),
         "seed": record.seed,
         "metrics": metrics(record),
         "end_s": record.end_us / US,
@@ -89,6 +91,10 @@ def summary_schema() -> dict[str, Any]:
     fields = {
         "schema": {"const": "optsched/rollout/1"},
         "policy": {"type": "string", "description": "Its name and options."},
+        "policy_became": {
+            "type": "string",
+            "description": "What it has become, where the scenario lacks what it is about.",
+        },
         "seed": {"type": "integer"},
         "metrics": {"type": "object", "properties": measured},
         "end_s": {"type": "number", "description": "When the rollout ended."},
@@ -99,7 +105,11 @@ def summary_schema() -> dict[str, Any]:
         "scenario": {"type": "object", "description": "See the schema of scenarios."},
     }
     names = {"$id": "optsched/rollout/1", "title": "Summary of a rollout"}
-    return names | {"type": "object", "properties": fields, "required": list(fields)}
+    return names | {
+        "type": "object",
+        "properties": fields,
+        "required": [key for key in fields if key != "policy_became"],
+    }
 
 
 def timing(record: Record, wall_s: float) -> dict[str, Any]:

@@ -114,6 +114,19 @@ class Comparison:
                    for row in values.values())
         )  # fmt: skip
 
+    @cached_property
+    def became(self) -> dict[str, str]:
+        """By policy what it has become, if the scenario lacks what it is about."""
+        from optsched.rollout.declarations.names import became_of
+
+        scenario = next(iter(self.rollouts.values()))[0].record.scenario
+        told = {name: became_of(scenario, name) for name in self.rollouts}
+        return {name: text for name, text in told.items() if text}
+
+    def label(self, policy: str) -> str:
+        """Return what a policy is called in tables: in brackets what it has become."""
+        return f"{policy} ({self.became[policy]})" if policy in self.became else policy
+
     @property
     def basis(self) -> str:
         """What means and intervals are over, in words; empty for one seed."""
@@ -148,7 +161,7 @@ class Comparison:
         """Draw JCTs, utilisation, cost and power of the first seed, a line for each policy."""
         from optsched.rollout.results.plot import overview
 
-        return overview({name: runs[0].record for name, runs in self.rollouts.items()})
+        return overview({self.label(key): runs[0].record for key, runs in self.rollouts.items()})
 
     def __repr__(self) -> str:
         name = next(iter(self.rollouts.values()))[0].record.scenario.name
@@ -174,7 +187,7 @@ class Comparison:
         frame = self.frame()
         columns = [name for key in keys for name in (key, f"{key}_ratio") if name in frame]
         columns += ["unfinished"] if self.left_out else []
-        return frame[columns].dropna(axis="columns", how="all")
+        return frame[columns].dropna(axis="columns", how="all").rename(index=self.label)
 
     @cached_property
     def _values(self) -> dict[str, dict[str, Floats]]:
@@ -187,7 +200,9 @@ class Comparison:
             table[name] = {key: np.array([t[key] for t in told], dtype=float) for key in METRICS}
         if self.recorded is not None:
             alike = self.recorded.metrics.items()
-            table[NAME] = {key: np.full(len(self.seeds), value, dtype=float) for key, value in alike}
+            table[NAME] = {
+                key: np.full(len(self.seeds), value, dtype=float) for key, value in alike
+            }
         return table
 
     def _row(self, name: str, first: str) -> dict[str, float | None]:

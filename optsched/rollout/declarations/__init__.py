@@ -1,0 +1,1 @@
+"""What each policy is: its source, what is faithful, where it differs, what it needs."""

@@ -1,0 +1,64 @@
+"""The declaration of a policy: `optsched policies NAME`, the docs and all tables are made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from optsched.registry import loaded
+
+if TYPE_CHECKING:
+    from optsched.plugins.plugin import Plugin
+    from optsched.rollout.engine.decision import Policy
+    from optsched.rollout.policy_needs import Need
+    from optsched.rollout.policy_options import Maker
+
+POLICIES = "optsched.rollout.policies."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named policy.
+
+    Attributes
+    ----------
+    make
+        "module:name" of a `Maker`, which takes the scenario, a seed and the options as keywords,
+        and returns a policy; where a `rule` is named, of a function of that to a `Maker`. A policy
+        of others has a `plugin` instead.
+    faithful
+        What is as in the source, in a sentence.
+    differs
+        Where it is not as its source has it, and why; a sentence each.
+    needs
+        What a scenario must have, or else the policy is another one.
+    becomes
+        Which one, for a table: "is fifo-requested".
+    refuses
+        What it is refused with at the start: "quotas", "rented", "downtime".
+    example
+        A command that shows it.
+    """
+
+    name: str
+    summary: str
+    source: str
+    make: str
+    rule: str = ""
+    plugin: Plugin | None = None
+    faithful: str = ""
+    differs: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    becomes: str = ""
+    refuses: tuple[str, ...] = ()
+    example: str = ""
+
+    def maker(self) -> Maker[Any, Policy]:
+        """Import the maker; its `options` are what the policy takes."""
+        if self.plugin is not None:
+            from optsched.rollout.own_policies import maker_of
+
+            return maker_of(self.plugin.load(), f"policy {self.plugin.told}")
+        made = loaded(self.make)
+        maker: Maker[Any, Policy] = made(self.rule) if self.rule else made
+        return maker

@@ -1,0 +1,95 @@
+"""Declarations of the policies of gangs that keep their GPUs, and of those that preempt."""
+
+from __future__ import annotations
+
+from optsched.rollout.declarations.entry import POLICIES, Entry
+
+ROUNDS = (
+    "What fits beside a preempted job goes on; the released code of Blox preempts from the end of "
+    "the order until a job fits, and stops those, too."
+)
+"""Of all policies in rounds with sticky placements."""
+
+GANGS = (
+    Entry(
+        "fifo",
+        "first in, first out, best fit: a gang that finds no room holds up all behind it, unless "
+        "backfill=true; gangs may stand across nodes; called at events it is fast",
+        "no paper's: common practice",
+        POLICIES + "fifo:fifo",
+        faithful="The order of submission, whole gangs, one node if one has room, and no "
+        "preemption.",
+        differs=(
+            "It is a lower baseline than what clusters run: Philly's and Slurm's queues let what "
+            "fits overtake. Compare with fifo:backfill=true, too, or a policy seems better only "
+            "because it overtakes.",
+            "There are three policies called first in, first out. fifo: gangs as asked for, any "
+            "scenario, quotas kept. fifo-requested: the same order on a fixed number of GPUs, "
+            "rented for good, for comparison with policies that choose widths. fifo-exclusive: "
+            "the same order in the frame of EaCO's family, for comparison with policies that "
+            "share GPUs.",
+        ),
+        example="optsched compare philly-small --policy fifo,fifo:backfill=true",
+    ),
+    Entry(
+        "philly",
+        "gangs with relaxed locality and Philly's guidelines as switches",
+        "Jeon et al., USENIX ATC 2019",
+        POLICIES + "philly:philly",
+        faithful="Gangs that wait for locality and relax it try by try, every three minutes; jobs "
+        "that fit may overtake; virtual clusters with quotas, which lend what is idle and take it "
+        "back by preemption where the scenario has lends_quotas.",
+        differs=(
+            "After a try in vain a gang accepts twice as many servers and one level more. The "
+            "paper does not say by how much Philly relaxed at a time.",
+            "The guidelines of the paper's last section (dedicated, defragment, pre_run, "
+            "stop_retrying) are switches, off by default, for Philly did not have them.",
+            "Without quotas in the scenario all jobs are of one virtual cluster, and none waits "
+            "for its fair share.",
+        ),
+        example="optsched compare philly-small --policy philly,philly:relax_after=20",
+    ),
+    Entry(
+        "las",
+        "least attained service, consolidated, preemptive",
+        "Gu et al., Tiresias, NSDI 2019; Blox",
+        POLICIES + "round_based:las",
+        faithful="The order by GPU-time held so far, as Blox's LAS.",
+        differs=(
+            "It is applied at every event and epoch, without a lease: `decide_on` and `epoch_s` "
+            "of the scenario say when. Tiresias has a lease, and queues.",
+            ROUNDS,
+        ),
+        example="optsched compare philly-small --policy fifo,las,tiresias",
+    ),
+    Entry(
+        "srtf",
+        "shortest remaining time first, consolidated, preemptive; asks the oracle",
+        "Blox, hal-uw/blox-pal, schedulers/",
+        POLICIES + "round_based:srtf",
+        faithful="The order by remaining run time, as Blox's SRTF.",
+        differs=(
+            "Remaining times are those of the scenario's `estimates`, by default the truth: no "
+            "real scheduler has it.",
+            "It is applied at every event and epoch, without a lease.",
+            ROUNDS,
+        ),
+        example="optsched compare philly-small --policy srtf --set estimates.kind=history",
+    ),
+    Entry(
+        "tiresias",
+        "discretised least attained service, consolidated, preemptive",
+        "Gu et al., Tiresias, NSDI 2019",
+        POLICIES + "round_based:tiresias",
+        faithful="Two-dimensional attained service in a few queues, and the knob that brings "
+        "starved jobs back to the first.",
+        differs=(
+            "Every gang is consolidated. In the paper only those are whose model's tensors are "
+            "skewed in size, as a profiler finds.",
+            "Only the wait since a job last held GPUs counts for the knob; in its code all "
+            "waiting since the last promotion does.",
+            ROUNDS,
+        ),
+        example="optsched compare philly-small --policy fifo,las,tiresias",
+    ),
+)

@@ -1,0 +1,114 @@
+"""Declarations of the policies of EaCO's family, which put several jobs on one GPU."""
+
+from __future__ import annotations
+
+from optsched.eaco.greedy.rules import EACO, RULES
+from optsched.rollout.declarations.entry import POLICIES, Entry
+from optsched.rollout.policy_needs import SHARING
+
+_REFUSES = ("quotas", "rented", "downtime")
+_EXAMPLE = "optsched compare eaco-28 --policy fifo-exclusive,"
+_EXCLUSIVE = "is fifo-exclusive"
+_OVERTAKING = "is fifo-exclusive with overtaking"
+_KNOWN = (
+    "Rates of groups are known beforehand (the scenario's interference), so none is tried and "
+    "undone."
+)
+_FAITHFUL = {
+    "fifo-exclusive": "Gavel's `fifo`, and EaCO's default: GPUs of its own for every job, in "
+    "order; the first that finds no room holds up the others.",
+    "fifo-packed": "Gavel's FIFO_packed: if GPUs run out, the pair of the greatest sum of rates, "
+    "above 1.5.",
+    "random-pairs": "Gavel's Gandiva: random pairs if GPUs run out; pairs that lose are undone.",
+    "least-utilised": "Packing by utilisation when GPUs run out, each pair only if its rates sum "
+    "to more than taking turns.",
+    "eaco-greedy": "Algorithm 1: the busiest GPUs where every deadline and tolerance holds, also "
+    "if the cluster is not full.",
+    "best-fit-memory": "Best fit by memory.",
+    "best-delta-energy": "Each job where the objective of EaCO's instance rises least.",
+    "sharing-scores": "Lucid's labels of types, and its rule: the labels of a pair sum to at most "
+    "2.",
+    "longest-first": "Jobs that end together share, the longest first.",
+}
+_DIFFERS = {
+    "fifo-exclusive": (
+        "It differs from fifo: it is decided in the frame of EaCO's family, for comparison "
+        "with the policies that share, and keeps no quotas. Without sharing or downtime it starts "
+        "the same jobs at the same moments as fifo; which GPUs they get may differ.",
+        "The fastest free GPU type is taken, not one drawn at random.",
+    ),
+    "fifo-packed": (),
+    "random-pairs": (
+        "Combinations that find no room wait; in Gavel all take turns on the GPUs.",
+        "It is not Gandiva's paper: see least-utilised.",
+    ),
+    "least-utilised": (
+        "There is no suspending and resuming, no migration to undo fragmentation, and no "
+        "growing and shrinking.",
+        "Only jobs that wait are packed; in Gandiva running ones are packed further, too.",
+        "The rule is as other schedulers' papers quote it: Gandiva's code is not published.",
+    ),
+    "eaco-greedy": (
+        _KNOWN,
+        "A job without any place waits, and the queue goes on; the paper does not say.",
+        "The two thresholds are options, 1 by default: no value is published.",
+    ),
+    "best-fit-memory": (),
+    "best-delta-energy": (),
+    "sharing-scores": (
+        "Only Lucid's labels are here: the order is the queue's, there is no profiler, and "
+        "sharing does not wait for a full cluster. The policy lucid has all three.",
+    ),
+    "longest-first": ("It is no published rule.",),
+}
+_BECOMES = {
+    "fifo-packed": _EXCLUSIVE,
+    "random-pairs": _EXCLUSIVE,
+    "least-utilised": _EXCLUSIVE,
+    "eaco-greedy": _OVERTAKING,
+    "best-fit-memory": _OVERTAKING,
+    "best-delta-energy": _OVERTAKING,
+    "sharing-scores": _OVERTAKING,
+    "longest-first": "is fifo-exclusive with overtaking, the longest first",
+}
+_GANGS = (
+    "A gang that no node has room for stands across nodes, alone: those GPUs are not shared, and "
+    "it is not moved."
+)
+
+SHARING_POLICIES = (
+    Entry(
+        "eaco",
+        "sharing at least energy, by the exact method, with moves",
+        EACO,
+        POLICIES + "eaco:eaco",
+        faithful="EaCO's problem: groups of jobs on the same GPUs, tolerances, deadlines, memory, "
+        "and the watts of GPUs and nodes; equation (1) with objective=eaco.",
+        differs=(
+            "EaCO's rule is greedy, job after job; here the groups of least cost are found for all "
+            "at once, to a gap, and running jobs may be moved.",
+            _KNOWN,
+            _GANGS,
+        ),
+        needs=(SHARING,),
+        becomes="packs nodes, to save their watts",
+        refuses=_REFUSES,
+        example=_EXAMPLE + "eaco-greedy,eaco",
+    ),
+    *(
+        Entry(
+            rule.name,
+            rule.summary,
+            rule.source,
+            POLICIES + "eaco:sharing",
+            rule.name,
+            faithful=_FAITHFUL[rule.name],
+            differs=(*_DIFFERS[rule.name], _GANGS),
+            needs=() if rule.name == "fifo-exclusive" else (SHARING,),
+            becomes=_BECOMES.get(rule.name, ""),
+            refuses=_REFUSES,
+            example=_EXAMPLE + (rule.name if rule.name != "fifo-exclusive" else "eaco-greedy"),
+        )
+        for rule in RULES
+    ),
+)
