@@ -12,7 +12,7 @@ import optsched
 from benchmarks.proving.rounds import Choice, verify_round
 from benchmarks.proving.sia import unlike
 from benchmarks.suite.measure import Clock, Outcome, measured_once, peak_mib
-from optsched.rollout.policies.sia import Sia
+from optsched.rollout.policies.adaptive.sia import Sia
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,24 +7,29 @@ from optsched.rollout.policy_needs import SPEEDUPS
 
 _POLLUX = "Pollux, OSDI 2021, petuum/adaptdl, branch osdi21-artifact"
 _SPEEDUP = (
-    "Only speedups count: there is no batch size and no statistical efficiency, so no goodput, "
-    "which is the paper's."
+    "Goodput is the speedup that the scenario gives; batch sizes are not decided here, so a curve "
+    "should be at each width's best batch."
+)
+_POLLUX_FAITHFUL = (
+    "The power mean (p = -1) of goodputs over that at a fair share, its penalty of restarts, the "
+    "cap of twice the GPUs that a job has run on, at most one distributed job on a node, and rounds"
 )
 _POLLUX_DIFFERS = (
-    "The best power mean is found exactly, by dynamic programming, not by genetic search.",
+    "The best widths are found exactly, by dynamic programming, not by genetic search over places.",
+    "The search does not know places: a job that would share a node with another distributed "
+    "one gets fewer GPUs afterwards, and a speedup is that of a width on any nodes.",
+    "The penalty of restarts is 30 s, and not on the start of a job that waits.",
     _SPEEDUP,
-    "Interference is not avoided: Pollux lets at most one distributed job on a node.",
-    "There is no cap of twice the GPUs that a job has had so far.",
 )
 _BECOMES = "gives jobs what they ask for"
 
 ADAPTIVE = (
     Entry(
         "pollux",
-        "so many GPUs, the best power mean of speedups, p = -1",
+        "so many GPUs, the best power mean of speedups over a fair share, p = -1",
         _POLLUX,
-        POLICIES + "pollux:pollux",
-        faithful="The objective, its penalty of restarts, and rounds.",
+        POLICIES + "adaptive.pollux:pollux",
+        faithful=f"{_POLLUX_FAITHFUL}.",
         differs=_POLLUX_DIFFERS,
         needs=(SPEEDUPS,),
         becomes=_BECOMES,
@@ -35,9 +40,14 @@ ADAPTIVE = (
         "pollux-autoscaling",
         "the same on as many nodes as are used well",
         _POLLUX,
-        POLICIES + "pollux:pollux_autoscaling",
-        faithful="As pollux; the number of nodes keeps the utility in a band.",
-        differs=_POLLUX_DIFFERS,
+        POLICIES + "adaptive.pollux:pollux_autoscaling",
+        faithful=f"{_POLLUX_FAITHFUL}; the number of nodes keeps the utility, averaged over 15 "
+        "rounds, in a band, by bisection.",
+        differs=(
+            *_POLLUX_DIFFERS,
+            "There are always nodes enough for the largest gang at its least width; in Pollux every "
+            "job can run on one GPU.",
+        ),
         needs=(SPEEDUPS,),
         becomes=_BECOMES,
         refuses=("quotas",),
@@ -47,14 +57,16 @@ ADAPTIVE = (
         "sia",
         "so many GPUs, a configuration for every job by Sia's integer program, round after round",
         "Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py",
-        POLICIES + "sia:sia",
-        faithful="The integer program of a round, its configurations and its costs of restarts.",
+        POLICIES + "adaptive.sia:sia",
+        faithful="The integer program of a round, its configurations and its costs of restarts; a "
+        "job starts at its least width, and gets at most twice the GPUs that it has run on.",
         differs=(
             "All GPUs are of one type, for scenarios know no others; several types are its point.",
             _SPEEDUP,
-            "A job may start at any width, not at its least and then at most twice as wide in "
-            "each round.",
-            "A job that restarts need not keep its configuration.",
+            "A job that restarts need not keep its configuration, and a change has no cost besides "
+            "(lambda_a).",
+            "Widths are placed on the lowest nodes (placement), so that a job may be on more nodes "
+            "than its configuration says.",
         ),
         needs=(SPEEDUPS,),
         becomes=_BECOMES,

@@ -96,8 +96,8 @@ class SharedOut(RestorablePolicy, ABC):
 
     def curve(self, view: View, job: int) -> Curve:
         """Return the useful widths of a job in its phase: each is faster than the one before."""
-        phases = self.curves.of(view.model(job), view.demand(job))
-        return phases[min(view.phase(job), len(phases) - 1)].useful()
+        phases = self.curves.useful(view.model(job), view.demand(job))
+        return phases[min(view.phase(job), len(phases) - 1)]
 
     def remaining_s(self, view: View, jobs: Sequence[int]) -> list[float]:
         """Return the work that jobs have left, in seconds at speedup 1, as far as is known.

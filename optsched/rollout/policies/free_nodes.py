@@ -78,6 +78,10 @@ class FreeNodes(Restorable):
         self.total += len(gpus)
         self.released += 1
 
+    def are_free(self, gpus: Sequence[int]) -> bool:
+        """Tell whether none of some GPUs is in use."""
+        return all(self._free[node] & mask == mask for node, mask in self._by_node(gpus))
+
     def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
         """Return which GPUs of which node they are, for every run of GPUs of one node."""
         nodes, node, mask = [], -1, 0

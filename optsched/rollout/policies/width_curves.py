@@ -56,6 +56,7 @@ class Curves:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self._known: dict[tuple[str, int], tuple[Curve, ...]] = {}
+        self._useful: dict[tuple[str, int], tuple[Curve, ...]] = {}
         self._works: dict[tuple[str, int], tuple[float, ...]] = {}
 
     def phases(self, model: str) -> Sequence[Phase]:
@@ -70,6 +71,13 @@ class Curves:
             curves = tuple(self._curve(phase, demand) for phase in self.phases(model))
             self._known[key] = curves or (Curve((demand,), (1.0,)),)
         return self._known[key]
+
+    def useful(self, model: str, demand: int) -> tuple[Curve, ...]:
+        """Return the curve of each phase without the widths that a narrower one is as fast as."""
+        key = (model, demand)
+        if key not in self._useful:
+            self._useful[key] = tuple(curve.useful() for curve in self.of(model, demand))
+        return self._useful[key]
 
     def _curve(self, phase: Phase, demand: int) -> Curve:
         gpus, speed = curve(phase.speedup)

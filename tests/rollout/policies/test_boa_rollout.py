@@ -13,8 +13,8 @@ import optsched
 from optsched.boa.instance import BoaInstance
 from optsched.rollout import simulate
 from optsched.rollout.engine.engine import Engine
+from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
 from optsched.rollout.policies.budgets.boa_program import Ahead, Block, Program
-from optsched.rollout.policies.pollux import Row, best_widths
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.rollout.scenario_files import read_scenario
@@ -494,7 +494,7 @@ def test_the_bundled_cloud():
         ("equi:gpus=401", "option 'gpus': must be at most 400, found 401"),
         ("srpt-k:knee=-1", "option 'knee': must be at least 0, found -1"),
         ("pollux-autoscaling:low=0.9", "expected 0 < low < high, found 0.9 and 0.65$"),
-        ("pollux:low=0.2", "there is no option 'low'; known: gpus, placement"),
+        ("pollux:low=0.2", "there is no option 'low'; known: gpus, placement, growth"),
         ("sia:power=0.5", "option 'power': expected less than 0, found 0.5"),
         ("sia:wait=0", "option 'wait': expected greater than 0, found 0"),
         ("sia:restart_s=-1", "option 'restart_s': expected greater than 0, found -1"),

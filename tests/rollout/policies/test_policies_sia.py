@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.rollout.policies.pollux import Row, best_widths
+from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
 from optsched.rollout.registry import make
 from optsched.sia import SiaInstance
 from tests.support.builders.rollout_stub import StubView, scenario
@@ -49,7 +49,8 @@ def widths(view):
 def test_configurations_are_powers_of_two_and_whole_nodes():
     view, policy = View(WORLD), make("sia", WORLD)
     jobs = [view.submit(5 if name == "" else 1, model=name) for name in (*MODELS, "")]
-    assert [[own.gpus for own in policy._configurations(view, job)] for job in jobs] == [
+    curves = [policy.curve(view, job) for job in jobs]
+    assert [[own.gpus for own in policy._configurations(curve)] for curve in curves] == [
         *([1, 2, 4, 8], [2, 4, 8], [3, 6]),  # the third has no configuration of Sia's
         *([1], [5]),
     ]
@@ -57,7 +58,7 @@ def test_configurations_are_powers_of_two_and_whole_nodes():
 
 def test_choices_by_hand():
     """Costs: 8 GPUs 8 ** -0.5 = 0.35, 4 GPUs 0.5, 2 GPUs 0.71, 1 GPU 1, none 1.1."""
-    view, policy = View(WORLD), make("sia", WORLD)
+    view, policy = View(WORLD), make("sia:growth=null", WORLD)
     for _ in range(2):
         view.submit(1, model="linear")
     (solve,) = view.step(policy).solves
@@ -77,16 +78,16 @@ def test_choices_by_hand():
 def test_restarts_are_worth_less_and_less():
     """Of two jobs one ends; the other would get twice as fast by a restart."""
     for restarts, width in ((0, 8), (2, 4)):
-        view, policy = View(WORLD), make("sia", WORLD)
+        view, policy = View(WORLD), make("sia:growth=null", WORLD)
         stays, ends = (view.submit(1, model="linear") for _ in range(2))
         view.step(policy)
         assert widths(view) == [4, 4]
-        policy.restarts[stays] = restarts
+        policy.history.restarts[stays] = restarts
         view.wait(120)  # 8 GPUs count (120 - 30 x restarts) / 150 as much: 6.4, or 3.2
         view.finish(ends)
         view.step(policy)
         assert widths(view) == [width]
-        assert policy.restarts == {stays: restarts + (width == 8)}
+        assert policy.history.restarts == {stays: restarts + (width == 8)}
 
 
 def test_between_epochs_nothing_changes():
@@ -101,7 +102,8 @@ def test_between_epochs_nothing_changes():
 @given(st.data())
 def test_every_round_is_the_best_of_its_kind(data):
     """As least sums over all numbers of GPUs have it, with memory that went through a pickle."""
-    view, policy = View(WORLD), make("sia:gap=0", WORLD)
+    growth = data.draw(st.sampled_from(["2", "null"]))
+    view, policy = View(WORLD), make(f"sia:gap=0,growth={growth}", WORLD)
     for _ in range(data.draw(st.integers(1, 4))):
         view.wait(data.draw(st.sampled_from([0, 20, 60, 600])))
         for job in list(view.held):
@@ -131,7 +133,6 @@ def rows_of(policy, view):
     jobs = list(policy.active)
     if not jobs:
         return []
-    policy.restarts = {job: policy.restarts.get(job, 0) for job in jobs}
     instance = policy._instance(view, jobs, 8)
     assert SiaInstance.from_document(json.loads(instance.to_json())) == instance
     return [
@@ -160,7 +161,8 @@ def never_skips(policy):
 def test_rounds_that_are_left_out_would_have_changed_nothing(data):
     views = View(WORLD), View(WORLD)
     gap = data.draw(st.sampled_from(["0", "1e-4", "0.05"]))
-    policies = make(f"sia:gap={gap}", WORLD), never_skips(make(f"sia:gap={gap}", WORLD))
+    named = f"sia:gap={gap},growth={data.draw(st.sampled_from(['2', 'null']))}"
+    policies = make(named, WORLD), never_skips(make(named, WORLD))
     names, gangs = st.sampled_from([*MODELS, ""]), st.sampled_from([1, 1, 2, 3, 8])
     for _ in range(data.draw(st.integers(2, 6))):
         wait, ends = data.draw(st.sampled_from([0, 20, 60, 600])), data.draw(st.integers(0, 9))
@@ -181,7 +183,7 @@ def test_rounds_that_are_left_out_would_have_changed_nothing(data):
 
 def test_a_round_is_left_out_where_nothing_can_change():
     """One job that has all that it can use; then two that share, when costs hardly change more."""
-    view, policy, solved = View(WORLD), make("sia", WORLD), []
+    view, policy, solved = View(WORLD), make("sia:growth=null", WORLD), []
     for wait, jobs in ((60, 1), (60, 0), (600, 0), (100_000, 1), (60, 0), (60, 0), (60, 0)):
         for _ in range(jobs):
             view.submit(1, model="linear")

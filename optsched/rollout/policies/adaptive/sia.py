@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from optsched.rollout.engine.decision import NOTHING, Decision, SolveRecord
+from optsched.rollout.policies.adaptive.rescaling import Rescaling
+from optsched.rollout.policies.adaptive.width_history import GROWTH, Growth
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
-from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
+from optsched.rollout.policies.fixed_capacity import SharedOptions
 from optsched.rollout.policy_options import Gap, Positive, takes
 from optsched.sia.instance import Configuration, GpuGroup, SiaInstance, SiaJob, configuration_cost
 from optsched.sia.plan import SiaPlan
@@ -36,14 +38,16 @@ class SiaOptions(SharedOptions):
     )
     wait: Positive = Field(default=1.1, description="The cost of waiting; least speedups cost 1.")
     restart_s: Positive = Field(default=30.0, description="What a restart is taken to cost.")
+    growth: Growth | None = Field(default=2.0, description=GROWTH)
     gap: Gap = Field(default=1e-4, description="Relative gap to which the choice is proven.")
 
 
-class Sia(SharedOut):
+class Sia(Rescaling):
     """Choose a configuration for every job, or to wait, at least total cost, once in an epoch.
 
     Configurations are 1, 2, 4, ... GPUs in a node, and whole nodes, as far as the job's curve has
-    them; if it has none of these, all that it has. Each costs a power of the speedup over the job's
+    them; if it has none of these, all that it has. A job begins at the least of them, and gets at
+    most twice the GPUs that it has run on so far. Each costs a power of the speedup over the job's
     least; of one that is not held, the speedup counts less, times max(age - restarts x restart_s,
     0) / (age + restart_s), from an age of restart_s on. The choice is an instance of the problem
     `sia`, solved from what the last round left. All GPUs are of one type: scenarios know no
@@ -52,14 +56,12 @@ class Sia(SharedOut):
     Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
     """
 
-    every_epoch = True
-    changing = (*SharedOut.changing, "restarts", "solver", "is_settled", "_last", "_shares")
+    changing = (*Rescaling.changing, "solver", "is_settled", "_last", "_shares")
 
     def __init__(self, name: str, scenario: Scenario, options: SiaOptions) -> None:
-        super().__init__(name, scenario, options)
+        super().__init__(name, scenario, options, options.growth)
         self.power, self.wait, self.restart_s = options.power, options.wait, options.restart_s
         self.solver = EpochSolver(gap=options.gap, program_limit=SETTINGS.programs_in_rollouts)
-        self.restarts: dict[int, int] = {}
         self.solves: list[SolveRecord] = []
         self.is_settled = False
         self._last = ""  # digest of the last round, if its plan is within the gap
@@ -89,7 +91,6 @@ class Sia(SharedOut):
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
-        self.restarts = {job: self.restarts.get(job, 0) for job in jobs}
         if not jobs:
             return {}
         instance = self._instance(view, jobs, gpus)
@@ -101,23 +102,24 @@ class Sia(SharedOut):
         if not isinstance(result.plan, SiaPlan):  # there is one: all of them may wait
             return {job: self.held.width(job) for job in jobs}
         shares = {job: row.gpus for job, row in zip(jobs, result.plan.jobs, strict=True)}
-        for job, width in shares.items():
-            self.restarts[job] += self.held.width(job) not in (0, width)
         self._last = digest if closed(result.gap, result.gap_limit) else ""
         self._shares = shares
         return shares
 
     def _best_width(self, view: View, job: int) -> int:
-        """Return the width of least cost where no restart is needed, of equal ones the least."""
-        own = self._configurations(view, job)
+        """Return the width of least cost where no restart is needed, of equal ones the least.
+
+        It may be one that the job cannot have yet, but soon.
+        """
+        curve = self.history.limited(view, job, self.curve(view, job), is_soon=True)
+        own = self._configurations(curve)
         ratios = [configuration.goodput / own[0].goodput for configuration in own]
         costs = [configuration_cost(ratio, self.power) for ratio in ratios]
         least = min(costs)
         return own[costs.index(least)].gpus if least <= self.wait else 0
 
-    def _configurations(self, view: View, job: int) -> tuple[Configuration, ...]:
-        """Return what a job may be given; the first one is the slowest."""
-        curve = self.curve(view, job)
+    def _configurations(self, curve: Curve) -> tuple[Configuration, ...]:
+        """Return what a job of a curve may be given; the first one is the slowest."""
         if curve not in self._known:
             widths = tuple(k for k in curve.gpus if self._is_configuration(k)) or curve.gpus
             self._known[curve] = tuple(
@@ -139,7 +141,7 @@ class Sia(SharedOut):
         )
 
     def _job(self, view: View, job: int) -> SiaJob:
-        own, width = self._configurations(view, job), self.held.width(job)
+        own, width = self._configurations(self.allowed(view, job)), self.held.width(job)
         current = next((held for held in own if held.gpus == width), None)
         return SiaJob.model_construct(
             id=str(job),
@@ -153,7 +155,7 @@ class Sia(SharedOut):
         age = (view.now_us - view.submit_us(job)) / US
         if age < self.restart_s:
             return 1.0
-        lost = self.restarts[job] * self.restart_s
+        lost = self.history.restarts.get(job, 0) * self.restart_s
         return max(age - lost, 0.0) / (age + self.restart_s)
 
 
