@@ -45,8 +45,8 @@ ADAPTIVE = (
         "rounds, in a band, by bisection.",
         differs=(
             *_POLLUX_DIFFERS,
-            "There are always nodes enough for the largest gang at its least width; in Pollux every "
-            "job can run on one GPU.",
+            "There are always nodes enough for the largest gang at its least width; in Pollux all "
+            "jobs can run on one GPU.",
         ),
         needs=(SPEEDUPS,),
         becomes=_BECOMES,
