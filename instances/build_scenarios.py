@@ -31,16 +31,21 @@ def philly_small() -> Document:
     """Return a small cluster of Philly's kind, to try policies on."""
     return _document(
         "philly-small",
-        "400 jobs as in Philly on 8 servers of 8 GPUs, at 90 % load: gangs, failures with retries, "
-        "kills by users, interference between neighbours on a server.",
+        "400 jobs as in Philly on 64 GPUs in three RDMA domains, 6 servers of 8 and 8 of 2, at "
+        "90 % load: gangs, failures with retries, kills by users, interference between neighbours "
+        "on a server.",
         f"Jobs, failures, neighbours, distance: {ATC19}, tables 2 to 7 (table 4: 98.0 of 114.8 "
         "images/s on two servers, 75.6 with neighbours; table 5: 43.66, 40.94 and 28.56 % of 16 "
         "GPUs on 2, 4 and 8 servers). Epoch: the step of its queueing delays at 3 minutes. "
         "Restart: 30 s as in Pollux, OSDI 2021. GPUs: P100 (optsched.cluster). Price of energy: "
-        "RAPS, config/philly. Checkpoints, base watts, PUE, price, load: assumed.",
+        "RAPS, config/philly. Servers of 8 and of 2 GPUs: in the ratio of Philly's public list. "
+        "Their domains, checkpoints, base watts, PUE, price, load: assumed.",
         policies=["fifo", "philly", "las", "srtf"],
-        nodes=8,
-        gpus_per_node=8,
+        nodes=[
+            {"count": 3, "gpus": 8, "domain": "8-0"},
+            {"count": 3, "gpus": 8, "domain": "8-1"},
+            {"count": 8, "gpus": 2, "domain": "2-0"},
+        ],
         spread=SPREAD,
         neighbours=NEIGHBOURS,
         epoch_s=180,

@@ -39,7 +39,7 @@ SIDE_BY_SIDE = {"neighbours.shared_server": 0.771}
 """What table 4's experiment has besides: neighbours as hard as ResNet-50, 75.6 of 98.0 images/s."""
 
 
-def groups(gpus: int, sizes: tuple[int, ...] = (8, 2), domain: int = DOMAIN) -> list[Document]:
+def groups(gpus: int, sizes: tuple[int, ...] = (8, 2)) -> list[Document]:
     """Return groups of nodes with about so many GPUs, in RDMA domains of equal servers.
 
     Servers of the sizes are in the ratio of the public list.
@@ -49,7 +49,7 @@ def groups(gpus: int, sizes: tuple[int, ...] = (8, 2), domain: int = DOMAIN) -> 
     for size in sizes:
         left, number = round(SERVERS[size] * ratio), 0
         while left:
-            count = min(domain, left)
+            count = min(DOMAIN, left)
             found.append({"count": count, "gpus": size, "domain": f"{size}-{number}"})
             left, number = left - count, number + 1
     return found

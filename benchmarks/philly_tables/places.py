@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 GANG = 16
 """GPUs of the jobs of table 5."""
 LARGE = ((5, 8), (9, 10**9))
+FEWEST = 10
+"""Jobs of which quantiles of waits are told."""
 SERVERS = (1, 2, 4, 8, 16)
 
 
@@ -61,7 +63,7 @@ def waits_by_servers(record: Record) -> Iterator[tuple[str, float]]:
         name = f"{least} to {most}" if most < LARGE[-1][1] else f"more than {least - 1}"
         for number in SERVERS:
             chosen = of_size & (servers == number)
-            if chosen.sum() >= GANG:
+            if chosen.sum() >= FEWEST:
                 for level in (50, 90):
                     value = float(np.percentile(wait[chosen], level))
                     yield f"figure 4, {name} GPUs on {number}, p{level}, minutes", value

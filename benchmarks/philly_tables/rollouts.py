@@ -54,11 +54,11 @@ class Setting:
         quotas = philly_parts.quotas(philly_parts.total(nodes))
         return bundled.changed({"nodes": nodes, "quotas": quotas})
 
-    def file(self, seed: int, folder: Path = RESULTS) -> Path:
+    def file(self, seed: int) -> Path:
         """Return where the figures of a seed are kept: another file for any other setting."""
         text = json.dumps(asdict(self)) + self.scenario.model_dump_json()
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        return folder / f"{digest}-seed-{seed}.json"
+        return RESULTS / f"{digest}-seed-{seed}.json"
 
 
 def rolled(setting: Setting, seed: int) -> Record:

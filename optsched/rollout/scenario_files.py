@@ -36,8 +36,8 @@ def read_scenario(source: str | Path) -> Scenario:
     --------
     >>> import optsched
     >>> scenario = optsched.read_scenario("philly-small")
-    >>> scenario.nodes, scenario.gpus_per_node
-    (8, 8)
+    >>> scenario.gpus, len(scenario.nodes)
+    (64, 3)
     """
     document, origin = load(find_scenario(source)), str(source)
     if not isinstance(document, dict):

@@ -34,7 +34,7 @@ def busy(record, job=0):
 
 
 def alone(*places, used, **changes):
-    world = PHILLY.changed({"nodes": 16, "costs.start_s": 0.0, **changes})
+    world = PHILLY.changed({"nodes": 16, "gpus_per_node": 8, "costs.start_s": 0.0, **changes})
     made = jobs([len(place) for place in places], run_s=3600, utilization=used)
     return rolled(world, made, *places)
 

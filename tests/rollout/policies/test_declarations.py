@@ -16,7 +16,8 @@ from optsched.rollout.scenario_files import read_scenario
 from tests.support.builders.rollout_stub import scenario
 
 ENTRIES = {entry.name: entry for entry in registry.ENTRIES}
-PHILLY = read_scenario("philly-small")
+EQUAL = {"nodes": 8, "gpus_per_node": 8}  # as EaCO's policies need them
+PHILLY = read_scenario("philly-small").changed(EQUAL)
 SIX = "fifo,fifo-requested,fifo-exclusive,boa,fixed-width,random-pairs,sharing-scores,eaco-greedy"
 
 
@@ -72,6 +73,7 @@ def test_what_a_policy_declares_is_shown(name):
 
 def test_six_names_were_printed_for_one_number_without_a_word():
     words = ["compare", "philly-small", "--set", "trace.jobs=40", "--policy", SIX]
+    words += [word for key, number in EQUAL.items() for word in ("--set", f"{key}={number}")]
     rows = json.loads(run(*words, "--json"))["policies"]
     became = {row["policy"]: row.get("became", "") for row in rows}
     by_number = {}

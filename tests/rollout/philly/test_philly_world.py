@@ -15,7 +15,7 @@ def test_gangs_above_four_gpus_are_delayed_by_fragmentation_more_than_smaller_on
     Gangs insist on locality for ten hours. Without quotas the share is in the delays for GPUs:
     for a place, or since too few are free.
     """
-    scenario = read_scenario("philly-small").changed({"nodes": NODES})
+    scenario = read_scenario("philly-small").changed({"nodes": NODES, "gpus_per_node": 8})
     trace = generate("philly-atc19", 6000, 1, load=0.7, gpus=NODES * 8, max_gpus=64)
     record = Engine(scenario, trace, make("philly:relax_after=200", scenario), seed=0).run()
     table = why_jobs_wait(record)
