@@ -21,6 +21,7 @@ KINDS = {
     "result": "what solve --output writes",
     "frontier": "what frontier --output writes",
     "rollout": "summary.json, which rollout --output writes",
+    "comparison": "what compare --output writes",
 }
 """What a file of optsched can be, by the word in its "schema"."""
 
@@ -36,6 +37,7 @@ _CLASSES = {
     "trace": ("optsched.traces.json_traces", "TraceDocument"),
     "result": ("optsched.results.result", "Result"),
     "frontier": ("optsched.sweeps.points", "Frontier"),
+    "comparison": ("optsched.rollout.results.comparison_files", "ComparisonDocument"),
 }
 
 

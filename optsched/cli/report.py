@@ -33,7 +33,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="RESULT_OR_DIR...",
-            help="Results and frontiers written by --output, and folders of rollouts.",
+            help="Results, frontiers and comparisons written by --output, and folders of rollouts.",
             autocompletion=completion.files,
         ),
     ],
@@ -68,6 +68,8 @@ def report(
     The page is a single file that needs no network. JSON: output, bytes, sources.
 
     Example: optsched report result.json frontier.json out -o report.html
+
+    Example: optsched report compared.json -o report.html
     """
     from optsched.documents.json_files import write_text
     from optsched.reports.report import report as page_of

@@ -25,6 +25,10 @@ Resample = Annotated[
         "jobs. Without it, a seed changes nothing there but what policies draw.",
     ),
 ]
+PerSeed = Annotated[
+    bool,
+    options.file("--per-seed", help="In .csv and --csv: a row for each policy and seed."),
+]
 Folder = Annotated[
     str | None,
     options.file(
@@ -135,12 +139,13 @@ def compare(
     processes: options.Processes = 1,
     changes: options.Changes = None,
     table_file: options.TableOutput = None,
+    per_seed: PerSeed = False,
     picture: options.Picture = None,
 ) -> None:
-    """Run policies over the same traces, and show ratios to the first.
+    """Run policies over the same traces, and show ratios to the first and differences from it.
 
-    JSON: first, seeds, basis, unfinished (in words), and policies, each with all metrics, their
-    ratios and intervals.
+    JSON: see `optsched schema comparison`; policies has metrics, ratios and intervals, differences
+    what is paired seed by seed, runs each rollout. `optsched report` takes it.
 
     Example: optsched compare philly-small --policy fifo,srtf,las --seed 0-4
 
@@ -166,7 +171,7 @@ def compare(
             progress=progress, seeds=options.seeds(seed) if seeds is None else seeds,
         )  # fmt: skip
     if table_file is not None:
-        _write(compared, table_file)
+        _write(compared, table_file, per_seed)
     if picture is not None:
         compared.plot().savefig(picture, dpi=150)
     notes = _lacking(where, compared.rollouts)
@@ -174,7 +179,7 @@ def compare(
     output.show(
         *tables.comparison(compared),
         *(["", *notes] if notes else []),
-        records=lambda: tables.comparison_records(compared),
+        records=lambda: tables.comparison_records(compared, per_seed),
         document=lambda: tables.comparison_document(compared),
     )
 
@@ -240,16 +245,17 @@ def _check(name: str | None, scenario: str | None) -> None:
         raise typer.Exit(console.ExitCode.FAILED)
 
 
-def _write(compared: Comparison, path: str) -> None:
-    from optsched.cli.printing import rollout_tables as tables
-    from optsched.documents.json_files import dumps, write_text
+def _write(compared: Comparison, path: str, per_seed: bool) -> None:
+    from optsched.documents.json_files import write_text
 
-    is_csv = path.endswith(".csv")
-    frame = compared.frame()
-    if compared.became:
-        frame.insert(0, "became", [compared.became.get(name, "") for name in frame.index])
-    text = frame.to_csv(lineterminator="\n") if is_csv else ""
-    write_text(path, text or dumps(tables.comparison_document(compared)))
+    if path.endswith(".csv"):
+        table = compared.runs() if per_seed else compared.frame().reset_index()
+        if compared.became:
+            became = [compared.became.get(name, "") for name in table["policy"]]
+            table.insert(1, "became", became)
+        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+    else:
+        write_text(path, compared.document().to_json())
 
 
 def _lacking(where: Scenario, policies: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 KINDS = {
     "result": "a result: `optsched verify INSTANCE FILE` takes it",
     "frontier": "a frontier: `optsched verify INSTANCE FILE` takes it",
+    "comparison": "a comparison: `optsched report` takes it",
     "rollout": "the summary of a rollout: `optsched report` takes its folder",
     "scenario": "a scenario: `optsched rollout` takes it",
     "topology": "a topology: `optsched topology show` takes it",

@@ -1,4 +1,4 @@
-"""report(): results, frontiers and rollouts as one page that needs no network."""
+"""report(): results, frontiers, comparisons and rollouts as one page that needs no network."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from optsched.reports import html as parts
+from optsched.reports.rollout_folders import SimulatedTrace
 from optsched.reports.sources import (
-    SimulatedTrace,
+    ComparedPolicies,
     SolvedInstance,
     SweptInstance,
     gather,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from optsched.instance import Document, Instance
+    from optsched.reports.sources import Source
     from optsched.results.result import Result
     from optsched.sweeps.points import Frontier
 
@@ -52,7 +54,7 @@ def report(
     Parameters
     ----------
     sources
-        Files of results and frontiers, and folders of rollouts.
+        Files of results, frontiers and comparisons, and folders of rollouts.
     instances
         What results are of, where that is no bundled instance; or their paths.
     any_versions
@@ -79,8 +81,13 @@ def report(
     solved = [each for each in gathered if isinstance(each, SolvedInstance)]
     swept = [each for each in gathered if isinstance(each, SweptInstance)]
     simulated = [each for each in gathered if isinstance(each, SimulatedTrace)]
+    compared = [each for each in gathered if isinstance(each, ComparedPolicies)]
     sections = [*_overview(solved), *map(_result, solved), *map(_frontier, swept)]
     data = {"frontiers": [_points(each.frontier) for each in swept], "timelines": []}
+    if compared:
+        from optsched.reports.comparisons import comparison
+
+        sections += map(comparison, compared)
     if simulated:
         from optsched.reports.simulations import rollouts, timeline
 
@@ -102,8 +109,8 @@ def _text(name: str) -> str:
     return files("optsched.reports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _versions(sources: Sequence[SolvedInstance | SweptInstance | SimulatedTrace]) -> parts.Section:
-    rows = parts.rows_table(sources[0].versions)
+def _versions(sources: Sequence[Source]) -> parts.Section:
+    rows = parts.rows_table(next((each.versions for each in sources if each.versions), {}))
     notes = (f"<p class='note'>{escape(text)}</p>" for text in version_faults(list(sources)))
     return parts.section("Made with", rows, *notes)
 

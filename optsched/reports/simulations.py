@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optsched.documents.arrays import Floats
-    from optsched.reports.sources import SimulatedTrace
+    from optsched.reports.rollout_folders import SimulatedTrace
 
     Bar = tuple[int, int, float, float, int]  # lane, lanes, from, to, job
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from optsched.documents.faults import InstanceError, is_number, mapping, shown
-from optsched.documents.files import read_text
+from optsched.documents.faults import InstanceError, shown
 from optsched.documents.json_files import load
 from optsched.explanation.explain import frontier_instance, instance_of
 from optsched.instance import as_instance
+from optsched.reports.rollout_folders import ROLLOUT, SimulatedTrace, read_folder
 from optsched.results.result import SCHEMA_ID, Result
 from optsched.results.result_files import OLD_SCHEMA_ID, read_result
+from optsched.rollout.results.comparison_files import SCHEMA_ID as COMPARISON
+from optsched.rollout.results.comparison_files import ComparisonDocument, read_comparison
 from optsched.sweeps.frontier_files import OLD_SCHEMA_ID as OLD_FRONTIER
 from optsched.sweeps.frontier_files import read_frontier
 from optsched.sweeps.points import SCHEMA_ID as FRONTIER
@@ -24,20 +24,7 @@ from optsched.verification import Violation, is_proven
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import pandas as pd
-
     from optsched.instance import Instance
-
-ROLLOUT = "optsched/rollout/1"
-COLUMNS = {
-    "jobs.csv": ("job", "submit_s", "gpus", "outcome", "first_start_s", "end_s", "jct_s"),
-    "epochs.csv": (
-        "now_s", "pending", "running", "busy_gpus", "power_w", "busy_gpu_s", "available_gpu_s",
-    ),
-    "intervals.csv": ("job", "from_s", "to_s", "gpus"),
-}  # fmt: skip
-MAY_LACK = ("first_start_s", "end_s", "jct_s", "power_w")  # of a job that never began, say
-SUMMARY_KEYS = ("policy", "seed", "metrics", "end_s", "trace", "versions", "scenario")
 
 
 @dataclass(frozen=True)
@@ -69,31 +56,19 @@ class SweptInstance:
 
 
 @dataclass(frozen=True)
-class SimulatedTrace:
-    """A folder of a rollout: its summary, and its tables by name; `intervals` may be missing."""
+class ComparedPolicies:
+    """A comparison, as `compare --output` wrote it."""
 
     label: str
-    summary: dict[str, Any]
-    jobs: pd.DataFrame
-    epochs: pd.DataFrame
-    intervals: pd.DataFrame | None
+    comparison: ComparisonDocument
 
     @property
     def versions(self) -> dict[str, str]:
-        """What it was made with."""
-        versions: dict[str, str] = self.summary["versions"]
-        return versions
-
-    @property
-    def name(self) -> str:
-        """Policy, scenario and seed."""
-        scenario = self.summary["scenario"].get("name", "a scenario")
-        became = self.summary.get("policy_became")
-        policy = self.summary["policy"] + (f" ({became})" if became else "")
-        return f"{policy} on {scenario}, seed {self.summary['seed']}"
+        """What it was made with; a table in .csv does not say."""
+        return self.comparison.versions
 
 
-Source = SolvedInstance | SweptInstance | SimulatedTrace
+Source = SolvedInstance | SweptInstance | SimulatedTrace | ComparedPolicies
 
 
 def gather(
@@ -113,7 +88,7 @@ def gather(
     given = [as_instance(each) for each in instances]
     gathered, faults = [], []
     if not paths:
-        faults.append("no result, frontier or folder of a rollout is named")
+        faults.append("no result, frontier, comparison or folder of a rollout is named")
     for path in dict.fromkeys(map(str, paths)):
         try:
             gathered.append(_read(Path(path), given))
@@ -130,7 +105,9 @@ def gather(
 
 def _read(path: Path, instances: list[Instance]) -> Source:
     if path.is_dir():
-        return _rollout(path)
+        return read_folder(path)
+    if path.suffix == ".csv":
+        return ComparedPolicies(path.name, read_comparison(path))
     document = load(path)
     schema = document.get("schema") if isinstance(document, dict) else None
     readers: dict[str, Callable[[], Source]] = {
@@ -138,11 +115,13 @@ def _read(path: Path, instances: list[Instance]) -> Source:
         OLD_SCHEMA_ID: lambda: _solved(path, instances),
         FRONTIER: lambda: _swept(path, instances),
         OLD_FRONTIER: lambda: _swept(path, instances),
-        ROLLOUT: lambda: _rollout(path.parent),
+        ROLLOUT: lambda: read_folder(path.parent),
+        COMPARISON: lambda: ComparedPolicies(path.name, read_comparison(path)),
     }
     if not isinstance(schema, str) or schema not in readers:
         what = f"schema {shown(schema)}" if schema is not None else "no schema"
-        text = f"expected a result, a frontier or the folder of a rollout, found {what}"
+        kinds = "a result, a frontier, a comparison or the folder of a rollout"
+        text = f"expected {kinds}, found {what}"
         raise InstanceError(str(path), [text])
     return readers[schema]()
 
@@ -178,119 +157,13 @@ def _refusal(violation: Violation) -> str:
     return f"the verifier refuses it: {'; '.join(map(str, violation.broken[:3]))}"
 
 
-def _rollout(folder: Path) -> SimulatedTrace:
-    if not (folder / "summary.json").is_file():
-        raise InstanceError(str(folder), [_no_summary(folder)])
-    summary = load(folder / "summary.json")
-    _check_summary(folder, summary)
-    missing = [name for name in ("jobs.csv", "epochs.csv") if not (folder / name).is_file()]
-    if missing:
-        raise InstanceError(str(folder), [f"{name} is missing" for name in missing])
-    jobs = _table(folder, "jobs.csv")
-    return SimulatedTrace(
-        label=folder.name or str(folder),
-        summary=summary,
-        jobs=jobs,
-        epochs=_table(folder, "epochs.csv"),
-        intervals=_intervals(folder, set(jobs["job"])),
-    )
-
-
-def _intervals(folder: Path, jobs: set[str]) -> pd.DataFrame | None:
-    if not (folder / "intervals.csv").is_file():
-        return None
-    table = _table(folder, "intervals.csv")
-    unknown = [name for name in table["job"] if name not in jobs]
-    faults = [f"intervals.csv: jobs.csv has no job {shown(name)}" for name in unknown[:1]]
-    odd = table["gpus"][~table["gpus"].astype(str).str.fullmatch(r"\d+( \d+)*")].tolist()
-    faults += [f"intervals.csv: gpus: expected numbers, found {shown(text)}" for text in odd[:1]]
-    if faults:
-        raise InstanceError(str(folder), faults)
-    return table
-
-
-def _no_summary(folder: Path) -> str:
-    if (folder / "checkpoint.json").is_file():
-        return "the rollout has not ended: go on with `optsched rollout --resume`"
-    inner = sorted(path.parent.name for path in folder.glob("*/summary.json"))
-    if inner:
-        return f"no folder of a rollout, but it holds some: name {', '.join(inner)} in it"
-    return "no folder of a rollout: summary.json is missing"
-
-
-def _check_summary(folder: Path, summary: Any) -> None:
-    """Raise if a summary is not one of a rollout."""
-    if not isinstance(summary, dict) or summary.get("schema") != ROLLOUT:
-        raise InstanceError(str(folder), [f'summary.json: schema: expected "{ROLLOUT}"'])
-    faults = [f"summary.json: {key}: missing" for key in SUMMARY_KEYS if key not in summary]
-    for key in ("metrics", "versions", "scenario", "trace"):
-        if key in summary and not isinstance(summary[key], dict):
-            faults.append(f"summary.json: {key}: expected an object, found {shown(summary[key])}")
-    for name, version in mapping(summary.get("versions")).items():
-        if not isinstance(version, str):
-            faults.append(f"summary.json: versions.{name}: expected text, found {shown(version)}")
-    for key in ("policy", "policy_origin", "policy_became"):
-        if not isinstance(summary.get(key, ""), str):
-            faults.append(f"summary.json: {key}: expected text, found {shown(summary[key])}")
-    figures = {f"metrics.{key}": value for key, value in mapping(summary.get("metrics")).items()}
-    for key, value in (figures | {"end_s": summary.get("end_s", 0)}).items():
-        if not (_is_finite(value) or (value is None and key in figures)):
-            faults.append(f"summary.json: {key}: expected a number, found {shown(value)}")
-    if faults:
-        raise InstanceError(str(folder), faults)
-
-
-def _is_finite(value: object) -> bool:
-    """Tell whether a value is a number that a float holds."""
-    try:
-        return is_number(value) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond floats
-        return False
-
-
-def _table(folder: Path, name: str) -> pd.DataFrame:
-    import pandas as pd
-
-    words = {"job": str, "model": str, "queue": str, "outcome": str, "status": str}
-    if name == "intervals.csv":
-        words |= {"gpus": str}
-    try:
-        cells = io.StringIO(read_text(folder / name, "a table of a rollout"))
-        table = pd.read_csv(cells, dtype=words, keep_default_na=False, na_values=[""])
-    except InstanceError:
-        raise
-    except ValueError as error:
-        text = str(error).strip().splitlines()[0]
-        raise InstanceError(str(folder), [f"{name}: no table of a rollout: {text}"]) from None
-    faults = [f"{name}: column {c} is missing" for c in COLUMNS[name] if c not in table]
-    if not faults and not len(table) and name == "epochs.csv":
-        faults = [f"{name}: has no rows"]
-    for column in COLUMNS[name] if not faults and len(table) else ():
-        fault = _column_fault(table[column], is_text=column in words)
-        faults += [f"{name}: column {column}: {fault}"] if fault else []
-    if faults:
-        raise InstanceError(str(folder), faults)
-    return table
-
-
-def _column_fault(column: pd.Series, is_text: bool) -> str:
-    """Return what is wrong with a column of a table, if anything is."""
-    from pandas.api.types import is_numeric_dtype
-
-    if not is_text and not is_numeric_dtype(column):
-        return "expected numbers"
-    if column.name not in MAY_LACK and column.isna().any():
-        return "a row has no value"
-    is_infinite = not is_text and any(map(math.isinf, column.to_numpy(float)))
-    return "expected finite numbers" if is_infinite else ""
-
-
 def version_faults(sources: list[Source]) -> Iterator[str]:
     """Yield the packages of which sources were made with several versions."""
-    packages = sorted({name for source in sources for name in source.versions})
+    known = [source for source in sources if source.versions]
+    packages = sorted({name for source in known for name in source.versions})
     for name in packages:
         by_version: dict[str, list[str]] = {}
-        for source in sources:
+        for source in known:
             by_version.setdefault(source.versions.get(name, "none"), []).append(source.label)
         if len(by_version) > 1:
             listed = "; ".join(f"{v} in {', '.join(held)}" for v, held in by_version.items())

@@ -145,7 +145,7 @@ def refused(*sources):
 
 
 def test_nothing_to_show():
-    assert "no result, frontier or folder" in refused()
+    assert "no result, frontier, comparison or folder of a rollout is named" in refused()
 
 
 def test_every_source_that_cannot_be_read_is_named(folder, tmp_path):
@@ -158,7 +158,8 @@ def test_every_source_that_cannot_be_read_is_named(folder, tmp_path):
     )  # fmt: skip
     assert "6 faults" in text
     assert "none.json: no such file" in text
-    assert "list.json: expected a result, a frontier or the folder of a rollout" in text
+    kinds = "a result, a frontier, a comparison or the folder of a rollout"
+    assert f"list.json: expected {kinds}" in text
     assert "is it truncated?" in text
     assert "empty: no folder of a rollout: summary.json is missing" in text
     assert "it holds some: name fifo, las in it" in text
@@ -382,7 +383,7 @@ def test_a_version_that_is_no_text_is_a_fault_and_no_traceback(folder, tmp_path)
 
 def test_a_schema_that_is_no_text_is_a_fault_and_no_traceback(tmp_path):
     (tmp_path / "frontier.json").write_text('{"schema": ["x"]}')
-    with pytest.raises(InstanceError, match=r"expected a result, a frontier .*, found schema"):
+    with pytest.raises(InstanceError, match=r"expected a result, a frontier, .*, found schema"):
         gather([tmp_path / "frontier.json"])
 
 

@@ -16,11 +16,12 @@ from optsched.rollout.results.policy_comparison import RATIOS
 from optsched.rollout.run import metric_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
     from optsched.rollout.declarations.entry import Entry
+    from optsched.rollout.results.paired_differences import Difference
     from optsched.rollout.results.policy_comparison import Comparison
     from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
@@ -36,6 +37,8 @@ SHOWN = {
     "unfinished": "unfinished",
 }
 """Metrics that are shown side by side, and what they are called there."""
+SUBTRACTED = {"jct_mean_s": "mean JCT s", "queueing_delay_mean_s": "mean wait s"}
+"""Metrics of which differences are shown."""
 DECIMALS = {"utilization": 3, "unfinished": 0}  # of those; others have one
 
 
@@ -97,14 +100,46 @@ def comparison(compared: Comparison) -> list[Sheet | str]:
     columns = {key: Column(SHOWN[key], right=True) for key in keys}
     compare = [columns[key] for key in keys if key in RATIOS]
     parts: list[Sheet | str] = [sheet([_name("policy", values), *columns.values()], values), ""]
-    parts.append(sheet([_name(f"to {first}", ratios), *compare], ratios))
+    head = f"to {first}, {len(compared.seeds)} seeds" if compared.varying else f"to {first}"
+    parts.append(sheet([_name(head, ratios), *compare], ratios))
+    parts += _differences(compared, dict(zip(policies, short, strict=True)))
     notes = [text for text in (compared.basis, compared.left_out, *compared.warnings) if text]
     return [*parts, "", *notes] if notes else parts
 
 
-def comparison_records(compared: Comparison) -> list[dict[str, Any]]:
+def _differences(compared: Comparison, short: Mapping[str, str]) -> list[Sheet | str]:
+    """Return a row for each policy but the first: paired differences, and what they are over."""
+    by = {(told.policy, told.metric): told for told in compared.paired}
+    rows = []
+    for name in dict.fromkeys(told.policy for told in compared.paired):
+        found = [by.get((name, key)) for key in SUBTRACTED]
+        over = next((told.over for told in found if told is not None and told.over), "")
+        rows.append((short[name], *map(_difference, found), over.partition(" of ")[0]))
+    if not rows:
+        return []
+    columns = [Column(text, right=True) for text in SUBTRACTED.values()]
+    first = next(iter(short.values()))
+    return ["", sheet([_name(f"minus {first}", rows), *columns, "95 % over"], rows)]
+
+
+def _difference(told: Difference | None) -> str:
+    if told is None:
+        return ""
+    text = f"{told.difference:+,.{_decimals(told.difference)}f}"
+    if told.low is None or told.high is None or told.low == told.high:
+        return text
+    low, high = (f"{end:+,.{_decimals(told.difference)}f}" for end in (told.low, told.high))
+    return f"{text} [{low}, {high}]"
+
+
+def _decimals(value: float) -> int:
+    return 0 if abs(value) >= 1000 else 1
+
+
+def comparison_records(compared: Comparison, per_seed: bool = False) -> list[dict[str, Any]]:
     """Return all metrics of each policy, their ratios to the first, and intervals, as data."""
-    frame = compared.frame().reset_index(names="policy").astype(object)
+    table = compared.runs() if per_seed else compared.frame().reset_index(names="policy")
+    frame = table.astype(object)
     rows = frame.where(frame.notna(), None).to_dict("records")
     return [
         {"policy": row["policy"], **_became(compared, row["policy"])}
@@ -119,12 +154,8 @@ def _became(compared: Comparison, policy: str) -> dict[str, str]:
 
 
 def comparison_document(compared: Comparison) -> dict[str, Any]:
-    """Return a comparison as one object."""
-    rows = comparison_records(compared)
-    first = rows[0]["policy"]
-    notes: dict[str, Any] = {"basis": compared.basis, "unfinished": compared.left_out}
-    notes |= {"warnings": list(compared.warnings)} if compared.warnings else {}
-    return {"first": first, "seeds": list(compared.seeds), **notes, "policies": rows}
+    """Return a comparison as one object, as its file has it."""
+    return compared.document().model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def policies() -> Sheet:
@@ -197,10 +228,10 @@ def policy_document(name: str) -> dict[str, Any]:
     """Return what a policy declares of itself, and its options, as one object."""
     entry = registry.entry(name)
     told = {"policy": name, "summary": entry.summary, "source": entry.source,
-            "faithful": entry.faithful, "differs": list(entry.differs),
+            "options": option_records(name), "faithful": entry.faithful, "differs": list(entry.differs),
             "needs": [need.text for need in entry.needs], "becomes": entry.becomes,
             "refuses": list(entry.refuses), "example": entry.example}  # fmt: skip
-    return {key: text for key, text in told.items() if text} | {"options": option_records(name)}
+    return {key: text for key, text in told.items() if text or key == "options"}
 
 
 def option_records(name: str) -> list[dict[str, str]]:

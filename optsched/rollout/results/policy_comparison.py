@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from optsched.instance import html_rows
 from optsched.rollout.results.as_recorded import NAME, RecordedSchedule, recorded_schedule
+from optsched.rollout.results.comparison_rows import RATIOS as RATIOS
+from optsched.rollout.results.comparison_rows import comparison_row
+from optsched.rollout.results.intervals import MANY
 from optsched.rollout.results.metrics import METRICS
-from optsched.rollout.settings import SETTINGS
+from optsched.rollout.results.paired_differences import Difference, differences
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from optsched.documents.arrays import Floats
+    from optsched.rollout.results.comparison_files import ComparisonDocument
     from optsched.rollout.run import Rollout
 
 
-RATIOS = (
-    "jct_mean_s",
-    "jct_median_s",
-    "jct_p95_s",
-    "jct_p99_s",
-    "jct_geomean_s",
-    "makespan_s",
-    "queueing_delay_mean_s",
-    "utilization",
-    "gpu_hours",
-    "rented_gpu_hours",
-    "cost_usd",
-    "energy_kwh",
-)
-"""Metrics of which `Comparison.frame` gives ratios and intervals."""
+FEW = f", too narrow as seeds are fewer than {MANY}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,18 +65,80 @@ class Comparison:
         pandas.DataFrame
             Each metric is the mean over the seeds. For those in `RATIOS`, `<metric>_ratio` is the
             geometric mean over the seeds of the ratio to the first policy. With several seeds
-            `..._low` and `..._high` beside both are 95 % bootstrap intervals (percentiles; seeds
-            are resampled); of traces that were drawn in blocks from one, the 2.5th and 97.5th
-            percentile over these. There are none where nothing differs between seeds: see `basis`.
+            `..._low` and `..._high` beside both are 95 % bootstrap intervals (BCa from 10 seeds
+            on, else percentiles; seeds are resampled); of traces that were drawn in blocks from
+            one, the 2.5th and 97.5th percentile over these. There are none where nothing differs
+            between seeds: see `basis`. `seeds` is how many rollouts a row is of.
         """
         import pandas as pd
 
-        return pd.DataFrame(self._rows, index=pd.Index(list(self._values), name="policy"))
+        return pd.DataFrame(self._rows, index=pd.Index(list(self.values), name="policy"))
+
+    def differences(self) -> pd.DataFrame:
+        """Return what each policy has more of than the first one, on the same jobs.
+
+        Every policy has the same traces and random numbers with the same seed, so that differences
+        are taken seed by seed: an interval that does not hold 0 tells two policies apart, even
+        where their own intervals overlap. Of one trace, with which seeds change nothing, means over
+        jobs have an interval over blocks of its jobs in the order of submission; it says how much
+        hangs on which of these jobs came, not how other jobs would have met each other.
+
+        Returns
+        -------
+        pandas.DataFrame
+            By policy and metric: `value`, `base` (of the first policy), `difference`, `low` and
+            `high` (95 %; NaN if there is no interval), and `over`, what the interval is over.
+            Of traces drawn in blocks (`resample`) it holds the middle 95 % of them.
+
+        Examples
+        --------
+        >>> import optsched
+        >>> compared = optsched.compare("philly-small", ["fifo", "srtf"], seeds=3)
+        >>> told = compared.differences().loc[("srtf", "jct_mean_s")]
+        >>> bool(told["high"] < 0), told["over"]
+        (True, '3 seeds')
+        """
+        import pandas as pd
+
+        keys = list(Difference.__dataclass_fields__)
+        table = pd.DataFrame(map(vars, self.paired), columns=keys)
+        table[keys[2:-1]] = table[keys[2:-1]].astype(float)
+        return table.set_index(keys[:2])
+
+    def runs(self) -> pd.DataFrame:
+        """Return one row per policy and seed: all metrics; of one that seeds change not, one row.
+
+        Examples
+        --------
+        >>> import optsched
+        >>> scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
+        >>> optsched.compare(scenario, ["fifo", "srtf"], seeds=[3, 7]).runs()["seed"].tolist()
+        [3, 7, 3, 7]
+        """
+        import pandas as pd
+
+        rows = [
+            {"policy": name, "seed": run.record.seed, **run.metrics}
+            for name, runs in self.rollouts.items()
+            for run in dict.fromkeys(runs)
+        ]
+        return pd.DataFrame(rows)
+
+    def document(self) -> ComparisonDocument:
+        """Return all of it as data: `optsched.write` writes it, and `optsched.report` reads it."""
+        from optsched.rollout.results.comparison_files import comparison_document
+
+        return comparison_document(self)
+
+    @cached_property
+    def paired(self) -> tuple[Difference, ...]:
+        """The differences of `differences`, one by one."""
+        return tuple(differences(self))
 
     @cached_property
     def _rows(self) -> list[dict[str, float | None]]:
         first = next(iter(self.rollouts))
-        return [self._row(name, first) for name in self._values]
+        return [comparison_row(self, name, first) for name in self.values]
 
     @cached_property
     def recorded(self) -> RecordedSchedule | None:
@@ -103,13 +154,13 @@ class Comparison:
         return self.recorded.warnings if self.recorded is not None else ()
 
     @cached_property
-    def _varying(self) -> frozenset[str]:
+    def varying(self) -> frozenset[str]:
         """The policies of which some metric differs between seeds."""
         import numpy as np
 
         return frozenset(
             name
-            for name, values in self._values.items()
+            for name, values in self.values.items()
             if any(not np.array_equal(row, row[::-1][:1].repeat(len(row)), equal_nan=True)
                    for row in values.values())
         )  # fmt: skip
@@ -129,29 +180,33 @@ class Comparison:
 
     @property
     def basis(self) -> str:
-        """What means and intervals are over, in words; empty for one seed."""
+        """What means and intervals are over, in words; empty if there is but one figure each."""
         means = f"Means over {len(self.seeds)} "
-        if len(self.seeds) == 1:
-            return ""
         if self.block is not None:
             drawn = f"traces, drawn from one in blocks of {self.block:,} jobs; "
             return f"{means}{drawn}ratios: geometric means, with 95 % intervals over these traces."
+        blocks = next((told.over for told in self.paired if told.over.endswith(" jobs")), "")
+        one = f"Intervals of differences are over {blocks} of one trace." if blocks else ""
+        if len(self.seeds) == 1:
+            return one
         ratios = "ratios: geometric means, with 95 % bootstrap intervals"
+        few = FEW if len(self.seeds) < MANY else ""
         if not self.is_one_trace:
-            return f"{means}seeds; {ratios}."
-        if not self._varying:
+            return f"{means}seeds; {ratios}{few}."
+        if not self.varying:
             return (
-                "One trace, and seeds change nothing: figures of one rollout each, no intervals. "
+                "One trace, and seeds change nothing: figures of one rollout each, no intervals of "
+                f"seeds. {one}{' ' if one else ''}"
                 "--resample JOBS (resample=) draws traces from it in blocks."
             )
         alone = "of what policies and physics draw, not of other jobs"
-        return f"One trace. {means}seeds; {ratios} {alone}."
+        return f"One trace. {means}seeds; {ratios} {alone}{few}."
 
     @property
     def left_out(self) -> str:
         """Say which jobs are in no mean, as they have not ended; empty if all have."""
         told = []
-        for name, values in self._values.items():
+        for name, values in self.values.items():
             count, jobs = float(values["unfinished"].mean()), float(values["jobs"].mean())
             if count:
                 told.append(f"{name} {count:,.4g} of {jobs:,.4g}")
@@ -190,7 +245,7 @@ class Comparison:
         return frame[columns].dropna(axis="columns", how="all").rename(index=self.label)
 
     @cached_property
-    def _values(self) -> dict[str, dict[str, Floats]]:
+    def values(self) -> dict[str, dict[str, Floats]]:
         """By policy and metric the values of the seeds, NaN where there is none."""
         import numpy as np
 
@@ -204,55 +259,3 @@ class Comparison:
                 key: np.full(len(self.seeds), value, dtype=float) for key, value in alike
             }
         return table
-
-    def _row(self, name: str, first: str) -> dict[str, float | None]:
-        row: dict[str, float | None] = {}
-        for key in METRICS:
-            values = self._values[name][key]
-            row[key] = float(values.mean() if name in self._varying else values[0])
-            if key not in RATIOS:
-                continue
-            ratios = _ratios(values, self._values[first][key])
-            row[f"{key}_ratio"] = math.exp(ratios.mean()) if len(ratios) else None
-            if self._varying:
-                low, high = self._interval(values, {name})
-                row |= {f"{key}_low": low, f"{key}_high": high}
-                ends = self._interval(ratios, {name, first})
-                low, high = (None if end is None else math.exp(end) for end in ends)
-                row |= {f"{key}_ratio_low": low, f"{key}_ratio_high": high}
-        return row
-
-    def _interval(self, values: Floats, policies: set[str]) -> tuple[float | None, float | None]:
-        """Return the interval of the mean of values of policies, if any of these varies."""
-        import numpy as np
-
-        if not policies & self._varying or not len(values) or np.isnan(values).any():
-            return None, None
-        if len(values) == 1 or np.ptp(values) == 0:
-            return float(values.mean()), float(values.mean())
-        if self.block is not None:  # each is a draw of the whole already
-            share = 100 * (1 - SETTINGS.confidence) / 2
-            low, high = np.percentile(values, [share, 100 - share])
-            return float(low), float(high)
-        return _bootstrapped(values)
-
-
-def _ratios(values: Floats, base: Floats) -> Floats:
-    """Return the logarithms of the ratios that can be told."""
-    import numpy as np
-
-    told = (values > 0) & (base > 0)
-    logs: Floats = np.log(values[told] / base[told])
-    return logs
-
-
-def _bootstrapped(values: Floats) -> tuple[float, float]:
-    """Return a bootstrap interval of the mean."""
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    interval = bootstrap(
-        (values,), np.mean, confidence_level=SETTINGS.confidence, n_resamples=SETTINGS.resamples,
-        method="percentile", rng=np.random.default_rng(0),
-    ).confidence_interval  # fmt: skip
-    return float(interval.low), float(interval.high)
