@@ -113,7 +113,8 @@ def test_faults_of_downtime_name_their_path(changes, expected):
         scenario(2, 2, downtime=[closed("drain", 5.0)], rented={})
 
 
-KNOWN = ("fifo", "philly", "srtf", "packed-sticky", "pal-greedy", "equi", "pollux", "srpt-k", "sia")
+KNOWN = ("fifo", "philly", "srtf", "packed-sticky", "pal-greedy", "equi", "pollux", "srpt-k", "sia",
+         "boa", "fixed-width", "fifo-exclusive", "random-pairs", "eaco-greedy")  # fmt: skip
 
 
 @law(60)
@@ -134,7 +135,40 @@ def test_policies_leave_closed_nodes_alone(name, seed, is_elastic):
     assert np.all(record.jobs.outcome >= 0)
 
 
-def test_policies_that_know_no_downtime_refuse_it():
-    world = scenario(2, 2, downtime=[closed("drain", 5.0)])
-    with pytest.raises(ValueError, match="policy 'eaco-greedy': it knows no downtime of nodes"):
-        make("eaco-greedy", world, 0)
+@pytest.mark.parametrize("name", ["pollux", "sia"])
+def test_gpus_that_a_job_gives_up_on_a_node_that_is_closed_were_counted_as_free(name):
+    """Others were to get them, and were placed on no GPU: seed 1 of the law above."""
+    test_policies_leave_closed_nodes_alone.hypothesis.inner_test(name, 1, True)
+
+
+@pytest.mark.parametrize("placement", ["lowest", "best-fit", "pal"])
+def test_a_job_with_a_narrower_phase_keeps_its_gpus_on_a_node_that_is_closed(placement):
+    """Two of four GPUs would be given up for nobody; the job behind it cannot have them."""
+    phases = [{"work_gpu_s": 10, "speedup": {"kind": "table", "gpus": [1, width],
+                                             "speedup": [1.0, width]}}
+              for width in (4, 2)]  # fmt: skip
+    world = scenario(2, 4, downtime=[closed("drain", 1.0)], models={"m": {"phases": phases}})
+    rows = [(0, 4, 100), (0, 2, 500), (2, 4, 100)]
+    policy = make(f"fixed-width:k=4,partial=false,placement={placement}", world, 0)
+    record = Engine(world, trace(*rows, model=["m", "", "m"]), policy, 0, keep_intervals=True).run()
+    assert (record.jobs.outcome >= 0).all()
+    assert record.intervals[0][0] == 0
+    assert len([row for row in record.intervals if row[0] == 0]) == 1
+    assert seconds(record.jobs.first_start_us) == [0, 0, 500]
+
+
+@pytest.mark.parametrize("name", ["fifo-exclusive", "eaco-greedy", "eaco:programs=5"])
+def test_policies_that_share_refused_scenarios_with_downtime(name):
+    """A drained node keeps its job; the others see one node until the drain is over."""
+    world = scenario(2, 2, downtime=[closed("drain", 1.0, 50.0)])
+    record = run([closed("drain", 1.0, 50.0)], [(0, 2, 20), (2, 2, 30), (3, 2, 30)],
+                 policy=make(name, world, 0))  # fmt: skip
+    assert record.intervals == (
+        (0, 0, 20 * US, (0, 1)),
+        (1, 2 * US, 32 * US, (2, 3)),
+        (2, 32 * US, 62 * US, (2, 3)),
+    )
+    record = run([closed("outage", 1.0, 50.0)], [(0, 2, 20), (2, 2, 70), (3, 2, 30)],
+                 policy=make(name, world, 0))  # fmt: skip
+    assert seconds(record.jobs.first_start_us) == [0, 21, 50]  # the first begins again at 1 s
+    assert seconds(record.jobs.end_us) == [21, 91, 80]

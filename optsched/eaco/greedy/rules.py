@@ -27,12 +27,13 @@ class GroupingRule(Method):
 
     `entry` is "module:function" of the estimates of an instance, and of a seed if it `draws`. As a
     method, what `besides` names is tried, too, and with `has_levels` each also at the power levels
-    that cost least.
+    that cost least. With `is_in_order` a job for which GPUs run out holds up those behind it.
     """
 
     draws: bool = False
     besides: tuple[str, ...] = ()
     has_levels: bool = False
+    is_in_order: bool = False
 
     def grouping(self, estimates: GroupCosts, seed: int, **thresholds: float) -> Grouping:
         """Part the jobs of an instance into groups.
@@ -68,10 +69,10 @@ def _rule(
     draws: bool = False,
     besides: tuple[str, ...] = (),
     has_levels: bool = False,
+    is_in_order: bool = False,
 ) -> GroupingRule:
-    return GroupingRule(
-        name, "greedy", summary, source, entry, effort, False, draws, besides, has_levels
-    )
+    flags = (draws, besides, has_levels, is_in_order)
+    return GroupingRule(name, "greedy", summary, source, entry, effort, False, *flags)
 
 
 RULES = (
@@ -81,6 +82,7 @@ RULES = (
         f"{GAVEL}fifo.py; EaCO's default",
         _PUBLISHED + "fifo",
         1,
+        is_in_order=True,
     ),
     _rule(
         "fifo-packed",
@@ -88,6 +90,7 @@ RULES = (
         f"{GAVEL}fifo.py",
         _PUBLISHED + "fifo_packed",
         1,
+        is_in_order=True,
     ),
     _rule(
         "random-pairs",
@@ -96,6 +99,7 @@ RULES = (
         _PUBLISHED + "gandiva_gavel",
         1,
         draws=True,
+        is_in_order=True,
     ),
     _rule(
         "least-utilised",
@@ -103,6 +107,7 @@ RULES = (
         "Gandiva, OSDI'18, as others quote it",
         _PUBLISHED + "gandiva",
         1,
+        is_in_order=True,
     ),
     _rule(
         "eaco-greedy",

@@ -6,7 +6,7 @@ from optsched.eaco.greedy.rules import EACO, RULES
 from optsched.rollout.declarations.entry import POLICIES, Entry
 from optsched.rollout.policy_needs import SHARING
 
-_REFUSES = ("quotas", "rented", "downtime")
+_REFUSES = ("quotas", "rented")
 _EXAMPLE = "optsched compare eaco-28 --policy fifo-exclusive,"
 _EXCLUSIVE = "is fifo-exclusive"
 _OVERTAKING = "is fifo-exclusive with overtaking"
@@ -72,8 +72,8 @@ _BECOMES = {
     "longest-first": "is fifo-exclusive with overtaking, the longest first",
 }
 _GANGS = (
-    "A gang that no node has room for stands across nodes, alone: those GPUs are not shared, and "
-    "it is not moved."
+    "A gang that finds neither partners nor a node with room stands across nodes, as under fifo: "
+    "its GPUs are not shared, and it is not moved. EaCO leaves open where gangs stand."
 )
 
 SHARING_POLICIES = (

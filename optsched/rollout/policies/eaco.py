@@ -6,6 +6,8 @@ them into groups: those of `optsched.eaco.greedy.rules`, each under its name.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -16,15 +18,21 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
+from optsched.rollout.policies.sharing.across_nodes import next_across
+from optsched.rollout.policies.sharing.node_pools import NodePools
 from optsched.rollout.policy_needs import refuse_quotas
 from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share, takes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.eaco_adapter import Present
     from optsched.rollout.scenario import Scenario
+
+    Gpus = tuple[int, ...]
 
 
 class SharingOptions(Options):
@@ -55,35 +63,66 @@ THRESHOLDS = {"utilisation_threshold", "memory_threshold"}
 class GroupingPolicy(RestorablePolicy):
     """At every change the jobs are parted into groups by a rule."""
 
-    changing: ClassVar[tuple[str, ...]] = ("calls",)
+    changing: ClassVar[tuple[str, ...]] = ("calls", "_ready")
 
     def __init__(
         self, name: str, scenario: Scenario, seed: int, rule: GroupingRule, options: SharingOptions
     ) -> None:
-        if scenario.nodes_change:
-            lack = "does not rent nodes" if scenario.rented else "knows no downtime of nodes"
-            raise ValueError(f"policy '{name}': it {lack}")
+        if scenario.rented is not None:
+            raise ValueError(f"policy '{name}': it does not rent nodes")
         refuse_quotas(name, scenario)
         self.name, self.seed, self.rule = name, seed, rule
         self.waiting_kwh, self.window = options.waiting_kwh, options.window
         self.thresholds = options.model_dump(include=THRESHOLDS)
         self.calls = 0
+        self._ready: list[bool] = []
         self._frame: EacoInstanceParts | None = None
 
     def decide(self, view: View) -> Decision:
         """Part the jobs again, if there are others than before."""
-        if not (view.arrived or view.ended or view.failed):
+        ready, self._ready = self._ready, list(view.ready)
+        if not (view.arrived or view.ended or view.failed) and ready == self._ready:
             return NOTHING
-        jobs = sorted([*view.running.tolist(), *view.pending[: self.window].tolist()])
-        if not jobs:
+        held = {job: view.gpus_of(job) for job in view.running.tolist()}
+        queue = view.pending[: self.window].tolist()
+        if not (held or queue):
             return NOTHING
         if self._frame is None:
             self._frame = EacoInstanceParts(view.scenario, view.cluster, **self.objective(view))
         self.calls += 1
-        present = self._frame.present(view, jobs, self.waiting(view, jobs))
+        across: dict[int, Gpus] = {}
+        solves: list[SolveRecord] = []
+        while True:
+            left = [job for job in queue if job not in across]
+            pools = NodePools(view.cluster, view.ready, held, across)
+            decision = self._of_rule(view, pools, held, left)
+            solves += decision.solves
+            more = next_across(
+                view, pools, left, held, decision.place, in_order=self.rule.is_in_order
+            )
+            if not more:
+                break
+            across |= more
+        place = {**decision.place, **across}
+        return Decision(place=place, stop=decision.stop, solves=tuple(solves))
+
+    def _of_rule(
+        self, view: View, pools: NodePools, held: Mapping[int, Gpus], queue: list[int]
+    ) -> Decision:
+        """Return what the rule decides about the jobs that some pool could hold.
+
+        Of the queue, where it is in order, only those before one that none can.
+        """
+        assert self._frame is not None
+        hosted: Iterable[int] = (job for job in queue if pools.hosts(view.demand(job)))
+        if self.rule.is_in_order:
+            hosted = takewhile(lambda job: pools.hosts(view.demand(job)), queue)
+        jobs = sorted([*held.keys() - pools.outside, *hosted])
+        if not jobs:
+            return NOTHING
+        present = self._frame.present(view, jobs, self.waiting(view, jobs), pools)
         plan, solves = self.plan(present)
-        decision = self._frame.decision(view, present, plan)
-        return Decision(place=decision.place, stop=decision.stop, solves=tuple(solves))
+        return replace(self._frame.decision(view, present, plan), solves=tuple(solves))
 
     def objective(self, view: View) -> dict[str, object]:
         """Return the fields of the instance that say what is minimised."""
@@ -132,10 +171,11 @@ class ExactGrouping(GroupingPolicy):
     no program is solved.
     """
 
-    changing = (*GroupingPolicy.changing, "solver")
+    changing = (*GroupingPolicy.changing, "solver", "_pools")
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
         super().__init__(name, scenario, seed, BY_NAME["eaco-greedy"], options)
+        self._pools: list[str] = []
         self._objective: dict[str, object] = {"objective": options.objective}
         if options.objective == "epoch":
             self._objective["epoch_s"] = options.horizon_s or scenario.epoch_s
@@ -164,6 +204,9 @@ class ExactGrouping(GroupingPolicy):
             present = self._admitted(present)
             if not present.instance.jobs:
                 return EacoPlan(), []
+        pools, self._pools = self._pools, [nodes.id for nodes in present.instance.nodes]
+        if pools != self._pools:
+            self.solver.forget()  # its prices are of other pools
         rules = (BY_NAME[name] for name in FLOOR)
         plans = [rule.grouping(GroupCosts(present.instance), self.seed).plan() for rule in rules]
         floor = [plan for plan in plans if plan is not None]

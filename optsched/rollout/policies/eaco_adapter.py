@@ -11,19 +11,19 @@ import numpy as np
 from optsched.cluster.power import GpuPower, NodePower
 from optsched.eaco.instance import EacoInstance, GpuType, Job, JobType, Nodes, Running
 from optsched.rollout.engine.decision import Decision
+from optsched.rollout.policies.sharing.node_pools import WHOLE, NodePools
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from optsched.eaco.plan import EacoPlan, Group
+    from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.view import View
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.scenario import Model, Scenario
 
     Gpus = tuple[int, ...]
 
-POOL = "nodes"
 GPU = "gpu"
 OTHER = "(other)"
 """The type of jobs whose model the scenario does not know."""
@@ -41,18 +41,19 @@ def _at_least(value: Fraction) -> float:
 
 
 class Present(NamedTuple):
-    """The jobs at a moment: an instance, and the GPUs of each of its locations."""
+    """The jobs at a moment: an instance, the GPUs of each of its locations, and its nodes."""
 
     instance: EacoInstance
     places: dict[str, Gpus]
+    pools: NodePools
 
 
 class EacoInstanceParts:
     """What stays the same from call to call: GPUs, nodes, types and interference.
 
-    The nodes are one pool, so they must be equal. A job of a model that the scenario does not know
-    is of a type that keeps its GPUs busy. A job that is to be moved works as much longer as a move
-    costs in the scenario.
+    The nodes must be equal; whole ones are one pool. A job of a model that the scenario does not
+    know is of a type that keeps its GPUs busy. A job that is to be moved works as much longer as a
+    move costs in the scenario.
     """
 
     def __init__(self, scenario: Scenario, cluster: Cluster, **objective: Any) -> None:
@@ -77,7 +78,7 @@ class EacoInstanceParts:
             name="rollout",
             max_jobs_per_gpu=scenario.sharing.max_jobs_per_gpu,
             gpu_types=(gpu,),
-            nodes=(Nodes(id=POOL, gpu=GPU, gpus=width, count=cluster.nodes, power=node_power),),
+            nodes=(Nodes(id=WHOLE, gpu=GPU, gpus=width, count=cluster.nodes, power=node_power),),
             types=(*types, JobType(id=OTHER, utilisation=1.0)),
             jobs=(Job(id="none", type=OTHER, work_s=1.0, training_epoch_s=EPOCH_S),),
             interference=scenario.sharing.interference,
@@ -91,7 +92,11 @@ class EacoInstanceParts:
         return JobType(id=name, utilisation=model.utilisation, memory_gb=model.memory_gb)
 
     def present(
-        self, view: View, jobs: Sequence[int], waiting_kwh: Mapping[int, float | None]
+        self,
+        view: View,
+        jobs: Sequence[int],
+        waiting_kwh: Mapping[int, float | None],
+        pools: NodePools | None = None,
     ) -> Present:
         """Return the instance of some jobs, valid by construction, so it is not validated.
 
@@ -99,7 +104,10 @@ class EacoInstanceParts:
         ----------
         waiting_kwh
             By job the cost of waiting; None if it must not wait.
+        pools
+            The nodes that there are, none of `jobs` outside of them; None: all nodes are whole.
         """
+        pools = NodePools(self.cluster, None, {}) if pools is None else pools
         left = np.nan_to_num(view.remaining_us(jobs) / US, nan=UNKNOWN_S).tolist()
         rows = tuple(
             self._job(view, job, max(seconds, LEAST_S), waiting_kwh[job])
@@ -113,16 +121,26 @@ class EacoInstanceParts:
         running = tuple(
             Running.model_construct(
                 id=name,
-                nodes=POOL,
-                node=self.cluster.node_of[gpus[0]],
+                nodes=pools.at[self.cluster.node_of[gpus[0]]][0],
+                node=pools.at[self.cluster.node_of[gpus[0]]][1],
                 jobs=tuple(str(job) for job in groups[gpus]),
             )
             for name, gpus in places.items()
         )
         late = {} if all(row.deadline_s is None for row in rows) else self._kept(rows, running)
         rows = tuple(late.get(row.id, row) for row in rows)
-        instance = self.template.model_copy(update={"jobs": rows, "running": running})
-        return Present(instance, places)
+        update = {"jobs": rows, "running": running, "nodes": self._nodes(pools)}
+        return Present(self.template.model_copy(update=update), places, pools)
+
+    def _nodes(self, pools: NodePools) -> tuple[Nodes, ...]:
+        """Return the pools of an instance."""
+        whole = self.template.nodes
+        if list(pools.nodes) == [WHOLE] and len(pools.whole) == whole[0].count:
+            return tuple(whole)
+        return tuple(
+            whole[0].model_copy(update={"id": pool, "gpus": pools.gpus[pool], "count": len(nodes)})
+            for pool, nodes in pools.nodes.items()
+        )
 
     def _kept(self, rows: Iterable[Job], running: Iterable[Running]) -> dict[str, Job]:
         """Return running jobs whose groups end too late for them, due when these end.
@@ -147,17 +165,13 @@ class EacoInstanceParts:
         return late
 
     def _job(self, view: View, job: int, work_s: float, waiting_kwh: float | None) -> Job:
-        gpus, width = view.demand(job), self.cluster.largest
-        if gpus > width and gpus % width:
-            text = f"job {job} needs {gpus} GPUs, which do not fill nodes of {width}"
-            raise ValueError(f"policies of EaCO need gangs within a node or of whole ones: {text}")
         name = view.model(job)
         model, deadline = self.models.get(name), view.deadline_us(job)
         slowdown = None if model is None else model.max_slowdown
         return Job.model_construct(
             id=str(job),
             type=OTHER if model is None else name,
-            gpus=gpus,
+            gpus=view.demand(job),
             work_s=work_s,
             max_slowdown=None if slowdown is None else max(1.0, slowdown),
             deadline_s=None if deadline < 0 else (deadline - view.now_us) / US,
@@ -178,7 +192,8 @@ class EacoInstanceParts:
             self._put(view, group.jobs, gpus, place)
         for group in plan.groups:
             if group.location is None:
-                gpus = self._free(view, group, taken)
+                size = view.demand(int(group.jobs[0]))
+                gpus = present.pools.free_gpus(group.nodes, group.node, size, taken)
                 taken.update(gpus)
                 self._put(view, group.jobs, gpus, place)
         stop = tuple(int(name) for name in plan.waiting if view.gpus_of(int(name)))
@@ -189,10 +204,3 @@ class EacoInstanceParts:
         for job in map(int, jobs):
             if view.gpus_of(job) != gpus:
                 place[job] = gpus
-
-    def _free(self, view: View, group: Group, taken: set[int]) -> Gpus:
-        count = view.demand(int(group.jobs[0]))
-        width, first = self.cluster.largest, self.cluster.first[group.node]
-        nodes = max(1, count // width)
-        inside = range(first, first + nodes * width)
-        return tuple([gpu for gpu in inside if gpu not in taken][:count])

@@ -128,6 +128,9 @@ class Elastic(RestorablePolicy, ABC):
         for job in jobs:
             if job not in self.held.of:
                 continue
+            if self.held.is_stuck(job):  # it ends as it is, or is stale until its nodes are back
+                self.stale.add(job)
+                continue
             self.want(job, self.width(view, job))
             now, wanted = self.held.width(job), self.wanted[job]
             is_growing = job in self.growing
@@ -156,11 +159,13 @@ class Elastic(RestorablePolicy, ABC):
             changes[job] = width
             free -= width
             del self.waiting[0]
-        while self.growing and free:
-            job = self.growing[0]
+        while free:
+            job = next((job for job in self.growing if not self.held.is_stuck(job)), -1)
+            if job < 0:
+                break
             now = changes.get(job, self.held.width(job))
             if self.wanted[job] - now > free:
                 break
             changes[job] = self.wanted[job]
             free -= self.wanted[job] - now
-            del self.growing[0]
+            self.growing.remove(job)

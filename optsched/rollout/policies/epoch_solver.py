@@ -52,6 +52,10 @@ class EpochSolver(Restorable):
         document, left = state["last"]
         self._last = (result_of(json.loads(document), "checkpoint"), None, left)
 
+    def forget(self) -> None:
+        """Begin the next solve from nothing."""
+        self._last = None
+
     def solve(self, instance: Instance, **options: Any) -> Result:
         """Solve an instance from the last one's result on, unless the verifier refused that."""
         start = None

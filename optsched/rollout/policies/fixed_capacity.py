@@ -82,8 +82,10 @@ class SharedOut(RestorablePolicy, ABC):
         return any(news) or before != self.held.usable
 
     def share_out(self, view: View, gpus: int, rent: int | None) -> Decision:
-        """Give every active job its width of so many GPUs."""
-        shares = self.shares(view, list(self.active), gpus)
+        """Give every active job its width of so many GPUs; on a closed node jobs keep theirs."""
+        stuck = {job: self.held.width(job) for job in self.held.of if self.held.is_stuck(job)}
+        jobs = [job for job in self.active if job not in stuck]
+        shares = self.shares(view, jobs, max(0, gpus - sum(stuck.values()))) | stuck
         stops = [job for job in self.held.of if not shares.get(job)]
         changes = {
             job: width for job, width in shares.items() if width and width != self.held.width(job)

@@ -47,7 +47,7 @@ class Holdings(Restorable):
         self.usable = ALL
         self.ready_nodes = self.cluster.nodes
         self._is_rented = scenario.rented is not None
-        self._nodes_change = scenario.nodes_change
+        self._nodes_change, self._closes = scenario.nodes_change, bool(scenario.downtime)
         self._ready: Sequence[bool] | None = None
         self._upto = [0]
         masks: dict[int, int] = {}
@@ -74,6 +74,12 @@ class Holdings(Restorable):
             return self.nodes.total
         groups = enumerate(self.nodes.nodes_with)
         return sum(count * (group & self.usable).bit_count() for count, group in groups)
+
+    def is_stuck(self, job: int) -> bool:
+        """Tell whether a job holds GPUs of a node that is closed: whoever gives one up loses it."""
+        if not self._closes or self.usable == ALL:
+            return False
+        return any(not self.usable >> self.cluster.node_of[gpu] & 1 for gpu in self.of.get(job, ()))
 
     def width(self, job: int) -> int:
         """Return how many GPUs a job holds."""

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optsched.eaco import EacoPlan, Group, fluid
 from optsched.eaco.greedy.rules import BY_NAME
@@ -19,6 +21,7 @@ from optsched.traces.generators.registry import generate
 from optsched.traces.trace import US, trace_of
 from optsched.verification import check
 from tests.support.builders.rollout_parts import gone_on
+from tests.support.strategies.common import law
 
 MODELS = ("AlexNet", "ResNet-18", "ResNet-50", "VGG-16")
 WORK_S = 127827.0
@@ -329,6 +332,50 @@ def test_fifo_exclusive_is_first_in_first_out():
     assert (shared.jobs.end_us == plain.jobs.end_us).all()
 
 
+@pytest.mark.parametrize("policy", [*GREEDY, "eaco:programs=5"])
+def test_a_gang_waited_though_two_nodes_had_room_for_it_together(policy):
+    """Two nodes with three GPUs free each: six start at once, as under fifo; and twelve can."""
+    told = {"models.busy.max_slowdown": 1.0, "models.calm.max_slowdown": 1.0}
+    world = gangs(nodes=2, gpus_per_node=8).changed(told)
+    columns = {"submit_s": [0.0, 0.0, 5.0, 6.0], "gpus": [5, 5, 6, 12], "run_s": [1000.0] * 4,
+               "model": ["busy", "calm", "busy", "calm"]}  # fmt: skip
+    jobs = simulate(world, policy, trace=trace_of("t", "", columns)).record.jobs
+    assert (jobs.first_start_us[:3] / US).tolist() == [0.0, 0.0, 5.0]
+    assert jobs.first_start_us[3] / US >= 1000.0
+    assert (jobs.outcome == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("policy", "other"),
+    [("fifo-exclusive", "fifo"), ("fifo-packed", "fifo"), ("least-utilised", "fifo")]
+    + [(name, "fifo:backfill=true") for name in ("eaco-greedy", "best-fit-memory")],
+)
+@law(40)
+@given(data=st.data())
+def test_gangs_start_as_under_fifo_where_nothing_is_shared(policy, other, data):
+    """Gangs of all sizes, across nodes too; where distance costs nothing, any GPUs will do."""
+    sizes = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=3, unique=True))
+    trace = gang_trace(25, data.draw(st.integers(0, 99)), sizes)
+    world = gangs(sharing={"max_jobs_per_gpu": 1, "memory_gb": 32})
+    first, second = (simulate(world, name, trace=trace).record.jobs for name in (policy, other))
+    assert (first.first_start_us == second.first_start_us).all()
+    assert (first.end_us == second.end_us).all()
+
+
+@pytest.mark.parametrize("policy", [*GREEDY, "eaco:programs=5", EQUATION_1])
+@law(4)
+@given(seed=st.integers(0, 99))
+def test_gangs_of_any_size_find_their_places_whatever_is_closed(policy, seed):
+    """The engine checks every decision."""
+    downtime = [
+        {"nodes": [0], "from_s": 3000, "to_s": 9000, "kind": "drain"},
+        {"nodes": [1], "from_s": 7000, "to_s": 8000, "kind": "outage"},
+    ]
+    trace = gang_trace(14, seed, sizes=(1, 2, 3, 5, 6, 8, 10))
+    record = simulate(gangs(downtime=downtime), policy, trace=trace).record
+    assert (record.jobs.outcome == 0).all()
+
+
 def test_a_window_leaves_later_jobs_waiting():
     scenario = gangs(nodes=8)
     columns = {"submit_s": [0.0] * 6, "gpus": [4] * 6, "run_s": [500.0] * 6, "model": ["busy"] * 6}
@@ -341,8 +388,6 @@ def test_a_window_leaves_later_jobs_waiting():
 
 
 def test_worlds_that_do_not_suit():
-    with pytest.raises(ValueError, match="need gangs within a node or of whole ones"):
-        simulate(gangs(), "eaco-greedy", trace=gang_trace(3, sizes=(6,)))
     with pytest.raises(ValueError, match="does not rent nodes"):
         make("eaco-greedy", gangs(rented={"provision_s": 1}))
     with pytest.raises(ValueError, match="option 'waiting_kwh': expected greater than 0"):

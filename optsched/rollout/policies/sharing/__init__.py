@@ -1,0 +1,1 @@
+"""Parts of policies that put several jobs on one GPU."""
