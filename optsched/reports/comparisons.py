@@ -26,8 +26,9 @@ def comparison(source: ComparedPolicies) -> parts.Section:
     """Return the section of a comparison."""
     told = source.comparison
     notes = (told.basis, told.unfinished, *told.warnings)
+    scenario = told.scenario.get("name")
     return parts.section(
-        f"Comparison on {told.scenario.get('name', source.label)}",
+        f"Comparison on {f'{scenario}: ' if scenario else ''}{source.label}",
         parts.rows_table({"file": source.label, "seeds": ", ".join(map(str, told.seeds))}),
         *(f"<p class='note'>{escape(note)}</p>" for note in notes if note),
         f"<h3>Relative to {escape(told.first)}</h3>",
@@ -60,7 +61,8 @@ def _with_interval(row: Figures, key: str) -> object:
 
 def _differences(told: ComparisonDocument) -> str:
     """Return the paired differences: one row for each policy and metric."""
-    chosen = [row for row in told.differences if row.metric in SUBTRACTED]
+    chosen = [row for row in told.differences
+              if row.metric in SUBTRACTED and (row.value or row.base)]  # fmt: skip
     if not chosen:
         return ""
     rows = [

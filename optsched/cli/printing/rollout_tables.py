@@ -100,7 +100,8 @@ def comparison(compared: Comparison) -> list[Sheet | str]:
     columns = {key: Column(SHOWN[key], right=True) for key in keys}
     compare = [columns[key] for key in keys if key in RATIOS]
     parts: list[Sheet | str] = [sheet([_name("policy", values), *columns.values()], values), ""]
-    head = f"to {first}, {len(compared.seeds)} seeds" if compared.varying else f"to {first}"
+    unit = "seeds" if compared.block is None else "traces"
+    head = f"to {first}, {len(compared.seeds)} {unit}" if compared.varying else f"to {first}"
     parts.append(sheet([_name(head, ratios), *compare], ratios))
     parts += _differences(compared, dict(zip(policies, short, strict=True)))
     notes = [text for text in (compared.basis, compared.left_out, *compared.warnings) if text]
@@ -110,16 +111,21 @@ def comparison(compared: Comparison) -> list[Sheet | str]:
 def _differences(compared: Comparison, short: Mapping[str, str]) -> list[Sheet | str]:
     """Return a row for each policy but the first: paired differences, and what they are over."""
     by = {(told.policy, told.metric): told for told in compared.paired}
-    rows = []
-    for name in dict.fromkeys(told.policy for told in compared.paired):
-        found = [by.get((name, key)) for key in SUBTRACTED]
-        over = next((told.over for told in found if told is not None and told.over), "")
-        rows.append((short[name], *map(_difference, found), over.partition(" of ")[0]))
-    if not rows:
+    names = list(dict.fromkeys(told.policy for told in compared.paired))
+    if not names:
         return []
-    columns = [Column(text, right=True) for text in SUBTRACTED.values()]
+    found = [[by.get((name, key)) for key in SUBTRACTED] for name in names]
+    over = {told.over for row in found for told in row if told is not None and told.over}
+    rows = [(short[name], *map(_difference, row)) for name, row in zip(names, found, strict=True)]
+    shown = f" [{over.pop().partition(' of ')[0]}]" if len(over) == 1 else ""
+    columns = [Column(f"{text}{shown}", right=True) for text in SUBTRACTED.values()]
+    if over:  # several ways: told of each policy
+        kept = ([told for told in row if told is not None] for row in found)
+        rows = [(*row, next((told.over for told in held if told.over), ""))
+                for row, held in zip(rows, kept, strict=True)]  # fmt: skip
+        columns.append(Column("95 % over"))
     first = next(iter(short.values()))
-    return ["", sheet([_name(f"minus {first}", rows), *columns, "95 % over"], rows)]
+    return ["", sheet([_name(f"minus {first}", rows), *columns], rows)]
 
 
 def _difference(told: Difference | None) -> str:
@@ -228,7 +234,8 @@ def policy_document(name: str) -> dict[str, Any]:
     """Return what a policy declares of itself, and its options, as one object."""
     entry = registry.entry(name)
     told = {"policy": name, "summary": entry.summary, "source": entry.source,
-            "options": option_records(name), "faithful": entry.faithful, "differs": list(entry.differs),
+            "options": option_records(name),
+            "faithful": entry.faithful, "differs": list(entry.differs),
             "needs": [need.text for need in entry.needs], "becomes": entry.becomes,
             "refuses": list(entry.refuses), "example": entry.example}  # fmt: skip
     return {key: text for key, text in told.items() if text or key == "options"}

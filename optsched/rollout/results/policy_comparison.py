@@ -184,9 +184,9 @@ class Comparison:
         means = f"Means over {len(self.seeds)} "
         if self.block is not None:
             drawn = f"traces, drawn from one in blocks of {self.block:,} jobs; "
-            return f"{means}{drawn}ratios: geometric means, with 95 % intervals over these traces."
+            return f"{means}{drawn}ratios: geometric means; 95 % intervals are over these traces."
         blocks = next((told.over for told in self.paired if told.over.endswith(" jobs")), "")
-        one = f"Intervals of differences are over {blocks} of one trace." if blocks else ""
+        one = f"95 % intervals of differences are over {blocks} of one trace." if blocks else ""
         if len(self.seeds) == 1:
             return one
         ratios = "ratios: geometric means, with 95 % bootstrap intervals"

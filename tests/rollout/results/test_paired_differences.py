@@ -128,7 +128,9 @@ def test_one_trace_has_intervals_over_blocks_of_its_jobs():
     assert np.isnan(table.loc[("srtf", "utilization"), "low"])
     assert table.loc[("srtf", "utilization"), "over"] == ""
     assert "Means over" not in compared.basis
-    assert "Intervals of differences are over 8 blocks of 8 jobs of one trace" in compared.basis
+    assert (
+        "95 % intervals of differences are over 8 blocks of 8 jobs of one trace" in compared.basis
+    )
     assert len(compared.runs()) == 2
     assert set(compared.frame()["seeds"]) == {1}
     alone = optsched.compare(SMALL, ["fifo", "srtf"], trace=one).differences()
