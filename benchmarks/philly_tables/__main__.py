@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.philly_tables import report
-from benchmarks.philly_tables.rollouts import Setting, figures
+from benchmarks.philly_tables.rollouts import Setting, figures, usual_policy
 from benchmarks.philly_tables.side_by_side import of_pairs
 from optsched.traces.generators.philly_statistics import PHILLY
 
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.philly_tables", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("--policy", default="philly:spread=true")
+    parser.add_argument("--policy", default=usual_policy(), help="else that of philly-atc19")
     parser.add_argument("--jobs", type=int, default=PHILLY.jobs)
     parser.add_argument("--days", type=float, default=PHILLY.window_days)
     parser.add_argument("--gpus", type=int, help="about so many; else those of philly-atc19")

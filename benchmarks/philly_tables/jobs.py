@@ -54,7 +54,7 @@ def statuses(record: Record) -> Iterator[tuple[str, float]]:
     ended, held = record.jobs.outcome >= 0, record.jobs.allocated_gpu_us
     for code, status in enumerate(STATUSES):
         chosen = record.jobs.outcome == code
-        yield f"table 6, % of jobs, {status}", percent(chosen, ended)
+        yield f"table 6, % of jobs, {status}", 100 * float(chosen.sum() / ended.sum())
         yield f"table 6, % of GPU time, {status}", percent(held[chosen], held[ended])
 
 
@@ -84,10 +84,11 @@ def failed_trials(record: Record) -> dict[str, float]:
     found: dict[str, float] = {}
     for reason in (row.name for row in REASONS if row.jobs >= MANY):
         if trials := by_reason[reason]:
-            jobs, minutes = map(np.array, zip(*trials, strict=True))
-            cells = _cells(jobs, minutes, gpus, PHILLY.jobs / len(record.trace))
-            cells["time, %"] = 100 * float(minutes.sum()) / whole
-            cells["time x GPUs, %"] = 100 * float(minutes @ gpus[jobs]) / whole_gpus
+            jobs = np.array([job for job, _ in trials])
+            times = np.array([minutes for _, minutes in trials])
+            cells = _cells(jobs, times, gpus, PHILLY.jobs / len(record.trace))
+            cells["time, %"] = 100 * float(times.sum()) / whole
+            cells["time x GPUs, %"] = 100 * float(times @ gpus[jobs]) / whole_gpus
             found |= {f"table 7, {reason}, {name}": value for name, value in cells.items()}
     return found
 

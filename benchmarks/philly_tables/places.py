@@ -51,7 +51,8 @@ def quantile(values: Floats, weights: Integers, level: float) -> float:
     """Return the least value that has so much of the weight at or below it."""
     order = np.argsort(values, kind="stable")
     upto = np.cumsum(weights[order]) / weights.sum()
-    return float(values[order][min(np.searchsorted(upto, level), len(order) - 1)])
+    first = int(np.searchsorted(upto, level))
+    return float(values[order][min(first, len(order) - 1)])
 
 
 def waits_by_servers(record: Record) -> Iterator[tuple[str, float]]:

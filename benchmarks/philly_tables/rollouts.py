@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results" / "philly_tables"
 
 
+def usual_policy() -> str:
+    """Return Philly's scheduler with the options that the scenario names."""
+    policies = read_scenario("philly-atc19").policies
+    return next(policy for policy in policies if policy.partition(":")[0] == "philly")
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a rollout is of, but for the seed.

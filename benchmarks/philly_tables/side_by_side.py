@@ -28,7 +28,7 @@ RESNET_50 = 0.577
 HOUR = 3600.0
 SERVER = 8
 ONE, OTHER = range(SERVER), range(SERVER, 2 * SERVER)
-PLACES = {
+PLACES: dict[str, list[Sequence[int]]] = {
     "SameServer": [ONE[:2]],
     "DiffServer": [(ONE[0], OTHER[0])],
     "IntraServer": [(ONE[0], OTHER[0]), ONE[2:4], OTHER[2:4]],
