@@ -72,24 +72,28 @@ def philly_atc19() -> Document:
     nodes = philly_parts.groups(philly_parts.GPUS)
     return _document(
         "philly-atc19",
-        "The paper's 96,260 jobs in 75 days, on 352 servers of 8 and of 2 GPUs in RDMA domains, in "
-        "11 virtual clusters that lend what they do not use: one rollout takes minutes, "
+        "The paper's 96,260 jobs in 75 days, on servers of 8 and of 2 GPUs in RDMA domains, in 11 "
+        "virtual clusters that lend what they do not use: one rollout takes minutes, "
         "trace.jobs=5000 the first days of as many jobs in seconds. `python -m "
         "benchmarks.philly_tables` sets what comes out beside the paper's tables.",
         f"Jobs, failures, distance: {ATC19}, tables 2 to 7, as in philly-small. Neighbours: gangs "
         "of 16 on 4 servers of 8 have some as a rule, those on 2 none, and use 40.94 and 43.66 % "
         "of their GPUs (table 5): all of that difference is taken for neighbours, none for "
         "distance. Table 4's neighbours (0.771) are an experiment with ResNet-50 beside itself. "
-        "Nodes by virtual cluster: HeliosArtifact, philly_vc.csv, 352 in 11 clusters; the quota of "
+        "Quotas: by the 352 nodes of 11 clusters in HeliosArtifact, philly_vc.csv: the quota of "
         "each is its share of these nodes, of the GPUs that there are here, at least 8. Servers of "
-        "8 and of 2 GPUs are in the ratio 231 to 321 of Philly's public list, which has faults "
-        "(philly-traces, issue 8). RDMA domains of 24 servers, start, checkpoints: assumed.",
-        policies=["fifo", "philly:spread=true"],
+        "8 and of 2 GPUs are in the ratio 469 to 83 of ExaDigiT/RAPS (Philly's own list is wrong: "
+        "philly-traces, issue 8); there are as many as the trace's jobs fill by four fifths. "
+        "Busy shares are table 3's, of jobs that had neighbours and distance: recorded_speed is "
+        "what rollouts of this scenario give. Domains of 24 servers, start, checkpoints: assumed.",
+        policies=["fifo", "philly:relax_after=10"],
         nodes=nodes,
         quotas=philly_parts.quotas(philly_parts.total(nodes)),
         lends_quotas=True,
         **philly_parts.PRODUCTION,
-        epoch_s=180,
+        recorded_speed=philly_parts.RECORDED_SPEED,
+        epoch_s=60,
+        decide_on=[],
         costs={
             "start_s": 30,
             "restore_s": 30,

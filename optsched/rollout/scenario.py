@@ -37,7 +37,7 @@ from optsched.rollout.scenario_parts import (
     Retries,
     Sharing,
 )
-from optsched.rollout.spread import Spread
+from optsched.rollout.spread import Ladder, Spread
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -138,6 +138,12 @@ class Scenario(NamedDocument):
         description="Where run times of the trace are told of, which `locality` and `spread` are "
         "relative to: the best place that so many GPUs can have in this cluster; or one node, as "
         "in simulators where a gang that is larger than a node always pays.",
+    )
+    recorded_speed: Ladder | None = Field(
+        default=None,
+        description="By GPUs asked for, at what speed the jobs ran when their busy shares were "
+        "recorded, relative to alone at the best place: so much more, at most 1, they are busy "
+        "there. As recorded if none.",
     )
     neighbours: Neighbours = Neighbours()
     sharing: Sharing = Sharing()

@@ -21,14 +21,14 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Ladder(Document):
-    """Speeds relative to one server, or one domain; they do not rise with the number of them.
+    """Speeds relative to one server, domain or GPU; they do not rise with the number of them.
 
     Between two numbers the speed is a power of the number, so that what a gang loses from n to 2 n
     depends on n alone through the rungs around it. Above the last number it stays as it is there:
     nothing is claimed of what nobody measured.
     """
 
-    counts: Items[Count] = Field(description="Numbers of servers or domains, from 1 up.")
+    counts: Items[Count] = Field(description="Numbers of servers, domains or GPUs, from 1 up.")
     speed: Items[Factor] = Field(description="The speed on so many; 1 on one.")
 
     def at(self, count: int) -> float:
@@ -62,8 +62,9 @@ class Spread(Document):
 
 
 def spread_faults(document: Mapping[str, Any], levels: tuple[str, ...]) -> Iterator[Fault]:
-    """Yield the faults of a scenario's `spread`; bears fields of wrong types."""
+    """Yield the faults of `spread` and `recorded_speed` of a scenario; bears wrong types."""
     spread = mapping(document.get("spread"))
+    yield from prefixed(("recorded_speed",), _ladder_faults(document.get("recorded_speed")))
     for key in ("servers", "domains"):
         yield from prefixed(("spread", key), _ladder_faults(spread.get(key)))
     if spread.get("domains") is not None and levels and len(levels) < 3:

@@ -100,9 +100,14 @@ def regime_of(factors: Factors) -> Regime:
 def busy_shares(scenario: Scenario, trace: Trace) -> Floats:
     """Return by job the busy share of its GPUs when it runs alone: the trace's, its model's, or 1.
 
-    Source of the trace's: Jeon et al., ATC'19, table 3.
+    Where the trace's were recorded of jobs that ran slower than alone (`recorded_speed`), they are
+    divided by that speed. Source of the trace's: Jeon et al., ATC'19, table 3.
     """
-    models = scenario.models
+    models, speed = scenario.models, scenario.recorded_speed
     told = [models[name].utilisation if name in models else 1.0 for name in trace.model]
-    share: Floats = np.where(np.isnan(trace.utilization), told, trace.utilization)
+    recorded = trace.utilization
+    if speed is not None:
+        sizes, which = np.unique(trace.gpus, return_inverse=True)
+        recorded = np.minimum(1.0, recorded / np.array([speed.at(int(n)) for n in sizes])[which])
+    share: Floats = np.where(np.isnan(recorded), told, recorded)
     return share

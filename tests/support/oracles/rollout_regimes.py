@@ -142,7 +142,9 @@ def neighbour_factor(world, gpus, state):
 def busy_of(world, job):
     told, model = world.trace.utilization[job], model_of(world, job)
     if told == told:
-        return float(told)
+        speed = world.scenario.recorded_speed
+        alone = 1.0 if speed is None else speed.at(int(world.trace.gpus[job]))
+        return min(1.0, float(told) / alone) if alone < 1 else float(told)
     return 1.0 if model is None else model.utilisation
 
 

@@ -101,6 +101,8 @@ def scenarios(draw, plain=False):
         parts["events"] = {"mean_between_s": 20, "mean_length_s": 7}
     if draw(st.booleans()):
         parts["spread"] = draw(st.sampled_from([{}, SPREAD]))
+    if draw(st.integers(0, 3)) == 0:
+        parts["recorded_speed"] = {"counts": [1, 3], "speed": [1.0, 0.7]}
     parts["reference_place"] = draw(st.sampled_from(["best", "best", "one-node"]))
     if draw(st.integers(0, 3)) == 0:
         parts["steady_s"] = tuple(sorted(draw(st.tuples(TIMES, TIMES))))
