@@ -77,4 +77,28 @@ ADAPTIVE = (
         refuses=("quotas",),
         example="optsched compare boa-cloud --policy pollux,sia",
     ),
+    Entry(
+        "time-slicing",
+        "Gandiva: turns on GPUs when they run out, packing that pays, moves, growing and shrinking",
+        "Xiao et al., Gandiva, OSDI 2018",
+        POLICIES + "adaptive.time_slicing:time_slicing",
+        faithful="Suspending and resuming in turns of a minute when more is asked for than there "
+        "is; packing only then, the least busy jobs first, if both get more done than in turns; "
+        "gangs move to fewer nodes when jobs leave; jobs grow into free GPUs of their node and "
+        "shrink when somebody waits.",
+        differs=(
+            "The line is the cluster's. There, each server has its own turns, servers keep to "
+            "gangs of one size, and a job is suspended and resumed on its server; here a job goes "
+            "back to its GPUs only where they are free.",
+            "A start after a turn costs what the scenario says of any start, not a wait for a "
+            "minibatch; so a turn lasts a quantum beside that, to the next epoch.",
+            "Rates of groups are the scenario's interference; there a packing is tried, measured "
+            "and undone. Jobs whose model the scenario does not know are never packed.",
+            "Only gangs on more nodes than need be are moved, one in an epoch; there, migration "
+            "also empties servers, and follows GPU types.",
+            "All jobs with speedup curves may grow; there only those whose users say so.",
+        ),
+        refuses=("quotas", "rented", "downtime"),
+        example="optsched compare eaco-28 --policy fifo-exclusive,time-slicing",
+    ),
 )
