@@ -40,11 +40,11 @@ _DIFFERS = {
     "fifo-packed": (),
     "random-pairs": (
         "Combinations that find no room wait; in Gavel all take turns on the GPUs.",
-        "It is not Gandiva's paper: see least-utilised.",
+        "It is not Gandiva's paper: see least-utilised and time-slicing.",
     ),
     "least-utilised": (
         "There is no suspending and resuming, no migration to undo fragmentation, and no "
-        "growing and shrinking.",
+        "growing and shrinking: the policy time-slicing has these.",
         "Only jobs that wait are packed; in Gandiva running ones are packed further, too.",
         "The rule is as other schedulers' papers quote it: Gandiva's code is not published.",
     ),
