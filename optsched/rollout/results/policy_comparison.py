@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from optsched.rollout.run import Rollout
 
 
-FEW = f", too narrow as seeds are fewer than {MANY}"
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Rollouts of several policies, each with the same seeds and so the same traces.
@@ -181,18 +178,19 @@ class Comparison:
     @property
     def basis(self) -> str:
         """What means and intervals are over, in words; empty if there is but one figure each."""
-        means = f"Means over {len(self.seeds)} "
+        count = len(self.seeds)
         if self.block is not None:
-            drawn = f"traces, drawn from one in blocks of {self.block:,} jobs; "
-            return f"{means}{drawn}ratios: geometric means; 95 % intervals are over these traces."
+            drawn = f"Means over {count} traces, drawn from one in blocks of {self.block:,} jobs"
+            few = _few("traces", count)
+            return f"{drawn}; ratios: geometric means; 95 % intervals are over these traces{few}."
         blocks = next((told.over for told in self.paired if told.over.endswith(" jobs")), "")
-        one = f"95 % intervals of differences are over {blocks} of one trace." if blocks else ""
-        if len(self.seeds) == 1:
+        one = f"95 % intervals of differences are over {blocks} of one trace" if blocks else ""
+        one += f"{_few('blocks', int(blocks.partition(' ')[0]))}." if blocks else ""
+        if count == 1:
             return one
-        ratios = "ratios: geometric means, with 95 % bootstrap intervals"
-        few = FEW if len(self.seeds) < MANY else ""
+        means = f"Means over {count} seeds; ratios: geometric means, with 95 % bootstrap intervals"
         if not self.is_one_trace:
-            return f"{means}seeds; {ratios}{few}."
+            return f"{means}{_few('seeds', count)}."
         if not self.varying:
             return (
                 "One trace, and seeds change nothing: figures of one rollout each, no intervals of "
@@ -200,7 +198,7 @@ class Comparison:
                 "--resample JOBS (resample=) draws traces from it in blocks."
             )
         alone = "of what policies and physics draw, not of other jobs"
-        return f"One trace. {means}seeds; {ratios} {alone}{few}."
+        return f"One trace. {means} {alone}{_few('seeds', count)}."
 
     @property
     def left_out(self) -> str:
@@ -259,3 +257,8 @@ class Comparison:
                 key: np.full(len(self.seeds), value, dtype=float) for key, value in alike
             }
         return table
+
+
+def _few(unit: str, count: int) -> str:
+    """Return a warning where a bootstrap draws from too little."""
+    return "" if count >= MANY else f", too narrow as {unit} are fewer than {MANY}"
