@@ -13,6 +13,7 @@ from tests.support.builders.rollout_parts import Fifo, Script, scenario, trace
 
 PASSED, KILLED, FAILED, ACTIVE = 0, 1, 2, -1
 OOM = "CPU out of memory"
+SHOWN = "Semantic error"  # by one GPU of a gang, too
 
 
 def place(*pairs, **parts):
@@ -319,7 +320,8 @@ def test_a_policy_may_give_up():
 
 def test_trials():
     """One gang fails in its trial, the other one stands it."""
-    jobs = trace((0, 2, 10), (0, 2, 10), failures=[[Failure(OOM, 3 * US)], [Failure(OOM, 7 * US)]])
+    fails = [[Failure(SHOWN, 3 * US)], [Failure(SHOWN, 7 * US)]]
+    jobs = trace((0, 2, 10), (0, 2, 10), failures=fails)
     try_both = Decision(pre_run={0: (0,), 1: (1,)}, pre_run_us=5 * US)
     record, policy = run(scenario(1, 2), jobs, {0: try_both, 5: place((0, [0, 1]))})
     assert policy.calls[:3] == [(0, True, [0, 1], []), (3, False, [0], []), (5, False, [1], [])]

@@ -34,9 +34,11 @@ SINCE = {"distance and neighbours": {"reference_place": "one-node"}}
 """What a world has to say now to be as it was."""
 FROZEN = {
     ("plain", "fifo"): "d5a0a50fd20e3238",
+    ("plain", "philly"): "6894d56f000b300e",
     ("plain", "srtf"): "a0ca786bf17421af",
     ("plain", "packed-sticky"): "d5a0a50fd20e3238",
     ("distance and neighbours", "fifo"): "ad8040c6aad02dd7",
+    ("distance and neighbours", "philly"): "2d84d4f5475205f2",
     ("distance and neighbours", "las"): "83a194bd60ddff8e",
     ("distance and neighbours", "pm-first"): "30615115e6b8f6df",
     ("sharing", "eaco-greedy"): "59e401e015663b9c",

@@ -295,6 +295,8 @@ def counts(written):
     for key in ("attempts", "preemptions", "migrations", "rescales", "failures", "outages"):
         yield key, jobs[key].sum()
     yield "retries", jobs.failures.sum() - (jobs.outcome == "failed").sum()
+    yield "given_up", jobs.given_up.sum()
+    yield "false_stops", ((jobs.given_up == 1) & (jobs.status == "passed")).sum()
     yield "jobs", len(jobs)
     for key in ("passed", "killed", "failed", "unfinished"):
         yield key, (jobs.outcome == key).sum()

@@ -34,9 +34,6 @@ class Entry:
         What a scenario must have, or else the policy is another one.
     becomes
         Which one, for a table: "is fifo-requested".
-    prefers
-        What a scenario should have, or else a part of the policy has nothing to do: its first line
-        says so.
     refuses
         What it is refused with at the start: "quotas", "rented", "downtime".
     example
@@ -53,7 +50,6 @@ class Entry:
     differs: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     becomes: str = ""
-    prefers: Need | None = None
     refuses: tuple[str, ...] = ()
     example: str = ""
 

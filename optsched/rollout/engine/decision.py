@@ -84,8 +84,9 @@ class Decision:
     pre_run
         By waiting job the one GPU on which it is tried for `pre_run_us` (Philly's guideline to
         catch early failures of gangs). A trial makes no progress. If the job's next attempt fails
-        within `pre_run_us` of running, that failure happens in the trial; otherwise the job is back
-        in the queue after `pre_run_us`, and in `View.arrived`.
+        within `pre_run_us` of running for a reason that one GPU shows (`SHOWN_BY_ONE_GPU` of
+        `optsched.traces.failure_reasons`), that failure happens in the trial; otherwise the job is
+        back in the queue after `pre_run_us`, and in `View.arrived`.
     accepts
         By waiting job the worst place that it accepts from now on: (nodes, level), at most so many
         nodes in one domain of such a level of `Cluster.levels`, 0 being one node. Any place until

@@ -114,6 +114,10 @@ class LiveView(Restorable):
         """Return the virtual cluster or tenant of a job, or empty."""
         return self._trace.queue[self._known(job)]
 
+    def user(self, job: int) -> str:
+        """Return who submitted it, or empty."""
+        return self._trace.user[self._known(job)]
+
     def submit_us(self, job: int) -> int:
         """Return when it was submitted."""
         return self._state.submit[self._known(job)]

@@ -8,6 +8,7 @@ from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.events import ARRIVAL, FAILURE, FINISH
 from optsched.rollout.engine.state import DELAYED, ENDED, PPB, RUNNING, TRIAL, WAITING
 from optsched.rollout.physics.overheads import Overheads
+from optsched.traces.failure_reasons import SHOWN_BY_ONE_GPU
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -112,11 +113,16 @@ class Dispatch(Restorable):
         self.enter_queue(job, now)
 
     def _try(self, job: int, gpus: tuple[int, ...], pre_run_us: int, now: int) -> None:
-        """Put a job on one GPU for a while: it makes no progress, but may fail early."""
+        """Put a job on one GPU for a while: it makes no progress, but may fail early.
+
+        It does so for a reason that one GPU shows; any other one waits for the whole gang.
+        """
         state, failures = self.state, self.trace.failures.get(job, ())
         left = pre_run_us + 1
         if state.failed[job] < len(failures):
-            left = failures[state.failed[job]].run_us - state.attempt_us[job]
+            failure = failures[state.failed[job]]
+            if failure.reason in SHOWN_BY_ONE_GPU:
+                left = failure.run_us - state.attempt_us[job]
         state.status[job] = TRIAL
         state.rate[job] = 0
         self._leave_queue(job, now)

@@ -110,6 +110,10 @@ class View(Protocol):
         """Return the virtual cluster or tenant of a job, or empty."""
         ...
 
+    def user(self, job: int) -> str:
+        """Return who submitted it, or empty."""
+        ...
+
     def submit_us(self, job: int) -> int:
         """Return when it was submitted."""
         ...

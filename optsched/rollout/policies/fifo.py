@@ -57,7 +57,7 @@ class Gangs(RestorablePolicy):
         "relaxing",
         "_used",
         "_in_vain",
-        "_usable",
+        "usable",
     )
 
     def __init__(
@@ -74,7 +74,7 @@ class Gangs(RestorablePolicy):
         self.lines: dict[Key, deque[int]] = {}
         self._used = dict.fromkeys(self.quotas, 0)
         self._in_vain: dict[tuple[int, int], int] = {}
-        self._usable = ALL
+        self.usable = ALL
         self.relaxing = Relaxing(self.nodes, self.relax_us)
 
     def decide(self, view: View) -> Decision:
@@ -129,8 +129,8 @@ class Gangs(RestorablePolicy):
 
     def _look_at_nodes(self, view: View) -> None:
         usable = sum(1 << node for node, ready in enumerate(view.ready) if ready)
-        if usable != self._usable:
-            self._usable = usable
+        if usable != self.usable:
+            self.usable = usable
             self._in_vain.clear()
 
     # --- placing ------------------------------------------------------------------------------
@@ -185,7 +185,11 @@ class Gangs(RestorablePolicy):
         """Return how often a job has relaxed its wishes so far."""
         if not self.relax_us:
             return MOST_STAGES
-        return min(MOST_STAGES, view.waited_us(job) // self.relax_us)
+        return min(MOST_STAGES, self.relaxing.stage(self.waited_us(view, job)))
+
+    def waited_us(self, view: View, job: int) -> int:
+        """Return for how long a job has waited."""
+        return view.waited_us(job)
 
     def find(self, view: View, job: int, size: int) -> Gpus | None:
         """Return GPUs for a job, or None; what was in vain is not tried again too soon."""
@@ -199,13 +203,13 @@ class Gangs(RestorablePolicy):
 
     def search(self, size: int, stage: int) -> Gpus | None:
         """Return GPUs for a gang at a stage of relaxing."""
-        return self.among(self._usable, size, stage)
+        return self.among(self.usable, size, stage)
 
     def among(self, nodes: int, size: int, stage: int) -> Gpus | None:
         """Return GPUs for a gang on some nodes."""
         if stage == MOST_STAGES:
-            return self.nodes.gang(size, nodes & self._usable)
-        return self.nodes.gang(size, nodes & self._usable, *self.nodes.worst_place(size, stage))
+            return self.nodes.gang(size, nodes & self.usable)
+        return self.nodes.gang(size, nodes & self.usable, *self.nodes.worst_place(size, stage))
 
 
 @takes(GangOptions)

@@ -159,6 +159,11 @@ class FreeNodes(Restorable):
                     return tuple(sorted(chosen))
         return None
 
+    def domains(self, level: int) -> Iterator[int]:
+        """Yield the set of nodes of each domain up to a level, the lowest level first."""
+        for domains in self._domains[:level]:
+            yield from domains
+
     def least_nodes(self, size: int) -> int:
         """Return how many nodes a gang needs in an empty cluster."""
         if size not in self._least:

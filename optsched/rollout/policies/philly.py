@@ -7,14 +7,16 @@ overtaking others; and its guidelines on locality, interference and failures.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.fifo import GangOptions, Gangs
-from optsched.rollout.policies.free_nodes import ALL
 from optsched.rollout.policies.gangs.lending import LendingGangs
-from optsched.rollout.policies.gangs.philly_options import USER_ERRORS, PhillyOptions
+from optsched.rollout.policies.gangs.philly_options import PhillyOptions
+from optsched.rollout.policies.guidelines.dedicated_servers import DedicatedServers
+from optsched.rollout.policies.guidelines.defragmentation import Defragmentation
+from optsched.rollout.policies.guidelines.retry_estimates import RetryEstimates
+from optsched.rollout.policies.guidelines.trials import Trials
 from optsched.rollout.policy_options import takes
 from optsched.traces.trace import US
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Philly(LendingGangs):
-    """Gangs with relaxed locality, lent quotas and the guidelines; users' errors: `USER_ERRORS`.
+    """Gangs with relaxed locality, lent quotas and the guidelines.
 
     A gang is tried when it arrives and then every three minutes, at the first call from then on.
     Where the scenario lends quotas, queues borrow what others leave idle. If an owner is tried in
@@ -36,50 +38,51 @@ class Philly(LendingGangs):
         *Gangs.changing,
         "tries",
         "trials",
-        "untried",
-        "_passed",
-        "_gangs_on",
-        "_gang_nodes",
+        "estimates",
+        "own",
+        "defragmentation",
     )
 
     def __init__(self, scenario: Scenario, options: PhillyOptions) -> None:
-        relax_s = (options.retry_s or scenario.epoch_s) * options.relax_after
-        wishes = GangOptions(relax_s=relax_s, backfill=options.backfill)
-        super().__init__("philly", scenario, wishes, options.spread)
+        try_s = options.retry_s or scenario.epoch_s
+        wishes = GangOptions(relax_s=try_s * options.relax_after, backfill=options.backfill)
+        is_spread = options.spread and not options.dedicated
+        super().__init__("philly", scenario, wishes, is_spread)
         self.every_epoch = True
         self.retry_us = round(options.retry_s * US)
         self.reclaim_at = options.reclaim_at
         self.tries: dict[int, int] = {}
         self.vain: list[int] = []  # gangs tried in vain by the present call
         self.stop_retrying = options.stop_retrying
+        self.estimates = RetryEstimates(options.learn_by, options.stop_below, options.prior)
         self.dedicated = options.dedicated
+        self.own = DedicatedServers(self)
+        if options.dedicated:
+            self.relaxing.before_us = round(try_s * US) * options.share_after
         self.defragment = options.defragment
-        self.pre_run_us = round(options.pre_run_s * US) if options.pre_run else 0
-        self.pool = options.pool
-        self.trials: set[int] = set()
-        self.untried: deque[int] = deque()
-        self._passed: set[int] = set()
-        self._gangs_on: dict[int, int] = {}
-        self._gang_nodes = 0
-
-    def retries(self, view: View, job: int, reason: str) -> bool:
-        """Tell whether a job is tried again after a failure."""
-        return not (self.stop_retrying and reason in USER_ERRORS)
+        self.defragmentation = Defragmentation(self)
+        pre_run_us = round(options.pre_run_s * US) if options.pre_run else 0
+        self.trials = Trials(self, pre_run_us, options.pool)
 
     def decide(self, view: View) -> Decision:
         """Place the waiting jobs that fit, begin trials, and make room."""
         self.update(view)
-        places = self.place_waiting(view) if self.lines else {}
-        if self.defragment and view.is_epoch and self.lines:
-            places |= self.defragment_once(view, places)
-        pre_run = self._begin_trials(view) if self.untried else {}
+        places = self.trials.start(view) if self.trials.kept else {}
+        if self.lines:
+            places |= self.place_waiting(view)
+        if self.defragment and self.vain:
+            self.defragmentation.make_room(view, self.vain, places)
         stop = self.reclaim(view, places) if self.lends and self.lines else []
+        if self.trials.length_us:
+            self.trials.keep(places)
+        pre_run = self.trials.begin(view) if self.trials.untried else {}
         accepts = self.relaxing.news(view.now_us, view.demand)
         self.vain.clear()
         if not (places or pre_run or accepts):
             return NOTHING
+        pre_run_us = self.trials.length_us
         return Decision(
-            place=places, stop=stop, pre_run=pre_run, pre_run_us=self.pre_run_us, accepts=accepts
+            place=places, stop=stop, pre_run=pre_run, pre_run_us=pre_run_us, accepts=accepts
         )
 
     # --- tries, and quotas that are lent ------------------------------------------------------
@@ -88,83 +91,86 @@ class Philly(LendingGangs):
         """Tell whether a waiting job is tried now: at its arrival, and every so often after it."""
         if not self.retry_us:
             return True
-        tries = view.waited_us(job) // self.retry_us
+        tries = self.waited_us(view, job) // self.retry_us
         if self.tries.get(job, -1) >= tries:
             return False
         self.tries[job] = tries
         return True
 
+    def waited_us(self, view: View, job: int) -> int:
+        """Return for how long a job has waited, its trial included."""
+        if self.trials.length_us:
+            return self.trials.waited_us(view, job)
+        return view.waited_us(job)
+
     def find(self, view: View, job: int, size: int) -> Gpus | None:
         """Return GPUs for a job, or None; take note of a try in vain."""
-        gpus = super().find(view, job, size)
-        if gpus is None and self.lends:
+        if self.dedicated and size > 1:
+            gpus = self._on_own_servers(view, job, size)
+        else:
+            gpus = super().find(view, job, size)
+        if gpus is None and (self.lends or self.defragment):
             self.vain.append(job)
         return gpus
 
-    # --- trials -------------------------------------------------------------------------------
+    def arrive(self, view: View, job: int) -> None:
+        """Let a job wait in its line; if it is back from its trial, it is there already."""
+        if self.trials.length_us and self.trials.returns(view, job):
+            return
+        self.line_up(view, job)
+        if self.trials.length_us:
+            self.trials.enter(view, job)
+
+    def line_up(self, view: View, job: int) -> None:
+        """Let a job wait in its line, and try it at once."""
+        self.tries.pop(job, None)
+        super().arrive(view, job)
+
+    def count_quota(self, view: View, job: int, change: int) -> None:
+        """Take note that a job's queue holds more GPUs, or fewer if negative."""
+        if self.quotas and view.queue(job) in self._used:
+            self._used[view.queue(job)] += change
+
+    # --- what has happened --------------------------------------------------------------------
 
     def update(self, view: View) -> None:
-        """Take note of what happened; a trial that did not fail was passed."""
-        failed = set(view.failed)
-        for job in view.ended:
-            self.trials.discard(job)
-            self._passed.discard(job)
-        for job in failed:
-            self.trials.discard(job)
+        """Take note of what happened since the last call."""
+        if self.estimates.open:
+            for job in view.ended:
+                self.estimates.close(view, job)
+        if self.trials.length_us:
+            for job in view.failed:
+                self.trials.fail(view, job)
+            self.trials.passed.difference_update(view.ended)
         super().update(view)
 
-    def arrive(self, view: View, job: int) -> None:
-        """Let a job wait in its line, or for its trial."""
-        self.tries.pop(job, None)
-        if job in self.trials:
-            self.trials.remove(job)
-            self._passed.add(job)
-        if self.pre_run_us and view.demand(job) > 1 and job not in self._passed:
-            self.untried.append(job)
-        else:
-            super().arrive(view, job)
-
-    def _begin_trials(self, view: View) -> dict[int, Gpus]:
-        begun: dict[int, Gpus] = {}
-        while self.untried and len(self.trials) < self.pool:
-            job = self.untried[0]
-            gpus = self.among(ALL, 1, 0) if self.has_quota(view, job, 1) else None
-            if gpus is None:
-                break
-            self.untried.popleft()
-            self.hold(view, job, gpus)
-            self.trials.add(job)
-            begun[job] = gpus
-        return begun
+    def retries(self, view: View, job: int, reason: str) -> bool:
+        """Tell whether a job is tried again after a failure."""
+        return not self.stop_retrying or self.estimates.retries(view, job, reason)
 
     # --- dedicated servers --------------------------------------------------------------------
 
-    def search(self, size: int, stage: int) -> Gpus | None:
-        """Return GPUs for a gang at a stage of relaxing."""
-        if not self.dedicated or size == 1:
-            return super().search(size, stage)
-        alone = self.among(~self._gang_nodes, size, stage)
-        return alone if alone is not None or not stage else super().search(size, stage)
+    def shares(self, view: View, job: int) -> bool:
+        """Tell whether a gang shares servers with others: always, or since it has waited enough."""
+        return not self.dedicated or self.waited_us(view, job) >= self.relaxing.before_us
+
+    def _on_own_servers(self, view: View, job: int, size: int) -> Gpus | None:
+        gpus = self.own.find(size)
+        if gpus is None and self.shares(view, job):
+            return super().find(view, job, size)
+        return gpus
 
     def hold(self, view: View, job: int, gpus: Gpus) -> None:
         """Take note of the GPUs that a job gets."""
         super().hold(view, job, gpus)
-        self._count_gangs(gpus, 1)
+        if self.dedicated:
+            self.own.count(gpus, 1)
 
     def release(self, view: View, job: int) -> None:
         """Take back the GPUs that a job held, if any."""
-        self._count_gangs(self.held.get(job, ()), -1)
+        if self.dedicated:
+            self.own.count(self.held.get(job, ()), -1)
         super().release(view, job)
-
-    def _count_gangs(self, gpus: Gpus, change: int) -> None:
-        if len(gpus) < 2 or not self.dedicated:
-            return
-        for node in {self.nodes.node_of[gpu] for gpu in gpus}:
-            count = self._gangs_on.get(node, 0) + change
-            self._gangs_on[node] = count
-            self._gang_nodes = (
-                self._gang_nodes | 1 << node if count else self._gang_nodes & ~(1 << node)
-            )
 
 
 @takes(PhillyOptions)

@@ -25,6 +25,8 @@ class Relaxing(Restorable):
 
     Attributes
     ----------
+    before_us
+        How long gangs wait before the first step begins.
     since
         When the wait of each waiting job began.
     due
@@ -34,7 +36,7 @@ class Relaxing(Restorable):
     changing = ("since", "due")
 
     def __init__(self, nodes: FreeNodes, step_us: int) -> None:
-        self.nodes, self.step_us = nodes, step_us
+        self.nodes, self.step_us, self.before_us = nodes, step_us, 0
         self.since: dict[int, int] = {}
         self.due: list[tuple[int, int, int]] = []
 
@@ -48,15 +50,23 @@ class Relaxing(Restorable):
         """Take note of a job that waits no more."""
         self.since.pop(job, None)
 
+    def reached_us(self, stage: int) -> int:
+        """Return after how long a gang is at a stage."""
+        return self.before_us + stage * self.step_us if stage else 0
+
+    def stage(self, waited_us: int) -> int:
+        """Return the stage of a gang that has waited for so long."""
+        return max(0, waited_us - self.before_us) // self.step_us
+
     def news(self, now: int, demand: Callable[[int], int]) -> dict[int, Place]:
         """Return what waiting jobs accept from now on, of those for which that has changed."""
         told: dict[int, Place] = {}
         while self.due and self.due[0][0] <= now:
             moment, job, stage = heappop(self.due)
             since = self.since.get(job)
-            if since is None or since + stage * self.step_us != moment:
+            if since is None or since + self.reached_us(stage) != moment:
                 continue
             told[job] = self.nodes.worst_place(demand(job), stage)
             if self.nodes.worst_place(demand(job), stage + 1) != told[job]:
-                heappush(self.due, (moment + self.step_us, job, stage + 1))
+                heappush(self.due, (since + self.reached_us(stage + 1), job, stage + 1))
         return told

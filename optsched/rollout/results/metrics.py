@@ -10,6 +10,7 @@ import numpy as np
 from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.results.decision_log import all_solves
 from optsched.rollout.results.fairness import finish_time_fairness, jain_index
+from optsched.rollout.results.given_up import given_up
 from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE, Integrals
 from optsched.rollout.results.size_classes import by_size
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 GPU_H = 3600 * US  # GPU-microseconds
 SLOWDOWN_FLOOR_US = 60 * US
-
 METRICS = {
     "jct_mean_s": "mean job completion time (JCT)",
     "jct_median_s": "median JCT",
@@ -81,6 +81,8 @@ METRICS = {
     "failures": "failed attempts",
     "outages": "attempts ended by outages of nodes",
     "retries": "queued again after a failure",
+    "given_up": "failed jobs with a retry left",
+    "false_stops": "of them, those that would have passed",
     "deadline_misses": "not ended by their deadline",
     "jobs": "jobs of the trace, or of the window",
     "passed": "ended with their work done",
@@ -220,6 +222,7 @@ def _counts(record: Record, chosen: Integers) -> dict[str, int]:
     return {
         **counts,
         "retries": counts["failures"] - status[FAILED],
+        **given_up(record, chosen),
         "deadline_misses": _late(record, chosen),
         "jobs": len(chosen),
         **{name: status[name] for name in (PASSED, KILLED, FAILED)},

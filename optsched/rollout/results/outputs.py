@@ -20,6 +20,7 @@ from optsched.rollout.declarations.names import became_of
 from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.physics.regimes import busy_shares
 from optsched.rollout.results.decision_log import all_solves, epoch_column, epoch_solves
+from optsched.rollout.results.given_up import is_given_up
 from optsched.rollout.results.metrics import METRICS, metrics
 from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE
@@ -153,6 +154,7 @@ def jobs_frame(record: Record) -> pd.DataFrame:
         "busy_share": busy_shares(record.scenario, trace),
         "deadline_s": _when(trace.deadline_us, trace.deadline_us >= 0),
         "outcome": [outcomes[code] for code in jobs.outcome.tolist()],
+        "given_up": is_given_up(record).astype(np.int64),
         "first_start_s": _when(jobs.first_start_us, jobs.first_start_us >= 0),
         "end_s": _when(jobs.end_us, ended),
         "jct_s": _when(jobs.end_us - trace.submit_us, ended),

@@ -27,9 +27,9 @@ class StubView:
         self.jobs, self.held, self.trials = {}, {}, {}
 
     # What a test does.
-    def submit(self, gpus, model="", queue="", remaining_s=100.0):
+    def submit(self, gpus, model="", queue="", remaining_s=100.0, user=""):
         job = len(self.jobs)
-        told = {"gpus": gpus, "model": model, "queue": queue, "submit": self.now_us}
+        told = {"gpus": gpus, "model": model, "queue": queue, "submit": self.now_us, "user": user}
         self.jobs[job] = {**told, "since": self.now_us, "left": remaining_s * US}
         self.jobs[job] |= {"ran": 0, "served": 0, "failures": []}
         self.held[job] = ()
@@ -118,6 +118,9 @@ class StubView:
 
     def queue(self, job):
         return self.jobs[job]["queue"]
+
+    def user(self, job):
+        return self.jobs[job]["user"]
 
     def submit_us(self, job):
         return self.jobs[job]["submit"]

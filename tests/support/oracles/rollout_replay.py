@@ -16,6 +16,7 @@ import pytest
 from optsched.rollout.engine.state import DOWN, DRAINING, OFF, READY, STARTING
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.physics import Physics
+from optsched.traces.failure_reasons import SHOWN_BY_ONE_GPU
 from optsched.traces.trace import STATUSES
 from tests.support.oracles.rollout_regimes import CAUSES, PPB, busy_of, losses
 
@@ -485,7 +486,8 @@ class Replay:
             failures = self.trace.failures.get(number, ())
             left = decision.pre_run_us + 1
             if job.failures < len(failures):
-                left = failures[job.failures].run_us - job.attempt_us
+                due = failures[job.failures]
+                left = due.run_us - job.attempt_us if due.reason in SHOWN_BY_ONE_GPU else left
             job.trial_fails = left <= decision.pre_run_us
             job.trial_end = self.now + min(left, decision.pre_run_us)
             changes += 1

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.rollout.policies.gangs.defragmenting import DefragmentingGangs
+from optsched.rollout.policies.fifo import Gangs
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.fifo import Gpus
+    from optsched.rollout.policies.guidelines.trials import Trials
 
 
-class LendingGangs(DefragmentingGangs):
+class LendingGangs(Gangs):
     """Queues borrow what others leave idle; owners take it back where the cluster is nearly full.
 
     Attributes
@@ -22,11 +23,14 @@ class LendingGangs(DefragmentingGangs):
         Gangs tried in vain by the present call.
     tries
         By waiting job the number of its last try, from 0.
+    trials
+        Those in it have GPUs without running on them.
     """
 
     reclaim_at: float
     vain: list[int]
     tries: dict[int, int]
+    trials: Trials
 
     def reclaim(self, view: View, placed: dict[int, Gpus]) -> list[int]:
         """Return jobs to preempt for owners that were tried in vain; place and hold these."""
@@ -40,7 +44,7 @@ class LendingGangs(DefragmentingGangs):
             out = self._make_room(view, job, size, placed)
             if job in self.held:
                 placed[job] = self.held[job]
-                self._take_from_line(view, job)
+                self.take_from_line(view, job)
                 stopped += out
         for job in stopped:
             self.tries.pop(job, None)
@@ -71,7 +75,8 @@ class LendingGangs(DefragmentingGangs):
     def _borrows(self, queue: str) -> bool:
         return queue in self._used and self._used[queue] > self.quotas[queue]
 
-    def _take_from_line(self, view: View, job: int) -> None:
+    def take_from_line(self, view: View, job: int) -> None:
+        """Let a job wait no more."""
         key = (view.queue(job) if self.quotas else "", view.demand(job) if self.backfill else 0)
         self.lines[key].remove(job)
         self.relaxing.leave(job)

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from optsched.rollout.policy_options import Count, NonNegative, Options, Positive, Share, Tries
-
-USER_ERRORS = frozenset(
-    {
-        "CPU out of memory",
-        "Incorrect inputs",
-        "Semantic error",
-        "Core dump",
-        "Invalid mem access",
-        "Syntax error",
-        "Permission error",
-        "Import error",
-        "Model diverged",
-        "Output node error",
-    }
-)
-"""Reasons of table 7 that users cause, alone or with one other: a retry meets them again."""
 
 
 class PhillyOptions(Options):
@@ -50,22 +36,40 @@ class PhillyOptions(Options):
         default=True, description="Whether gangs of another size may overtake one that waits."
     )
     stop_retrying: bool = Field(
-        default=False, description="Whether a job that fails by a user's error is not tried again."
+        default=False,
+        description="Whether a job that fails is not tried again where retries have seldom helped: "
+        "learnt during the rollout, by reason and by who retries.",
+    )
+    learn_by: Literal["user", "model", "queue"] = Field(
+        default="user", description="Whose retries are learnt from apart, beside those of all."
+    )
+    stop_below: Share = Field(
+        default=0.1,
+        description="The estimated chance that a retry gets over the reason of the failure, below "
+        "which `stop_retrying` gives a job up.",
+    )
+    prior: Positive = Field(
+        default=4.0,
+        description="How many retries the prior of that estimate weighs: half of them succeed.",
     )
     dedicated: bool = Field(
         default=False,
-        description="Whether a gang of two GPUs or more avoids nodes where another one has GPUs; "
-        "it shares a node if it has relaxed its wishes and there is no other place.",
+        description="Whether a gang of two GPUs or more wants servers without another gang. Jobs "
+        "on one GPU are packed by best fit, whatever `spread` says.",
+    )
+    share_after: Tries = Field(
+        default=20,
+        description="Tries in vain after which a gang that wants servers of its own shares some.",
     )
     defragment: bool = Field(
         default=False,
-        description="Whether smaller jobs are moved off one node at an epoch, where a gang of at "
-        "most one node waits though enough GPUs are free.",
+        description="Whether smaller jobs are moved off servers for a gang that is tried in vain "
+        "though enough GPUs are free.",
     )
     pre_run: bool = Field(
         default=False,
         description="Whether gangs of two GPUs or more are first tried on one GPU, again after "
-        "each failure until a trial is passed.",
+        "each failure until a trial is passed. They keep their places in their lines.",
     )
     pre_run_s: Positive = Field(default=120.0, description="Seconds of a trial.")
     pool: Count = Field(default=8, description="Most trials at once.")
