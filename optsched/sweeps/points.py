@@ -191,17 +191,28 @@ class Frontier(Verifiable):
         -------
         pandas.DataFrame
             Columns: the parameter's name, method, status, objective, bound, gap, seconds, reason;
-            and the metrics of rollouts.
+            and of rollouts `difference`, by how much the objective is above that of the first
+            policy at the same value and with the same jobs (one pair each, so that there is no
+            interval: `optsched.compare` has them), and the metrics.
         """
         import pandas as pd
 
         keys = ("method", "status", "objective", "bound", "gap", "seconds", "reason")
         rows = [
             {self.parameter: point.value, **{key: getattr(point, key) for key in keys},
-             **point.metrics}
+             **self._paired(point), **point.metrics}
             for point in self.told
         ]  # fmt: skip
         return pd.DataFrame(rows).astype({"objective": float, "bound": float, "gap": float})
+
+    def _paired(self, point: Point) -> dict[str, float | None]:
+        """Return the difference of a point of rollouts to that of the first policy beside it."""
+        if self.problem != "rollout" or len(self.methods) < 2:
+            return {}
+        pairs = (p for p in self.points if (p.value, p.method) == (point.value, self.methods[0]))
+        first = next(pairs).objective
+        known = first is not None and point.objective is not None
+        return {"difference": (point.objective or 0.0) - (first or 0.0) if known else None}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the frontier, and return the axes; see `optsched.sweeps.plot.plot`."""
@@ -238,6 +249,9 @@ class Frontier(Verifiable):
             more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
             rows["no plan"] = f"{self.point_text(gaps[-1])}{more}"
         rows |= {} if knee is None else {"knee": self.point_text(knee)}
+        if self.problem == "rollout":
+            seed = self.options.get("seed", 0)
+            rows["pairs"] = f"one rollout a point, seed {seed}; at each value the same jobs for all"
         return rows | {"time": f"{sum(point.seconds for point in self.points):.3f} s in methods"}
 
     def __str__(self) -> str:

@@ -185,6 +185,21 @@ def test_scenarios_are_rolled_out_by_value_and_policy(registered):
         "s",
     )
     assert len(frontier.plot().get_lines()) >= 2
+    assert frontier.summary()["pairs"].startswith("one rollout a point, seed 3; at each value")
+
+
+def test_policies_are_paired_at_each_value(registered):
+    """They run the same jobs there, one pair: a difference, and no interval."""
+    names = ["first", "other"]
+    where = scenario(locality=(1.0, 1.5))
+    swept = optsched.frontier(where, "epoch_s", [30, 60], methods=names, trace=trace(20))
+    table = swept.frame().set_index(["epoch_s", "method"])
+    assert (table.xs("first", level="method")["difference"] == 0).all()
+    for value in (30, 60):
+        one, other = (table.loc[(value, name), "objective"] for name in names)
+        assert table.loc[(value, "other"), "difference"] == other - one != 0
+    alone = optsched.frontier(where, "epoch_s", [30], methods="first", trace=trace(20))
+    assert "difference" not in alone.frame()
 
 
 def test_other_metrics_of_the_same_rollouts(registered):
