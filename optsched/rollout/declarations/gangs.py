@@ -10,6 +10,17 @@ ROUNDS = (
 )
 """Of all policies in rounds with sticky placements."""
 
+_TIRESIAS = (
+    "Which models are skewed is taken from the scenario: those whose own `locality` slows them "
+    "down. Tiresias' profiler looks at the sizes of their tensors. If no model has a locality of "
+    "its own, all gangs are consolidated.",
+    "A gang of a skewed model that finds no room on few nodes gets more of them; in the paper it "
+    "waits.",
+    "The lease is by default the scenario's epoch: how often Tiresias looks at its queues.",
+    "Only the wait since a job last held GPUs counts for the knob; in its code all waiting since "
+    "the last promotion does.",
+)
+
 GANGS = (
     Entry(
         "fifo",
@@ -78,18 +89,28 @@ GANGS = (
     ),
     Entry(
         "tiresias",
-        "discretised least attained service, consolidated, preemptive",
+        "least attained service in a few queues, with a lease, preemptive",
         "Gu et al., Tiresias, NSDI 2019",
         POLICIES + "round_based:tiresias",
-        faithful="Two-dimensional attained service in a few queues, and the knob that brings "
-        "starved jobs back to the first.",
+        faithful="Two-dimensional attained service (GPUs x time) in discretised queues, the first "
+        "started first within a queue, a lease, gangs of skewed models on few nodes, and the knob "
+        "that brings starved jobs back to the first queue.",
+        differs=(*_TIRESIAS, ROUNDS),
+        example="optsched compare philly-small --policy fifo,las,tiresias",
+    ),
+    Entry(
+        "tiresias-gittins",
+        "the same with Gittins indices within queues: the distribution of service is known",
+        "Gu et al., Tiresias, NSDI 2019",
+        POLICIES + "round_based:tiresias_gittins",
+        faithful="The Gittins index of attained GPU-time in all queues but the last, its quantum "
+        "the first threshold; the rest as tiresias.",
         differs=(
-            "Every gang is consolidated. In the paper only those are whose model's tensors are "
-            "skewed in size, as a profiler finds.",
-            "Only the wait since a job last held GPUs counts for the knob; in its code all "
-            "waiting since the last promotion does.",
+            "The distribution is that of the jobs of the rollout's trace, also of those to come; "
+            "the authors' code reads one from a file.",
+            *_TIRESIAS,
             ROUNDS,
         ),
-        example="optsched compare philly-small --policy fifo,las,tiresias",
+        example="optsched compare philly-small --policy tiresias,tiresias-gittins",
     ),
 )

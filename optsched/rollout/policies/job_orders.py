@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
+
+NEVER = 1 << 62
+"""A moment that does not come, in microseconds."""
 
 
 class Order(Protocol):
@@ -73,7 +77,10 @@ class Srtf(Restorable):
 
 @dataclass
 class Tiresias(Restorable):
-    """Discretised 2D-LAS: a few queues by attained GPU-time, each first in, first out.
+    """Discretised 2D-LAS: a few queues by attained GPU-time; in each the first started first.
+
+    Jobs that have not started come behind those of their queue that have, by submission. So jobs of
+    one queue do not take turns.
 
     Parameters
     ----------
@@ -83,6 +90,8 @@ class Tiresias(Restorable):
     promote
         A waiting job that has waited for `promote` times as long as it has run since its last
         promotion goes back to the first queue, and its service counts from zero; 0 for never.
+    lease_us
+        For so long after a start a job comes before all others: nobody takes its GPUs.
 
     Notes
     -----
@@ -91,29 +100,73 @@ class Tiresias(Restorable):
     counts, here the wait since the job last held GPUs.
     """
 
-    changing = ("_forgiven",)
+    changing = ("_forgiven", "_first_us", "_since_us", "_called_us")
 
     thresholds_gpu_s: float | str = 3250.0
     promote: float = 0.0
+    lease_us: int = 0
     _forgiven: dict[int, tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
+    _first_us: dict[int, int] = field(default_factory=dict, init=False, repr=False)
+    _since_us: dict[int, int] = field(default_factory=dict, init=False, repr=False)
+    _called_us: int = field(default=-1, init=False, repr=False)
 
     def __post_init__(self) -> None:
         parts = str(self.thresholds_gpu_s).split("/")
         self._limits = np.array(sorted(float(part) * US for part in parts))
 
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
-        """Return the jobs by queue, and in each by submission."""
+        """Return the jobs by queue, those with a lease before all; in each by first start."""
         numbers = sorted(jobs)
-        served, ran = view.attained_gpu_us(numbers), view.attained_us(numbers)
-        forgiven = np.array([self._forgiven.get(job, (0, 0)) for job in numbers]).reshape(-1, 2)
-        queues = np.searchsorted(self._limits, served - forgiven[:, 0], side="right")
+        self._look(view, numbers)
+        served = counted = view.attained_gpu_us(numbers)
+        if self._forgiven:
+            counted = served - np.array([self._forgiven.get(job, (0, 0))[0] for job in numbers])
+        queues = np.searchsorted(self._limits, counted, side="right")
         if self.promote:
-            for n in np.flatnonzero(queues).tolist():
-                job, since = numbers[n], int(ran[n]) - int(forgiven[n, 1])
-                if since > 0 and view.waited_us(job) >= self.promote * since:
-                    self._forgiven[job] = int(served[n]), int(ran[n])
-                    queues[n] = 0
-        return _by(queues, numbers)
+            self._promote(view, numbers, served, queues)
+        first = self._first_us
+        keys: list[Any] = [[first.get(job, NEVER) for job in numbers], queues]
+        if (urgency := self.urgency(counted, queues)) is not None:
+            keys.insert(1, urgency)
+        latest = view.now_us - self.lease_us
+        leased = {job for job, since in self._since_us.items() if since > latest}
+        if leased:
+            keys.append([job not in leased for job in numbers])
+        return [numbers[n] for n in np.lexsort(keys).tolist()]
+
+    def _promote(self, view: View, jobs: list[int], served: Integers, queues: Integers) -> None:
+        """Bring jobs that have waited long for what they ran back to the first queue."""
+        ran = view.attained_us(jobs)
+        for n in np.flatnonzero(queues).tolist():
+            job = jobs[n]
+            since = int(ran[n]) - self._forgiven.get(job, (0, 0))[1]
+            if since > 0 and view.waited_us(job) >= self.promote * since:
+                self._forgiven[job] = int(served[n]), int(ran[n])
+                queues[n] = 0
+
+    def urgency(self, served: Integers, queues: Integers) -> Floats | None:
+        """Return what comes before the first start within a queue, the least first; None: that."""
+        return None
+
+    def _look(self, view: View, jobs: Sequence[int]) -> None:
+        """Take note of starts: a job that runs and did not at the last call began then."""
+        for job in (*view.failed, *view.arrived):
+            self._since_us.pop(job, None)
+        for job in view.ended:
+            for known in (self._forgiven, self._first_us, self._since_us):
+                known.pop(job, None)
+        if self._called_us < 0:  # what ran before there was this order began at some time
+            pairs = zip(jobs, view.attained_us(jobs).tolist(), strict=True)
+            self._first_us = {job: view.submit_us(job) for job, ran in pairs if ran}
+        running = view.running.tolist()
+        for job in self._since_us.keys() - set(running):
+            del self._since_us[job]
+        began = max(0, self._called_us)
+        for job in running:
+            if job not in self._since_us:
+                self._since_us[job] = began
+                self._first_us.setdefault(job, began)
+        self._called_us = view.now_us
 
 
 ORDERS: dict[str, Callable[..., Order]] = {

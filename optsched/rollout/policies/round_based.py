@@ -29,6 +29,7 @@ from optsched.rollout.policies.round_options import (
     binned,
 )
 from optsched.rollout.policy_options import Maker, takes
+from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
@@ -190,8 +191,35 @@ def srtf(scenario: Scenario, seed: int, options: SrtfOptions) -> Rounds:
 @takes(TiresiasOptions)
 def tiresias(scenario: Scenario, seed: int, options: TiresiasOptions) -> Rounds:
     """Tiresias' discretised 2D-LAS, by default with jobs that fit overtaking others."""
-    order = job_orders.Tiresias(options.thresholds_gpu_s, options.promote)
-    return _preemptive("tiresias", order, options)
+    lease_us = lease(scenario, options)
+    order = job_orders.Tiresias(options.thresholds_gpu_s, options.promote, lease_us)
+    placement = consolidating(scenario, options)
+    return Rounds("tiresias", order, placement, backfill=options.backfill, every_epoch=True)
+
+
+@takes(TiresiasOptions)
+def tiresias_gittins(scenario: Scenario, seed: int, options: TiresiasOptions) -> Rounds:
+    """Tiresias with the distribution of service known: Gittins indices within queues."""
+    from optsched.rollout.policies.tiresias.gittins import Gittins, GittinsRounds
+
+    order = Gittins(options.thresholds_gpu_s, options.promote, lease(scenario, options))
+    placement, name = consolidating(scenario, options), "tiresias-gittins"
+    return GittinsRounds(name, order, placement, backfill=options.backfill, every_epoch=True)
+
+
+def lease(scenario: Scenario, options: TiresiasOptions) -> int:
+    """Return Tiresias' lease in microseconds."""
+    return round((scenario.epoch_s if options.lease_s is None else options.lease_s) * US)
+
+
+def consolidating(scenario: Scenario, options: TiresiasOptions) -> Sticky:
+    """Return a placement that consolidates skewed models, or all."""
+    from optsched.rollout.policies.tiresias.skewed_models import SkewedRule, skewed_models
+
+    skewed, row = skewed_models(scenario), BY_NAME["packed-sticky"]
+    if skewed is None or options.consolidate == "all":
+        return Sticky(RoundRule(row))
+    return Sticky(SkewedRule(row, skewed=skewed))
 
 
 def _rounds(name: str, placement: Placement, options: OrderedOptions) -> Rounds:

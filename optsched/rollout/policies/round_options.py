@@ -52,6 +52,16 @@ class TiresiasOptions(RoundOptions):
         description="A job that waits so many times as long as it ran goes back to the first "
         "queue; 0: never.",
     )
+    lease_s: NonNegative | None = Field(
+        default=None,
+        description="For so long after a start nobody takes a job's GPUs; null: the scenario's "
+        "epoch, 0: never.",
+    )
+    consolidate: Literal["skewed", "all"] = Field(
+        default="skewed",
+        description="Which gangs get few nodes: those of models whose own locality slows them "
+        "down, or all. All, too, if no model of the scenario has a locality of its own.",
+    )
 
 
 class OrderedOptions(RoundOptions):

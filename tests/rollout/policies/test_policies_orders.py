@@ -8,6 +8,7 @@ from optsched.registry import UnknownNameError
 from optsched.rollout import registry
 from optsched.rollout.policies import job_orders
 from optsched.rollout.policies.job_orders import Fifo, Las, Srtf, Tiresias
+from optsched.traces.trace import US
 from tests.support.builders.rollout_stub import StubView, scenario
 
 
@@ -51,7 +52,7 @@ def test_equal_keys_keep_the_order_of_submission(view):
         assert order.sort(view, [2, 1, 0]) == [0, 1, 2]
 
 
-def test_tiresias_is_fifo_within_queues(view):
+def test_tiresias_is_first_started_first_within_queues(view):
     assert Tiresias(thresholds_gpu_s=1000).sort(view, [0, 1, 2]) == [0, 1, 2]
     assert Tiresias(thresholds_gpu_s=300).sort(view, [0, 1, 2]) == [1, 2, 0]
     assert Tiresias(thresholds_gpu_s="150/300").sort(view, [0, 1, 2]) == [2, 1, 0]
@@ -94,4 +95,4 @@ def test_names_and_options():
         with pytest.raises(ValueError, match=words):
             registry.make(f"pal-greedy:{text}", scenario())
     several = registry.make("tiresias:thresholds_gpu_s=3250/36000,promote=2", scenario())
-    assert several.order == Tiresias("3250/36000", 2.0)
+    assert several.order == Tiresias("3250/36000", 2.0, 60 * US)

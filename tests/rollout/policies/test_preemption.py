@@ -20,7 +20,16 @@ PENALTY = 1.5  # across nodes: 240 s of work in an epoch
 ORDERS = {
     "las": lambda job: job["served"],
     "srtf": lambda job: job["left"],
-    "tiresias": lambda job: job["served"] >= 3250,
+    "tiresias": lambda job: (job["served"] >= 3250, job["first"]),
+    "tiresias:lease_s=1000": lambda job: (
+        not job["on"] or job["now"] - job["since"] >= 1000,
+        job["served"] >= 3250,
+        job["first"],
+    ),
+    "tiresias:thresholds_gpu_s=2000/9000,lease_s=0": lambda job: (
+        (job["served"] >= 2000) + (job["served"] >= 9000),
+        job["first"],
+    ),
     "packed-sticky": lambda job: 0,
     "packed-sticky:order=las,one_dimensional=true": lambda job: job["ran"],
     "packed-sticky:order=srtf,times_gpus=true": lambda job: job["left"] * job["gpus"],
@@ -44,13 +53,15 @@ class Simulator:
         self.key, self.backfill = key, backfill
         self.jobs = [
             {"n": n, "at": submit, "gpus": gpus, "left": float(run), "on": [], "end": None,
-             "served": 0, "ran": 0, "stops": 0}
+             "served": 0, "ran": 0, "stops": 0, "first": float("inf"), "since": 0, "now": 0}
             for n, (submit, gpus, run) in enumerate(rows)
         ]  # fmt: skip
 
     def run(self):
         now = 0
         while any(job["end"] is None for job in self.jobs):
+            for job in self.jobs:
+                job["now"] = now
             there = [job for job in self.jobs if job["end"] is None and job["at"] <= now]
             self.round(sorted(there, key=lambda job: (self.key(job), job["n"])))
             now += EPOCH
@@ -76,6 +87,7 @@ class Simulator:
             behind = [other for other in order if other["on"] and other not in first]
             self.make_room(job, behind)
             job["on"] = self.consolidated(job["gpus"])
+            job["first"], job["since"] = min(job["first"], job["now"]), job["now"]
 
     def prefix(self, order):
         free, chosen = NODES * WIDTH, []
@@ -126,7 +138,7 @@ def test_rounds_are_job_by_job_those_of_a_simulator_of_the_docs(policy):
     for seed in range(12):
         rows = workload(seed)
         record = Engine(world, trace(*rows), make(policy, world), seed=0).run()
-        jobs = Simulator(rows, ORDERS[policy], backfill=policy == "tiresias").run()
+        jobs = Simulator(rows, ORDERS[policy], backfill="tiresias" in policy).run()
         assert record.jobs.end_us.tolist() == [job["end"] * US for job in jobs]
         assert record.jobs.preemptions.tolist() == [job["stops"] for job in jobs]
         assert not record.jobs.migrations.any()

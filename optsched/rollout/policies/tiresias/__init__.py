@@ -1,0 +1,1 @@
+"""Parts of Tiresias: which gangs are consolidated, and the Gittins index."""
