@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.placement_round import Placed
     from optsched.rollout.policies.placement_rules import Placement
+    from optsched.rollout.policies.tiresias.gittins import Gittins
     from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
 
 
 class Rounds(RestorablePolicy):
@@ -114,6 +116,16 @@ class Rounds(RestorablePolicy):
                 quotas[queue] -= size
             admitted.append(job)
         return admitted
+
+
+class ForecastRounds(Rounds):
+    """Rounds of an order that is told of the trace beforehand."""
+
+    order: Gittins
+
+    def prepare(self, trace: Trace) -> None:
+        """Let the order take what it needs from the trace of the rollout."""
+        self.order.prepare(trace)
 
 
 def _with_running(
@@ -200,11 +212,11 @@ def tiresias(scenario: Scenario, seed: int, options: TiresiasOptions) -> Rounds:
 @takes(TiresiasOptions)
 def tiresias_gittins(scenario: Scenario, seed: int, options: TiresiasOptions) -> Rounds:
     """Tiresias with the distribution of service known: Gittins indices within queues."""
-    from optsched.rollout.policies.tiresias.gittins import Gittins, GittinsRounds
+    from optsched.rollout.policies.tiresias.gittins import Gittins
 
     order = Gittins(options.thresholds_gpu_s, options.promote, lease(scenario, options))
     placement, name = consolidating(scenario, options), "tiresias-gittins"
-    return GittinsRounds(name, order, placement, backfill=options.backfill, every_epoch=True)
+    return ForecastRounds(name, order, placement, backfill=options.backfill, every_epoch=True)
 
 
 def lease(scenario: Scenario, options: TiresiasOptions) -> int:

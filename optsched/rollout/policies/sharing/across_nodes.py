@@ -41,7 +41,9 @@ def next_across(
         Whether a job that finds no GPUs holds up those behind it. If not, a job that the rule lets
         wait though it has room keeps waiting.
     """
-    if all(job in places for job in queue):
+    waiting = [view.demand(job) for job in queue if job not in places]
+    asked = waiting[:1] if in_order else waiting
+    if not asked or min(asked) > int(view.free.sum()):
         return {}
     free = FreeNodes(pools.cluster)
     moved = (gpus for job, gpus in places.items() if job in held)

@@ -59,7 +59,11 @@ class NodePools:
         self.cluster, self.width = cluster, cluster.largest
         held = {**held, **apart}
         is_open = [True] * cluster.nodes if ready is None else list(ready)
-        on = {job: self._nodes_of(gpus) for job, gpus in held.items()}
+        node_of = cluster.node_of  # GPUs ascend, and a node's stand together
+        on = {
+            job: [node_of[gpus[0]]] if node_of[gpus[0]] == node_of[gpus[-1]] else self._on(gpus)
+            for job, gpus in held.items()
+        }
         self.outside = {
             job
             for job, nodes in on.items()
@@ -84,7 +88,7 @@ class NodePools:
             node: (pool, n) for pool, row in self.nodes.items() for n, node in enumerate(row)
         }
 
-    def _nodes_of(self, gpus: Gpus) -> list[int]:
+    def _on(self, gpus: Gpus) -> list[int]:
         return sorted({self.cluster.node_of[gpu] for gpu in gpus})
 
     def _is_regular(self, gpus: Gpus, nodes: Sequence[int]) -> bool:
@@ -92,6 +96,8 @@ class NodePools:
         return len(nodes) == 1 or len(gpus) == len(nodes) * self.width
 
     def _left(self, room: Sequence[int], held: Mapping[int, Gpus]) -> list[int]:
+        if not self.outside:
+            return list(room)
         left = list(room)
         for gpu in {gpu for job in self.outside for gpu in held[job]}:
             node = self.cluster.node_of[gpu]

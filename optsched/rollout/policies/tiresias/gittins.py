@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.rollout.policies.job_orders import Tiresias
-from optsched.rollout.policies.round_based import Rounds
 from optsched.traces.trace import FAILED, STATUSES
 
 if TYPE_CHECKING:
@@ -87,13 +86,3 @@ class Gittins(Tiresias):
         if self.index is None:
             return None
         return np.where(queues < len(self._limits), -self.index.of(served), 0.0)
-
-
-class GittinsRounds(Rounds):
-    """Rounds of an order that asks for the distribution of service."""
-
-    order: Gittins
-
-    def prepare(self, trace: Trace) -> None:
-        """Take the distribution of service from the trace of the rollout."""
-        self.order.prepare(trace)
