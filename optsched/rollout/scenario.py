@@ -74,7 +74,7 @@ class TraceSource(Document):
     jobs: Count | None = None
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     options: Entries[str, float | int | str | bool] = Field(
-        default={}, description="Further ones of the generator or format, such as `load`."
+        default={}, description="Of the generator, such as `load`; or the format, such as `map`."
     )
     file: Name | None = Field(default=None, description="Relative to the scenario's file.")
     format: Name | None = Field(default=None, description="See `optsched trace import`.")
