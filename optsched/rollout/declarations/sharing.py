@@ -57,7 +57,7 @@ _DIFFERS = {
     "best-delta-energy": (),
     "sharing-scores": (
         "Only Lucid's labels are here: the order is the queue's, there is no profiler, and "
-        "sharing does not wait for a full cluster. The policy lucid has all three.",
+        "sharing does not wait for a full cluster. The policy lucid-ordered has Lucid's order.",
     ),
     "longest-first": ("It is no published rule.",),
 }
@@ -94,6 +94,29 @@ SHARING_POLICIES = (
         becomes="packs nodes, to save their watts",
         refuses=_REFUSES,
         example=_EXAMPLE + "eaco-greedy,eaco",
+    ),
+    Entry(
+        "lucid-ordered",
+        "short jobs first, by learnt estimates; they share if the cluster is full",
+        "Lucid, ASPLOS'23, S-Lab-System-Group/Lucid, simulation/",
+        POLICIES + "sharing.lucid:lucid",
+        faithful="The order of Lucid, estimated duration x GPUs, the least first, without "
+        "preemption; the labels of jobs, whose sum is at most 2 for a pair; jobs of one gang size.",
+        differs=(
+            "The estimator is the mean of the jobs of the same model and queue that have ended; "
+            "Lucid's is a boosted model of users, names and times, trained on earlier months.",
+            "Jobs share when one finds no GPUs of its own; Lucid shares while it predicts that "
+            "many jobs will come.",
+            "There is no profiler, a small cluster on which new jobs take turns first: what it "
+            "finds out, the labels, is known beforehand.",
+            "A partner may be as short as it likes; in Lucid's code a job shares with one that is "
+            "thought to take at least half as long.",
+            _GANGS,
+        ),
+        needs=(SHARING,),
+        becomes="is shortest job first by estimate, without preemption",
+        refuses=_REFUSES,
+        example=_EXAMPLE + "sharing-scores,lucid-ordered",
     ),
     *(
         Entry(

@@ -84,7 +84,7 @@ class GroupingPolicy(RestorablePolicy):
         if not (view.arrived or view.ended or view.failed) and ready == self._ready:
             return NOTHING
         held = {job: view.gpus_of(job) for job in view.running.tolist()}
-        queue = view.pending[: self.window].tolist()
+        queue = self.queue(view)
         if not (held or queue):
             return NOTHING
         if self._frame is None:
@@ -117,12 +117,21 @@ class GroupingPolicy(RestorablePolicy):
         hosted: Iterable[int] = (job for job in queue if pools.hosts(view.demand(job)))
         if self.rule.is_in_order:
             hosted = takewhile(lambda job: pools.hosts(view.demand(job)), queue)
-        jobs = sorted([*held.keys() - pools.outside, *hosted])
+        jobs = self.arranged(view, [*held.keys() - pools.outside, *hosted])
         if not jobs:
             return NOTHING
         present = self._frame.present(view, jobs, self.waiting(view, jobs), pools)
         plan, solves = self.plan(present)
         return replace(self._frame.decision(view, present, plan), solves=tuple(solves))
+
+    def queue(self, view: View) -> list[int]:
+        """Return the waiting jobs that are looked at, in order."""
+        waiting: list[int] = view.pending[: self.window].tolist()
+        return waiting
+
+    def arranged(self, view: View, jobs: Iterable[int]) -> list[int]:
+        """Return jobs in the order in which the rule looks at them."""
+        return sorted(jobs)
 
     def objective(self, view: View) -> dict[str, object]:
         """Return the fields of the instance that say what is minimised."""
