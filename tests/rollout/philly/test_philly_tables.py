@@ -136,6 +136,20 @@ def test_table_4_is_not_written_down_anywhere():
     assert {round(busy(flat, where), 6) for where in PLACES.values()} == {57.7}
 
 
+def test_table_5s_ratios_are_those_of_the_scenario_with_neighbours_on_four_and_eight_servers():
+    """Gangs of 16: alone on two servers, since they are full; beside two GPUs on four and eight."""
+    world = read_scenario("philly-atc19").changed(
+        {"nodes": 8, "gpus_per_node": 8, "quotas": {}, "costs": {}, "recorded_speed": None}
+    )
+    found = []
+    for servers in (2, 4, 8):
+        own = [8 * node + gpu for node in range(servers) for gpu in range(16 // servers)]
+        found.append(busy(world, [own] if servers == 2 else [own, (6, 7)]))
+    assert [share / found[0] for share in found] == pytest.approx(
+        [1, 40.94 / 43.66, 28.56 / 43.66], abs=2e-3
+    )
+
+
 # --- the scenario, and the command -------------------------------------------------------------
 
 
