@@ -122,11 +122,13 @@ class Scenario(NamedDocument):
         default=None,
         description="Speed by the number of servers; {} is that of ATC'19. No effect if none.",
     )
-    reference_place: Literal["best", "one-node"] = Field(
+    reference_place: Literal["best", "one-node", "recorded"] = Field(
         default="best",
         description="Where run times of the trace are told of, which `locality` and `spread` are "
         "relative to: the best place that so many GPUs can have in this cluster; or one node, as "
-        "in simulators where a gang that is larger than a node always pays.",
+        "in simulators where a gang that is larger than a node always pays; or where the jobs ran "
+        "when they were recorded: then run times stay as they are, and distance and neighbours "
+        "lower only how much GPUs compute.",
     )
     recorded_speed: Ladder | None = Field(
         default=None,

@@ -75,6 +75,14 @@ def test_simulators_in_which_such_a_gang_always_pays_say_so():
         assert optsched.read_scenario(name).reference_place == "one-node"
 
 
+def test_where_run_times_are_as_recorded_distance_shows_only_in_what_gpus_compute():
+    """It is in the recorded time already, so neither that nor the work done changes with it."""
+    near, far = (alone(on(n, 16), used=0.5, reference_place="recorded").jobs for n in (2, 8))
+    assert near.end_us[0] == far.end_us[0] == 3600 * US
+    assert near.useful_gpu_us[0] == far.useful_gpu_us[0] == 16 * 3600 * US
+    assert far.effective_gpu_us[0] / near.effective_gpu_us[0] == pytest.approx(0.558 / 0.854)
+
+
 # --- nodes of unlike sizes ----------------------------------------------------------------------
 
 

@@ -39,6 +39,8 @@ GANGS = (
             "rented for good, for comparison with policies that choose widths. fifo-exclusive: "
             "the same order in the frame of EaCO's family, for comparison with policies that "
             "share GPUs.",
+            "Where quotas are lent, queues borrow under it, and nothing is taken back before the "
+            "jobs end; philly does that.",
         ),
         example="optsched compare philly-small --policy fifo,fifo:backfill=true",
     ),
@@ -51,8 +53,11 @@ GANGS = (
         "that fit may overtake; virtual clusters with quotas, which lend what is idle and take it "
         "back by preemption where the scenario has lends_quotas.",
         differs=(
-            "After a try in vain a gang accepts twice as many servers and one level more. The "
-            "paper does not say by how much Philly relaxed at a time.",
+            "After a try in vain a gang accepts twice as many servers and one level more, or with "
+            "relax_by=one one server more. The paper does not say by how much Philly relaxed at a "
+            "time.",
+            "Owners take lent quota back after a hundred tries in vain (reclaim_after), which is "
+            "fitted to how rare that was in Philly.",
             "The guidelines of the paper's last section (dedicated, defragment, pre_run, "
             "stop_retrying) are switches, off by default, for Philly did not have them.",
             "Without quotas in the scenario all jobs are of one virtual cluster, and none waits "

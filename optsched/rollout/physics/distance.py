@@ -23,7 +23,7 @@ class Distances:
 
     def __init__(self, scenario: Scenario, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._is_to_best = scenario.reference_place == "best"
+        self._is_to_best = scenario.reference_place != "one-node"
         self._spread = scenario.spread
         self._best: dict[tuple[Locality | None, int], float] = {}
         self._reached: dict[tuple[Locality | None, tuple[int, ...], int], float] = {}

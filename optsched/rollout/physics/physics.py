@@ -48,9 +48,10 @@ class Physics(Restorable):
     - 1 / the greatest over its GPUs of V[class, GPU] x the present trouble of its node;
     - 1 / the locality factor of its model at the level where its GPUs meet, and the speed of
       `spread` on so many servers and domains, both relative to the best place that so many GPUs can
-      have in this cluster (or to one node: `reference_place`);
+      have in this cluster (or to one node, or 1 where run times are as recorded:
+      `reference_place`);
     - `neighbours.shared_server`, if it has two GPUs or more and another such job that shares no GPU
-      with it has GPUs on one of its nodes;
+      with it has GPUs on one of its nodes (1 where run times are as recorded);
     - the least over its GPUs of its rate beside the other jobs there (`Colocation`),
 
     rounded to the nearest, and at least 1. So iteration times without sharing are those of PAL's
@@ -74,6 +75,7 @@ class Physics(Restorable):
         self._demand: list[int] = trace.gpus.tolist()
         self._pace = paces(scenario, cluster, trace)
         self._distances = Distances(scenario, cluster)
+        self._is_recorded = scenario.reference_place == "recorded"
         events = scenario.events
         self.transients = None if events is None else Transients(events, cluster.nodes, seed)
         self._neighbours = scenario.neighbours.shared_server
@@ -138,7 +140,7 @@ class Physics(Restorable):
         if found is None:
             if len(self._regimes) == MOST_REGIMES:  # passing trouble has a new factor each time
                 self._regimes.clear()
-            found = self._regimes[factors] = regime_of(factors)
+            found = self._regimes[factors] = regime_of(factors, self._is_recorded)
         return found
 
     def phases(self, job: int) -> tuple[int, ...]:

@@ -77,16 +77,20 @@ class Factors(NamedTuple):
     turns: float
 
 
-def regime_of(factors: Factors) -> Regime:
+def regime_of(factors: Factors, is_recorded: bool = False) -> Regime:
     """Return the regime under some factors: their products, each rounded once.
+
+    Where run times are as recorded, distance and neighbours do not change them: they are seen only
+    in what GPUs compute.
 
     The loss to a factor is the difference that it makes to the work that is done, so that losses
     and work add up to the GPU time held, whatever was rounded.
     """
     width, demand, speed = factors.width, factors.demand, factors.speedup
+    distance, neighbour = (1.0, 1.0) if is_recorded else (factors.distance, factors.neighbour)
     speeds = [speed, speed / factors.slow_gpu]
-    speeds.append(speed / (factors.slow_gpu * factors.distance))
-    speeds.append(speeds[-1] * factors.neighbour)
+    speeds.append(speed / (factors.slow_gpu * distance))
+    speeds.append(speeds[-1] * neighbour)
     speeds.append(speeds[-1] * factors.sharing)
     rates = [max(1, round(PPB * speed)) for speed in speeds]
     done = [width * PPB, *(demand * rate for rate in rates)]

@@ -12,7 +12,7 @@ from pydantic import Field
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.physics.cluster import Cluster
-from optsched.rollout.policies.free_nodes import ALL, FreeNodes
+from optsched.rollout.policies.free_nodes import ALL, MOST_STAGES, FreeNodes
 from optsched.rollout.policies.relaxing import Relaxing
 from optsched.rollout.policy_options import NonNegative, Options, takes
 from optsched.traces.trace import US
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Gpus = tuple[int, ...]
     Key = tuple[str, int]
-
-MOST_STAGES = 20  # a gang over 2 ** 20 nodes is as good as anywhere
 
 
 class GangOptions(Options):
@@ -61,7 +59,12 @@ class Gangs(RestorablePolicy):
     )
 
     def __init__(
-        self, name: str, scenario: Scenario, options: GangOptions, is_spread: bool = False
+        self,
+        name: str,
+        scenario: Scenario,
+        options: GangOptions,
+        is_spread: bool = False,
+        doubles: bool = True,
     ) -> None:
         self.name = name
         self.relax_us = round(options.relax_s * US)
@@ -69,7 +72,7 @@ class Gangs(RestorablePolicy):
         self.backfill = options.backfill
         self.quotas, self.lends = dict(scenario.quotas), scenario.lends_quotas
         self.nodes_change = scenario.nodes_change
-        self.nodes = FreeNodes(Cluster(scenario), is_spread)
+        self.nodes = FreeNodes(Cluster(scenario), is_spread, doubles)
         self.held: dict[int, Gpus] = {}
         self.lines: dict[Key, deque[int]] = {}
         self._used = dict.fromkeys(self.quotas, 0)
@@ -102,14 +105,16 @@ class Gangs(RestorablePolicy):
 
     def arrive(self, view: View, job: int) -> None:
         """Let a job wait in its line."""
-        queue = view.queue(job) if self.quotas else ""
-        size = view.demand(job) if self.backfill else 0
-        line = self.lines.setdefault((queue, size), deque())
+        line = self.lines.setdefault(self.line_of(view, job), deque())
         if not line or job > line[-1]:
             line.append(job)
         else:
             line.insert(bisect_left(line, job), job)
         self.relaxing.enter(job, view.now_us - view.waited_us(job))
+
+    def line_of(self, view: View, job: int) -> Key:
+        """Return the line in which a job waits: that of its queue, with `backfill` of its size."""
+        return view.queue(job) if self.quotas else "", view.demand(job) if self.backfill else 0
 
     def release(self, view: View, job: int) -> None:
         """Take back the GPUs that a job held, if any."""
@@ -185,7 +190,7 @@ class Gangs(RestorablePolicy):
         """Return how often a job has relaxed its wishes so far."""
         if not self.relax_us:
             return MOST_STAGES
-        return min(MOST_STAGES, self.relaxing.stage(self.waited_us(view, job)))
+        return min(MOST_STAGES, self.relaxing.stage(self.waited_us(view, job), view.demand(job)))
 
     def waited_us(self, view: View, job: int) -> int:
         """Return for how long a job has waited."""

@@ -18,6 +18,8 @@ ALL = -1
 """The set of all nodes."""
 
 NO_LIMIT = 1 << 40
+MOST_STAGES = 20  # of relaxing: from the last one on a gang accepts any place
+STAGES_OF_A_LEVEL = 10
 
 
 class FreeNodes(Restorable):
@@ -32,15 +34,18 @@ class FreeNodes(Restorable):
     total
         Free GPUs of the cluster.
     is_spread
-        Whether a gang on one node gets the emptiest one, not the fullest that has room.
+        Whether a gang of two GPUs or more on one node gets the emptiest one, not the fullest that
+        has room as single GPUs do.
+    doubles
+        Whether a gang that relaxes accepts twice as many nodes, not one more.
     released
         How often GPUs were released: what did not fit cannot fit before this changes.
     """
 
     changing = ("count", "total", "released", "_free")
 
-    def __init__(self, cluster: Cluster, is_spread: bool = False) -> None:
-        self.is_spread = is_spread
+    def __init__(self, cluster: Cluster, is_spread: bool = False, doubles: bool = True) -> None:
+        self.is_spread, self.doubles = is_spread, doubles
         self.first = cluster.first
         self.node_of = cluster.node_of
         self.count = list(cluster.size)
@@ -146,7 +151,8 @@ class FreeNodes(Restorable):
         """
         if size > self.total:
             return None
-        node = self.emptiest(size, nodes) if self.is_spread else self.best_fit(size, nodes)
+        seek = self.emptiest if self.is_spread and size > 1 else self.best_fit
+        node = seek(size, nodes)
         if node >= 0:
             return self.gpus(node, size)
         if most_nodes == 1:
@@ -192,10 +198,16 @@ class FreeNodes(Restorable):
         """Return over how many nodes, in a domain of which level, a gang at a stage may be spread.
 
         At first it wants as few nodes as hold it, in a domain of the lowest level that is large
-        enough; at each stage twice as many nodes and one level more.
+        enough. At each stage it accepts twice as many nodes and one level more; or one node more,
+        where it leaves one node for a domain of them, but this domain only after ten stages.
         """
-        nodes = min(self.least_nodes(size) << stage, size, len(self._sizes))
-        return nodes, min(self.least_level(size) + stage, len(self._domains))
+        least, level = self.least_nodes(size), self.least_level(size)
+        if self.doubles:
+            nodes, level = least << stage, level + stage
+        else:
+            nodes = least + stage if stage < MOST_STAGES else size
+            level = max(level, min(stage, 1)) + stage // STAGES_OF_A_LEVEL
+        return min(nodes, size, len(self._sizes)), min(level, len(self._domains))
 
     def _fullest_first(self, domains: list[int], nodes: int) -> list[int]:
         """Return domains, the one with the fewest free GPUs first."""

@@ -22,7 +22,7 @@ from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.fifo import Gpus
+    from optsched.rollout.policies.fifo import Gpus, Key
     from optsched.rollout.scenario import Scenario
 
 
@@ -41,17 +41,19 @@ class Philly(LendingGangs):
         "estimates",
         "own",
         "defragmentation",
+        "every_epoch",
     )
 
     def __init__(self, scenario: Scenario, options: PhillyOptions) -> None:
         try_s = options.retry_s or scenario.epoch_s
         wishes = GangOptions(relax_s=try_s * options.relax_after, backfill=options.backfill)
         is_spread = options.spread and not options.dedicated
-        super().__init__("philly", scenario, wishes, is_spread)
-        self.every_epoch = True
+        doubles = options.relax_by == "twice"
+        super().__init__("philly", scenario, wishes, is_spread, doubles)
         self.retry_us = round(options.retry_s * US)
-        self.reclaim_at = options.reclaim_at
+        self.reclaim_at, self.reclaim_after = options.reclaim_at, options.reclaim_after
         self.tries: dict[int, int] = {}
+        self.due: dict[Key, int] = {}
         self.vain: list[int] = []  # gangs tried in vain by the present call
         self.stop_retrying = options.stop_retrying
         self.estimates = RetryEstimates(options.learn_by, options.stop_below, options.prior)
@@ -78,6 +80,7 @@ class Philly(LendingGangs):
         pre_run = self.trials.begin(view) if self.trials.untried else {}
         accepts = self.relaxing.news(view.now_us, view.demand)
         self.vain.clear()
+        self.every_epoch = bool(self.lines or self.trials.untried or self.trials.kept)
         if not (places or pre_run or accepts):
             return NOTHING
         pre_run_us = self.trials.length_us
@@ -90,6 +93,7 @@ class Philly(LendingGangs):
     def is_due(self, view: View, job: int) -> bool:
         """Tell whether a waiting job is tried now: at its arrival, and every so often after it."""
         if not self.retry_us:
+            self.tries[job] = self.tries.get(job, -1) + 1
             return True
         tries = self.waited_us(view, job) // self.retry_us
         if self.tries.get(job, -1) >= tries:

@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.policies.free_nodes import MOST_STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,8 @@ class Relaxing(Restorable):
     Parameters
     ----------
     step_us
-        How long a step is; 0: any place will do at once, and nothing is told.
+        How long a step is; 0: any place will do at once, and nothing is told. Where gangs accept
+        one node more at each step, it is of those that need one node; n nodes take n times as long.
 
     Attributes
     ----------
@@ -50,23 +52,28 @@ class Relaxing(Restorable):
         """Take note of a job that waits no more."""
         self.since.pop(job, None)
 
-    def reached_us(self, stage: int) -> int:
+    def reached_us(self, stage: int, size: int) -> int:
         """Return after how long a gang is at a stage."""
-        return self.before_us + stage * self.step_us if stage else 0
+        return self.before_us + stage * self._step(size) if stage else 0
 
-    def stage(self, waited_us: int) -> int:
+    def stage(self, waited_us: int, size: int) -> int:
         """Return the stage of a gang that has waited for so long."""
-        return max(0, waited_us - self.before_us) // self.step_us
+        return max(0, waited_us - self.before_us) // self._step(size)
+
+    def _step(self, size: int) -> int:
+        return self.step_us if self.nodes.doubles else self.step_us * self.nodes.least_nodes(size)
 
     def news(self, now: int, demand: Callable[[int], int]) -> dict[int, Place]:
         """Return what waiting jobs accept from now on, of those for which that has changed."""
         told: dict[int, Place] = {}
         while self.due and self.due[0][0] <= now:
             moment, job, stage = heappop(self.due)
-            since = self.since.get(job)
-            if since is None or since + self.reached_us(stage) != moment:
+            since, size = self.since.get(job), demand(job)
+            if since is None or since + self.reached_us(stage, size) != moment:
                 continue
-            told[job] = self.nodes.worst_place(demand(job), stage)
-            if self.nodes.worst_place(demand(job), stage + 1) != told[job]:
-                heappush(self.due, (since + self.reached_us(stage + 1), job, stage + 1))
+            place = self.nodes.worst_place(size, stage)
+            if not stage or place != self.nodes.worst_place(size, stage - 1):
+                told[job] = place
+            if stage < MOST_STAGES and place != self.nodes.worst_place(size, MOST_STAGES):
+                heappush(self.due, (since + self.reached_us(stage + 1, size), job, stage + 1))
         return told

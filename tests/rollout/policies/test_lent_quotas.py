@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.engine.engine import Engine
+from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.policies.free_nodes import FreeNodes
 from optsched.rollout.policy_options import OptionError
 from optsched.rollout.registry import make
 from optsched.traces.trace import US
@@ -43,14 +45,65 @@ def test_locality_relaxes_with_the_number_of_tries():
         assert record.jobs.fragmentation_us[2] == (start - 10) * US
 
 
+def test_a_gang_that_needs_more_servers_relaxes_more_slowly():
+    """On each of three servers one GPU is in use."""
+    in_use = [(0, 7, 5)] * 3 + [(0, 1, 9000)] * 3
+    for size, tries in ((8, 1), (16, 2)):
+        jobs = trace(*in_use, (10, size, 5))
+        record = rolled("philly:relax_by=one", scenario(3, 8, epoch_s=1.0), jobs)
+        assert record.jobs.first_start_us[6] == (10 + 180 * tries) * US
+
+
+def test_at_each_step_a_gang_accepts_one_server_more_and_other_domains_last():
+    groups = [{"count": 20, "gpus": 8, "domain": name} for name in "ab"]
+    nodes = FreeNodes(Cluster(scenario(groups, None)), doubles=False)
+    assert [nodes.worst_place(8, n) for n in (0, 1, 2, 9, 10)] == [
+        *((1, 0), (2, 1), (3, 1), (8, 1), (8, 2))
+    ]
+    assert [nodes.worst_place(32, n) for n in (0, 1, 10, 20)] == [(4, 1), (5, 1), (14, 2), (32, 2)]
+
+
 def test_idle_quota_is_lent_and_taken_back_by_preempting_who_started_last():
     jobs = trace((0, 4, 1000), (1, 4, 1000), (50, 4, 10), queue=["a", "a", "b"])
-    record = rolled("philly", lending(costs={"stop_loses_work": True}), jobs)
+    world = lending(costs={"stop_loses_work": True})
+    record = rolled("philly:reclaim_after=0", world, jobs)
     assert (record.jobs.first_start_us / US).tolist() == [0, 1, 50]
     assert record.jobs.preemptions.tolist() == [0, 1, 0]
     assert record.jobs.redone_gpu_us.tolist() == [0, 4 * 49 * US, 0]
     # It is back in the queue at 50 s, and tried again three minutes later.
     assert [row[1] // US for row in record.intervals if row[0] == 1] == [1, 230]
+
+
+def test_an_owner_takes_nothing_back_before_so_many_tries_in_vain():
+    jobs = trace((0, 4, 1000), (1, 4, 1000), (50, 4, 10), queue=["a", "a", "b"])
+    for tries, start in ((1, 230), (2, 410), (100, 1000 + 130)):
+        record = rolled(f"philly:reclaim_after={tries}", lending(), jobs)
+        assert record.jobs.first_start_us[2] == start * US
+        assert record.jobs.preemptions.sum() == (tries < 100)
+
+
+def test_nothing_is_taken_back_for_the_sake_of_a_better_place():
+    """Two GPUs are free, on two servers: the owner of quota waits for one server with both."""
+    jobs = trace((0, 3, 1000), (0, 3, 1000), (50, 2, 10), queue=["a", "a", "b"])
+    record = rolled("philly:relax_after=1000,reclaim_at=0.1,reclaim_after=0", lending(), jobs)
+    assert not record.jobs.preemptions.any()
+    assert record.jobs.first_start_us[2] > 1000 * US
+
+
+def test_who_holds_no_more_than_what_lacks_is_preempted_first():
+    jobs = trace((0, 2, 1000), (1, 4, 1000), (2, 2, 1000), (3, 2, 9), queue=["a", "a", "a", "b"])
+    record = rolled("philly:reclaim_after=0", lending(), jobs)
+    assert record.jobs.preemptions.tolist() == [0, 0, 1, 0]
+    jobs = trace((0, 2, 1000), (1, 2, 1000), (2, 4, 1000), (3, 2, 9), queue=["a", "a", "a", "b"])
+    record = rolled("philly:reclaim_after=0", lending(), jobs)
+    assert record.jobs.preemptions.tolist() == [0, 1, 0, 0]
+
+
+def test_owners_are_tried_before_borrowers():
+    """Eight GPUs are free again at 100 s: the earlier borrower of 'a' stands behind 'b'."""
+    jobs = trace((0, 8, 100), (10, 8, 50), (20, 4, 50), queue=["a", "a", "b"])
+    record = rolled("philly:retry_s=0", lending(), jobs)
+    assert (record.jobs.first_start_us / US).tolist() == [0, 150, 100]
 
 
 def test_without_lending_quotas_are_hard():
@@ -62,10 +115,10 @@ def test_without_lending_quotas_are_hard():
 
 
 def test_nothing_is_taken_back_while_the_cluster_is_not_nearly_full():
-    jobs = trace((0, 3, 1000), (0, 3, 1000), (50, 2, 10), queue=["a", "a", "b"])
-    calm = rolled("philly:relax_after=1000", lending(), jobs)  # 6 of 8 GPUs are in use
+    jobs = trace((0, 3, 1000), (0, 3, 1000), (50, 3, 10), queue=["a", "a", "b"])
+    calm = rolled("philly:reclaim_after=0", lending(), jobs)  # 6 of 8 GPUs are in use
     assert not calm.jobs.preemptions.any()
-    keen = rolled("philly:relax_after=1000,reclaim_at=0.7", lending(), jobs)
+    keen = rolled("philly:reclaim_at=0.7,reclaim_after=0", lending(), jobs)
     assert keen.jobs.preemptions.tolist() == [0, 1, 0]
     assert keen.jobs.first_start_us[2] == 50 * US
 

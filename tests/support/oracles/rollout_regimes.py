@@ -129,8 +129,9 @@ def losses(world, job, state, rate):
     sharing, turns = sharing_factor(world, job, gpus, state)
     wide = width_factor(world, job, state.phase[job], len(gpus))
     slow = slow_gpu_factor(world, job, gpus)
-    left = [wide, wide / slow, wide / (slow * distance)]
-    left += [left[-1] * neighbour]
+    is_recorded = world.scenario.reference_place == "recorded"  # then run times stay as they are
+    left = [wide, wide / slow, wide / (slow * (1.0 if is_recorded else distance))]
+    left += [left[-1] * (1.0 if is_recorded else neighbour)]
     work = [
         len(gpus) * PPB,
         *(demand * max(1, round(PPB * speed)) for speed in left),

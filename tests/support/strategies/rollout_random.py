@@ -99,7 +99,7 @@ def scenarios(draw, plain=False):
         parts["spread"] = draw(st.sampled_from([{}, SPREAD]))
     if draw(st.integers(0, 3)) == 0:
         parts["recorded_speed"] = {"counts": [1, 3], "speed": [1.0, 0.7]}
-    parts["reference_place"] = draw(st.sampled_from(["best", "best", "one-node"]))
+    parts["reference_place"] = draw(st.sampled_from(["best", "best", "one-node", "recorded"]))
     if draw(st.integers(0, 3)) == 0:
         parts["steady_s"] = tuple(sorted(draw(st.tuples(TIMES, TIMES))))
     parts["finish_at_epochs"] = draw(st.booleans())

@@ -22,15 +22,24 @@ class PhillyOptions(Options):
         description="Tries in vain after which a gang accepts a worse place, again and again: "
         "twice as many servers, one level more; 0: any place at once.",
     )
+    relax_by: Literal["twice", "one"] = Field(
+        default="twice",
+        description="`one`: it accepts one server more, after n times as many tries where it needs "
+        "n servers, in one domain for the first ten times.",
+    )
     spread: bool = Field(
         default=False,
-        description="Whether a gang gets the server with the most free GPUs, not the fullest that "
-        "has room: loads are even, and few servers are empty.",
+        description="Whether a gang of two GPUs or more gets the server with the most free GPUs, "
+        "not the fullest that has room, as jobs of one GPU do.",
     )
     reclaim_at: Share = Field(
         default=0.9,
         description="Share of GPUs in use from which on the owner of lent quota takes it back: the "
         "last started jobs of queues above their quotas are preempted.",
+    )
+    reclaim_after: Tries = Field(
+        default=100,
+        description="Tries in vain after which the owner takes back GPUs that it lacks.",
     )
     backfill: bool = Field(
         default=True, description="Whether gangs of another size may overtake one that waits."
