@@ -113,7 +113,7 @@ def test_names_are_completed(tmp_path, monkeypatch):
     assert completion.scenarios("pal-64-") == ["pal-64-persistent"]
     assert completion.methods(Context("boa/hand"), "same") == ["same-k"]
     assert "eaco-greedy" in completion.methods(Context(), "e")
-    assert completion.policies("fifo,tire") == ["fifo,tiresias"]
+    assert completion.policies("fifo,tire") == ["fifo,tiresias", "fifo,tiresias-gittins"]
 
 
 def test_a_shell_that_asks_gets_names():
