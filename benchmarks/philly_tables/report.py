@@ -95,7 +95,7 @@ def markdown(rows: Sequence[Row], head: str) -> str:
     return "\n".join(lines)
 
 
-def put(path: Path, table: str) -> None:
+def put(path: Path, table: str, begin_mark: str = BEGIN) -> None:
     """Put a table between the marks of a page.
 
     Raises
@@ -103,10 +103,10 @@ def put(path: Path, table: str) -> None:
     ValueError
         If the page does not have the marks.
     """
-    before, begin, rest = path.read_text().partition(BEGIN)
+    before, begin, rest = path.read_text().partition(begin_mark)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{path} has no lines '{BEGIN}' and '{END}'")
+        raise ValueError(f"{path} has no lines '{begin_mark}' and '{END}'")
     path.write_text(f"{before}{begin}\n\n{table}\n\n{end}{after}")
 
 

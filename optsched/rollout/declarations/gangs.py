@@ -59,7 +59,8 @@ GANGS = (
             "Owners take lent quota back after a hundred tries in vain (reclaim_after), which is "
             "fitted to how rare that was in Philly.",
             "The guidelines of the paper's last section (dedicated, defragment, pre_run, "
-            "stop_retrying) are switches, off by default, for Philly did not have them.",
+            "stop_retrying) are switches, off by default, for Philly did not have them. "
+            "docs/guidelines.md says what each is and what it is worth.",
             "Without quotas in the scenario all jobs are of one virtual cluster, and none waits "
             "for its fair share.",
         ),
