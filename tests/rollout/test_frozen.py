@@ -46,6 +46,7 @@ FROZEN = {
     ("trouble", "las"): "f3f7a9975d37b876",
     ("widths", "equi"): "d1424ede1632431b",
     ("widths", "srpt-k"): "f1e789b138fdb0f9",
+    ("widths", "marginal-greedy"): "78ea8cb71e40bc3b",
 }
 
 

@@ -135,7 +135,10 @@ KNOWN = (
 @law(50)
 @given(st.data())
 def test_policies_of_the_registry_as_the_second_engine_has_them(name, data):
-    world = data.draw(scenarios(plain=True))
+    assert_as_the_second_engine_has_it(name, data.draw(scenarios(plain=True)), data)
+
+
+def assert_as_the_second_engine_has_it(name, world, data):
     jobs = data.draw(traces(world))
     policy = Observed(make(name, world, 0))
     engine = Engine(world, jobs, policy, 0, keep_intervals=True)
@@ -145,6 +148,15 @@ def test_policies_of_the_registry_as_the_second_engine_has_them(name, data):
     replay = Replay(world, jobs, 0, calls, given_up, policy.every_epoch, IDLE).run()
     assert table(record) == replay.jobs_table()
     assert sorted(record.intervals) == replay.intervals()
+
+
+@pytest.mark.parametrize("name", ["pollux", "pollux-autoscaling:rounds=2", "sia", "time-slicing"])
+@law(50)
+@given(st.data())
+def test_adaptive_policies_as_the_second_engine_has_them(name, data):
+    none = {"quotas": {}, "downtime": [], "rented": None, "costs.stop_loses_work": False}
+    world = data.draw(scenarios(plain=name != "time-slicing")).changed(none)  # that packs jobs
+    assert_as_the_second_engine_has_it(name, world, data)
 
 
 POLICIES = (
