@@ -18,6 +18,7 @@ from optsched.documents.faults import (
     sequence,
     shown,
 )
+from optsched.rollout.batch_sizes import batch_faults
 from optsched.rollout.downtime import downtime_faults
 from optsched.rollout.node_groups import levels_of, node_faults, sizes_of
 from optsched.rollout.spread import spread_faults
@@ -160,6 +161,9 @@ def _model_faults(
     yield from prefixed(("locality",), locality_faults(model.get("locality"), size.levels))
     yield from prefixed(("phases",), phase_faults(model.get("phases")))
     yield from prefixed(("phases",), _width_faults(model.get("phases"), size))
+    batches = model.get("batches")
+    if isinstance(batches, Mapping):
+        yield from prefixed(("batches",), batch_faults(batches, model.get("phases")))
     memory = model.get("memory_gb")
     limit = mapping(document.get("sharing")).get("memory_gb")
     if is_number(memory) and is_number(limit) and memory > limit:

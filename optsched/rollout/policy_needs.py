@@ -45,6 +45,13 @@ SPEEDUPS = Need(
     "every job has the width that it asks for",
 )
 
+BATCHES = Need(
+    "batch sizes",
+    "models with batches: batch sizes and gradient noise scale",
+    lambda scenario: any(model.batches is not None for model in scenario.models.values()),
+    "speedups are taken as they are given",
+)
+
 
 def refuse_quotas(policy: str, scenario: Scenario) -> None:
     """Refuse at the start a policy that would break the quotas of queues in the middle of a run.

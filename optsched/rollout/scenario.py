@@ -23,6 +23,7 @@ from optsched.instance import (
     Positive,
     html_rows,
 )
+from optsched.rollout.batch_sizes import BatchSizes, goodput_phases
 from optsched.rollout.downtime import Downtime
 from optsched.rollout.faults import scenario_faults
 from optsched.rollout.node_groups import NodeGroup
@@ -57,6 +58,11 @@ class Model(Document):
         description="Stretches of its work with speedups by width, as in BOA; a job of the trace "
         "does all of them, scaled to its run time. If none, its width is fixed.",
     )
+    batches: BatchSizes | None = Field(
+        default=None,
+        description="Batch sizes. If given, the speedups of `phases` are of throughput, and a job "
+        "gets on at goodput; if none, it gets on at the speedups given.",
+    )
     rescale_s: NonNegative | None = Field(
         default=None, description="Seconds lost at a start or change of width; else `costs`."
     )
@@ -65,6 +71,11 @@ class Model(Document):
     max_slowdown: Positive | None = Field(
         default=None, description="Greatest slowdown by sharing that its users bear."
     )
+
+    @cached_property
+    def goodput_phases(self) -> tuple[Phase, ...]:
+        """The phases with the speedups at which a job gets on, batch sizes considered."""
+        return goodput_phases(self.phases, self.batches)
 
 
 class TraceSource(Document):

@@ -48,7 +48,10 @@ FULL = {
     },
     "models": {
         "m": {"application_class": "A", "locality": [1, 1.2], "memory_gb": 8},
-        "n": {"phases": [{"work_gpu_s": 60, "speedup": TABLE}]},
+        "n": {
+            "phases": [{"work_gpu_s": 60, "speedup": TABLE}],
+            "batches": {"batch_size": 128, "max_batch_size": 4096, "noise_scale": [900.5]},
+        },
     },
     "retries": {"delay_s": 60, "limits": {"CPU out of memory": 1}},
     "rented": {"provision_s": 120, "at_start": 1},

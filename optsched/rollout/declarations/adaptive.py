@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from optsched.rollout.declarations.entry import POLICIES, Entry
-from optsched.rollout.policy_needs import SPEEDUPS
+from optsched.rollout.policy_needs import BATCHES, SPEEDUPS
 
 _POLLUX = "Pollux, OSDI 2021, petuum/adaptdl, branch osdi21-artifact"
 _SPEEDUP = (
-    "Goodput is the speedup that the scenario gives; batch sizes are not decided here, so a curve "
-    "should be at each width's best batch."
+    "Goodput is known beforehand: throughput x statistical efficiency where the scenario's models "
+    "have batch sizes, else the speedups given (as measured at each width's best batch, say); "
+    "there, it is fitted while a job runs. Jobs get on at it under every policy."
 )
 _POLLUX_FAITHFUL = (
     "The power mean (p = -1) of goodputs over that at a fair share, its penalty of restarts, the "
@@ -32,6 +33,7 @@ ADAPTIVE = (
         faithful=f"{_POLLUX_FAITHFUL}.",
         differs=_POLLUX_DIFFERS,
         needs=(SPEEDUPS,),
+        prefers=BATCHES,
         becomes=_BECOMES,
         refuses=("quotas",),
         example="optsched compare boa-cloud --policy equi,pollux",
@@ -49,6 +51,7 @@ ADAPTIVE = (
             "jobs can run on one GPU.",
         ),
         needs=(SPEEDUPS,),
+        prefers=BATCHES,
         becomes=_BECOMES,
         refuses=("quotas",),
         example="optsched compare boa-cloud --policy pollux,pollux-autoscaling",
@@ -69,6 +72,7 @@ ADAPTIVE = (
             "than its configuration says.",
         ),
         needs=(SPEEDUPS,),
+        prefers=BATCHES,
         becomes=_BECOMES,
         refuses=("quotas",),
         example="optsched compare boa-cloud --policy pollux,sia",

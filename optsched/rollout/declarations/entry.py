@@ -34,6 +34,9 @@ class Entry:
         What a scenario must have, or else the policy is another one.
     becomes
         Which one, for a table: "is fifo-requested".
+    prefers
+        What a scenario should have, or else a part of the policy has nothing to do: its first line
+        says so.
     refuses
         What it is refused with at the start: "quotas", "rented", "downtime".
     example
@@ -50,6 +53,7 @@ class Entry:
     differs: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
     becomes: str = ""
+    prefers: Need | None = None
     refuses: tuple[str, ...] = ()
     example: str = ""
 

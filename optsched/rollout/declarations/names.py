@@ -32,8 +32,15 @@ def known_as(scenario: Scenario, policy: str) -> str:
     >>> import optsched
     >>> known_as(optsched.read_scenario("philly-small"), "boa")
     'boa (no speedup curves here: is fifo-requested)'
+    >>> known_as(optsched.read_scenario("boa-cloud"), "sia")
+    'sia (no batch sizes here: speedups are taken as they are given)'
     """
     became = became_of(scenario, policy)
+    if not became:
+        known = _entry(policy)
+        rather = None if known is None else known.prefers
+        if rather is not None and not rather.is_met(scenario):
+            became = f"no {rather.name} here: {rather.otherwise}"
     return f"{policy} ({became})" if became else policy
 
 
@@ -43,10 +50,14 @@ def became_of(scenario: Scenario, policy: str) -> str:
     return "" if found is None else f"no {found[1].name} here: {found[0].becomes}"
 
 
+def _entry(policy: str) -> Entry | None:
+    name = policy.partition(":")[0]
+    return next((entry for entry in ENTRIES if entry.name == name), None)
+
+
 def _lacking(scenario: Scenario, policy: str) -> tuple[Entry, Need] | None:
     """Return a policy of ours and the first of its needs that a scenario does not meet."""
-    name = policy.partition(":")[0]
-    known = next((entry for entry in ENTRIES if entry.name == name), None)
+    known = _entry(policy)
     needs = () if known is None else known.needs
     need = next((need for need in needs if not need.is_met(scenario)), None)
     return None if known is None or need is None else (known, need)

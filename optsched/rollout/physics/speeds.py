@@ -84,7 +84,7 @@ def _pace(scenario: Scenario, profile: Slowdowns, model: Model | None) -> JobPac
     slowdown = None if name is None or scenario.profile is None else profile.of(name)
     given = scenario.locality if model is None or not model.locality else model.locality
     locality = tuple(given) if any(factor != 1 for factor in given) else None
-    phases = () if model is None else tuple(model.phases)
+    phases = () if model is None else model.goodput_phases
     events = scenario.events
     troubled = events is not None and events.application_class in (None, name)
     return JobPace(slowdown, locality, phases, troubled)

@@ -60,9 +60,9 @@ class Curves:
         self._works: dict[tuple[str, int], tuple[float, ...]] = {}
 
     def phases(self, model: str) -> Sequence[Phase]:
-        """Return the phases of a model; none if its width is fixed."""
+        """Return the phases of a model, with goodputs; none if its width is fixed."""
         known = self.scenario.models.get(model)
-        return () if known is None else known.phases
+        return () if known is None else known.goodput_phases
 
     def of(self, model: str, demand: int) -> tuple[Curve, ...]:
         """Return the curve of each phase, within the cluster; at least one."""

@@ -29,8 +29,49 @@ def width_factor(world, job, phase, width):
     model, demand = model_of(world, job), int(world.trace.gpus[job])
     if model is None or not model.phases or width == demand:
         return 1.0
+    return speed_at(model, phase, width) / speed_at(model, phase, demand)
+
+
+def speed_at(model, phase, width):
+    """The speedup of the curve, or of goodput if there are batch sizes."""
     curve = model.phases[phase].speedup
-    return width_speed(curve, width) / width_speed(curve, demand)
+    if model.batches is None:
+        return width_speed(curve, width)
+    widths = curve.widths
+    if width < widths[0]:
+        return speed_at(model, phase, widths[0]) * width / widths[0]
+    below, above = max(k for k in widths if k <= width), min(width, widths[-1])
+    if below == above:
+        return goodput(model.batches, phase, above, width_speed(curve, above))
+    above = min(k for k in widths if k >= width)
+    ends = (speed_at(model, phase, below), speed_at(model, phase, above))
+    return float(np.interp(width, (below, above), ends))
+
+
+def goodput(batches, phase, width, speed):
+    """The greatest throughput x efficiency of any batch, by halving intervals of the slope.
+
+    The seconds of a step are counted for one example on one GPU a second: `width` GPUs take
+    batch / width, and lose what makes the throughput of the whole batch the curve's.
+    """
+    one, noise = batches.batch_size, batches.noise_scale[-1]
+    if len(batches.noise_scale) > 1:
+        noise = batches.noise_scale[phase]
+    many = max(one, min(one * width, batches.max_batch_size or one * width))
+    faster = max(width, speed)
+    lost = one * width / speed - one * width / faster
+
+    def value(batch):
+        return batch / (batch / faster + lost) * (noise + one) / (noise + batch)
+
+    low, high = float(one), float(many)
+    for _ in range(200):
+        third = (high - low) / 3
+        if value(low + third) < value(high - third):
+            low += third
+        else:
+            high -= third
+    return max(value(one), value(low), value(many))
 
 
 def slow_gpu_factor(world, job, gpus):

@@ -38,6 +38,10 @@ def models(draw, gpus):
             speedup = {"kind": "amdahl", "parallel_fraction": 0.9, "max_gpus": min(4, gpus)}
         phases.append({"work_gpu_s": work, "speedup": speedup})
     models["e"] = {"phases": phases, "utilisation": 0.5}
+    noise = draw(st.sampled_from([None, None, [0.0], [40.0], [1e6]]))
+    if noise is not None:
+        most = draw(st.sampled_from([None, 8, 20]))
+        models["e"]["batches"] = {"batch_size": 8, "max_batch_size": most, "noise_scale": noise}
     if draw(st.booleans()):
         models["e"]["rescale_s"] = draw(SMALL)
     return models

@@ -64,8 +64,8 @@ class Pollux(Rescaling):
     That is least sum of 1 / v over the jobs: v is the goodput over that at a fair share of C / jobs
     GPUs, rounded up; where a running job's width changes, times max(age - 30 s x its restarts, 0) /
     (age + 30 s); at least 0.01. The sum is separable, so it is minimised exactly (`best_widths`),
-    where Pollux has a genetic search. Goodput is the speedup of the job's model, with its
-    statistical efficiency where the model has batch sizes.
+    where Pollux has a genetic search. Goodput is throughput x statistical efficiency where the
+    job's model has batch sizes, else its speedup.
 
     A job gets at most twice the GPUs that it has run on so far, one at first (its least width). At
     most one job of several nodes is on each node: a job that finds no such place for its width gets
