@@ -32,7 +32,7 @@ LISTED = {8: 231, 2: 321}
 def world(gpus: int) -> Scenario:
     """Return the scenario, on about so many GPUs."""
     ratio = gpus / sum(size * count for size, count in LISTED.items())
-    nodes = []
+    nodes: list[dict[str, int | str]] = []
     for size, count in LISTED.items():
         left = round(count * ratio)
         for number, first in enumerate(range(0, left, DOMAIN)):
