@@ -333,7 +333,7 @@ def test_without_failures_nothing_is_learnt_of_retries(columns):
 
 
 @given(days(), st.sampled_from([0, 60]), st.sampled_from([1, 100]))
-@law(200)
+@law(60)
 def test_trials_that_find_nothing_change_neither_order_nor_places(columns, retry_s, pool):
     """They take a microsecond, and no two events meet: no sum of jitters is that of others."""
     count = len(columns["gpus"])
@@ -356,7 +356,7 @@ def test_trials_that_find_nothing_change_neither_order_nor_places(columns, retry
 
 
 @given(days(reasons=(SHOWN, HIDDEN)), st.booleans())
-@law(200)
+@law(60)
 def test_moving_jobs_loses_no_work_but_restarts(columns, loses):
     """What is held beyond a job's work is in its accounts, and nothing is redone but for stops."""
     costs = WORLD["costs"] | {"stop_loses_work": loses}
@@ -373,7 +373,7 @@ def test_moving_jobs_loses_no_work_but_restarts(columns, loses):
 
 
 @given(days(reasons=(SHOWN, HIDDEN, "CPU out of memory")))
-@law(200)
+@law(60)
 def test_accounts_add_up_with_all_guidelines(columns):
     record = rolled(ALL_ON, Scenario(**WORLD), **columns)
     jobs = record.jobs
@@ -390,7 +390,7 @@ def test_accounts_add_up_with_all_guidelines(columns):
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=30))
-@law(200)
+@law(60)
 def test_estimates_are_means_of_beta_binomials(outcomes):
     view = StubView(scenario())
     estimates = philly(view.scenario, 0, prior=3.0).estimates
