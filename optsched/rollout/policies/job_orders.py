@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
+    from optsched.rollout.scenario import Scenario
 
 NEVER = 1 << 62
 """A moment that does not come, in microseconds."""
@@ -30,6 +31,24 @@ class Order(Protocol):
         """Return the jobs, the most urgent first."""
         ...
 
+    def is_steady(self, scenario: Scenario) -> bool:
+        """Return whether jobs that wait keep their keys, and `keys` bounds those of running ones.
+
+        If so, `seen` and `keys` tell where jobs stand; those with equal keys go by number.
+        """
+        ...
+
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return for each job the number that the order looks at, now."""
+        ...
+
+    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+        """Return keys of jobs that have held GPUs for some time since they were seen: at most so.
+
+        Without such time they are exact.
+        """
+        ...
+
 
 class Fifo(Restorable):
     """First in, first out: by submission."""
@@ -37,6 +56,18 @@ class Fifo(Restorable):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs by number, which is the order of submission."""
         return sorted(jobs)
+
+    def is_steady(self, scenario: Scenario) -> bool:
+        """Return True: numbers do not change."""
+        return True
+
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return zeros: all keys are equal."""
+        return np.zeros(len(jobs))
+
+    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+        """Return zeros."""
+        return seen
 
 
 @dataclass
@@ -52,8 +83,20 @@ class Las(Restorable):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the least served first."""
         numbers = sorted(jobs)
+        return _by(self.seen(view, numbers), numbers)
+
+    def is_steady(self, scenario: Scenario) -> bool:
+        """Return True: service grows with the time for which GPUs are held, by their number."""
+        return True
+
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return the service attained; whole numbers below 2^53 are exact."""
         served = view.attained_us if self.one_dimensional else view.attained_gpu_us
-        return _by(served(numbers), numbers)
+        return served(jobs).astype(np.float64)
+
+    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+        """Return the service with what was attained since."""
+        return seen + (held_us if self.one_dimensional else held_us * widths)
 
 
 @dataclass
@@ -69,10 +112,22 @@ class Srtf(Restorable):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the one with the least left first."""
         numbers = sorted(jobs)
-        left = view.remaining_us(numbers)
+        return _by(self.seen(view, numbers), numbers)
+
+    def is_steady(self, scenario: Scenario) -> bool:
+        """Return whether estimates of jobs that wait stay, and those of running ones only fall."""
+        return scenario.estimates.kind != "history"
+
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return the time, or service, that is left."""
+        left = view.remaining_us(jobs)
         if self.times_gpus:
-            left = left * np.array([view.demand(job) for job in numbers], dtype=float)
-        return _by(np.where(np.isnan(left), np.inf, left), numbers)
+            left = left * np.array([view.demand(job) for job in jobs], dtype=float)
+        return np.where(np.isnan(left), np.inf, left)
+
+    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+        """Return what was left when they were seen: it only falls."""
+        return seen
 
 
 @dataclass
@@ -167,6 +222,18 @@ class Tiresias(Restorable):
                 self._since_us[job] = began
                 self._first_us.setdefault(job, began)
         self._called_us = view.now_us
+
+    def is_steady(self, scenario: Scenario) -> bool:
+        """Return whether no job goes back to the first queue for having waited."""
+        return not self.promote
+
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return the service attained."""
+        return view.attained_gpu_us(jobs).astype(np.float64)
+
+    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+        """Return the queue that a job is in with what it has attained since."""
+        return np.searchsorted(self._limits, seen + held_us * widths, side="right").astype(float)
 
 
 ORDERS: dict[str, Callable[..., Order]] = {

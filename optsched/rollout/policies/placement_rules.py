@@ -64,6 +64,11 @@ class RoundRule(Restorable):
         scores = {} if bins is None else batch.world.scores(loaded(BINNINGS[bins]))
         return self.row.rule(state, scores, batch.penalties, self.generator)
 
+    def of_sizes(self, state: FreeGpus) -> Rule:
+        """Return the rule where it looks at sizes alone, as those without bins do."""
+        assert self.row.bins is None
+        return self.row.rule(state, {}, {}, self.generator)
+
     def order(self, batch: Batch) -> list[int]:
         """Return the places in the batch, the job that chooses first first."""
         return list(range(len(batch.jobs))) if self.row.bins is None else batch.class_order()

@@ -10,8 +10,9 @@ until a job fits; those of the preempted that it fits beside go on here.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from optsched.pal.greedy.free_gpus import FreeGpus
 from optsched.pal.greedy.rules import BY_NAME
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
@@ -28,10 +29,13 @@ from optsched.rollout.policies.round_options import (
     TiresiasOptions,
     binned,
 )
+from optsched.rollout.policies.rounds.sticky_rounds import StickyRounds
 from optsched.rollout.policy_options import Maker, takes
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.placement_round import Placed
     from optsched.rollout.policies.placement_rules import Placement
@@ -69,11 +73,37 @@ class Rounds(RestorablePolicy):
         self.every_epoch = every_epoch
         self._world: ClusterData | None = None
         self._last: tuple[list[int], list[bool]] | None = None
+        self._kept: StickyRounds | None = None
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; what is kept from round to round is asked for again."""
+        super().restore(state)
+        self._kept = None
 
     def decide(self, view: View) -> Decision:
         """Place the admitted jobs; running ones that are not among them are stopped."""
         if self._world is None:
             self._world = ClusterData(view)
+        if self._can_keep(view.scenario):
+            return self._go_on(view, self._world)
+        return self._anew(view, self._world)
+
+    def _can_keep(self, scenario: Scenario) -> bool:
+        """Return whether rounds may look at what has changed alone."""
+        is_still = not (scenario.quotas or scenario.nodes_change)
+        return isinstance(self.placement, Sticky) and is_still and self.order.is_steady(scenario)
+
+    def _go_on(self, view: View, world: ClusterData) -> Decision:
+        if self._kept is None:
+            state = FreeGpus(world.levels, world.columns, world.usable(view.ready))
+            self._kept = StickyRounds(view, world, state, self.order, self.backfill)
+        else:
+            self._kept.note(view)
+        assert isinstance(self.placement, Sticky)
+        return self._kept.decide(view, self.placement.rules.of_sizes(self._kept.state))
+
+    def _anew(self, view: View, world: ClusterData) -> Decision:
+        """Look at all jobs."""
         running = view.running.tolist()
         active = self.order.sort(view, [*running, *view.pending.tolist()])
         quotas = dict(view.scenario.quotas)
@@ -86,7 +116,7 @@ class Rounds(RestorablePolicy):
         last, self._last = self._last, (chosen, list(view.ready))
         if self.placement.settled and last == self._last and all(held):
             return NOTHING
-        batch = Batch(view, self._world, chosen, held, self._world.usable(view.ready), lent)
+        batch = Batch(view, world, chosen, held, world.usable(view.ready), lent)
         return _difference(batch, self.placement.place(batch), running)
 
     def _admitted(self, view: View, active: list[int], quotas: dict[str, int]) -> list[int]:

@@ -1,0 +1,151 @@
+"""Rounds in which running jobs keep their GPUs unless an admitted one needs them, step by step.
+
+What `round_based.Rounds` does for all jobs in every round is done here for those that it can
+concern. While no waiting job is admitted, all running ones are, for they fit together; so jobs
+that wait are gone through in order, and one that does not fit into what is free is admitted only
+if the GPUs of those that run and stand behind it suffice. How many these are at most is known
+without asking for every job. Who stands behind it exactly is asked when they may suffice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.placement_round import GangJob
+from optsched.rollout.policies.placement_rules import preempted
+from optsched.rollout.policies.rounds.running_jobs import Running, Standing, standings
+from optsched.rollout.policies.rounds.waiting_jobs import WaitingJobs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from optsched.pal.greedy.free_gpus import FreeGpus
+    from optsched.pal.greedy.list_scheduling import Rule
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.job_orders import Order
+    from optsched.rollout.policies.placement_round import ClusterData
+    from optsched.rollout.policies.rounds.waiting_jobs import Scan
+
+
+class StickyRounds:
+    """Who waits and who runs, kept from round to round in a cluster without quotas.
+
+    Its nodes are ready all the time. Where jobs stand is as `Order.is_steady` says.
+    """
+
+    def __init__(
+        self, view: View, world: ClusterData, state: FreeGpus, order: Order, backfill: bool
+    ) -> None:
+        self.world, self.state, self.order, self.backfill = world, state, order, backfill
+        self.free = state.free_count()
+        self.waiting, self.running = WaitingJobs(), Running(order)
+        self._back: list[int] = []
+        self._join(view, view.pending.tolist())
+        jobs = view.running.tolist()
+        for job, seen in zip(jobs, order.seen(view, jobs).tolist(), strict=True):
+            self._hold(job, view.gpus_of(job), seen, view.now_us)
+
+    def note(self, view: View) -> None:
+        """Take note of what has happened since the last call."""
+        for job in (*view.ended, *view.failed):
+            if job in self.running.gpus:
+                self._release(job)
+        if self._back or view.arrived:
+            self._join(view, [*self._back, *view.arrived])
+            self._back = []
+
+    def decide(self, view: View, rule: Rule) -> Decision:
+        """Start the waiting jobs that are admitted, and stop those whose GPUs they need."""
+        admitted, lent = self._admitted(view)
+        if not admitted:
+            return NOTHING
+        places, stops = {}, []
+        widths = {job: len(self.running.gpus[job]) for job in lent}
+        for job in admitted:
+            size, model = view.demand(job), view.model(job)
+            for other in preempted(size - self.free, widths):
+                del widths[other]
+                self._release(other)
+                stops.append(other)
+            gpus = rule(self.state, GangJob(size, self.world.class_of(model), model))
+            assert gpus is not None, "no rule of these wants more than room"
+            seen = self.waiting.remove(job)
+            places[job] = tuple(sorted(gpus.tolist()))
+            self._hold(job, places[job], seen, view.now_us, gpus)
+        self.state.changes.clear()
+        self._back = stops
+        return Decision(place=places, stop=tuple(sorted(stops)))
+
+    def _join(self, view: View, jobs: list[int]) -> None:
+        for seen, standing in standings(self.order, view, jobs):
+            self.waiting.add(view.demand(standing.job), seen, standing)
+
+    def _hold(
+        self,
+        job: int,
+        gpus: tuple[int, ...],
+        seen: float,
+        now: int,
+        numbers: np.ndarray | None = None,
+    ) -> None:
+        import numpy as np
+
+        self.running.add(job, gpus, seen, now)
+        self.state.take(np.array(gpus) if numbers is None else numbers)
+        self.free -= len(gpus)
+
+    def _release(self, job: int) -> None:
+        import numpy as np
+
+        gpus = self.running.remove(job)
+        self.state.release(np.array(gpus))
+        self.free += len(gpus)
+
+    def _admitted(self, view: View) -> tuple[list[int], list[int]]:
+        """Return the waiting jobs that are admitted and the running ones that are not, in order."""
+        admitted, spare, scan = [], self.free, self.waiting.scan()
+        while scan.next is not None:
+            standing, size = scan.next
+            if size <= spare:
+                admitted.append(standing.job)
+                spare -= size
+                scan.go_on()
+                continue
+            if self.running.behind(standing, view.now_us) + spare >= size:
+                tail = self.running.tail(standing, view)
+                room = spare + sum(len(self.running.gpus[job]) for _, job in tail)
+                if room >= size:
+                    return self._with_tail(scan, tail, admitted, room)
+            if not self.backfill:
+                break
+            scan.give_up_size()
+        return admitted, []
+
+    def _with_tail(
+        self, scan: Scan, tail: list[Standing], admitted: list[int], room: int
+    ) -> tuple[list[int], list[int]]:
+        """Return the same, once a job is admitted for which some of those behind it may stop."""
+        lent: list[int] = []
+        behind = tail[::-1]
+        while scan.next is not None or behind:
+            if behind and (scan.next is None or behind[-1] < scan.next[0]):
+                job = behind.pop().job
+                size = len(self.running.gpus[job])
+                if size <= room:
+                    room -= size
+                    continue
+                lent.append(job)
+            else:
+                assert scan.next is not None
+                standing, size = scan.next
+                if size <= room:
+                    room -= size
+                    admitted.append(standing.job)
+                    scan.go_on()
+                    continue
+                scan.give_up_size()
+            if not self.backfill:
+                break
+        lent += [job for _, job in reversed(behind)]
+        return admitted, lent
