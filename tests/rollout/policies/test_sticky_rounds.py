@@ -1,0 +1,87 @@
+"""Rounds that look at what has changed alone decide as those that look at every job."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.rollout.engine.engine import Engine
+from optsched.rollout.policies.round_based import Rounds
+from optsched.rollout.registry import make
+from optsched.traces.trace import Failure
+from tests.rollout.test_invariants import fingerprint
+from tests.support.builders.rollout_parts import scenario, trace
+from tests.support.strategies.common import law
+from tests.support.strategies.rollout_random import REASONS, SMALL, SPREAD
+
+ORDERS = (
+    *("las", "las:one_dimensional=true", "las:backfill=true", "srtf", "srtf:times_gpus=true"),
+    *("srtf:backfill=true", "tiresias:thresholds_gpu_s=9/40", "tiresias:thresholds_gpu_s=20"),
+    *("tiresias:thresholds_gpu_s=9/40,backfill=false", "tiresias:promote=1", "packed-sticky"),
+    *("packed-sticky:backfill=true", "packed-sticky:order=srtf", "random-sticky:order=las"),
+    "random-sticky:backfill=true,order=srtf",
+)
+
+
+@st.composite
+def still_scenarios(draw):
+    """Clusters whose nodes stay, without quotas: as few as let rounds keep what they know."""
+    nodes, each = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    parts = {"decide_on": draw(st.sampled_from([("arrival", "finish"), (), ("finish",)]))}
+    parts["costs"] = {
+        "start_s": draw(SMALL),
+        "restore_s": draw(SMALL),
+        "checkpoint_every_s": draw(st.sampled_from([None, 3.0])),
+        "stop_loses_work": draw(st.booleans()),
+    }
+    parts["retries"] = {"delay_s": draw(SMALL), "limits": {}}
+    parts["estimates"] = draw(
+        st.sampled_from(
+            [{"kind": "exact"}, {"kind": "noisy", "sigma": 0.8}, {"kind": "none"}]
+            + [{"kind": "history"}]
+        )
+    )
+    if draw(st.booleans()):
+        parts |= {"neighbours": {"shared_server": 0.77}, "spread": SPREAD}
+    parts["end_s"] = 300.0
+    return scenario(nodes, each, **parts)
+
+
+@st.composite
+def busy_traces(draw, world):
+    """More jobs than fit, of many sizes, many of them alike."""
+    count = draw(st.integers(0, 14))
+    when = st.sampled_from([0.0, 0.0, 1.0, 5.0, 10.0, 12.0, 30.0])
+    size = st.sampled_from([n for n in (1, 1, 2, 3, 4, 8, 16) if n <= world.gpus])
+    length = st.sampled_from([0.0, 1.0, 5.0, 5.0, 12.0, 33.333333, 47.0])
+    rows = draw(st.lists(st.tuples(when, size, length), min_size=count, max_size=count))
+    failure = st.builds(Failure, st.sampled_from(REASONS), st.sampled_from([0, 2_000_000]))
+    failures = [draw(st.lists(failure, max_size=1)) for _ in range(count)]
+    status = [draw(st.sampled_from(["passed", "killed", "failed"])) for _ in range(count)]
+    return trace(*rows, failures=failures, status=status)
+
+
+def rolled_out(world, jobs, policy, cut=None):
+    """A rollout's bytes; cut short, it goes on from what was saved."""
+    engine = Engine(world, jobs, make(policy, world), 0, keep_intervals=True)
+    for _ in range(cut or 0):
+        engine.step()
+    if cut is not None:
+        saved = pickle.loads(pickle.dumps(engine.saved()))
+        engine = Engine(world, jobs, make(policy, world), 0, keep_intervals=True)
+        engine.go_on_from(saved)
+    return fingerprint(engine.run())
+
+
+@law(2000)
+@given(st.data(), st.sampled_from(ORDERS))
+def test_rounds_that_keep_what_they_know_decide_as_those_that_ask_anew(data, policy):
+    world = data.draw(still_scenarios())
+    jobs = data.draw(busy_traces(world))
+    kept = rolled_out(world, jobs, policy)
+    cut = rolled_out(world, jobs, policy, data.draw(st.integers(0, 30)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Rounds, "_can_keep", lambda rounds, scenario: False)
+        anew = rolled_out(world, jobs, policy)
+    assert kept == anew == cut
