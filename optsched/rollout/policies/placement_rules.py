@@ -17,8 +17,9 @@ from optsched.rollout.policies.placement_round import Placed
 if TYPE_CHECKING:
     from optsched.pal.greedy.free_gpus import FreeGpus
     from optsched.pal.greedy.list_scheduling import Rule
+    from optsched.pal.greedy.pal_rules import Penalties
     from optsched.pal.greedy.rules import PlacementRule
-    from optsched.rollout.policies.placement_round import Batch
+    from optsched.rollout.policies.placement_round import Batch, ClusterData
 
 
 class Placement(Protocol):
@@ -58,16 +59,11 @@ class RoundRule(Restorable):
     bins: str | None = None
     generator: random.Random = field(default_factory=random.Random)
 
-    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
-        """Return the rule for one round."""
+    def rule(self, world: ClusterData, penalties: Penalties, state: FreeGpus) -> Rule:
+        """Return the rule for one round, with penalties by model."""
         bins = self.bins or self.row.bins
-        scores = {} if bins is None else batch.world.scores(loaded(BINNINGS[bins]))
-        return self.row.rule(state, scores, batch.penalties, self.generator)
-
-    def of_sizes(self, state: FreeGpus) -> Rule:
-        """Return the rule where it looks at sizes alone, as those without bins do."""
-        assert self.row.bins is None
-        return self.row.rule(state, {}, {}, self.generator)
+        scores = {} if bins is None else world.scores(loaded(BINNINGS[bins]))
+        return self.row.rule(state, scores, penalties, self.generator)
 
     def order(self, batch: Batch) -> list[int]:
         """Return the places in the batch, the job that chooses first first."""
@@ -87,7 +83,7 @@ class NonSticky(Restorable):
     def place(self, batch: Batch) -> Placed:
         """Return GPUs for the jobs of a batch."""
         state = batch.state()
-        rule = self.rules.rule(batch, state)
+        rule = self.rules.rule(batch.world, batch.penalties, state)
         return Placed(place(batch.gangs, state, rule, order=self.rules.order(batch)))
 
 
@@ -112,7 +108,7 @@ class Sticky(Restorable):
         placed = {n: np.array(gpus) for n, gpus in enumerate(batch.held) if gpus}
         for held in placed.values():
             state.take(held)
-        rule = self.rules.rule(batch, state)
+        rule = self.rules.rule(batch.world, batch.penalties, state)
         for n, job in enumerate(batch.gangs):
             if n in placed or n in batch.lent:
                 continue

@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from optsched.pal.greedy.free_gpus import FreeGpus
 from optsched.pal.greedy.rules import BY_NAME
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
@@ -29,6 +28,8 @@ from optsched.rollout.policies.round_options import (
     TiresiasOptions,
     binned,
 )
+from optsched.rollout.policies.rounds.fresh_rounds import FreshRounds
+from optsched.rollout.policies.rounds.places import places_of
 from optsched.rollout.policies.rounds.sticky_rounds import StickyRounds
 from optsched.rollout.policy_options import Maker, takes
 from optsched.traces.trace import US
@@ -73,7 +74,7 @@ class Rounds(RestorablePolicy):
         self.every_epoch = every_epoch
         self._world: ClusterData | None = None
         self._last: tuple[list[int], list[bool]] | None = None
-        self._kept: StickyRounds | None = None
+        self._kept: StickyRounds | FreshRounds | None = None
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; what is kept from round to round is asked for again."""
@@ -90,17 +91,27 @@ class Rounds(RestorablePolicy):
 
     def _can_keep(self, scenario: Scenario) -> bool:
         """Return whether rounds may look at what has changed alone."""
-        is_still = not (scenario.quotas or scenario.nodes_change)
-        return isinstance(self.placement, Sticky) and is_still and self.order.is_steady(scenario)
+        if scenario.quotas or scenario.nodes_change:
+            return False
+        if isinstance(self.placement, Sticky):
+            return self.order.is_steady(scenario)
+        return isinstance(self.placement, NonSticky) and self.placement.settled
 
     def _go_on(self, view: View, world: ClusterData) -> Decision:
         if self._kept is None:
-            state = FreeGpus(world.levels, world.columns, world.usable(view.ready))
-            self._kept = StickyRounds(view, world, state, self.order, self.backfill)
+            self._kept = self._keeping(view, world)
         else:
             self._kept.note(view)
-        assert isinstance(self.placement, Sticky)
-        return self._kept.decide(view, self.placement.rules.of_sizes(self._kept.state))
+        return self._kept.decide(view)
+
+    def _keeping(self, view: View, world: ClusterData) -> StickyRounds | FreshRounds:
+        placement, order = self.placement, self.order
+        assert isinstance(placement, Sticky | NonSticky)
+        places = places_of(view, world, placement.rules)
+        if isinstance(placement, Sticky):
+            return StickyRounds(view, world, places, order, self.backfill)
+        by_class = placement.rules.row.bins is not None
+        return FreshRounds(view, world, places, order, self.backfill, by_class)
 
     def _anew(self, view: View, world: ClusterData) -> Decision:
         """Look at all jobs."""

@@ -18,13 +18,10 @@ from optsched.rollout.policies.rounds.running_jobs import Running, Standing, sta
 from optsched.rollout.policies.rounds.waiting_jobs import WaitingJobs
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from optsched.pal.greedy.free_gpus import FreeGpus
-    from optsched.pal.greedy.list_scheduling import Rule
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.job_orders import Order
     from optsched.rollout.policies.placement_round import ClusterData
+    from optsched.rollout.policies.rounds.places import Places
     from optsched.rollout.policies.rounds.waiting_jobs import Scan
 
 
@@ -35,10 +32,9 @@ class StickyRounds:
     """
 
     def __init__(
-        self, view: View, world: ClusterData, state: FreeGpus, order: Order, backfill: bool
+        self, view: View, world: ClusterData, places: Places, order: Order, backfill: bool
     ) -> None:
-        self.world, self.state, self.order, self.backfill = world, state, order, backfill
-        self.free = state.free_count()
+        self.world, self.places, self.order, self.backfill = world, places, order, backfill
         self.waiting, self.running = WaitingJobs(), Running(order)
         self._back: list[int] = []
         self._join(view, view.pending.tolist())
@@ -55,25 +51,24 @@ class StickyRounds:
             self._join(view, [*self._back, *view.arrived])
             self._back = []
 
-    def decide(self, view: View, rule: Rule) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Start the waiting jobs that are admitted, and stop those whose GPUs they need."""
         admitted, lent = self._admitted(view)
         if not admitted:
             return NOTHING
+        self.places.begin()
         places, stops = {}, []
         widths = {job: len(self.running.gpus[job]) for job in lent}
         for job in admitted:
             size, model = view.demand(job), view.model(job)
-            for other in preempted(size - self.free, widths):
+            for other in preempted(size - self.places.free, widths):
                 del widths[other]
                 self._release(other)
                 stops.append(other)
-            gpus = rule(self.state, GangJob(size, self.world.class_of(model), model))
+            gpus = self.places.pick(GangJob(size, self.world.class_of(model), model))
             assert gpus is not None, "no rule of these wants more than room"
-            seen = self.waiting.remove(job)
-            places[job] = tuple(sorted(gpus.tolist()))
-            self._hold(job, places[job], seen, view.now_us, gpus)
-        self.state.changes.clear()
+            places[job] = gpus
+            self._hold(job, gpus, self.waiting.remove(job), view.now_us)
         self._back = stops
         return Decision(place=places, stop=tuple(sorted(stops)))
 
@@ -81,30 +76,16 @@ class StickyRounds:
         for seen, standing in standings(self.order, view, jobs):
             self.waiting.add(view.demand(standing.job), seen, standing)
 
-    def _hold(
-        self,
-        job: int,
-        gpus: tuple[int, ...],
-        seen: float,
-        now: int,
-        numbers: np.ndarray | None = None,
-    ) -> None:
-        import numpy as np
-
+    def _hold(self, job: int, gpus: tuple[int, ...], seen: float, now: int) -> None:
         self.running.add(job, gpus, seen, now)
-        self.state.take(np.array(gpus) if numbers is None else numbers)
-        self.free -= len(gpus)
+        self.places.take(gpus)
 
     def _release(self, job: int) -> None:
-        import numpy as np
-
-        gpus = self.running.remove(job)
-        self.state.release(np.array(gpus))
-        self.free += len(gpus)
+        self.places.release(self.running.remove(job))
 
     def _admitted(self, view: View) -> tuple[list[int], list[int]]:
         """Return the waiting jobs that are admitted and the running ones that are not, in order."""
-        admitted, spare, scan = [], self.free, self.waiting.scan()
+        admitted, spare, scan = [], self.places.free, self.waiting.scan()
         while scan.next is not None:
             standing, size = scan.next
             if size <= spare:

@@ -20,7 +20,10 @@ ORDERS = (
     *("srtf:backfill=true", "tiresias:thresholds_gpu_s=9/40", "tiresias:thresholds_gpu_s=20"),
     *("tiresias:thresholds_gpu_s=9/40,backfill=false", "tiresias:promote=1", "packed-sticky"),
     *("packed-sticky:backfill=true", "packed-sticky:order=srtf", "random-sticky:order=las"),
-    "random-sticky:backfill=true,order=srtf",
+    *("random-sticky:backfill=true,order=srtf", "packed-non-sticky", "pal-greedy", "pm-first"),
+    *("packed-non-sticky:order=srtf", "packed-non-sticky:order=las,backfill=true"),
+    *("pal-greedy:order=srtf,backfill=true", "pm-first:order=tiresias", "pal-multilevel:order=las"),
+    *("random-non-sticky", "random-non-sticky:order=srtf"),
 )
 
 
@@ -44,6 +47,19 @@ def still_scenarios(draw):
     )
     if draw(st.booleans()):
         parts |= {"neighbours": {"shared_server": 0.77}, "spread": SPREAD}
+    if draw(st.booleans()):
+        count = nodes * each
+        slow = st.lists(st.sampled_from([0.9, 1.0, 1.3]), min_size=count, max_size=count)
+        slowdown = {"A": draw(slow), "B": draw(slow)}
+        parts["profile"] = {
+            "gpus": [f"g{n}" for n in range(count)],
+            "slowdown": slowdown,
+            "kind": "persistent",
+        }
+        parts["models"] = {
+            "a": {"application_class": "A"},
+            "b": {"application_class": "B", "locality": [1.0, 1.5]},
+        }
     parts["end_s"] = 300.0
     return scenario(nodes, each, **parts)
 
@@ -59,7 +75,8 @@ def busy_traces(draw, world):
     failure = st.builds(Failure, st.sampled_from(REASONS), st.sampled_from([0, 2_000_000]))
     failures = [draw(st.lists(failure, max_size=1)) for _ in range(count)]
     status = [draw(st.sampled_from(["passed", "killed", "failed"])) for _ in range(count)]
-    return trace(*rows, failures=failures, status=status)
+    model = [draw(st.sampled_from(["", *world.models])) for _ in range(count)]
+    return trace(*rows, failures=failures, status=status, model=model)
 
 
 def rolled_out(world, jobs, policy, cut=None):
