@@ -193,7 +193,10 @@ class PalGreedy:
         for gpus in held.of.values():
             state.take(_indices(gpus))
         placed = place(
-            batch.gangs, state, self._rules.rule(batch, state), order=batch.class_order()
+            batch.gangs,
+            state,
+            self._rules.rule(batch.world, batch.penalties, state),
+            order=batch.class_order(),
         )
         places = {jobs[n]: tuple(sorted(gpus.tolist())) for n, gpus in placed.items()}
         for job, gpus in places.items():

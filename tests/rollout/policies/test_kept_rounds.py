@@ -41,8 +41,10 @@ def still_scenarios(draw):
     parts["retries"] = {"delay_s": draw(SMALL), "limits": {}}
     parts["estimates"] = draw(
         st.sampled_from(
-            [{"kind": "exact"}, {"kind": "noisy", "sigma": 0.8}, {"kind": "none"}]
-            + [{"kind": "history"}]
+            [
+                *({"kind": "exact"}, {"kind": "noisy", "sigma": 0.8}),
+                *({"kind": "none"}, {"kind": "history"}),
+            ]
         )
     )
     if draw(st.booleans()):
