@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -117,4 +118,4 @@ def places_of(view: View, world: ClusterData, rules: RoundRule) -> Places:
     if loaded(rules.row.entry) is consolidate:
         return PackedPlaces(view)
     penalties = {name: world.penalties(name) for name in ("", *view.scenario.models)}
-    return RuledPlaces(world, lambda state: rules.rule(world, penalties, state))
+    return RuledPlaces(world, partial(rules.rule, world, penalties))
