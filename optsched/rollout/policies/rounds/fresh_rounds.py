@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.job_orders import Order
     from optsched.rollout.policies.placement_round import ClusterData
-    from optsched.rollout.policies.rounds.places import Places
+    from optsched.rollout.policies.rounds.places import Pick, Places
 
     Gpus = tuple[int, ...]
 
@@ -70,9 +70,9 @@ class FreshRounds:
             if gpus is not None:
                 self.places.release(gpus)
         del self.sequence[same:]
-        self.places.begin()
+        pick = self.places.rule()
         for job in chosen[same:]:
-            gpus = self._picked(self.active[job])
+            gpus = self._picked(self.active[job], pick)
             self.sequence.append((job, gpus))
             if gpus is not None and gpus != self.held.get(job):
                 places[job] = gpus
@@ -83,10 +83,10 @@ class FreshRounds:
         self.held.update(places)
         return Decision(place=places, stop=tuple(stops))
 
-    def _picked(self, gang: GangJob) -> Gpus | None:
+    def _picked(self, gang: GangJob, pick: Pick) -> Gpus | None:
         if gang.gpus > self.places.free:
             return None
-        gpus = self.places.pick(gang)
+        gpus = pick(gang)
         if gpus is not None:
             self.places.take(gpus)
         return gpus

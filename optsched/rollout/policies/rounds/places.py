@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.placement_rules import RoundRule
 
     Gpus = tuple[int, ...]
+    Pick = Callable[[GangJob], Gpus | None]  # free GPUs, ascending; None if there is no place
 
 
 class Places(Protocol):
@@ -39,12 +40,8 @@ class Places(Protocol):
         """Mark GPUs in use as free."""
         ...
 
-    def begin(self) -> None:
-        """Let a round begin: from here on GPUs are taken alone, until the next one."""
-        ...
-
-    def pick(self, gang: GangJob) -> Gpus | None:
-        """Return free GPUs for a gang, ascending; None if it finds no place."""
+    def rule(self) -> Pick:
+        """Return the rule for a round."""
         ...
 
 
@@ -60,10 +57,11 @@ class PackedPlaces:
         """How many are free."""
         return self.nodes.total
 
-    def begin(self) -> None:
-        """Let a round begin."""
+    def rule(self) -> Pick:
+        """Return the rule for a round."""
+        return self._pick
 
-    def pick(self, gang: GangJob) -> Gpus | None:
+    def _pick(self, gang: GangJob) -> Gpus | None:
         """Return the GPUs of the best fit of a node, else of the nodes with the most free ones."""
         nodes, left = self.nodes, gang.gpus
         node = nodes.best_fit(left)
@@ -89,7 +87,6 @@ class RuledPlaces:
         self.state = FreeGpus(world.levels, world.columns, everywhere)
         self.free = len(everywhere)
         self._make = make
-        self._rule: Rule | None = None
 
     def take(self, gpus: Gpus) -> None:
         """Mark free GPUs as in use."""
@@ -101,16 +98,16 @@ class RuledPlaces:
         self.state.release(np.array(gpus, dtype=np.intp))
         self.free += len(gpus)
 
-    def begin(self) -> None:
-        """Let a round begin."""
+    def rule(self) -> Pick:
+        """Return the rule for a round."""
         self.state.changes.clear()
-        self._rule = self._make(self.state)
+        rule = self._make(self.state)
 
-    def pick(self, gang: GangJob) -> Gpus | None:
-        """Return the GPUs of the rule."""
-        assert self._rule is not None
-        gpus = self._rule(self.state, gang)
-        return None if gpus is None else tuple(sorted(gpus.tolist()))
+        def pick(gang: GangJob) -> Gpus | None:
+            gpus = rule(self.state, gang)
+            return None if gpus is None else tuple(sorted(gpus.tolist()))
+
+        return pick
 
 
 def places_of(view: View, world: ClusterData, rules: RoundRule) -> Places:

@@ -56,7 +56,7 @@ class StickyRounds:
         admitted, lent = self._admitted(view)
         if not admitted:
             return NOTHING
-        self.places.begin()
+        pick = self.places.rule()
         places, stops = {}, []
         widths = {job: len(self.running.gpus[job]) for job in lent}
         for job in admitted:
@@ -65,7 +65,7 @@ class StickyRounds:
                 del widths[other]
                 self._release(other)
                 stops.append(other)
-            gpus = self.places.pick(GangJob(size, self.world.class_of(model), model))
+            gpus = pick(GangJob(size, self.world.class_of(model), model))
             assert gpus is not None, "no rule of these wants more than room"
             places[job] = gpus
             self._hold(job, gpus, self.waiting.remove(job), view.now_us)
