@@ -6,15 +6,14 @@ parts of an account add up exactly. Energy is the integral of the cluster's watt
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.losses import Losses
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from optsched.rollout.engine.state import State
     from optsched.rollout.physics.physics import Physics
@@ -161,20 +160,38 @@ class Meter(Restorable):
     def __init__(self, physics: Physics, state: State) -> None:
         self._physics, self._state = physics, state
         self._watts = [physics.node_watts(node, state) for node in range(len(state.node_state))]
-        self.watts = math.fsum(self._watts)
+        self._units = sum(map(_units, self._watts))
+        self.watts = self._units / _UNITS
         self._joules, self._at = 0.0, 0
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; the exact sum follows from it."""
+        super().restore(state)
+        self._units = sum(map(_units, self._watts))
 
     def update(self, nodes: Iterable[int], now: int) -> None:
         """Ask for the watts of nodes on which something changed."""
-        changed = False
+        has_changed = False
         for node in nodes:
-            watts = self._physics.node_watts(node, self._state)
-            changed |= watts != self._watts[node]
-            self._watts[node] = watts
-        if changed:
+            watts, before = self._physics.node_watts(node, self._state), self._watts[node]
+            if watts != before:
+                has_changed = True
+                self._units += _units(watts) - _units(before)
+                self._watts[node] = watts
+        if has_changed:
             self._joules, self._at = self.joules(now), now
-            self.watts = math.fsum(self._watts)
+            self.watts = self._units / _UNITS
 
     def joules(self, now: int) -> float:
         """Return the energy drawn until now."""
         return self._joules + self.watts * (now - self._at) / US
+
+
+_UNITS = 1 << 1074
+"""Of a number, so that every double is a whole number of units."""
+
+
+def _units(number: float) -> int:
+    """Return a number in units: sums of these are exact, and rounded once when divided."""
+    above, below = number.as_integer_ratio()
+    return above * (_UNITS // below)
