@@ -31,12 +31,13 @@ class Order(Protocol):
         """Return the jobs, the most urgent first."""
         ...
 
-    def is_steady(self, scenario: Scenario) -> bool:
-        """Return whether jobs that wait keep their keys, and `keys` bounds those of running ones.
-
-        If so, `seen` and `keys` tell where jobs stand; those with equal keys go by number.
-        """
+    def steady(self, scenario: Scenario) -> SteadyOrder | None:
+        """Return the order as one by keys, if it is such a one in a scenario."""
         ...
+
+
+class SteadyOrder(Protocol):
+    """Sorts by keys, equal ones by number: they stay while jobs wait, and have bounds otherwise."""
 
     def seen(self, view: View, jobs: Sequence[int]) -> Floats:
         """Return for each job the number that the order looks at, now."""
@@ -57,9 +58,9 @@ class Fifo(Restorable):
         """Return the jobs by number, which is the order of submission."""
         return sorted(jobs)
 
-    def is_steady(self, scenario: Scenario) -> bool:
-        """Return True: numbers do not change."""
-        return True
+    def steady(self, scenario: Scenario) -> SteadyOrder:
+        """Return itself: numbers do not change."""
+        return self
 
     def seen(self, view: View, jobs: Sequence[int]) -> Floats:
         """Return zeros: all keys are equal."""
@@ -85,9 +86,9 @@ class Las(Restorable):
         numbers = sorted(jobs)
         return _by(self.seen(view, numbers), numbers)
 
-    def is_steady(self, scenario: Scenario) -> bool:
-        """Return True: service grows with the time for which GPUs are held, by their number."""
-        return True
+    def steady(self, scenario: Scenario) -> SteadyOrder:
+        """Return itself: service grows with the time for which GPUs are held, by their number."""
+        return self
 
     def seen(self, view: View, jobs: Sequence[int]) -> Floats:
         """Return the service attained; whole numbers below 2^53 are exact."""
@@ -114,9 +115,9 @@ class Srtf(Restorable):
         numbers = sorted(jobs)
         return _by(self.seen(view, numbers), numbers)
 
-    def is_steady(self, scenario: Scenario) -> bool:
-        """Return whether estimates of jobs that wait stay, and those of running ones only fall."""
-        return scenario.estimates.kind != "history"
+    def steady(self, scenario: Scenario) -> SteadyOrder | None:
+        """Return itself if estimates stay while jobs wait, and only fall while they run."""
+        return None if scenario.estimates.kind == "history" else self
 
     def seen(self, view: View, jobs: Sequence[int]) -> Floats:
         """Return the time, or service, that is left."""
@@ -223,17 +224,8 @@ class Tiresias(Restorable):
                 self._first_us.setdefault(job, began)
         self._called_us = view.now_us
 
-    def is_steady(self, scenario: Scenario) -> bool:
-        """Return whether no job goes back to the first queue for having waited."""
-        return not self.promote
-
-    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
-        """Return the service attained."""
-        return view.attained_gpu_us(jobs).astype(np.float64)
-
-    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
-        """Return the queue that a job is in with what it has attained since."""
-        return np.searchsorted(self._limits, seen + held_us * widths, side="right").astype(float)
+    def steady(self, scenario: Scenario) -> None:
+        """Return None: leases end, and first starts count."""
 
 
 ORDERS: dict[str, Callable[..., Order]] = {

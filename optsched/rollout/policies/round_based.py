@@ -94,7 +94,7 @@ class Rounds(RestorablePolicy):
         if scenario.quotas or scenario.nodes_change:
             return False
         if isinstance(self.placement, Sticky):
-            return self.order.is_steady(scenario)
+            return self.order.steady(scenario) is not None
         return isinstance(self.placement, NonSticky) and self.placement.settled
 
     def _go_on(self, view: View, world: ClusterData) -> Decision:
@@ -109,7 +109,9 @@ class Rounds(RestorablePolicy):
         assert isinstance(placement, Sticky | NonSticky)
         places = places_of(view, world, placement.rules)
         if isinstance(placement, Sticky):
-            return StickyRounds(view, world, places, order, self.backfill)
+            steady = order.steady(view.scenario)
+            assert steady is not None
+            return StickyRounds(view, world, places, steady, self.backfill)
         by_class = placement.rules.row.bins is not None
         return FreshRounds(view, world, places, order, self.backfill, by_class)
 

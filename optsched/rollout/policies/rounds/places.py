@@ -11,6 +11,7 @@ from optsched.pal.greedy.free_gpus import FreeGpus
 from optsched.pal.greedy.packing_rules import consolidate
 from optsched.registry import loaded
 from optsched.rollout.policies.free_nodes import FreeNodes, members
+from optsched.rollout.policies.placement_rules import RoundRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from optsched.pal.greedy.list_scheduling import Rule
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.placement_round import ClusterData, GangJob
-    from optsched.rollout.policies.placement_rules import RoundRule
 
     Gpus = tuple[int, ...]
     Pick = Callable[[GangJob], Gpus | None]  # free GPUs, ascending; None if there is no place
@@ -112,7 +112,7 @@ class RuledPlaces:
 
 def places_of(view: View, world: ClusterData, rules: RoundRule) -> Places:
     """Return all GPUs of a cluster as free, for the rule of a policy."""
-    if loaded(rules.row.entry) is consolidate:
+    if type(rules) is RoundRule and loaded(rules.row.entry) is consolidate:
         return PackedPlaces(view)
     penalties = {name: world.penalties(name) for name in ("", *view.scenario.models)}
     return RuledPlaces(world, partial(rules.rule, world, penalties))

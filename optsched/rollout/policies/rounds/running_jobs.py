@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from optsched.documents.arrays import Bools, Integers
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.job_orders import Order
+    from optsched.rollout.policies.job_orders import SteadyOrder
 
 
 class Standing(NamedTuple):
@@ -30,7 +30,7 @@ class Running:
         By job the GPUs that it holds.
     """
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: SteadyOrder) -> None:
         self.order = order
         self.gpus: dict[int, tuple[int, ...]] = {}
         self._row: dict[int, int] = {}
@@ -88,7 +88,7 @@ class Running:
         self._seen = np.append(self._seen, np.zeros(more))
 
 
-def standings(order: Order, view: View, jobs: Sequence[int]) -> list[tuple[float, Standing]]:
+def standings(order: SteadyOrder, view: View, jobs: Sequence[int]) -> list[tuple[float, Standing]]:
     """Return for jobs that wait what the order looks at, and where they stand."""
     seen = order.seen(view, jobs)
     none: Integers = np.zeros(len(jobs), dtype=np.int64)

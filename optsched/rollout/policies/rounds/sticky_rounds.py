@@ -19,7 +19,7 @@ from optsched.rollout.policies.rounds.waiting_jobs import WaitingJobs
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.job_orders import Order
+    from optsched.rollout.policies.job_orders import SteadyOrder
     from optsched.rollout.policies.placement_round import ClusterData
     from optsched.rollout.policies.rounds.places import Places
     from optsched.rollout.policies.rounds.waiting_jobs import Scan
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 class StickyRounds:
     """Who waits and who runs, kept from round to round in a cluster without quotas.
 
-    Its nodes are ready all the time. Where jobs stand is as `Order.is_steady` says.
+    Its nodes are ready all the time. Where jobs stand is as `SteadyOrder` says.
     """
 
     def __init__(
-        self, view: View, world: ClusterData, places: Places, order: Order, backfill: bool
+        self, view: View, world: ClusterData, places: Places, order: SteadyOrder, backfill: bool
     ) -> None:
         self.world, self.places, self.order, self.backfill = world, places, order, backfill
         self.waiting, self.running = WaitingJobs(), Running(order)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from optsched.documents.arrays import Indices
     from optsched.pal.greedy.free_gpus import FreeGpus, Gang
     from optsched.pal.greedy.list_scheduling import Rule
-    from optsched.rollout.policies.placement_round import Batch
+    from optsched.pal.greedy.pal_rules import Penalties
+    from optsched.rollout.policies.placement_round import ClusterData
     from optsched.rollout.scenario import Scenario
 
 
@@ -35,7 +36,7 @@ class SkewedRule(RoundRule):
 
     skewed: frozenset[str] = frozenset()
 
-    def rule(self, batch: Batch, state: FreeGpus) -> Rule:
+    def rule(self, world: ClusterData, penalties: Penalties, state: FreeGpus) -> Rule:
         """Return the rule for one round."""
 
         def pick(state: FreeGpus, job: Gang) -> Indices | None:
