@@ -112,9 +112,13 @@ class Sticky(Restorable):
         for n, job in enumerate(batch.gangs):
             if n in placed or n in batch.lent:
                 continue
-            lent = {m: len(placed[m]) for m in sorted(batch.lent) if m in placed}
+            held = {
+                m: placed[m][batch.usable[placed[m]]] for m in sorted(batch.lent & placed.keys())
+            }
+            lent = {m: len(gpus) for m, gpus in held.items()}  # not on nodes that are closed
             for m in preempted(job.gpus - state.free_count(), lent):
-                state.release(placed.pop(m))
+                state.release(held[m])
+                del placed[m]
             gpus = rule(state, job)
             assert gpus is not None, "no rule of these wants more than room"
             state.take(gpus)
