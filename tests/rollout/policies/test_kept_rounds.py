@@ -77,7 +77,7 @@ def busy_traces(draw, world):
     failure = st.builds(Failure, st.sampled_from(REASONS), st.sampled_from([0, 2_000_000]))
     failures = [draw(st.lists(failure, max_size=1)) for _ in range(count)]
     status = [draw(st.sampled_from(["passed", "killed", "failed"])) for _ in range(count)]
-    model = [draw(st.sampled_from(["", *world.models])) for _ in range(count)]
+    model = [draw(st.sampled_from(["", "unknown", *world.models])) for _ in range(count)]
     return trace(*rows, failures=failures, status=status, model=model)
 
 

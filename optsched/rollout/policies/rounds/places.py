@@ -114,5 +114,15 @@ def places_of(view: View, world: ClusterData, rules: RoundRule) -> Places:
     """Return all GPUs of a cluster as free, for the rule of a policy."""
     if type(rules) is RoundRule and loaded(rules.row.entry) is consolidate:
         return PackedPlaces(view)
-    penalties = {name: world.penalties(name) for name in ("", *view.scenario.models)}
-    return RuledPlaces(world, partial(rules.rule, world, penalties))
+    return RuledPlaces(world, partial(rules.rule, world, _Penalties(world)))
+
+
+class _Penalties(dict[str, tuple[float, ...]]):
+    """Penalties by model, those that the scenario does not know included."""
+
+    def __init__(self, world: ClusterData) -> None:
+        super().__init__()
+        self.world = world
+
+    def __missing__(self, model: str) -> tuple[float, ...]:
+        return self.world.penalties(model)
