@@ -112,12 +112,12 @@ class Sticky(Restorable):
         for n, job in enumerate(batch.gangs):
             if n in placed or n in batch.lent:
                 continue
-            held = {
+            usable = {
                 m: placed[m][batch.usable[placed[m]]] for m in sorted(batch.lent & placed.keys())
             }
-            lent = {m: len(gpus) for m, gpus in held.items()}  # not on nodes that are closed
+            lent = {m: len(gpus) for m, gpus in usable.items()}  # not on nodes that are closed
             for m in preempted(job.gpus - state.free_count(), lent):
-                state.release(held[m])
+                state.release(usable[m])
                 del placed[m]
             gpus = rule(state, job)
             assert gpus is not None, "no rule of these wants more than room"
