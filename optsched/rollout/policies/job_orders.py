@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from optsched.registry import UnknownNameError
 from optsched.rollout.checkpoints.restorable import Restorable
-from optsched.traces.trace import US
+from optsched.rollout.policies.tiresias.queues import Tiresias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
 
-NEVER = 1 << 62
-"""A moment that does not come, in microseconds."""
+    Keys = tuple[Floats, ...]
 
 
 class Order(Protocol):
@@ -37,13 +36,24 @@ class Order(Protocol):
 
 
 class SteadyOrder(Protocol):
-    """Sorts by keys, equal ones by number: they stay while jobs wait, and have bounds otherwise."""
+    """Sorts by keys, equal ones by number: they stay while jobs wait, and have bounds otherwise.
 
-    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
-        """Return for each job the number that the order looks at, now."""
+    A key has one number or several; of several the first counts first.
+    """
+
+    def look(self, view: View, jobs: Sequence[int]) -> None:
+        """Take note of all jobs that wait or run."""
         ...
 
-    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+    def note(self, view: View, started: Iterable[int], stopped: Iterable[int]) -> None:
+        """Take note of what has happened since the last call, at which jobs started and stopped."""
+        ...
+
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return for each job the numbers that the order looks at, now: shape (numbers, jobs)."""
+        ...
+
+    def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
         """Return keys of jobs that have held GPUs for some time since they were seen: at most so.
 
         Without such time they are exact.
@@ -51,7 +61,17 @@ class SteadyOrder(Protocol):
         ...
 
 
-class Fifo(Restorable):
+class Unnoting(Restorable):
+    """An order that sees all that it has to know when it is asked."""
+
+    def look(self, view: View, jobs: Sequence[int]) -> None:
+        """Do nothing."""
+
+    def note(self, view: View, started: Iterable[int], stopped: Iterable[int]) -> None:
+        """Do nothing."""
+
+
+class Fifo(Unnoting):
     """First in, first out: by submission."""
 
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
@@ -63,16 +83,16 @@ class Fifo(Restorable):
         return self
 
     def seen(self, view: View, jobs: Sequence[int]) -> Floats:
-        """Return zeros: all keys are equal."""
-        return np.zeros(len(jobs))
+        """Return nothing: all keys are equal."""
+        return np.zeros((0, len(jobs)))
 
-    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
-        """Return zeros."""
-        return seen
+    def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
+        """Return keys without numbers."""
+        return ()
 
 
 @dataclass
-class Las(Restorable):
+class Las(Unnoting):
     """Least attained service: GPU-time held so far.
 
     Source: Gu et al., "Tiresias", NSDI 2019 (2D-LAS). With `one_dimensional` it is time without
@@ -84,7 +104,7 @@ class Las(Restorable):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the least served first."""
         numbers = sorted(jobs)
-        return _by(self.seen(view, numbers), numbers)
+        return _by(self.seen(view, numbers)[0], numbers)
 
     def steady(self, scenario: Scenario) -> SteadyOrder:
         """Return itself: service grows with the time for which GPUs are held, by their number."""
@@ -93,15 +113,15 @@ class Las(Restorable):
     def seen(self, view: View, jobs: Sequence[int]) -> Floats:
         """Return the service attained; whole numbers below 2^53 are exact."""
         served = view.attained_us if self.one_dimensional else view.attained_gpu_us
-        return served(jobs).astype(np.float64)
+        return served(jobs).astype(np.float64)[None]
 
-    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+    def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
         """Return the service with what was attained since."""
-        return seen + (held_us if self.one_dimensional else held_us * widths)
+        return (seen[0] + (held_us if self.one_dimensional else held_us * widths),)
 
 
 @dataclass
-class Srtf(Restorable):
+class Srtf(Unnoting):
     """Shortest remaining time first, as the scenario's oracle tells it; unknown times come last.
 
     Source: Blox orders by iteration time x iterations - attained service. With `times_gpus` it is
@@ -113,7 +133,7 @@ class Srtf(Restorable):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the one with the least left first."""
         numbers = sorted(jobs)
-        return _by(self.seen(view, numbers), numbers)
+        return _by(self.seen(view, numbers)[0], numbers)
 
     def steady(self, scenario: Scenario) -> SteadyOrder | None:
         """Return itself if estimates stay while jobs wait, and only fall while they run."""
@@ -124,108 +144,11 @@ class Srtf(Restorable):
         left = view.remaining_us(jobs)
         if self.times_gpus:
             left = left * np.array([view.demand(job) for job in jobs], dtype=float)
-        return np.where(np.isnan(left), np.inf, left)
+        return np.where(np.isnan(left), np.inf, left)[None]
 
-    def keys(self, seen: Floats, held_us: Integers, widths: Integers) -> Floats:
+    def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
         """Return what was left when they were seen: it only falls."""
-        return seen
-
-
-@dataclass
-class Tiresias(Restorable):
-    """Discretised 2D-LAS: a few queues by attained GPU-time; in each the first started first.
-
-    Jobs that have not started come behind those of their queue that have, by submission. So jobs of
-    one queue do not take turns.
-
-    Parameters
-    ----------
-    thresholds_gpu_s
-        GPU-seconds at which a job falls into the next queue; a number for one threshold, or words
-        such as ``"3250/36000"`` for several.
-    promote
-        A waiting job that has waited for `promote` times as long as it has run since its last
-        promotion goes back to the first queue, and its service counts from zero; 0 for never.
-    lease_us
-        For so long after a start a job comes before all others: nobody takes its GPUs.
-
-    Notes
-    -----
-    Source: Gu et al., NSDI 2019; SymbioticLab/Tiresias, simulator/jobs.py: two queues, parted at
-    3,250 GPU-seconds, and a knob that is off by default. There all waiting since the last promotion
-    counts, here the wait since the job last held GPUs.
-    """
-
-    changing = ("_forgiven", "_first_us", "_since_us", "_called_us")
-
-    thresholds_gpu_s: float | str = 3250.0
-    promote: float = 0.0
-    lease_us: int = 0
-    _forgiven: dict[int, tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
-    _first_us: dict[int, int] = field(default_factory=dict, init=False, repr=False)
-    _since_us: dict[int, int] = field(default_factory=dict, init=False, repr=False)
-    _called_us: int = field(default=-1, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        parts = str(self.thresholds_gpu_s).split("/")
-        self._limits = np.array(sorted(float(part) * US for part in parts))
-
-    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
-        """Return the jobs by queue, those with a lease before all; in each by first start."""
-        numbers = sorted(jobs)
-        self._look(view, numbers)
-        served = counted = view.attained_gpu_us(numbers)
-        if self._forgiven:
-            counted = served - np.array([self._forgiven.get(job, (0, 0))[0] for job in numbers])
-        queues = np.searchsorted(self._limits, counted, side="right")
-        if self.promote:
-            self._promote(view, numbers, served, queues)
-        first = self._first_us
-        keys: list[Any] = [[first.get(job, NEVER) for job in numbers], queues]
-        if (urgency := self.urgency(counted, queues)) is not None:
-            keys.insert(1, urgency)
-        latest = view.now_us - self.lease_us
-        leased = {job for job, since in self._since_us.items() if since > latest}
-        if leased:
-            keys.append([job not in leased for job in numbers])
-        return [numbers[n] for n in np.lexsort(keys).tolist()]
-
-    def _promote(self, view: View, jobs: list[int], served: Integers, queues: Integers) -> None:
-        """Bring jobs that have waited long for what they ran back to the first queue."""
-        ran = view.attained_us(jobs)
-        for n in np.flatnonzero(queues).tolist():
-            job = jobs[n]
-            since = int(ran[n]) - self._forgiven.get(job, (0, 0))[1]
-            if since > 0 and view.waited_us(job) >= self.promote * since:
-                self._forgiven[job] = int(served[n]), int(ran[n])
-                queues[n] = 0
-
-    def urgency(self, served: Integers, queues: Integers) -> Floats | None:
-        """Return what comes before the first start within a queue, the least first; None: that."""
-        return None
-
-    def _look(self, view: View, jobs: Sequence[int]) -> None:
-        """Take note of starts: a job that runs and did not at the last call began then."""
-        for job in (*view.failed, *view.arrived):
-            self._since_us.pop(job, None)
-        for job in view.ended:
-            for known in (self._forgiven, self._first_us, self._since_us):
-                known.pop(job, None)
-        if self._called_us < 0:  # what ran before there was this order began at some time
-            pairs = zip(jobs, view.attained_us(jobs).tolist(), strict=True)
-            self._first_us = {job: view.submit_us(job) for job, ran in pairs if ran}
-        running = view.running.tolist()
-        for job in self._since_us.keys() - set(running):
-            del self._since_us[job]
-        began = max(0, self._called_us)
-        for job in running:
-            if job not in self._since_us:
-                self._since_us[job] = began
-                self._first_us.setdefault(job, began)
-        self._called_us = view.now_us
-
-    def steady(self, scenario: Scenario) -> None:
-        """Return None: leases end, and first starts count."""
+        return (seen[0],)
 
 
 ORDERS: dict[str, Callable[..., Order]] = {

@@ -31,6 +31,7 @@ from optsched.rollout.policies.round_options import (
 from optsched.rollout.policies.rounds.fresh_rounds import FreshRounds
 from optsched.rollout.policies.rounds.places import places_of
 from optsched.rollout.policies.rounds.sticky_rounds import StickyRounds
+from optsched.rollout.policies.tiresias.queues import Tiresias
 from optsched.rollout.policy_options import Maker, takes
 from optsched.traces.trace import US
 
@@ -247,7 +248,7 @@ def srtf(scenario: Scenario, seed: int, options: SrtfOptions) -> Rounds:
 def tiresias(scenario: Scenario, seed: int, options: TiresiasOptions) -> Rounds:
     """Tiresias' discretised 2D-LAS, by default with jobs that fit overtaking others."""
     lease_us = lease(scenario, options)
-    order = job_orders.Tiresias(options.thresholds_gpu_s, options.promote, lease_us)
+    order = Tiresias(options.thresholds_gpu_s, options.promote, lease_us)
     placement = consolidating(scenario, options)
     return Rounds("tiresias", order, placement, backfill=options.backfill, every_epoch=True)
 

@@ -19,6 +19,8 @@ ORDERS = (
     *("las", "las:one_dimensional=true", "las:backfill=true", "srtf", "srtf:times_gpus=true"),
     *("srtf:backfill=true", "tiresias:thresholds_gpu_s=9/40", "tiresias:thresholds_gpu_s=20"),
     *("tiresias:thresholds_gpu_s=9/40,backfill=false", "tiresias:promote=1", "packed-sticky"),
+    *("tiresias:thresholds_gpu_s=9/40,lease_s=12", "tiresias-gittins:thresholds_gpu_s=9/40"),
+    *("tiresias-gittins:lease_s=0,backfill=false", "tiresias-gittins:promote=1"),
     *("packed-sticky:backfill=true", "packed-sticky:order=srtf", "random-sticky:order=las"),
     *("random-sticky:backfill=true,order=srtf", "packed-non-sticky", "pal-greedy", "pm-first"),
     *("packed-non-sticky:order=srtf", "packed-non-sticky:order=las,backfill=true"),

@@ -7,7 +7,8 @@ import pytest
 from optsched.registry import UnknownNameError
 from optsched.rollout import registry
 from optsched.rollout.policies import job_orders
-from optsched.rollout.policies.job_orders import Fifo, Las, Srtf, Tiresias
+from optsched.rollout.policies.job_orders import Fifo, Las, Srtf
+from optsched.rollout.policies.tiresias.queues import Tiresias
 from optsched.traces.trace import US
 from tests.support.builders.rollout_stub import StubView, scenario
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from optsched.documents.arrays import Bools, Integers
     from optsched.rollout.engine.view import View
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Standing(NamedTuple):
     """Where a job stands in an order: those with less come first. Equal keys go by number."""
 
-    key: float
+    key: tuple[float, ...]
     job: int
 
 
@@ -37,16 +37,19 @@ class Running:
         self._unused: list[int] = []
         self._job = np.zeros(0, dtype=np.int64)
         self._width, self._since = self._job.copy(), self._job.copy()
-        self._seen = np.zeros(0)
+        self._seen = np.zeros((0, 0))
 
-    def add(self, job: int, gpus: tuple[int, ...], seen: float, now: int) -> None:
-        """Let a job hold GPUs from now on; `seen` is what the order looks at, as it is now."""
-        if not self._unused:
-            self._grow()
-        row = self._row[job] = self._unused.pop()
-        self.gpus[job] = gpus
-        self._job[row], self._width[row] = job, len(gpus)
-        self._seen[row], self._since[row] = seen, now
+    def add(self, view: View, held: Mapping[int, tuple[int, ...]]) -> None:
+        """Let jobs hold the GPUs that they have."""
+        jobs = list(held)
+        seen = self.order.seen(view, jobs)
+        while len(self._unused) < len(jobs):
+            self._grow(len(seen))
+        for n, job in enumerate(jobs):
+            row = self._row[job] = self._unused.pop()
+            self._job[row], self._width[row] = job, len(held[job])
+            self._seen[:, row], self._since[row] = seen[:, n], view.now_us
+        self.gpus.update(held)
 
     def remove(self, job: int) -> tuple[int, ...]:
         """Let a job hold GPUs no more; return which these were."""
@@ -57,40 +60,41 @@ class Running:
 
     def behind(self, standing: Standing, now: int) -> int:
         """Return how many GPUs jobs hold that may stand behind another job now: at most so many."""
-        return int(self._width @ self._may_be_behind(standing, now))
+        return int(self._width @ self._may_be_behind(standing, now)) if self.gpus else 0
 
     def tail(self, standing: Standing, view: View) -> list[Standing]:
         """Return the jobs that do stand behind another job now, in order."""
         now = view.now_us
         rows = np.flatnonzero(self._may_be_behind(standing, now) & (self._width > 0))
         jobs = self._job[rows].tolist()
-        self._seen[rows], self._since[rows] = self.order.seen(view, jobs), now
-        none = np.zeros(len(rows), dtype=np.int64)
-        keys = self.order.keys(self._seen[rows], none, self._width[rows]).tolist()
-        return sorted(s for s in map(Standing, keys, jobs) if s > standing)
+        self._seen[:, rows], self._since[rows] = self.order.seen(view, jobs), now
+        behind = (s for s in standings(self.order, view, jobs) if s > standing)
+        return sorted(behind)
 
     def _may_be_behind(self, standing: Standing, now: int) -> Bools:
-        keys = self.order.keys(self._seen, now - self._since, self._width)
-        behind: Bools = keys > standing.key
-        equal = keys == standing.key
-        if equal.any():
-            behind |= equal & (self._job > standing.job)
-        return behind
+        keys = self.order.keys(self._seen, now, now - self._since, self._width)
+        behind: Bools = np.zeros(len(self._job), dtype=np.bool_)
+        equal = ~behind
+        for column, value in zip(keys, standing.key, strict=True):
+            behind |= equal & (column > value)
+            equal &= column == value
+        return behind | (equal & (self._job > standing.job))
 
-    def _grow(self) -> None:
+    def _grow(self, numbers: int) -> None:
         count = len(self._job)
         more = max(64, count)
-        self._unused = list(range(count + more - 1, count - 1, -1))
+        self._unused += range(count + more - 1, count - 1, -1)
         self._job, self._width, self._since = (
             np.append(column, np.zeros(more, dtype=column.dtype))
             for column in (self._job, self._width, self._since)
         )
-        self._seen = np.append(self._seen, np.zeros(more))
+        seen, self._seen = self._seen, np.zeros((numbers, count + more))
+        self._seen[:, :count] = seen if count else 0
 
 
-def standings(order: SteadyOrder, view: View, jobs: Sequence[int]) -> list[tuple[float, Standing]]:
-    """Return for jobs that wait what the order looks at, and where they stand."""
-    seen = order.seen(view, jobs)
+def standings(order: SteadyOrder, view: View, jobs: Sequence[int]) -> list[Standing]:
+    """Return where jobs stand now."""
     none: Integers = np.zeros(len(jobs), dtype=np.int64)
-    keys = order.keys(seen, none, none)
-    return list(zip(seen.tolist(), map(Standing, keys.tolist(), jobs), strict=True))
+    keys = order.keys(order.seen(view, jobs), view.now_us, none, none)
+    rows = zip(*(column.tolist() for column in keys), strict=True) if keys else [()] * len(jobs)
+    return list(map(Standing, rows, jobs))

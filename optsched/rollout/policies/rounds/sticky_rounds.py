@@ -36,20 +36,30 @@ class StickyRounds:
     ) -> None:
         self.world, self.places, self.order, self.backfill = world, places, order, backfill
         self.waiting, self.running = WaitingJobs(), Running(order)
-        self._back: list[int] = []
-        self._join(view, view.pending.tolist())
-        jobs = view.running.tolist()
-        for job, seen in zip(jobs, order.seen(view, jobs).tolist(), strict=True):
-            self._hold(job, view.gpus_of(job), seen, view.now_us)
+        self._started: dict[int, tuple[int, ...]] = {}  # at the last call, as those that stopped
+        self._stopped: list[int] = []
+        running, pending = view.running.tolist(), view.pending.tolist()
+        order.look(view, [*running, *pending])
+        held = {job: view.gpus_of(job) for job in running}
+        for gpus in held.values():
+            places.take(gpus)
+        self.running.add(view, held)
+        self._join(view, pending)
 
     def note(self, view: View) -> None:
         """Take note of what has happened since the last call."""
+        started, stopped = self._started, self._stopped
+        self.order.note(view, started, stopped)
         for job in (*view.ended, *view.failed):
             if job in self.running.gpus:
-                self._release(job)
-        if self._back or view.arrived:
-            self._join(view, [*self._back, *view.arrived])
-            self._back = []
+                self.places.release(self.running.remove(job))
+            elif job in started:
+                self.places.release(started.pop(job))
+        if started:
+            self.running.add(view, started)
+        if stopped or view.arrived:
+            self._join(view, [*stopped, *view.arrived])
+        self._started, self._stopped = {}, []
 
     def decide(self, view: View) -> Decision:
         """Start the waiting jobs that are admitted, and stop those whose GPUs they need."""
@@ -57,31 +67,26 @@ class StickyRounds:
         if not admitted:
             return NOTHING
         pick = self.places.rule()
-        places, stops = {}, []
+        places: dict[int, tuple[int, ...]] = {}
+        stops = []
         widths = {job: len(self.running.gpus[job]) for job in lent}
         for job in admitted:
             size, model = view.demand(job), view.model(job)
             for other in preempted(size - self.places.free, widths):
                 del widths[other]
-                self._release(other)
+                self.places.release(self.running.remove(other))
                 stops.append(other)
             gpus = pick(GangJob(size, self.world.class_of(model), model))
             assert gpus is not None, "no rule of these wants more than room"
             places[job] = gpus
-            self._hold(job, gpus, self.waiting.remove(job), view.now_us)
-        self._back = stops
+            self.places.take(gpus)
+            self.waiting.remove(job)
+        self._started, self._stopped = places.copy(), stops
         return Decision(place=places, stop=tuple(sorted(stops)))
 
     def _join(self, view: View, jobs: list[int]) -> None:
-        for seen, standing in standings(self.order, view, jobs):
-            self.waiting.add(view.demand(standing.job), seen, standing)
-
-    def _hold(self, job: int, gpus: tuple[int, ...], seen: float, now: int) -> None:
-        self.running.add(job, gpus, seen, now)
-        self.places.take(gpus)
-
-    def _release(self, job: int) -> None:
-        self.places.release(self.running.remove(job))
+        for standing in standings(self.order, view, jobs):
+            self.waiting.add(view.demand(standing.job), standing)
 
     def _admitted(self, view: View) -> tuple[list[int], list[int]]:
         """Return the waiting jobs that are admitted and the running ones that are not, in order."""

@@ -16,21 +16,20 @@ class WaitingJobs:
 
     def __init__(self) -> None:
         self._of_size: dict[int, list[Standing]] = {}
-        self._known: dict[int, tuple[int, float, Standing]] = {}
+        self._known: dict[int, tuple[int, Standing]] = {}
 
-    def add(self, size: int, seen: float, standing: Standing) -> None:
-        """Let a job wait; `seen` is what the order looks at."""
+    def add(self, size: int, standing: Standing) -> None:
+        """Let a job wait."""
         insort(self._of_size.setdefault(size, []), standing)
-        self._known[standing.job] = size, seen, standing
+        self._known[standing.job] = size, standing
 
-    def remove(self, job: int) -> float:
-        """Let a job wait no more; return what the order looks at."""
-        size, seen, standing = self._known.pop(job)
+    def remove(self, job: int) -> None:
+        """Let a job wait no more."""
+        size, standing = self._known.pop(job)
         of_size = self._of_size[size]
         del of_size[bisect_left(of_size, standing)]
         if not of_size:
             del self._of_size[size]
-        return seen
 
     def scan(self) -> Scan:
         """Return a scan of all who wait, in order."""

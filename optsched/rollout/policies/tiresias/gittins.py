@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.rollout.policies.job_orders import Tiresias
+from optsched.rollout.policies.tiresias.queues import Tiresias
 from optsched.traces.trace import FAILED, STATUSES
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Gittins(Tiresias):
         """Take the distribution of service from a trace; the quantum is the first threshold."""
         self.index = GittinsIndex(services_us(trace), float(self._limits[0]))
 
-    def urgency(self, served: Integers, queues: Integers) -> Floats | None:
+    def urgency(self, served: Floats, queues: Integers) -> Floats | None:
         """Return what comes before the first start within a queue, the least first."""
         if self.index is None:
             return None
