@@ -124,7 +124,7 @@ def test_rollout_is_as_the_second_engine_has_it(engine):
 
 KNOWN = (
     *("fifo", "fifo:relax_s=15,backfill=true", "las", "srtf", "tiresias", "packed-sticky"),
-    *("packed-non-sticky", "random-sticky", "random-non-sticky", "pm-first", "pal-greedy"),
+    *("packed-non-sticky", "random-sticky", "wsrpt", "random-non-sticky", "pm-first", "pal-greedy"),
     *("philly:pre_run=true,pre_run_s=3,stop_retrying=true", "philly:dedicated=true"),
     "philly:retry_s=2,defragment=true,dedicated=true,share_after=3,pre_run=true,pre_run_s=3,pool=1,"
     "stop_retrying=true,stop_below=0.45,learn_by=queue",

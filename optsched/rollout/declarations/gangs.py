@@ -119,4 +119,23 @@ GANGS = (
         ),
         example="optsched compare philly-small --policy tiresias,tiresias-gittins",
     ),
+    Entry(
+        "wsrpt",
+        "weighted shortest remaining processing time first, preemptive, moved where it pays",
+        "Smith, Naval Research Logistics Quarterly 1956; Goemans et al., SIAM J. Discrete Math. "
+        "2002",
+        POLICIES + "repacking.wsrpt:wsrpt",
+        faithful="The least remaining work per weight first, at every event.",
+        differs=(
+            "The weight of a gang is its width to a power: with width_exponent=1 the order is by "
+            "remaining GPU-time (Tiresias' SRSF), with 0 by remaining time.",
+            "A running job counts as if less of it remained (stay), for a restart takes time.",
+            "Remaining times are those of the scenario's `estimates`, by default the truth: no "
+            "real scheduler has it.",
+            "Running jobs are moved where that loses fewer GPU-seconds by distance, slow GPUs and "
+            "neighbours than the moves take. No paper's rule: what is lost is taken from the "
+            "scenario.",
+        ),
+        example="optsched compare philly-small --policy srtf,wsrpt",
+    ),
 )

@@ -1,0 +1,1 @@
+"""Placements that move running gangs where that pays."""
