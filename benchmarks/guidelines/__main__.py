@@ -47,10 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _loads(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    loads = {"type": lambda text: [float(part) for part in text.split(",")]}
-    parser.add_argument("--loads", default=[0.5, 0.7, 0.9], **loads)  # type: ignore[arg-type]
+    parser.add_argument("--loads", type=_loads, default=[0.5, 0.7, 0.9])
     parser.add_argument("--seeds", type=seeds_of, default=list(range(5)))
     parser.add_argument("--jobs", type=int, default=3000)
     parser.add_argument("--again", action="store_true", help="measure anew")

@@ -68,7 +68,7 @@ def summary(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
             met = counts.setdefault(row.name.partition(",")[0], [0, 0])
             met[0] += row.verdict == "within"
             met[1] += 1
-    return [(name, *met) for name, met in counts.items()]  # type: ignore[misc]
+    return [(name, met, of) for name, (met, of) in counts.items()]
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -12,6 +12,7 @@ from optsched.cli.printing.sheets import plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.console import Console
     from rich.progress import TaskID
 
     from optsched.progress import Progress
@@ -27,9 +28,7 @@ def solving(name: str, *, verbose: bool = False) -> Iterator[Callable[[Progress]
     verbose
         Print a line on stderr for each new phase and better figure.
     """
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False, highlight=False)
+    console = _console()
     if not console.is_terminal:
         yield (lambda told: output.say(line(told), err=True)) if verbose else None
         return
@@ -59,9 +58,7 @@ def sweeping(
     verbose
         Print a line on stderr for each new phase and better figure.
     """
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False, highlight=False)
+    console = _console()
     if not console.is_terminal:
         yield (
             (lambda share: None),
@@ -95,6 +92,13 @@ def sweeping(
                 tell_lines(told)
 
         yield (lambda share: whole.update(task, completed=share)), tell
+
+
+def _console() -> Console:
+    """Return stderr, where names show as they are."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False)
 
 
 def _lines(say: Callable[[str], object]) -> Callable[[list[UnderWay]], None]:

@@ -11,7 +11,7 @@ from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import trace_of
-from tests.support.builders.rollout_stub import StubView, scenario
+from tests.support.builders.rollout_stub import ElasticView, scenario, widths
 from tests.support.strategies.common import law
 
 
@@ -29,27 +29,9 @@ MODELS = {
 WORLD = scenario(2, 4, models=MODELS, epoch_s=60.0)
 
 
-class View(StubView):
-    """Jobs of one phase, whose widths are the policy's to choose."""
-
-    advanced = ()
-
-    def step(self, policy):
-        decision = policy.decide(self)
-        self.held |= dict.fromkeys(decision.stop, ()) | dict(decision.place)
-        taken = [gpu for gpus in self.held.values() for gpu in gpus]
-        assert len(set(taken)) == len(taken)
-        self.arrived, self.ended, self.failed = [], [], []
-        return decision
-
-
-def widths(view):
-    return [len(gpus) for gpus in view.held.values()]
-
-
 def rounds(policy, names, count, world=WORLD):
     """Return the widths of jobs that come at once, round after round."""
-    view, policy, seen = View(world), make(policy, world), []
+    view, policy, seen = ElasticView(world), make(policy, world), []
     for name in names:
         view.submit(1, model=name)
     for _ in range(count):
@@ -148,7 +130,7 @@ def test_jobs_stay_on_one_node_where_they_fit():
     """Three jobs of three GPUs on two nodes of four: 3 + 3, and the third gets one GPU of two."""
     models = {"three": model([1, 3], [1.0, 4.0])}
     world = scenario(2, 4, models=models, epoch_s=60.0)
-    view, policy = View(world), make("pollux:growth=null", world)
+    view, policy = ElasticView(world), make("pollux:growth=null", world)
     for _ in range(3):
         view.submit(1, model="three")
     view.step(policy)
@@ -160,7 +142,7 @@ def test_jobs_stay_on_one_node_where_they_fit():
 def test_a_second_job_of_several_nodes_gets_less_where_it_would_meet_the_first():
     """Two of six GPUs on three nodes of four have twelve in all, but one node for both."""
     world = scenario(3, 4, models={"six": model([2, 4, 6], [1.0, 2.0, 3.0])}, epoch_s=60.0)
-    view, policy = View(world), make("pollux:growth=null", world)
+    view, policy = ElasticView(world), make("pollux:growth=null", world)
     for _ in range(2):
         view.submit(1, model="six")
     view.step(policy)
@@ -168,7 +150,7 @@ def test_a_second_job_of_several_nodes_gets_less_where_it_would_meet_the_first()
     view.wait(60)
     assert not view.step(policy).place  # asked for six again, it keeps its four
     plain = make("pollux:growth=null,placement=lowest", world)
-    view = View(world)
+    view = ElasticView(world)
     for _ in range(2):
         view.submit(1, model="six")
     view.step(plain)
@@ -178,7 +160,7 @@ def test_a_second_job_of_several_nodes_gets_less_where_it_would_meet_the_first()
 def test_a_gang_that_finds_no_place_has_all_placed_anew():
     """A gang of 5 is wanted; two jobs of 3 on two nodes each bar all nodes but for moves."""
     world = scenario(2, 4, epoch_s=60.0)
-    view, policy = View(world), make("pollux", world)
+    view, policy = ElasticView(world), make("pollux", world)
     jobs = [view.submit(gpus) for gpus in (2, 2, 2, 1)]
     view.step(policy)
     assert sum(widths(view)) == 7
@@ -225,7 +207,7 @@ def test_widths_are_the_best_of_all(data):
 def test_restarts_weigh_on_what_is_changed_again():
     """After many restarts a job keeps its width though the other half falls free."""
     for restarts, width in ((0, 8), (3, 4)):
-        view, policy = View(WORLD), make("pollux:growth=null", WORLD)
+        view, policy = ElasticView(WORLD), make("pollux:growth=null", WORLD)
         stays, ends = (view.submit(1, model="linear") for _ in range(2))
         view.step(policy)
         assert widths(view) == [4, 4]
@@ -246,7 +228,7 @@ def test_the_cluster_grows_when_the_average_of_all_rounds_says_so():
     it is 0.42; so 16 are nearest to 0.5, the middle of the band.
     """
     world = scenario(8, 4, models={"root": MODELS["root"]}, epoch_s=60.0)
-    view, policy, sizes = View(world), make("pollux-autoscaling:rounds=3", world), []
+    view, policy, sizes = ElasticView(world), make("pollux-autoscaling:rounds=3", world), []
     for _ in range(6):
         view.submit(1, model="root")
     for _ in range(4):

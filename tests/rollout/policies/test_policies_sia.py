@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
 from optsched.rollout.registry import make
 from optsched.sia import SiaInstance
-from tests.support.builders.rollout_stub import StubView, scenario
+from tests.support.builders.rollout_stub import ElasticView, scenario, widths
 from tests.support.strategies.common import law
 
 
@@ -28,26 +28,8 @@ MODELS = {
 WORLD = scenario(2, 4, models=MODELS, epoch_s=60.0)
 
 
-class View(StubView):
-    """Jobs of one phase, whose widths are the policy's to choose."""
-
-    advanced = ()
-
-    def step(self, policy):
-        decision = policy.decide(self)
-        self.held |= dict.fromkeys(decision.stop, ()) | dict(decision.place)
-        taken = [gpu for gpus in self.held.values() for gpu in gpus]
-        assert len(set(taken)) == len(taken)
-        self.arrived, self.ended, self.failed = [], [], []
-        return decision
-
-
-def widths(view):
-    return [len(gpus) for gpus in view.held.values()]
-
-
 def test_configurations_are_powers_of_two_and_whole_nodes():
-    view, policy = View(WORLD), make("sia", WORLD)
+    view, policy = ElasticView(WORLD), make("sia", WORLD)
     jobs = [view.submit(5 if name == "" else 1, model=name) for name in (*MODELS, "")]
     curves = [policy.curve(view, job) for job in jobs]
     assert [[own.gpus for own in policy._configurations(curve)] for curve in curves] == [
@@ -58,7 +40,7 @@ def test_configurations_are_powers_of_two_and_whole_nodes():
 
 def test_choices_by_hand():
     """Costs: 8 GPUs 8 ** -0.5 = 0.35, 4 GPUs 0.5, 2 GPUs 0.71, 1 GPU 1, none 1.1."""
-    view, policy = View(WORLD), make("sia:growth=null", WORLD)
+    view, policy = ElasticView(WORLD), make("sia:growth=null", WORLD)
     for _ in range(2):
         view.submit(1, model="linear")
     (solve,) = view.step(policy).solves
@@ -78,7 +60,7 @@ def test_choices_by_hand():
 def test_restarts_are_worth_less_and_less():
     """Of two jobs one ends; the other would get twice as fast by a restart."""
     for restarts, width in ((0, 8), (2, 4)):
-        view, policy = View(WORLD), make("sia:growth=null", WORLD)
+        view, policy = ElasticView(WORLD), make("sia:growth=null", WORLD)
         stays, ends = (view.submit(1, model="linear") for _ in range(2))
         view.step(policy)
         assert widths(view) == [4, 4]
@@ -91,7 +73,7 @@ def test_restarts_are_worth_less_and_less():
 
 
 def test_between_epochs_nothing_changes():
-    view, policy = View(WORLD), make("sia", WORLD)
+    view, policy = ElasticView(WORLD), make("sia", WORLD)
     view.submit(1, model="linear")
     view.is_epoch = False
     decision = policy.decide(view)
@@ -103,7 +85,7 @@ def test_between_epochs_nothing_changes():
 def test_every_round_is_the_best_of_its_kind(data):
     """As least sums over all numbers of GPUs have it, with memory that went through a pickle."""
     growth = data.draw(st.sampled_from(["2", "null"]))
-    view, policy = View(WORLD), make(f"sia:gap=0,growth={growth}", WORLD)
+    view, policy = ElasticView(WORLD), make(f"sia:gap=0,growth={growth}", WORLD)
     for _ in range(data.draw(st.integers(1, 4))):
         view.wait(data.draw(st.sampled_from([0, 20, 60, 600])))
         for job in list(view.held):
@@ -159,7 +141,7 @@ def never_skips(policy):
 @law(500)
 @given(st.data())
 def test_rounds_that_are_left_out_would_have_changed_nothing(data):
-    views = View(WORLD), View(WORLD)
+    views = ElasticView(WORLD), ElasticView(WORLD)
     gap = data.draw(st.sampled_from(["0", "1e-4", "0.05"]))
     named = f"sia:gap={gap},growth={data.draw(st.sampled_from(['2', 'null']))}"
     policies = make(named, WORLD), never_skips(make(named, WORLD))
@@ -183,7 +165,7 @@ def test_rounds_that_are_left_out_would_have_changed_nothing(data):
 
 def test_a_round_is_left_out_where_nothing_can_change():
     """One job that has all that it can use; then two that share, when costs hardly change more."""
-    view, policy, solved = View(WORLD), make("sia:growth=null", WORLD), []
+    view, policy, solved = ElasticView(WORLD), make("sia:growth=null", WORLD), []
     for wait, jobs in ((60, 1), (60, 0), (600, 0), (100_000, 1), (60, 0), (60, 0), (60, 0)):
         for _ in range(jobs):
             view.submit(1, model="linear")

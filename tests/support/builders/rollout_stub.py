@@ -151,3 +151,22 @@ class StubView:
         if profile is None:
             return [1.0] * self.cluster.gpus
         return profile.slowdown[application_class]
+
+
+class ElasticView(StubView):
+    """Jobs of one phase, whose widths are the policy's to choose."""
+
+    advanced = ()
+
+    def step(self, policy):
+        decision = policy.decide(self)
+        self.held |= dict.fromkeys(decision.stop, ()) | dict(decision.place)
+        taken = [gpu for gpus in self.held.values() for gpu in gpus]
+        assert len(set(taken)) == len(taken)
+        self.arrived, self.ended, self.failed = [], [], []
+        return decision
+
+
+def widths(view):
+    """Return how many GPUs each job holds, in the order of arrival."""
+    return [len(gpus) for gpus in view.held.values()]

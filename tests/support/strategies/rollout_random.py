@@ -52,9 +52,30 @@ def scenarios(draw, plain=False):
     """All that a scenario can have; plain: what policies that neither share nor rent know."""
     nodes, each = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     parts = {"models": draw(models(nodes * each))}
+    parts |= draw(calls_and_costs()) | draw(fleets(nodes, each, plain)) | draw(measurements())
+    parts |= draw(speeds(nodes * each))
+    if "profile" in parts:
+        parts["models"]["m"]["application_class"] = "A"
+    # Policies that move jobs for ever may never let one end, so those of the registry are cut off.
+    parts["end_s"] = draw(st.sampled_from([100.0, 300.0] if plain else [None, None, 30.0, 100.0]))
+    if draw(st.integers(0, 3)) == 0:
+        made = draw(groups(nodes, each))
+        if made[0]["domain"] is not None:
+            parts |= {"locality": (1.0, 1.2, 1.7)} if "locality" in parts else {}
+            apart = {"counts": [1, 2], "speed": [1.0, 0.9]}
+            parts |= {"spread": {**parts["spread"], "domains": apart}} if "spread" in parts else {}
+        return scenario(made, None, **parts)
+    return scenario(nodes, each, **parts)
+
+
+@st.composite
+def calls_and_costs(draw):
+    """When the policy is called, and what its decisions and failures of jobs cost."""
+    parts = {}
     parts["decide_on"] = draw(
         st.sampled_from([("arrival", "finish"), (), ("arrival",), ("finish",)])
     )
+    parts["finish_at_epochs"] = draw(st.booleans())
     if draw(st.booleans()):
         parts["costs"] = {
             "start_s": draw(SMALL),
@@ -67,6 +88,13 @@ def scenarios(draw, plain=False):
     if draw(st.booleans()):
         limits = draw(st.dictionaries(st.sampled_from(REASONS), st.integers(0, 2)))
         parts["retries"] = {"delay_s": draw(SMALL), "limits": limits}
+    return parts
+
+
+@st.composite
+def fleets(draw, nodes, each, plain):
+    """Which GPUs there are when, and who may use them."""
+    parts = {}
     if not plain and draw(st.booleans()):
         parts["sharing"] = {
             "max_jobs_per_gpu": draw(st.integers(1, 3)),
@@ -79,24 +107,38 @@ def scenarios(draw, plain=False):
     if draw(st.booleans()):
         parts["quotas"] = {"q": draw(st.integers(1, nodes * each))}
         parts["lends_quotas"] = draw(st.booleans())
+    return parts
+
+
+@st.composite
+def measurements(draw):
+    """What is accounted for, and over which time."""
+    parts = {}
     if draw(st.booleans()):
         parts["power"] = {
             "gpu": {"bare_w": 30, "context_w": 36, "peak_w": 300},
             "node": {"base_w": 500, "sleep_w": 20},
             "idle_nodes": draw(st.sampled_from(["on", "sleep"])),
         }
+    if draw(st.integers(0, 3)) == 0:
+        parts["steady_s"] = tuple(sorted(draw(st.tuples(TIMES, TIMES))))
+    return parts
+
+
+@st.composite
+def speeds(draw, count):
+    """What makes jobs slower than in their traces, on so many GPUs."""
+    parts = {}
     if draw(st.booleans()):
         parts["neighbours"] = {"shared_server": 0.77}
         parts["locality"] = (1.0, 1.7)
     if draw(st.integers(0, 3)) == 0:
-        count = nodes * each
         slow = st.lists(st.sampled_from([0.9, 1.0, 1.3]), min_size=count, max_size=count)
         parts["profile"] = {
             "gpus": [f"g{n}" for n in range(count)],
             "slowdown": {"A": draw(slow)},
             "kind": "persistent",
         }
-        parts["models"]["m"]["application_class"] = "A"
     if draw(st.integers(0, 3)) == 0:
         parts["events"] = {"mean_between_s": 20, "mean_length_s": 7}
     if draw(st.booleans()):
@@ -104,19 +146,7 @@ def scenarios(draw, plain=False):
     if draw(st.integers(0, 3)) == 0:
         parts["recorded_speed"] = {"counts": [1, 3], "speed": [1.0, 0.7]}
     parts["reference_place"] = draw(st.sampled_from(["best", "best", "one-node", "recorded"]))
-    if draw(st.integers(0, 3)) == 0:
-        parts["steady_s"] = tuple(sorted(draw(st.tuples(TIMES, TIMES))))
-    parts["finish_at_epochs"] = draw(st.booleans())
-    # Policies that move jobs for ever may never let one end, so those of the registry are cut off.
-    parts["end_s"] = draw(st.sampled_from([100.0, 300.0] if plain else [None, None, 30.0, 100.0]))
-    if draw(st.integers(0, 3)) == 0:
-        made = draw(groups(nodes, each))
-        if made[0]["domain"] is not None:
-            parts |= {"locality": (1.0, 1.2, 1.7)} if "locality" in parts else {}
-            apart = {"counts": [1, 2], "speed": [1.0, 0.9]}
-            parts |= {"spread": {**parts["spread"], "domains": apart}} if "spread" in parts else {}
-        return scenario(made, None, **parts)
-    return scenario(nodes, each, **parts)
+    return parts
 
 
 @st.composite
