@@ -61,7 +61,7 @@ def heavier(instance, factor):
     return PalInstance.from_document(as_document(instance) | {"jobs": heavy})
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(LARGER, st.data(), WAYS)
 def test_placements_do_not_depend_on_names_and_units(in_small_parts, instance, data, ways):
     renamed = PalInstance.from_document(data.draw(relabelled(as_document(instance))))
@@ -71,7 +71,7 @@ def test_placements_do_not_depend_on_names_and_units(in_small_parts, instance, d
     agree([*results, again], [1.0, 1.0, 4.0, 1.0])
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(LARGER, st.data(), WAYS)
 def test_more_gpus_cost_no_more(in_small_parts, instance, data, ways):
     """Of optima, so that bounds of the easier one are below plans of the harder one."""
@@ -111,7 +111,7 @@ def longer(job, factor):
     return job | times
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(SEARCHABLE, st.data(), st.permutations(["exact", "columns", "columns"]))
 def test_groups_do_not_depend_on_names_and_units(instance, data, ways):
     jobs = as_document(instance)["jobs"]
@@ -123,7 +123,7 @@ def test_groups_do_not_depend_on_names_and_units(instance, data, ways):
     agree([*results, again], [1.0, 1.0, 2.0, 1.0])
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(SEARCHABLE, st.integers(0, 13), among("node", "room", "patience"))
 def test_more_freedom_costs_no_more(instance, n, more):
     """More nodes, more jobs on a GPU, or a job that bears more."""

@@ -167,7 +167,7 @@ def test_integer_equals_brute_force(instance):
     assert result.objective == pytest.approx(float(expected), rel=1e-9)
 
 
-@law(1000)
+@law(1000, is_costly=True)
 @given(boa_instances(widths=("mixed",)))
 def test_mixed_equals_lp_over_all_ways(instance):
     result = solved(instance)
@@ -182,7 +182,7 @@ def test_mixed_equals_lp_over_all_ways(instance):
         assert result.objective >= least * (1 - 1e-5)
 
 
-@law(500)
+@law(500, is_costly=True)
 @given(
     boa_instances(widths=("continuous",), rescaling=False, speedups=st.one_of(tables(), curves(64)))
 )
@@ -201,7 +201,7 @@ def test_continuous_is_proven_and_no_worse_than_mixed(instance):
 # --- laws -------------------------------------------------------------------------------------
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(boa_instances(widths=("mixed", "continuous"), rescaling=False))
 def test_tightness(instance):
     """The limit is used up wherever its price is positive."""
@@ -212,7 +212,7 @@ def test_tightness(instance):
     assert used == pytest.approx(float(feasibility.limit(instance)), rel=1e-9)
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(boa_instances(widths=("mixed",), targets=False, feasible=True), st.floats(1.01, 2))
 def test_mixed_frontier_is_convex_and_its_slope_is_the_price(instance, factor):
     budgets = [instance.budget_gpus * factor**n for n in range(3)]
@@ -226,7 +226,7 @@ def test_mixed_frontier_is_convex_and_its_slope_is_the_price(instance, factor):
         assert jobs[n] - jobs[n + 1] >= flattest * step - tolerance
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(boa_instances(feasible=True), st.floats(1, 1.5), st.floats(0, 1))
 def test_more_room_never_hurts(instance, factor, shorter):
     """Raising the limit, or lowering the rescaling time, never worsens the optimum."""
@@ -244,7 +244,7 @@ def test_more_room_never_hurts(instance, factor, shorter):
         assert solved(eased, gap=0.0).objective <= base.objective * (1 + 1e-9)
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(boa_instances(rescaling=False, feasible=True))
 def test_integer_is_at_most_one_step_above_mixed(instance):
     mixed = solved(instance.model_copy(update={"widths": "mixed"}))
@@ -285,7 +285,7 @@ def test_at_most_one_phase_is_mixed(instance):
     assert max(map(len, mixed)) <= 2
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(
     boa_instances(
         widths=("mixed",), rescaling=False, targets=False, speedups=tables(), feasible=True
@@ -305,7 +305,7 @@ def test_widths_off_the_hull_do_not_matter(instance):
     assert solved(hulls).objective == pytest.approx(solved(instance).objective, rel=1e-9)
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(boa_instances(targets=False, feasible=True), st.sampled_from([0.25, 2, 1024]))
 def test_invariance_to_the_unit_of_time_between_arrivals(instance, factor):
     """(lambda, b) -> (c lambda, c b): same optimum; c is a power of two, so floats stay exact."""
@@ -335,7 +335,7 @@ def test_invariance_to_the_unit_of_work(instance, factor):
     assert other.objective == pytest.approx(base.objective, rel=1e-9)
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(boa_instances(feasible=True, max_classes=2, max_phases=2), st.data())
 def test_invariance_to_order_and_splitting(instance, data):
     """Permuting or splitting classes changes nothing; nor, without rescaling, permuting phases."""
@@ -367,7 +367,7 @@ def test_widths_fall_with_the_price_and_do_not_ask_for_rates(instance, price, fa
     assert chosen == pytest.approx(groups.priced(price).min(axis=1), rel=1e-12)
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(boa_instances(widths=("integer",)), st.one_of(st.just(0.0), st.floats(1e-6, 1e6)))
 def test_weak_duality_at_every_price(instance, price):
     expected = brute_force(instance)
@@ -396,7 +396,7 @@ def test_dear_rescaling_leaves_one_width_per_class(instance):
         assert len(set(planned.sequences[0].gpus)) == 1
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(boa_instances(rescaling=False, targets=False, speedups=curves(64), widths=("continuous",)))
 def test_continuous_kkt(instance):
     """Interior widths have s' / (s - k s') equal to the price (docs/math/boa.md, Closed forms)."""

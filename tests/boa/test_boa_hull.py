@@ -152,7 +152,7 @@ def nearly_linear(draw):
     return Table(gpus=gpus, speedup=[slope * (min(k, bend) + max(0, k - bend) / 2) for k in gpus])
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(
     boa_instances(
         widths=("mixed",), rescaling=False, targets=False, feasible=True, speedups=nearly_linear()
@@ -168,7 +168,7 @@ def test_frontiers_of_linear_speedups_equal_solving_each(instance, factors):
         assert whole.mean_jct_s(budget) == pytest.approx(result.objective, rel=1e-9)
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(boa_instances(widths=("mixed",), rescaling=False, targets=False))
 def test_what_is_found_at_once_is_proven(instance):
     """No bound lies above a plan, by as little as a rounding: the verifier confirms each."""

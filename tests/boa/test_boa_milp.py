@@ -85,7 +85,7 @@ def test_milp_equals_exact(instance):
     assert result.bound == pytest.approx(exact.objective, rel=AGREEMENT)
 
 
-@law(1000)
+@law(1000, is_costly=True)
 @given(boa_instances())
 def test_milp_and_exact_agree_on_what_is_possible(instance):
     result, exact = solved(instance), optsched.solve(instance)

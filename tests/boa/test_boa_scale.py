@@ -206,7 +206,7 @@ def test_curves_of_equal_widths_go_together(speedups):
             assert speedup == pytest.approx(ends, rel=1e-14)
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(boa_instances(widths=("mixed",), max_classes=5), PRICES)
 def test_stacked_chains_answer_as_each_alone(instance, price):
     twice = instance.model_copy(update={"classes": instance.classes * 2})

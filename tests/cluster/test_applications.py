@@ -70,7 +70,7 @@ UTILISATIONS = st.dictionaries(
 )
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(UTILISATIONS, st.integers(0, 5), st.randoms(use_true_random=False))
 def test_classes_are_a_deterministic_partition_in_order(utilisation, seed, shuffler):
     classes = classify_applications(utilisation, seed)

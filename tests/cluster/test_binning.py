@@ -249,7 +249,7 @@ def test_kmeans_bears_few_and_equal_gpus(way, slowdown):
 
 
 @pytest.mark.parametrize("way", KMEANS)
-@law(200)
+@law(200, is_costly=True)
 @given(slowdown=st.lists(NORMAL, min_size=1, max_size=12), exponent=st.integers(-8, 8))
 def test_kmeans_is_deterministic_and_relative(way, slowdown, exponent):
     before, again = way(slowdown), way(slowdown)

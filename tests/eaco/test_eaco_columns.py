@@ -98,7 +98,7 @@ def solved(instance, **options):
     return result
 
 
-@law(500)
+@law(500, is_costly=True)
 @given(searchable(6, feasible=False))
 def test_a_wide_gap_is_kept_and_proven(instance):
     result = solved(instance, gap=0.05)
@@ -125,7 +125,7 @@ def test_the_search_finds_every_group(instance):
         assert seen <= {tuple(row) for row in _keys(listed)}
 
 
-@law(500)
+@law(500, is_costly=True)
 @given(priced(6) | bent(6), st.floats(0.0, 0.01))
 def test_priced_groups_cost_and_draw_what_listed_ones_do(instance, watt):
     """Whatever was measured, whoever runs, and with a price of watts and locations."""
@@ -282,7 +282,7 @@ def test_equal_jobs_are_integer_columns():
     assert len(pricing_problems(instance, job_classes(instance))[0].work) == 3
 
 
-@law(500)
+@law(500, is_costly=True)
 @given(searchable(7), st.integers(0, 3))
 def test_a_repaired_plan_is_complete_and_no_worse(instance, seed):
     """From the worst plan there is, every job alone, where there are GPUs for that."""

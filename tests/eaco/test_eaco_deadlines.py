@@ -56,7 +56,7 @@ def test_exact_formulation_and_all_plans_agree_on_jobs_that_cannot_be_in_time(in
     assert result.objective == pytest.approx(all_plans, rel=1e-6, abs=1e-9)
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(st.data())
 def test_tightening_a_deadline_never_lowers_the_optimum(data):
     instance = data.draw(pressed(max_jobs=5))

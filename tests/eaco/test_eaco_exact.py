@@ -132,7 +132,7 @@ def test_exact_equals_brute_force(instance):
     assert result.objective == pytest.approx(brute_force(instance), rel=2e-9, abs=1e-12)
 
 
-@law(500)
+@law(500, is_costly=True)
 @given(eaco_instances(max_jobs=4, max_nodes=2, feasible=False))
 def test_infeasible_exactly_if_there_is_no_plan(instance):
     expected = brute_force(instance)
@@ -154,7 +154,7 @@ def test_that_no_plan_exists_is_proven_whatever_a_gpu_draws(peak_w):
     assert solved(instance, gap=0.0).status == "infeasible"
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(eaco_instances(max_jobs=4, gangs=(1, 2, 3, 5, 6), max_nodes=2))
 def test_gangs_that_do_not_pack(instance):
     result = solved(instance, gap=0.0)

@@ -15,7 +15,7 @@ from tests.support.strategies.common import among, law
 from tests.support.strategies.eaco import eaco_instances, small_instance
 
 
-@law(150)
+@law(150, is_costly=True)
 @given(eaco_instances(max_jobs=5, waiting=False, objectives=("run-to-completion",)))
 def test_not_above_the_energy_of_any_optimum_by_a_single_bit(instance):
     bound = fluid(instance)

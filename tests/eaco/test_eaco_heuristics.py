@@ -452,7 +452,7 @@ def test_running_groups_keep_their_nodes():
 
 
 @given(eaco_instances())
-@law(300)
+@law(300, is_costly=True)
 def test_every_plan_keeps_every_rule(instance):
     """But for the power cap, where levels and waiting cannot keep it: such plans are refused."""
     allowed = {"power-cap"} if instance.power_cap_w is not None else set()
@@ -485,7 +485,7 @@ def test_local_search_is_never_worse_than_where_it_starts(instance):
         objectives=("run-to-completion", "epoch"), caps=False, max_jobs=5, feasible=False
     )
 )
-@law(500)
+@law(500, is_costly=True)
 def test_rules_of_groups_are_those_of_the_verifier(instance):
     """Every group of up to three jobs, on every pool, at every location and level."""
     instance = instance.changed({"jobs.*.waiting_penalty_kwh": 1.0})

@@ -100,7 +100,7 @@ def test_plan_may_be_that_of_the_greedy_start(claims, monkeypatch):
 # --- starts -----------------------------------------------------------------------------------
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(eaco_instances())
 def test_a_start_is_a_point_of_the_program_and_costs_what_the_plan_does(instance):
     model = eaco.build(instance)

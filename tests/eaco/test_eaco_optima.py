@@ -43,7 +43,7 @@ def close(optimum):
 # --- optima -----------------------------------------------------------------------------------
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(eaco_instances(feasible=False))
 def test_plans_break_no_rule_and_cost_what_the_model_says(instance):
     value, plan = solved(instance)
@@ -76,14 +76,14 @@ def test_optimum_equals_that_of_matching(data, gang):
     assert solved(instance)[0] == close(oracles.matching_optimum(instance))
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(st.data(), st.sampled_from([1, 2, 3, 4]))
 def test_compact_model_agrees(data, gang):
     instance = data.draw(eaco_instances(**PAIRS, gangs=(gang,), max_jobs=6, feasible=False))
     assert oracles.compact_optimum(instance) == close(solved(instance)[0])
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(eaco_instances())
 def test_relaxation_is_a_lower_bound(instance):
     relaxed = highs.compile_model(eaco.build(instance)).program
@@ -94,7 +94,7 @@ def test_relaxation_is_a_lower_bound(instance):
     assert outcome.objective <= optimum + 1e-7 * abs(optimum) + 1e-9
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(eaco_instances(feasible=False))
 def test_second_opinion(instance):
     """SciPy carries a HiGHS of its own, of another version."""
@@ -152,7 +152,7 @@ def test_least_energy_of_copies(copies, cap, kwh):
 # --- docs/math/eaco.md, Properties ------------------------------------------------------------
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(eaco_instances())
 def test_optimum_is_at_most_exclusive(instance):
     plan = exclusive(instance)
@@ -173,14 +173,14 @@ LOOSER = [
 ]
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(eaco_instances(max_jobs=6, levels=False), st.sampled_from(LOOSER))
 def test_optimum_does_not_rise_with_more_freedom(instance, change):
     tight, loose = solved(instance)[0], solved(instance.changed(change))[0]
     assert loose <= tight + 1e-6 * abs(tight) + 1e-9
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(eaco_instances(max_jobs=6, gangs=(1,)))
 def test_optimum_does_not_rise_with_more_nodes(instance):
     """Of nodes that sleep for nothing, and with gangs that are as much at home without them."""
@@ -191,7 +191,7 @@ def test_optimum_does_not_rise_with_more_nodes(instance):
     assert loose <= tight + 1e-6 * abs(tight) + 1e-9
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(eaco_instances(max_jobs=6, feasible=False))
 def test_relabelling_changes_nothing(instance):
     turned = instance.model_copy(update={"jobs": instance.jobs[::-1]})

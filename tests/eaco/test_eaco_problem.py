@@ -147,7 +147,7 @@ def test_frame_says_who_is_moved_late_or_slowed_by_a_level(running, shared):
 
 
 @given(eaco_instances(objectives=("run-to-completion",)))
-@law(200)
+@law(200, is_costly=True)
 def test_frames_and_tables_of_any_plan(instance):
     plan = methods.quick_start(instance)
     if plan is None or feasibility.violations(instance, plan):

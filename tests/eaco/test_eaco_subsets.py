@@ -94,7 +94,7 @@ def test_a_whole_point_violates_no_mod_k_cut():
     assert mod_k_sets(held, np.ones(2), np.ones(6)) == {}
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(points(), st.data())
 def test_no_partition_violates_a_cut(point, data):
     """Whole plans keep every pattern: groups that hold each job at most as often as it is there."""

@@ -80,7 +80,7 @@ def test_columns_at_levels_and_locations():
     assert allowed(TINY["eaco-running"]) == [*single, *other, *pair, *gang]
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(eaco_instances(feasible=False))
 def test_columns_are_the_groups_that_the_verifier_allows(instance):
     listed = {c[:4] for c in columns(instance)}

@@ -183,7 +183,7 @@ def test_gpus_that_are_away_and_domains_that_are_drained():
 
 
 @given(pal_instances(feasible=False, optional=False))
-@law(100)
+@law(100, is_costly=True)
 def test_conflicts_of_pal_are_irreducible(instance):
     result = optsched.solve(instance)
     assume(result.status == "infeasible")
@@ -243,7 +243,7 @@ def test_power_cap_below_the_idle_floor():
 
 
 @given(eaco_instances(feasible=False, max_jobs=5, waiting=False))
-@law(100)
+@law(100, is_costly=True)
 def test_conflicts_of_eaco_are_irreducible(instance):
     result = optsched.solve(instance)
     assume(result.status == "infeasible")

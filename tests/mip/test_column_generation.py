@@ -85,7 +85,7 @@ cuttings = st.integers(1, 4).flatmap(
 )
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(cuttings, st.sampled_from([0.0, 0.5, 0.9]))
 def test_the_optimum_and_the_bound_are_those_over_all_columns(cutting, share):
     rolls = Rolls(*cutting)

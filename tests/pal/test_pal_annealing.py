@@ -41,7 +41,7 @@ def cost(packing):
 
 
 @given(pal_instances(), st.integers(0, 5))
-@law(200)
+@law(200, is_costly=True)
 def test_a_packing_keeps_all_rules_and_gets_no_dearer(instance, seed):
     packing = packed(instance)
     placed, before = set(packing.placed), cost(packing)

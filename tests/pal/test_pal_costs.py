@@ -35,7 +35,7 @@ def placements(draw):
     return instance, job, tuple(draw(st.permutations(instance.free_gpus))[: job.gpus])
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(placements())
 def test_a_placement_costs_a_type_of_jobs_what_the_verifier_says(placement):
     if placement is None:

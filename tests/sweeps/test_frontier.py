@@ -88,7 +88,7 @@ def test_an_invalid_value_is_a_gap_too_unless_all_are():
 
 
 @given(boa_instances(widths=["mixed"], rescaling=False, targets=False))
-@law(200)
+@law(200, is_costly=True)
 def test_mixed_frontier_in_one_sort_equals_solving_each(instance):
     budgets = np.unique(np.clip(np.linspace(0.5, 1.5, 4) * instance.budget_gpus, 1e-9, 1e12))
     whole = optsched.frontier(instance, budgets=budgets)

@@ -19,7 +19,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-@law(200)
+@law(200, is_costly=True)
 @given(eaco_instances(max_jobs=5, max_nodes=3), st.sampled_from([0.0, 1e-6, 0.05]))
 def test_the_verifier_accepts_every_certificate_as_it_is_written(name, instance, gap):
     search = Search(instance, gap=gap)

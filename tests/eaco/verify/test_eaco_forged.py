@@ -267,7 +267,7 @@ def one_rate(draw):
     )
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(one_rate(), st.integers(0, 12), st.integers(0, 3))
 def test_the_filter_loses_no_group_that_pays(instance, share, wide):
     groups = GroupOptions(instance, is_free=False, bits=160)

@@ -72,7 +72,7 @@ def unpackable():
 # --- what is stated -----------------------------------------------------------------------------
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(eaco_instances(max_jobs=4), st.floats(1e-6, 0.5))
 def test_more_than_is_proven_is_refused(instance, more):
     result = optsched.solve(instance, gap=0.0)

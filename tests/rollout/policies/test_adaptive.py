@@ -90,7 +90,7 @@ def elastic(draw):
     return world, trace_of("t", "", columns)
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(st.data())
 @pytest.mark.parametrize("policy", ["pollux", "pollux-autoscaling:rounds=2", "sia"])
 def test_no_job_gets_more_than_twice_the_gpus_that_it_has_run_on(policy, data):

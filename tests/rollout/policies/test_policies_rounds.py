@@ -224,7 +224,7 @@ def test_remaining_times_as_weights():
 
 
 @given(st.data())
-@law(200)
+@law(200, is_costly=True)
 def test_the_exact_placement_is_optimal_and_never_above_the_greedy_one(data):
     values = st.sampled_from([1.0, 1.1, 1.3, 2.0])
     world = varied(data.draw(st.lists(values, min_size=6, max_size=6)))

@@ -15,10 +15,16 @@ from optsched.boa import Amdahl, BoaInstance, JobClass, Phase, Power, Table
 from optsched.results.result_files import read_result
 from tests.support.oracles.boa import extreme_uses
 
+FULL, COSTLY = 2000, 80
 
-def law(examples: int) -> settings:
-    """As many examples as a law is to have, unless the profile has fewer."""
-    return settings(max_examples=min(examples, settings().max_examples))
+
+def law(examples: int, *, is_costly: bool = False) -> settings:
+    """As many examples as a law is to have, unless the profile has fewer.
+
+    Of a law that takes 10 CPU ms or more for each, only the profile `full` tries more than 80.
+    """
+    most = settings().max_examples
+    return settings(max_examples=min(examples, most, COSTLY if is_costly and most < FULL else most))
 
 
 @lru_cache(maxsize=10_000, typed=True)
