@@ -138,4 +138,19 @@ GANGS = (
         ),
         example="optsched compare philly-small --policy srtf,wsrpt",
     ),
+    Entry(
+        "hindsight",
+        "clairvoyant: the best schedule that is found when the whole trace is known",
+        "Goemans et al., SIAM J. Discrete Math. 2002 (lists by alpha-points)",
+        POLICIES + "clairvoyant.hindsight:hindsight",
+        faithful="Lists by alpha-points of the preemptive relaxation with the least work first.",
+        differs=(
+            "It is no scheduler, but the other end of a bracket: it is given all jobs to come, and "
+            "runs as many rollouts as it has evaluations before its first decision.",
+            "The order in which wsrpt ends the jobs is a list, too, and jobs are moved in the best "
+            "list (local search). Some policies take part: none of those is better.",
+            "Where nodes are rented, only policies that rent are compared.",
+        ),
+        example="optsched compare pal-64 --policy srtf,wsrpt,hindsight",
+    ),
 )

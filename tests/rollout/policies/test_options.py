@@ -126,7 +126,7 @@ def test_the_command_ends_with_one_line_and_2():
 
 
 KEEPERS = [
-    *("fifo", "philly", "las", "srtf", "tiresias", "tiresias-gittins", "pal", "wsrpt"),
+    *("fifo", "philly", "las", "srtf", "tiresias", "tiresias-gittins", "pal", "wsrpt", "hindsight"),
     *(rule.name for rule in PLACEMENT_RULES if rule.is_policy),
 ]
 

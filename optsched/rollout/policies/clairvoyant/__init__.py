@@ -1,0 +1,1 @@
+"""Policies that know the whole trace beforehand."""
