@@ -1,10 +1,13 @@
 from . import boa as boa
+from . import bounds as bounds
 from . import cluster as cluster
 from . import eaco as eaco
 from . import pal as pal
 from . import rollout as rollout
 from . import sia as sia
 from . import traces as traces
+from .bounds.bound import bound as bound
+from .bounds.certificate import Bounds as Bounds
 from .cli.doctor import Finding as Finding
 from .cli.doctor import doctor as doctor
 from .comparison import MethodComparison as MethodComparison

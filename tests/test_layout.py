@@ -19,7 +19,10 @@ SHARED = {"documents", "instance", "registry", "certificates", "cluster", "verif
 EXACT = {"exact", "primal", "groups", "cuts", "node_classes", "decomposition", "dual_ascent"}
 NUMBERS = {"numpy", "scipy", "pyomo", "highspy", "sklearn", "pandas", "networkx"}
 # In whole numbers of 63 bits or in floats rounded to the safe side, each line says which way.
-WITH_ARRAYS = {"reduced_cost_filter", "completion_bounds", "enumeration", "reduced_costs"}
+WITH_ARRAYS = {
+    *("reduced_cost_filter", "completion_bounds", "enumeration", "reduced_costs"),
+    *("slot_values", "mean_jct"),
+}
 
 
 @cache

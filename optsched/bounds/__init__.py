@@ -1,0 +1,1 @@
+"""Certified lower bounds of whole rollouts: how good any schedule of a stated class could be."""

@@ -1,0 +1,89 @@
+"""bound(): what no schedule of a trace in a scenario can be below, with its certificate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.bounds.certificate import Bounds, scenario_digest, trace_digest
+from optsched.bounds.least_times import world_of
+from optsched.bounds.relaxation.prices import relaxed
+from optsched.bounds.relaxation.rounding import certificate_of
+from optsched.bounds.schedules import Schedules
+from optsched.bounds.verify.bounds import proven_makespan_s, proven_mean_jct_s
+from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from optsched.bounds.relaxation.prices import Relaxation
+    from optsched.rollout.scenario import Scenario
+    from optsched.rollout.trace_source import TraceLike
+    from optsched.traces.trace import Trace
+
+
+def bound(
+    scenario: Scenario | str | Path,
+    *,
+    trace: TraceLike | None = None,
+    seed: int = 0,
+    schedules: Schedules | None = None,
+) -> Bounds:
+    """Return certified lower bounds on mean JCT and makespan, over every schedule of a class.
+
+    Parameters
+    ----------
+    scenario, trace, seed
+        As in `optsched.simulate`.
+    schedules
+        The class: by default all that the engine allows in the scenario, except trials on one GPU
+        and giving up jobs that could be retried.
+
+    Returns
+    -------
+    Bounds
+        Seconds, with the certificate from which `verify_bounds` proves them.
+
+    Raises
+    ------
+    UnknownPhysics
+        If the scenario has something that the bounds do not know: it is refused, never ignored.
+    InstanceError, OSError, ValueError
+        As `optsched.simulate` does.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> best = optsched.bound("philly-small")
+    >>> fifo = optsched.simulate("philly-small", "fifo").metrics["jct_mean_s"]
+    >>> bool(best.jct_mean_s <= fifo)
+    True
+    """
+    where = with_trace(scenario_of(scenario), trace)
+    return bound_of(where, jobs_of(where, trace, seed), schedules or Schedules(), seed)
+
+
+def bound_of(scenario: Scenario, trace: Trace, schedules: Schedules, seed: int = 0) -> Bounds:
+    """Return the bounds of jobs that are there already."""
+    world = world_of(scenario, trace, schedules)
+    relaxation = relaxed(world)
+    certificate = None if relaxation is None else certificate_of(relaxation, len(trace))
+    return Bounds(
+        scenario=scenario.name,
+        scenario_sha256=scenario_digest(scenario),
+        trace=trace.name,
+        trace_sha256=trace_digest(trace),
+        jobs=len(trace),
+        seed=seed,
+        schedules=schedules,
+        class_of_schedules=schedules.words(scenario),
+        jct_mean_s=proven_mean_jct_s(world, certificate),
+        makespan_s=proven_makespan_s(world),
+        jct=certificate,
+    )
+
+
+def relaxation(
+    scenario: Scenario, trace: Trace, schedules: Schedules | None = None
+) -> Relaxation | None:
+    """Return slots, prices and what jobs do at them, for policies; None if no job holds GPUs."""
+    return relaxed(world_of(scenario, trace, schedules or Schedules()))

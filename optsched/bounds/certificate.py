@@ -1,0 +1,90 @@
+"""Certificates of bounds on mean JCT: slots, prices of GPU time, and per job a threshold."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from optsched.bounds.schedules import Schedules  # noqa: TC001 - a field
+from optsched.documents.base import Document, Items
+
+if TYPE_CHECKING:
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+Moment = Annotated[int, Field(ge=0, lt=1 << 36)]
+Price = Annotated[int, Field(ge=0, lt=1 << 40)]
+
+
+class JctCertificate(Document):
+    """Prices of GPU time: whatever they are, they prove what they prove.
+
+    Source: mean busy times of preemptive schedules (Goemans; Goemans, Queyranne, Schulz, Skutella
+    and Wang, SIAM J. Discrete Math. 15, 2002), with the capacity relaxed by prices.
+    """
+
+    kind: Literal["mean-busy-time"] = "mean-busy-time"
+    unit_us: Annotated[int, Field(ge=1, le=10**12, description="Microseconds in a unit of time.")]
+    price_bits: Annotated[
+        int, Field(ge=16, le=60, description="A price of 1 is 2 to the power of so many.")
+    ]
+    edges: Items[Moment] = Field(
+        min_length=1, description="Where slots begin and end, ascending; GPUs are free outside."
+    )
+    prices: Items[Price] = Field(
+        description="Of each slot, in units of time of all jobs' JCT per GPU and unit of time."
+    )
+    thresholds: Items[Moment] = Field(
+        description="By job: it takes the time at which moment and price together cost less; 0 for "
+        "a job whose bound is its earliest end."
+    )
+
+
+class Bounds(Document):
+    """What no schedule of a class can be below, with certificates.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> bounds = optsched.bound("pal-64")
+    >>> bounds.class_of_schedules
+    'preemptive, clairvoyant; no trials; every job retried to its end'
+    """
+
+    schema_id: Literal["optsched/bound/1"] = Field(default="optsched/bound/1", alias="schema")
+    scenario: str
+    scenario_sha256: str
+    trace: str
+    trace_sha256: str
+    jobs: Annotated[int, Field(ge=0)]
+    seed: Annotated[int, Field(ge=0)] = Field(default=0, description="That drew the trace.")
+    schedules: Schedules
+    class_of_schedules: str = Field(description="In words.")
+    jct_mean_s: float | None = Field(description="No schedule's mean JCT is below; None if none.")
+    makespan_s: float = Field(description="No schedule's makespan is below.")
+    jct: JctCertificate | None = None
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """Return the digest of a scenario's document, its trace aside: that has a digest of its own."""
+    document = scenario.model_dump(mode="json", by_alias=True, exclude={"trace"})
+    return hashlib.sha256(repr(_sorted(document)).encode()).hexdigest()
+
+
+def trace_digest(trace: Trace) -> str:
+    """Return the digest of what bounds depend on in a trace."""
+    digest = hashlib.sha256()
+    for numbers in (trace.submit_us, trace.gpus, trace.run_us, trace.status):
+        digest.update(repr(numbers.tolist()).encode())
+    digest.update(repr((trace.ids, trace.model, trace.queue)).encode())
+    for job in sorted(trace.failures):
+        digest.update(repr((job, [(f.reason, f.run_us) for f in trace.failures[job]])).encode())
+    return digest.hexdigest()
+
+
+def _sorted(document: Any) -> Any:
+    if isinstance(document, dict):
+        return [(key, _sorted(value)) for key, value in sorted(document.items())]
+    return [_sorted(value) for value in document] if isinstance(document, list) else document

@@ -1,0 +1,105 @@
+"""The class of schedules that a bound holds for, and the physics that it knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from optsched.documents.base import Document
+
+if TYPE_CHECKING:
+    from optsched.rollout.scenario import Scenario
+
+PHYSICS: Final = {
+    "scenario": {
+        *("nodes", "gpus_per_node", "topology", "profile", "events", "locality", "spread"),
+        *("reference_place", "neighbours", "sharing", "models", "trace", "epoch_s", "decide_on"),
+        *("finish_at_epochs", "costs", "retries", "downtime", "rented", "quotas", "lends_quotas"),
+    },
+    "models": {"application_class", "locality", "phases", "rescale_s"},
+    "sharing": {"max_jobs_per_gpu", "memory_gb", "interference"},
+    "costs": {
+        *("start_s", "restore_s", "checkpoint_s", "rescale_s", "checkpoint_every_s"),
+        "stop_loses_work",
+    },
+    "retries": {"delay_s", "limits"},
+    "neighbours": {"shared_server"},
+    "rented": {"provision_s", "at_start"},
+    "events": {"application_class", "mean_between_s", "mean_length_s", "factor"},
+    "spread": {"servers", "domains"},
+}
+"""By part of a scenario the fields that a bound was thought through for."""
+
+WITHOUT_EFFECT: Final = {
+    "scenario": {
+        *("schema_id", "name", "description", "source", "policies", "recorded_speed"),
+        *("budget_gpus", "price_usd_per_gpu_h", "power", "estimates", "steady_s", "end_s"),
+    },
+    "models": {"utilisation", "memory_gb", "max_slowdown"},
+}
+"""Those that change no time of any job: names, money, watts, and what policies are told."""
+
+
+class UnknownPhysics(ValueError):
+    """A scenario has something of which nobody has thought through what it does to bounds."""
+
+
+class Schedules(Document):
+    """Which schedules a bound is of: all that the engine allows in a scenario, and no others.
+
+    Every schedule may stop, move and resume jobs, knows the future, and ends all jobs. Elastic
+    jobs may have any of their widths, and jobs may share GPUs, where the scenario lets them.
+
+    Attributes
+    ----------
+    trials
+        Whether schedules may try gangs on one GPU first, as `pre_run` of a decision does.
+    gives_up
+        Whether they may leave a job that failed as it is, with a retry left.
+    """
+
+    trials: bool = False
+    gives_up: bool = False
+
+    def words(self, scenario: Scenario) -> str:
+        """Return in words which schedules they are in a scenario."""
+        parts = ["preemptive, clairvoyant"]
+        if any(model.phases for model in scenario.models.values()):
+            parts.append("any width of elastic jobs")
+        most = scenario.sharing.max_jobs_per_gpu
+        if most > 1:
+            parts.append(f"up to {most} jobs on a GPU")
+        if scenario.rented is not None:
+            parts.append("any number of the nodes that may be rented")
+        parts.append("with trials on one GPU" if self.trials else "no trials")
+        parts.append("jobs given up" if self.gives_up else "every job retried to its end")
+        return "; ".join(parts)
+
+
+def refuse_unknown_physics(scenario: Scenario) -> None:
+    """Refuse a scenario with fields that the bounds do not know; nothing is ignored.
+
+    Raises
+    ------
+    UnknownPhysics
+        With the first field.
+    """
+    for where, part in _parts(scenario):
+        place = where.partition("[")[0]
+        known = PHYSICS[place] | WITHOUT_EFFECT.get(place, set())
+        for name, field in type(part).model_fields.items():
+            value = getattr(part, name)
+            if name not in known and value != field.get_default(call_default_factory=True):
+                path = name if where == "scenario" else f"{where}.{name}"
+                raise UnknownPhysics(
+                    f"scenario '{scenario.name}': no bound is known for worlds with `{path}`"
+                )
+
+
+def _parts(scenario: Scenario) -> list[tuple[str, Document]]:
+    parts: list[tuple[str, Document]] = [("scenario", scenario)]
+    parts += [(f"models[{name}]", model) for name, model in scenario.models.items()]
+    for name in ("sharing", "costs", "retries", "neighbours", "rented", "events", "spread"):
+        part = getattr(scenario, name)
+        if part is not None:
+            parts.append((name, part))
+    return parts

@@ -1,0 +1,1 @@
+"""The verifier of bounds: what prices prove, in whole numbers rounded outward."""
