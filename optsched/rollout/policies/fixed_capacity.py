@@ -49,6 +49,7 @@ class SharedOut(RestorablePolicy, ABC):
         self.placing = placing(options.placement)
         self.gpus = _capacity(scenario, options.gpus)
         self.active: dict[int, None] = {}
+        self._phases: dict[int, tuple[Curve, ...]] = {}  # of active jobs, as they were asked for
 
     @abstractmethod
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
@@ -75,6 +76,7 @@ class SharedOut(RestorablePolicy, ABC):
         self.held.release(left)
         for job in left:
             self.active.pop(job, None)
+            self._phases.pop(job, None)
         if view.arrived:
             self.active.update(dict.fromkeys(view.arrived))
             self.active = dict.fromkeys(sorted(self.active))
@@ -83,12 +85,13 @@ class SharedOut(RestorablePolicy, ABC):
 
     def share_out(self, view: View, gpus: int, rent: int | None) -> Decision:
         """Give every active job its width of so many GPUs; on a closed node jobs keep theirs."""
-        stuck = {job: self.held.width(job) for job in self.held.of if self.held.is_stuck(job)}
-        jobs = [job for job in self.active if job not in stuck]
+        stuck = {job: self.held.width(job) for job in self.held.stuck}
+        jobs = [job for job in self.active if job not in stuck] if stuck else list(self.active)
         shares = self.shares(view, jobs, max(0, gpus - sum(stuck.values()))) | stuck
-        stops = [job for job in self.held.of if not shares.get(job)]
+        held = self.held.of
+        stops = [job for job in held if not shares.get(job)]
         changes = {
-            job: width for job, width in shares.items() if width and width != self.held.width(job)
+            job: width for job, width in shares.items() if width and width != len(held.get(job, ()))
         }
         self.held.release(stops)
         places = self.placing.place(view, self.held, changes)
@@ -98,8 +101,10 @@ class SharedOut(RestorablePolicy, ABC):
 
     def curve(self, view: View, job: int) -> Curve:
         """Return the useful widths of a job in its phase: each is faster than the one before."""
-        phases = self.curves.useful(view.model(job), view.demand(job))
-        return phases[min(view.phase(job), len(phases) - 1)]
+        phases = self._phases.get(job)
+        if phases is None:
+            phases = self._phases[job] = self.curves.useful(view.model(job), view.demand(job))
+        return phases[0] if len(phases) == 1 else phases[min(view.phase(job), len(phases) - 1)]
 
     def remaining_s(self, view: View, jobs: Sequence[int]) -> list[float]:
         """Return the work that jobs have left, in seconds at speedup 1, as far as is known.

@@ -81,6 +81,12 @@ class Holdings(Restorable):
             return False
         return any(not self.usable >> self.cluster.node_of[gpu] & 1 for gpu in self.of.get(job, ()))
 
+    @property
+    def stuck(self) -> list[int]:
+        """Jobs of which that is so."""
+        is_open = not self._closes or self.usable == ALL
+        return [] if is_open else [job for job in self.of if self.is_stuck(job)]
+
     def width(self, job: int) -> int:
         """Return how many GPUs a job holds."""
         return len(self.of.get(job, ()))
