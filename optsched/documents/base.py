@@ -68,6 +68,19 @@ class Document(BaseModel):
         __init__.__pydantic_base_init__ = True
 
     @classmethod
+    def trusted(cls, **fields: Any) -> Self:
+        """Return a document of all of its fields, valid by construction: nothing is checked.
+
+        It takes a fraction of the time of `model_construct`, which looks for defaults and aliases.
+        """
+        document = cls.__new__(cls)
+        object.__setattr__(document, "__dict__", fields)
+        object.__setattr__(document, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(document, "__pydantic_extra__", None)
+        object.__setattr__(document, "__pydantic_private__", None)
+        return document
+
+    @classmethod
     def _faults(cls, fields: dict[str, Any], error: ValidationError) -> list[str]:
         return fault_lines(dict(validation_faults(error, cls)).items())
 

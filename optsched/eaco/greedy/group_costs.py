@@ -62,21 +62,33 @@ class TypeMix(NamedTuple):
 
 
 class GroupCosts:
-    """Rules and costs of groups of an instance's jobs, which are meant by their numbers."""
+    """Rules and costs of groups of an instance's jobs, which are meant by their numbers.
 
-    def __init__(self, instance: EacoInstance) -> None:
+    Parameters
+    ----------
+    like
+        Those of another instance with the same types, GPUs and interference: what they know of
+        types side by side is taken over.
+    """
+
+    def __init__(self, instance: EacoInstance, like: GroupCosts | None = None) -> None:
         self.instance = instance
         self.jobs = instance.jobs
         self.nodes = instance.nodes
-        self.figures = TypeFigures(instance)
+        self.figures: TypeFigures = TypeFigures(instance) if like is None else like.figures
         self.types, self.gpus = self.figures.types, self.figures.gpus
         self.places = {place.id: place for place in instance.running}
-        self._mixes: dict[tuple[str, ...], TypeMix] = {}
+        self._mixes: dict[tuple[str, ...], TypeMix] = {} if like is None else like._mixes
         self._allowed: dict[Draft, bool] = {}
         self._costs: dict[Draft, float] = {}
         self._works: dict[tuple[int, int, bool], Fraction] = {}
-        self.hosts = [self._hosts(job) for job in self.jobs]
-        self._due = [due_s(instance, job) for job in self.jobs]
+        self._pool_of = {pool.id: n for n, pool in enumerate(self.nodes)}
+        hosts: dict[tuple[str, int], list[int]] = {}
+        for job in self.jobs:
+            if (job.type, job.gpus) not in hosts:
+                hosts[job.type, job.gpus] = self._hosts(job)
+        self.hosts = [hosts[job.type, job.gpus] for job in self.jobs]
+        self._due = [None if job.deadline_s is None else due_s(instance, job) for job in self.jobs]
 
     # --- parts --------------------------------------------------------------------------------
 
@@ -101,7 +113,7 @@ class GroupCosts:
         place = self.instance.location_of.get(self.jobs[job].id)
         if place is None:
             return None
-        return place.id, [pool.id for pool in self.nodes].index(place.nodes)
+        return place.id, self._pool_of[place.nodes]
 
     def is_moved(self, job: int, draft: Draft) -> bool:
         """Tell whether a job runs now, and the group has other GPUs."""
@@ -143,21 +155,24 @@ class GroupCosts:
         return self._allowed[draft]
 
     def _is_allowed(self, draft: Draft) -> bool:
-        gang = self.gang(draft)
-        if any(self.jobs[n].gpus != gang or draft.nodes not in self.hosts[n] for n in draft.jobs):
-            return False
-        place = self.places[draft.location] if draft.location is not None else None
-        if place is not None and not any(self.jobs[n].id in place.jobs for n in draft.jobs):
-            return False
-        mix = self.mix(draft)
+        jobs = [self.jobs[n] for n in draft.jobs]
+        for n, job in zip(draft.jobs, jobs, strict=True):
+            if job.gpus != jobs[0].gpus or draft.nodes not in self.hosts[n]:
+                return False
+        if draft.location is not None:
+            inside = self.places[draft.location].jobs
+            if not any(job.id in inside for job in jobs):
+                return False
+        mix = self.side_by_side(self.pool(draft).gpu, [job.type for job in jobs])
         return mix.may_share and all(self._bears(n, draft, mix) for n in draft.jobs)
 
     def _bears(self, n: int, draft: Draft, mix: TypeMix) -> bool:
-        job, level = self.jobs[n], self.level(draft)
+        job, level, due = self.jobs[n], self.level(draft), self._due[n]
+        if job.max_slowdown is None and due is None:
+            return True
         rate = mix.rates[job.type] * (Fraction(level.rate) if level else 1)
         if job.max_slowdown is not None and rate * Fraction(job.max_slowdown) < 1:
             return False
-        due = self._due[n]
         return due is None or self._work(n, draft.nodes, self.is_moved(n, draft)) <= rate * due
 
     @cached_property

@@ -54,9 +54,11 @@ class Grouping:
         for place in estimates.instance.running:
             stay: Draft | None = None
             inside = [number[name] for name in place.jobs]
-            for n in sorted(inside, key=lambda n: (n not in estimates.staying, n)):
-                home = estimates.home(n)
-                assert home is not None
+            home = estimates.home(inside[0])
+            assert home is not None
+            if len(inside) > 1:
+                inside.sort(key=lambda n: (n not in estimates.staying, n))
+            for n in inside:
                 jobs = tuple(sorted((*stay.jobs, n))) if stay else (n,)
                 wider = Draft(jobs, home[1], place.id)
                 stay = wider if estimates.allowed(wider) else stay
@@ -129,7 +131,7 @@ class Grouping:
 
     def _group(self, draft: Draft, node: int) -> Group:
         level = self.estimates.level(draft)
-        return Group(
+        return Group.trusted(
             jobs=tuple(self.estimates.jobs[n].id for n in draft.jobs),
             nodes=self.estimates.pool(draft).id,
             node=node,

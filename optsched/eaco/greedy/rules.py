@@ -27,13 +27,15 @@ class GroupingRule(Method):
 
     `entry` is "module:function" of the estimates of an instance, and of a seed if it `draws`. As a
     method, what `besides` names is tried, too, and with `has_levels` each also at the power levels
-    that cost least. With `is_in_order` a job for which GPUs run out holds up those behind it.
+    that cost least. With `is_in_order` a job for which GPUs run out holds up those behind it. With
+    `keeps_running` running groups that break no rule stay as they are while no job waits.
     """
 
     draws: bool = False
     besides: tuple[str, ...] = ()
     has_levels: bool = False
     is_in_order: bool = False
+    keeps_running: bool = True
 
     def grouping(self, estimates: GroupCosts, seed: int, **thresholds: float) -> Grouping:
         """Part the jobs of an instance into groups.
@@ -70,8 +72,9 @@ def _rule(
     besides: tuple[str, ...] = (),
     has_levels: bool = False,
     is_in_order: bool = False,
+    keeps_running: bool = True,
 ) -> GroupingRule:
-    flags = (draws, besides, has_levels, is_in_order)
+    flags = (draws, besides, has_levels, is_in_order, keeps_running)
     return GroupingRule(name, "greedy", summary, source, entry, effort, False, *flags)
 
 
@@ -91,6 +94,7 @@ RULES = (
         _PUBLISHED + "fifo_packed",
         1,
         is_in_order=True,
+        keeps_running=False,
     ),
     _rule(
         "random-pairs",
@@ -146,6 +150,7 @@ RULES = (
         18,
         besides=(_SIMPLE + "longest_first_full",),
         has_levels=True,
+        keeps_running=False,
     ),
 )
 """With the effort: CPU time on 300 jobs, four of which share, beside the first's."""

@@ -64,6 +64,7 @@ class GroupingPolicy(RestorablePolicy):
     """At every change the jobs are parted into groups by a rule."""
 
     changing: ClassVar[tuple[str, ...]] = ("calls", "_ready")
+    keeps_running: bool
 
     def __init__(
         self, name: str, scenario: Scenario, seed: int, rule: GroupingRule, options: SharingOptions
@@ -72,10 +73,13 @@ class GroupingPolicy(RestorablePolicy):
             raise ValueError(f"policy '{name}': it does not rent nodes")
         refuse_quotas(name, scenario)
         self.name, self.seed, self.rule = name, seed, rule
+        self.keeps_running = rule.keeps_running
         self.waiting_kwh, self.window = options.waiting_kwh, options.window
         self.thresholds = options.model_dump(include=THRESHOLDS)
         self.calls = 0
         self._ready: list[bool] = []
+        self._has_deadlines: bool | None = None
+        self._costs: GroupCosts | None = None
         self._frame: EacoInstanceParts | None = None
 
     def decide(self, view: View) -> Decision:
@@ -83,10 +87,13 @@ class GroupingPolicy(RestorablePolicy):
         ready, self._ready = self._ready, list(view.ready)
         if not (view.arrived or view.ended or view.failed) and ready == self._ready:
             return NOTHING
-        held = {job: view.gpus_of(job) for job in view.running.tolist()}
         queue = self.queue(view)
-        if not (held or queue):
+        if not (queue or len(view.running)):
             return NOTHING
+        if self._all_stay(view, queue):
+            self.calls += 1
+            return Decision()
+        held = {job: view.gpus_of(job) for job in view.running.tolist()}
         if self._frame is None:
             self._frame = EacoInstanceParts(view.scenario, view.cluster, **self.objective(view))
         self.calls += 1
@@ -105,6 +112,15 @@ class GroupingPolicy(RestorablePolicy):
             across |= more
         place = {**decision.place, **across}
         return Decision(place=place, stop=decision.stop, solves=tuple(solves))
+
+    def _all_stay(self, view: View, queue: list[int]) -> bool:
+        """Tell whether nothing can change: nobody waits, and no group will end too late."""
+        jobs = view.arrived
+        if self._has_deadlines is None:
+            jobs = [*view.running.tolist(), *view.pending.tolist()]
+        late = any(view.deadline_us(job) >= 0 for job in jobs)
+        self._has_deadlines = self._has_deadlines or late
+        return self.keeps_running and not (queue or self._has_deadlines)
 
     def _of_rule(
         self, view: View, pools: NodePools, held: Mapping[int, Gpus], queue: list[int]
@@ -143,11 +159,11 @@ class GroupingPolicy(RestorablePolicy):
 
     def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
         """Return a plan for the jobs that are there."""
-        estimates = GroupCosts(present.instance)
+        estimates = self._costs = GroupCosts(present.instance, self._costs)
         plan = self.rule.grouping(estimates, self.seed + self.calls, **self.thresholds).plan()
         if plan is None:
             fallback = BY_NAME["fifo-exclusive"]
-            plan = fallback.grouping(GroupCosts(present.instance), self.seed).plan()
+            plan = fallback.grouping(GroupCosts(present.instance, estimates), self.seed).plan()
         assert plan is not None
         return plan, []
 
@@ -184,6 +200,7 @@ class ExactGrouping(GroupingPolicy):
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
         super().__init__(name, scenario, seed, BY_NAME["eaco-greedy"], options)
+        self.keeps_running = False
         self._pools: list[str] = []
         self._objective: dict[str, object] = {"objective": options.objective}
         if options.objective == "epoch":

@@ -119,7 +119,7 @@ class EacoInstanceParts:
                 groups.setdefault(view.gpus_of(job), []).append(job)
         places = {f"at-{n}": gpus for n, gpus in enumerate(groups)}
         running = tuple(
-            Running.model_construct(
+            Running.trusted(
                 id=name,
                 nodes=pools.at[self.cluster.node_of[gpus[0]]][0],
                 node=pools.at[self.cluster.node_of[gpus[0]]][1],
@@ -168,7 +168,7 @@ class EacoInstanceParts:
         name = view.model(job)
         model, deadline = self.models.get(name), view.deadline_us(job)
         slowdown = None if model is None else model.max_slowdown
-        return Job.model_construct(
+        return Job.trusted(
             id=str(job),
             type=OTHER if model is None else name,
             gpus=view.demand(job),
