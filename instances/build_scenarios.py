@@ -80,17 +80,18 @@ def philly_atc19() -> Document:
         "of 16 on 4 servers of 8 have some as a rule, those on 2 none, and use 40.94 and 43.66 % "
         "of their GPUs (table 5): all of that difference is taken for neighbours, none for "
         "distance. Table 4's neighbours (0.771) are an experiment with ResNet-50 beside itself. "
-        "Quotas: by the 352 nodes of 11 clusters in HeliosArtifact, philly_vc.csv: the quota of "
-        "each is its share of these nodes, of the GPUs that there are here, at least 8. Servers of "
-        "8 and of 2 GPUs are in the ratio 469 to 83 of ExaDigiT/RAPS (Philly's own list is wrong: "
-        "philly-traces, issue 8); there are as many as the trace's jobs fill by four fifths. "
-        "Busy shares are table 3's, of jobs that had neighbours and distance: recorded_speed is "
-        "what rollouts of this scenario give. Domains of 24 servers, start, checkpoints: assumed.",
-        policies=["fifo", "philly:relax_after=10"],
+        "Quotas, which nobody published, and the options of philly are fitted to table 2 on seed "
+        "0. Servers of 8 and of 2 GPUs are in the ratio 469 to 83 of ExaDigiT/RAPS (Philly's own "
+        "list is wrong: philly-traces, issue 8); there are as many as the trace's jobs fill by "
+        "three quarters. Run times are as recorded. Busy shares are table 3's, of jobs that had "
+        "neighbours and distance: recorded_speed is what rollouts of this scenario give. Domains "
+        "of 24 servers, start, checkpoints: assumed.",
+        policies=["fifo", "philly:spread=true,relax_by=one,relax_for=place"],
         nodes=nodes,
         quotas=philly_parts.quotas(philly_parts.total(nodes)),
         lends_quotas=True,
         **philly_parts.PRODUCTION,
+        reference_place="recorded",
         recorded_speed=philly_parts.RECORDED_SPEED,
         epoch_s=60,
         decide_on=[],
@@ -101,7 +102,11 @@ def philly_atc19() -> Document:
             "stop_loses_work": True,
         },
         retries={"delay_s": 180},
-        trace={"generator": "philly-atc19", "jobs": 96_260, "options": {"max_gpus": 128}},
+        trace={
+            "generator": "philly-atc19",
+            "jobs": 96_260,
+            "options": {"max_gpus": 128, "queues_by": "size"},
+        },
     )
 
 

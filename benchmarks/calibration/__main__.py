@@ -13,7 +13,8 @@
    what remains after those that fail. How times lie between the quantiles gives GPU-hours per job.
 4. Kills. Least largest distance to the cells of tables 3 and 6 (a linear program), by size; the
    slope of the odds in the quantile of run time then gives 13.5 % of jobs.
-5. Virtual clusters. Shares of jobs and of GPU-hours, by odds that change with a job's GPU-hours.
+5. Virtual clusters. Shares of jobs and of GPU-hours, by odds that change with a job's GPU-hours;
+   and, by size class, how the public trace's jobs of the class are divided.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ def philly(jobs=400_000):
     found, distance = kills.fit(FITTED.own_levels, FITTED.own_minutes, parts, not_failed)
     put(found)
     yield found, f"the worst cell of tables 3 and 6 is off by {distance:.2f} of its tolerance"
-    found, remark = virtual_clusters.fit()
-    put(found)
-    yield found, remark
+    for fit in (virtual_clusters.fit, virtual_clusters.fit_by_size):
+        found, remark = fit()
+        put(found)
+        yield found, remark
 
 
 def main():

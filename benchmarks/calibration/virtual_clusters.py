@@ -6,8 +6,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from optsched.traces import US, generate, seen_us
-from optsched.traces.generators.philly_statistics import PHILLY
+from optsched.traces.generators.philly_constants import FITTED
+from optsched.traces.generators.philly_statistics import PHILLY, SIZE_CLASSES
 from optsched.traces.generators.virtual_clusters import chances_of
+from optsched.traces.generators.workload_models import class_of
 
 JOBS_COUNT = 20.0
 """Weight of the shares of jobs, beside those of GPU-hours."""
@@ -44,15 +46,54 @@ def fit(jobs=96_260, seed=0):
     return constants, f"virtual clusters off by {off[0]:.2f} points of jobs, {off[1]:.2f} of hours"
 
 
-def _is_set():
-    from optsched.traces.generators.philly_constants import FITTED
+STEPS, LEVEL_STEP, SLOPE_STEP = 400, 0.9, 0.08
 
+
+def fit_by_size(jobs=96_260, seed=0):
+    """Return levels by size class and slopes, and the largest differences that remain, in points.
+
+    How the jobs of a size class are divided is the CSV's table of virtual clusters and sizes, raked
+    (Deming & Stephan, 1940) to the shares of the virtual clusters and of the size classes.
+    """
+    wanted = raked()
+    trace = generate("philly-atc19", jobs, seed)
+    hours, size = trace.gpus * seen_us(trace) / US / 3600, class_of(trace.gpus)
+    logs, is_of = np.log(hours), np.eye(len(SIZE_CLASSES))[size]
+    of_hours = np.array([row[2] for row in PHILLY.virtual_clusters])
+    of_hours /= of_hours.sum()
+    level, slope = np.log(wanted), np.zeros(len(wanted))
+    for _ in range(STEPS):
+        chances = chances_of(logs, level.T[size], slope)
+        found = chances.T @ is_of / jobs
+        level = level + LEVEL_STEP * np.log(wanted / found)
+        slope = slope + SLOPE_STEP * np.log(of_hours * hours.sum() / (hours @ chances))
+        slope -= slope.mean()
+    off = 100 * np.abs(found - wanted).max()
+    off_hours = 100 * np.abs(hours @ chances / hours.sum() - of_hours).max()
+    level -= level.mean(axis=0)
+    constants = {
+        "queue_levels_by_size": tuple(tuple(row) for row in level.T.round(4).tolist()),
+        "queue_slope_by_size": tuple(slope.round(4).tolist()),
+    }
+    return constants, f"by size off by {off:.2f} points of jobs, {off_hours:.2f} of hours"
+
+
+def raked(rounds=2000):
+    """Return the share of all jobs by virtual cluster and size class; half a job where is none."""
+    table = np.array(PHILLY.virtual_cluster_sizes) + 0.5
+    rows = np.array([row[1] for row in PHILLY.virtual_clusters])
+    columns = np.array(FITTED.class_shares)
+    for _ in range(rounds):
+        table *= (rows / rows.sum() / table.sum(axis=1))[:, None]
+        table *= columns / columns.sum() / table.sum(axis=0)
+    return table
+
+
+def _is_set():
     return bool(FITTED.queue_level)
 
 
 def _stand_in():
     """Put every job anywhere, so that a trace can be generated at all."""
-    from optsched.traces.generators.philly_constants import FITTED
-
     none = (0.0,) * len(PHILLY.virtual_clusters)
     vars(FITTED).update(queue_level=none, queue_slope=none)

@@ -70,7 +70,8 @@ class Setting:
 def rolled(setting: Setting, seed: int) -> Record:
     """Return a rollout."""
     scenario = setting.scenario
-    trace = generate("philly-atc19", setting.jobs, seed, days=setting.days, max_gpus=128)
+    options = scenario.trace.options | {"days": setting.days}
+    trace = generate("philly-atc19", setting.jobs, seed, **options)
     policy = make(setting.policy, scenario, seed)
     return Engine(scenario, trace, policy, seed, keep_intervals=True).run()
 

@@ -119,6 +119,26 @@ def test_virtual_clusters_counted_here(trace):
         assert found.loc[name].tolist() == pytest.approx([jobs, hours], abs=1.5)
 
 
+def test_virtual_clusters_by_size_counted_here(trace):
+    """Gangs above 8 GPUs were spread over all virtual clusters; in the public trace few had any."""
+    by_size = generate("philly-atc19", PHILLY.jobs, SEED, queues_by="size")
+    assert by_size.gpus.tolist() == trace.gpus.tolist()
+    assert by_size.submit_us.tolist() == trace.submit_us.tolist()
+    frame = by_size.frame().assign(hours=by_size.gpus * seen_us(by_size) / 3.6e9)
+    found = frame.groupby("queue")["hours"].agg(["size", "sum"])
+    found = 100 * found / found.sum()
+    for name, jobs, hours in PHILLY.virtual_clusters:
+        assert found.loc[name].tolist() == pytest.approx([jobs, hours], abs=1.5)
+    large = frame[by_size.gpus > 8].groupby("queue").size()
+    names = [name for name, *_ in PHILLY.virtual_clusters]
+    public = dict(zip(names, (row[3] for row in PHILLY.virtual_cluster_sizes), strict=True))
+    few = [name for name in names if public[name] == 0]
+    assert few
+    assert large.reindex(few).fillna(0).sum() < 0.03 * large.sum()
+    most = large.nlargest(2).index
+    assert set(most) == {"b436b2", "ee9e8c"}
+
+
 def test_gpu_hours_per_job_counted_here(trace):
     """They were 2.2 times those of the public trace."""
     hours = sum(

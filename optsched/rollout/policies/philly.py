@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.fifo import GangOptions, Gangs
+from optsched.rollout.policies.free_nodes import MOST_STAGES
 from optsched.rollout.policies.gangs.lending import LendingGangs
 from optsched.rollout.policies.gangs.philly_options import PhillyOptions
 from optsched.rollout.policies.guidelines.dedicated_servers import DedicatedServers
 from optsched.rollout.policies.guidelines.defragmentation import Defragmentation
 from optsched.rollout.policies.guidelines.retry_estimates import RetryEstimates
 from optsched.rollout.policies.guidelines.trials import Trials
+from optsched.rollout.policies.relaxing import RelaxingByTries
 from optsched.rollout.policy_options import takes
 from optsched.traces.trace import US
 
@@ -50,6 +52,9 @@ class Philly(LendingGangs):
         is_spread = options.spread and not options.dedicated
         doubles = options.relax_by == "twice"
         super().__init__("philly", scenario, wishes, is_spread, doubles)
+        self.by_tries: RelaxingByTries | None = None
+        if options.relax_for == "place" and options.relax_after:
+            self.relaxing = self.by_tries = RelaxingByTries(self.nodes, options.relax_after)
         self.retry_us = round(options.retry_s * US)
         self.reclaim_at, self.reclaim_after = options.reclaim_at, options.reclaim_after
         self.tries: dict[int, int] = {}
@@ -115,7 +120,15 @@ class Philly(LendingGangs):
             gpus = super().find(view, job, size)
         if gpus is None and (self.lends or self.defragment):
             self.vain.append(job)
+        if gpus is None and self.by_tries is not None and size <= self.nodes.total:
+            self.by_tries.count(job, size, view.now_us)
         return gpus
+
+    def stage(self, view: View, job: int) -> int:
+        """Return how often a job has relaxed its wishes so far."""
+        if self.by_tries is not None:
+            return min(MOST_STAGES, self.by_tries.stage_of(job, view.demand(job)))
+        return super().stage(view, job)
 
     def arrive(self, view: View, job: int) -> None:
         """Let a job wait in its line; if it is back from its trial, it is there already."""

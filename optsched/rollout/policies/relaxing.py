@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.policies.free_nodes import MOST_STAGES
@@ -35,7 +35,7 @@ class Relaxing(Restorable):
         A heap of (when, job, stage): what is to be told next.
     """
 
-    changing = ("since", "due")
+    changing: ClassVar[tuple[str, ...]] = ("since", "due")
 
     def __init__(self, nodes: FreeNodes, step_us: int) -> None:
         self.nodes, self.step_us, self.before_us = nodes, step_us, 0
@@ -76,4 +76,45 @@ class Relaxing(Restorable):
                 told[job] = place
             if stage < MOST_STAGES and place != self.nodes.worst_place(size, MOST_STAGES):
                 heappush(self.due, (since + self.reached_us(stage + 1, size), job, stage + 1))
+        return told
+
+
+class RelaxingByTries(Relaxing):
+    """Gangs that accept a worse place after tries for which GPUs were enough, but no place.
+
+    Attributes
+    ----------
+    tries
+        By waiting job how many such tries there were.
+    """
+
+    changing: ClassVar[tuple[str, ...]] = (*Relaxing.changing, "tries")
+
+    def __init__(self, nodes: FreeNodes, tries_per_stage: int) -> None:
+        super().__init__(nodes, tries_per_stage)
+        self.tries: dict[int, int] = {}
+
+    def leave(self, job: int) -> None:
+        """Take note of a job that waits no more."""
+        super().leave(job)
+        self.tries.pop(job, None)
+
+    def stage_of(self, job: int, size: int) -> int:
+        """Return the stage of a waiting gang."""
+        return self.tries.get(job, 0) // self._step(size)
+
+    def count(self, job: int, size: int, now: int) -> None:
+        """Take note of a try for which there was no place."""
+        before = self.stage_of(job, size)
+        self.tries[job] = self.tries.get(job, 0) + 1
+        if (stage := self.stage_of(job, size)) > before and stage <= MOST_STAGES:
+            heappush(self.due, (now, job, stage))
+
+    def news(self, now: int, demand: Callable[[int], int]) -> dict[int, Place]:
+        """Return what waiting jobs accept from now on, of those for which that has changed."""
+        told: dict[int, Place] = {}
+        for _, job, stage in sorted(self.due):
+            if job in self.since and stage == min(MOST_STAGES, self.stage_of(job, demand(job))):
+                told[job] = self.nodes.worst_place(demand(job), stage)
+        self.due.clear()
         return told

@@ -38,6 +38,23 @@ QUEUE_LEVEL = """
 QUEUE_SLOPE = """
     -0.4601 -0.5072 -0.2507 -0.1211 -0.0744 0.4616 0.1226 -0.2639 0.5683 0.5146 0.0104
 """
+QUEUE_LEVELS_BY_SIZE = (
+    """
+    3.7426 2.1463 1.8548 2.2255 0.3803 -1.4369 -0.2864 0.4755 -2.9507 -3.9805 -2.1705
+""",
+    """
+    1.6721 3.3187 2.1881 0.3289 1.5703 0.1608 0.2032 -5.0778 -1.411 -3.177 0.2236
+""",
+    """
+    3.6736 0.7446 4.3916 1.4561 -3.5161 1.4815 -5.3096 -3.8187 -1.2444 1.1457 0.9957
+""",
+    """
+    -1.0238 2.5096 1.9183 3.0411 -2.0899 1.7254 -3.7862 -2.3269 -2.482 0.8844 1.6301
+""",
+)
+QUEUE_SLOPE_BY_SIZE = """
+    -0.3111 -0.4911 -0.3843 -0.0104 -0.0056 0.2072 0.3518 0.1679 0.5588 0.1261 -0.2093
+"""
 OWN_LEVELS = (
     """
     0 0.0291 0.0542 0.0746 0.0846 0.0859 0.1248 0.1638 0.203 0.2376 0.2425 0.3067 0.3717 0.4369
@@ -103,6 +120,8 @@ class FittedConstants:
         grow with the run time.
     queue_level, queue_slope
         By virtual cluster: log odds of a job to belong to it are level + slope x log GPU-hours.
+    queue_levels_by_size, queue_slope_by_size
+        The same where levels hang on the size class as well: a row for each.
     idle_share, idle_most, busy_concentration
         A quarter of the samples of utilisation is 0, quartiles are 0, 48.6 and 92 %
         (InternLM/AcmeTrace @6d6ac9cd, util_gpu_philly).
@@ -127,6 +146,8 @@ class FittedConstants:
     kill_slope: float = 0.747
     queue_level: tuple[float, ...] = numbers(QUEUE_LEVEL)
     queue_slope: tuple[float, ...] = numbers(QUEUE_SLOPE)
+    queue_levels_by_size: tuple[tuple[float, ...], ...] = tuple(map(numbers, QUEUE_LEVELS_BY_SIZE))
+    queue_slope_by_size: tuple[float, ...] = numbers(QUEUE_SLOPE_BY_SIZE)
     idle_share: float = 0.25
     idle_most: float = 0.02
     busy_concentration: float = 1.5

@@ -52,6 +52,8 @@ class PhillyFigures:
         Table 3, in %: GPUs of a job; by status and size; and over all statuses.
     virtual_clusters
         Names, with shares in % of jobs and of GPU-hours.
+    virtual_cluster_sizes
+        Jobs of each by size class, in the CSV.
     gap_median, gap_cv
         Gaps between arrivals: median over mean, and coefficient of variation.
     arrivals
@@ -96,6 +98,19 @@ class PhillyFigures:
         ("7f04ca", 0.9, 16.9),
         ("2869ce", 0.5, 8.3),
         ("e13805", 0.5, 1.4),
+    )
+    virtual_cluster_sizes: tuple[tuple[int, ...], ...] = (
+        (40_841, 194, 191, 0),
+        (14_607, 1_455, 10, 19),
+        (9_054, 433, 455, 11),
+        (7_237, 75, 51, 60),
+        (1_571, 363, 0, 0),
+        (597, 375, 420, 119),
+        (1_090, 345, 0, 0),
+        (1_137, 0, 0, 0),
+        (204, 329, 179, 11),
+        (64, 14, 293, 51),
+        (215, 105, 36, 18),
     )
     gap_median: float = 8.0 / 114.4
     gap_cv: float = 15.1

@@ -13,7 +13,7 @@ stage leaves the draws of the others as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -93,6 +93,11 @@ class ClusterOptions(CheckedDocument):
         default=1.0, description="Factor on the chances of the other reasons."
     )
     kills: NonNegative = Field(default=1.0, description="Factor on the share of killed jobs.")
+    queues_by: Literal["hours", "size"] = Field(
+        default="hours",
+        description="What the virtual cluster of a job of philly-atc19 hangs on: its GPU-hours "
+        "alone; or `size`: its GPUs as well, as in the public trace.",
+    )
     models: str = Field(
         default="", description="What is trained, drawn by weights: 'resnet50:2,bert:1'."
     )
@@ -150,7 +155,7 @@ def cluster_trace(world: World, jobs: int, seed: int, options: ClusterOptions) -
         "gpus": gpus,
         "run_s": 60 * work,
         "model": draw_models(rng["models"], jobs, options.models, failing.first),
-        "queue": draw_queues(rng["queues"], world, gpu_s),
+        "queue": draw_queues(rng["queues"], world, gpus, gpu_s, options.queues_by),
         "status": np.array(STATUSES)[status],
         "utilization": draw_utilization(rng["utilization"], gpus, status, gpu_s),
         "failures": trials.failures(jobs),

@@ -45,6 +45,18 @@ def test_locality_relaxes_with_the_number_of_tries():
         assert record.jobs.fragmentation_us[2] == (start - 10) * US
 
 
+def test_only_tries_for_want_of_a_place_count_where_it_is_asked():
+    """Three servers of 3; until 403 s too few GPUs are free, from then on two on two servers."""
+    world = scenario(3, 3, epoch_s=1.0)
+    jobs = trace((0, 3, 5000), (1, 2, 5000), (2, 2, 5000), (3, 1, 400), (10, 2, 5))
+    for option, start in (("time", 550), ("place", 730)):
+        record = rolled(f"philly:relax_for={option}", world, jobs)
+        assert record.jobs.first_start_us[4] == start * US, option
+    assert record.jobs.capacity_us[4] == 393 * US
+    assert record.jobs.fragmentation_us[4] == (550 - 403) * US
+    assert record.jobs.order_us[4] == 180 * US  # it accepts both servers, and is tried again later
+
+
 def test_a_gang_that_needs_more_servers_relaxes_more_slowly():
     """On each of three servers one GPU is in use."""
     in_use = [(0, 7, 5)] * 3 + [(0, 1, 9000)] * 3

@@ -27,6 +27,11 @@ class PhillyOptions(Options):
         description="`one`: it accepts one server more, after n times as many tries where it needs "
         "n servers, in one domain for the first ten times.",
     )
+    relax_for: Literal["time", "place"] = Field(
+        default="time",
+        description="Which tries in vain count: all (`time`), or those for which enough GPUs "
+        "were free, but no place that the gang accepts (`place`).",
+    )
     spread: bool = Field(
         default=False,
         description="Whether a gang of two GPUs or more gets the server with the most free GPUs, "
