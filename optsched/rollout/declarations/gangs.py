@@ -56,8 +56,8 @@ GANGS = (
             "After a try in vain a gang accepts twice as many servers and one level more, or with "
             "relax_by=one one server more. The paper does not say by how much Philly relaxed at a "
             "time.",
-            "All tries in vain relax locality, or with relax_for=place those for want of a place alone; "
-            "the paper does not say which.",
+            "All tries in vain relax locality, or with relax_for=place those for want of a place "
+            "alone; the paper does not say which.",
             "Owners take lent quota back after a hundred tries in vain (reclaim_after), which is "
             "fitted to how rare that was in Philly.",
             "The guidelines of the paper's last section (dedicated, defragment, pre_run, "
