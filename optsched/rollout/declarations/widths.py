@@ -37,14 +37,16 @@ BUDGETS = (
     ),
     Entry(
         "boa-budgeted",
-        "at epochs: the widths of the jobs at hand within an allowance, by an integer program",
+        "widths at a price, set so that what is billed for whole nodes keeps to the budget",
         _EPEW,
         POLICIES + "budgets.boa_budgeted:boa_budgeted",
-        faithful="Its allowance is what BOA's stationary widths would use; with eta = 0, without "
-        "costs of rescaling and with room for all it is BOA.",
+        faithful="At a fixed price its widths are BOA's: those of least time + price x GPU time, "
+        "which do not depend on arrival rates.",
         differs=(
-            "It is no published policy: the widths of the jobs at hand are planned anew at every "
-            "epoch, within the allowance.",
+            "It is no published policy: an integral controller sets the price by what is billed, "
+            "from the order of a node to its return, where BOA counts GPUs held.",
+            "A GPU that is ordered is charged for its start, and GPUs that are billed but idle "
+            "cost a job nothing for as long as one job comes after another.",
             _GROWING,
         ),
         needs=(SPEEDUPS,),

@@ -85,16 +85,6 @@ def test_what_is_too_large_to_verify_is_called_unverified(policy, tmp_path, monk
     assert rows["verified"].isna().all()
 
 
-def test_the_budgeted_program_states_no_bound(tmp_path):
-    """HiGHS' float bound has no certificate; it was told as it came, status and all."""
-    world = read_scenario("boa-cloud").changed({"trace.jobs": 10})
-    simulate(world, "boa-budgeted", output=tmp_path)
-    rows = pd.read_csv(tmp_path / "epochs.csv")
-    last = rows[(rows["solves"] > 0) & (rows["status"] == "feasible")]
-    assert len(last)
-    assert last[["bound", "gap", "verified"]].isna().all().all()
-
-
 def test_words_of_proof_of_ones_own_policy_count_as_unverified():
     said = {status: SolveRecord(status, 2.0, 1.0, 0.0).told for status in ("optimal", "feasible")}
     assert said == {"optimal": "unverified", "feasible": "feasible"}

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from optsched.rollout.policies.budgets import arrival_rates as known
+from optsched.rollout.policies.budgets.streams import StreamOptions, StreamWidths
 from optsched.rollout.policies.elastic import Elastic, ElasticOptions
 from optsched.rollout.policies.epoch_solver import recorded, solved
 from optsched.rollout.policy_options import Count, Gap, Positive, takes
-from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
-    from optsched.traces.trace import Trace
 
 
 def _is_method(name: str) -> str:
@@ -33,68 +32,34 @@ def _is_method(name: str) -> str:
     return name
 
 
-class BoaOptions(ElasticOptions):
+class BoaOptions(StreamOptions):
     """What BOA's widths are solved for, and how."""
 
-    budget: Positive | None = Field(
-        default=None, description="Time-average GPUs; null: the scenario's, else all its GPUs."
-    )
     method: Annotated[str, AfterValidator(_is_method)] | None = Field(
         default=None,
         description="A method of BOA: the exact one if null; greedy ones are stationary rules too.",
     )
-    rates: Annotated[str, Field(min_length=1)] = Field(
-        default="trace",
-        description="Where arrival rates and mean works are from: trace, all jobs of the "
-        "rollout's trace, as the authors take them; history, the jobs so far; else a BOA instance.",
-    )
     widths: Literal["integer", "mixed"] = Field(
         default="integer", description="mixed: a class may have two widths, drawn job by job."
-    )
-    every_s: Positive = Field(
-        default=300.0,
-        description="history: seconds between two solutions, which hold from a job's next phase.",
     )
     gap: Gap = Field(default=1e-3, description="Relative gap at which a search ends.")
     time_limit_s: Positive = Field(default=60.0, description="Of each search.")
 
 
-class Boa(Elastic):
+class Boa(StreamWidths):
     """The stationary widths that the problem BOA gives for the stream of jobs (B0 of its theory).
 
     If not even the least use of GPUs keeps within the budget, jobs get the widths of least use.
     """
 
-    changing: ClassVar[tuple[str, ...]] = (
-        *Elastic.changing,
-        "next_us",
-        "table",
-        "streams",
-        "history",
-        "_solves",
-    )
+    changing: ClassVar[tuple[str, ...]] = (*StreamWidths.changing, "table", "_solves")
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: BoaOptions) -> None:
-        super().__init__(name, scenario, options)
-        self.seed = seed
-        self.budget = options.budget or scenario.budget_gpus or float(scenario.gpus)
+        super().__init__(name, scenario, seed, options)
         self.method, self.widths = options.method, options.widths
         self.gap, self.time_limit_s = options.gap, options.time_limit_s
-        self.every_us = round(options.every_s * US)
-        self.next_us = 0
         self.table: known.Widths = {}
-        self.streams: dict[known.Key, known.Stream] = {}
-        self.history = known.History(self.curves) if options.rates == "history" else None
-        self._rates = options.rates
-        if options.rates not in ("trace", "history"):
-            self.streams = known.of_instance(options.rates, self.curves)
-        self._sums = known.Sums(self.curves)
         self._solves: list[SolveRecord] = []
-
-    def prepare(self, trace: Trace) -> None:
-        """Take the streams from the trace of the rollout, where they are to be from there."""
-        if self._rates == "trace":
-            self.streams = known.of_trace(trace, self.curves)
 
     def width(self, view: View, job: int) -> int:
         """Return the width that the table has for a job in its phase."""
@@ -103,36 +68,20 @@ class Boa(Elastic):
 
     def sequence(self, view: View, job: int) -> tuple[int, ...]:
         """Return the widths of a job in all of its phases."""
-        key = self._sums.key(view.model(job), view.demand(job))
+        key = self.sums.key(view.model(job), view.demand(job))
         rows = self.table.get(key) or known.least_use([key], self.curves)[key]
         if len(rows) == 1:
             return rows[0][1]
         draw = random.Random(f"{self.seed}/{job}").random()
         return next((widths for upto, widths in rows if draw < upto), rows[-1][1])
 
-    def arrive(self, view: View, job: int) -> None:
-        """Let a job wait, and learn from it."""
-        if self.history is not None and not view.failures(job):
-            self.history.arrive(view, job)
-        if view.now_us >= self.next_us:
-            self._renew(view.now_us)
-        super().arrive(view, job)
-
     def refresh(self, view: View) -> list[SolveRecord]:
         """Return the solves since the last decision."""
         solves, self._solves = self._solves, []
         return solves
 
-    def _renew(self, now_us: int) -> None:
-        """Look at the streams again, and solve for the widths."""
-        if self.history is not None:
-            self.streams = self.history.streams(now_us)
-            self.next_us = now_us + self.every_us
-        else:
-            self.next_us = 1 << 62
-        self._solve()
-
-    def _solve(self) -> None:
+    def renewed(self) -> None:
+        """Solve for the widths."""
         from optsched.boa.plan import BoaPlan
 
         instance = known.instance_of(

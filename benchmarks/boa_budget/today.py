@@ -1,0 +1,64 @@
+"""Rollouts of boa-cloud by policies as they were, frozen in today.json: what later ones must beat.
+
+A row is (seed, GPU-hours billed, mean JCT in seconds, GPUs billed on average until the last
+arrival). `python -m benchmarks.boa_budget --freeze` writes the file again, by the policies of the
+code at hand: only with the commit that the file names is it what it says.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import optsched
+from optsched.documents.json_files import dumps, load, write_text
+
+FILE = Path(__file__).parent / "today.json"
+SCENARIO = "boa-cloud"
+BUDGETS = (22, 24, 27, 30, 33, 36, 40, 45)
+SEEDS = tuple(range(20))
+BANDS = ((0.35, 0.65), (0.45, 0.7), (0.55, 0.8), (0.6, 0.85), (0.7, 0.95))
+Row = tuple[int, float, float, float]
+
+
+def policies() -> dict[str, tuple[str, ...]]:
+    """Return the policies by name, each with the values of its own parameter."""
+    fixed = tuple(str(budget) for budget in (24, 28, 32, 36, 40, 44, 48))
+    budgets = tuple(str(budget) for budget in BUDGETS)
+    return {
+        "boa": tuple(f"boa:budget={b}" for b in (*budgets, "50")),
+        "one-width-per-class": tuple(f"one-width-per-class:budget={b}" for b in budgets),
+        "pollux-autoscaling": tuple(f"pollux-autoscaling:low={a},high={b}" for a, b in BANDS),
+        "equi": tuple(f"equi:gpus={gpus}" for gpus in fixed),
+        "marginal-greedy": tuple(f"marginal-greedy:gpus={gpus}" for gpus in fixed[::2]),
+        "fixed-width": tuple(f"fixed-width:k={k}" for k in (1, 2, 4, 8)),
+        "sia": tuple(f"sia:gpus={gpus}" for gpus in fixed[::2]),
+        "boa-budgeted": tuple(f"boa-budgeted:budget={b}" for b in budgets[::2]),
+    }
+
+
+def row(policy: str, seed: int, scenario: str = SCENARIO) -> Row:
+    """Return the figures of one rollout."""
+    told = optsched.simulate(scenario, policy, seed=seed).metrics
+    figures = (told[key] for key in ("rented_gpu_hours", "jct_mean_s", "steady_rented_gpus_mean"))
+    billed, jct, steady = (round(float(figure or 0.0), 4) for figure in figures)
+    return seed, billed, jct, steady
+
+
+def freeze() -> None:
+    """Run all policies, and write the file; those that are in it already are kept."""
+    known = load(FILE) if FILE.exists() else {"scenario": SCENARIO, "rows": {}}
+    for labels in policies().values():
+        for label in labels:
+            if label in known["rows"]:
+                continue
+            known["rows"][label] = [list(row(label, seed)) for seed in SEEDS]
+            write_text(FILE, dumps(known))
+            print(label, flush=True)
+
+
+def frozen() -> dict[str, list[Row]]:
+    """Return the rows of the file, by policy."""
+    return {label: [tuple(r) for r in rows] for label, rows in load(FILE)["rows"].items()}
+
+
+__all__ = ["BUDGETS", "FILE", "SCENARIO", "SEEDS", "freeze", "frozen", "policies", "row"]
