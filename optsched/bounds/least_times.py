@@ -67,11 +67,14 @@ class World(NamedTuple):
         By job.
     capacity
         GPUs that jobs can hold at once, shared ones as often as they can be shared.
+    largest_node
+        GPUs of the largest node.
     """
 
     jobs: list[Needs]
     submit_us: list[int]
     capacity: int
+    largest_node: int
 
 
 def world_of(scenario: Scenario, trace: Trace, schedules: Schedules) -> World:
@@ -86,7 +89,8 @@ def world_of(scenario: Scenario, trace: Trace, schedules: Schedules) -> World:
     reader = _Reader(scenario, trace, schedules)
     submit = [int(moment) for moment in trace.submit_us.tolist()]
     capacity = reader.places.gpus * scenario.sharing.max_jobs_per_gpu
-    return World([reader.needs(job) for job in range(len(submit))], submit, capacity)
+    jobs = [reader.needs(job) for job in range(len(submit))]
+    return World(jobs, submit, capacity, reader.places.largest_node)
 
 
 class _Reader:

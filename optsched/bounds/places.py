@@ -25,6 +25,8 @@ class Places:
     ----------
     gpus
         How many there are, at most.
+    largest_node
+        How many the largest node has.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -32,6 +34,7 @@ class Places:
         self._sizes, self._ancestors = _nodes(scenario)
         self._first = [0, *accumulate(self._sizes)]
         self.gpus = self._first[-1]
+        self.largest_node = max(self._sizes, default=0)
         self._slow: dict[str | None, list[Fraction]] = {}
         self._known: dict[tuple[Any, ...], Fraction] = {}
 

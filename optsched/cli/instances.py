@@ -1,6 +1,6 @@
 """The commands that list and write out: `optsched instances`, `methods`, `export`.
 
-And how commands are given an instance.
+And how commands are given an instance, or a scenario and its trace.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from optsched.cli.printing import output
 
 if TYPE_CHECKING:
     from optsched.instance import Instance
+    from optsched.rollout import Scenario
+    from optsched.rollout.trace_source import TraceLike
 
 
 class ModelFormat(StrEnum):
@@ -120,3 +122,37 @@ def read_instance(source: str, changes: list[str] | None) -> Instance:
 
 
 COMMANDS = (instances, methods, export)
+
+
+def scenario_and_trace(
+    source: str,
+    changes: list[str] | None,
+    trace: str | None,
+    file_format: str | None,
+    workload: str | None,
+) -> tuple[Scenario, TraceLike | None]:
+    """Return a scenario with its changes, and the jobs that --trace names."""
+    from optsched.rollout.trace_source import scenario_of
+
+    wanted = console.changes(changes)
+    scenario = scenario_of(source)
+    scenario = scenario.changed(wanted) if wanted else scenario
+    return scenario, _trace(scenario, trace, file_format, workload)
+
+
+def _trace(
+    where: Scenario, path: str | None, file_format: str | None, workload: str | None
+) -> TraceLike | None:
+    """Return what --trace names; what the scenario says of larger jobs holds for these, too."""
+    from optsched.rollout import TraceSource
+
+    if path is not None:
+        return TraceSource(
+            file=path,
+            format=file_format,
+            workload=workload,
+            drop_larger=where.trace.drop_larger,
+        )
+    if file_format is not None or workload is not None:
+        raise ValueError("--input-format and --workload are of a file: give --trace FILE")
+    return None

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from optsched.cli import (
+    bound,
     documents,
     frontier,
     instances,
@@ -27,7 +28,7 @@ from optsched.cli.printing import output, streams
 
 MODULES = {
     "Solve and prove": (solve, verify, frontier),
-    "Simulate": (rollout,),
+    "Simulate": (rollout, bound),
     "Explain and show": (report,),
     "Look up and begin": (instances, documents),
 }

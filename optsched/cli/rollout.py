@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optsched.cli import completion, console, hints, options
+from optsched.cli.bound import beside
+from optsched.cli.instances import scenario_and_trace
 from optsched.cli.printing import output
 
 if TYPE_CHECKING:
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
     from optsched.rollout import Scenario
     from optsched.rollout.results.policy_comparison import Comparison
-    from optsched.rollout.trace_source import TraceLike
 
 Resample = Annotated[
     int | None,
@@ -28,6 +29,12 @@ Resample = Annotated[
 PerSeed = Annotated[
     bool,
     options.file("--per-seed", help="In .csv and --csv: a row for each policy and seed."),
+]
+Bound = Annotated[
+    bool,
+    typer.Option(
+        "--bound", help="Say how far policies are above a certified bound where that takes long."
+    ),
 ]
 Folder = Annotated[
     str | None,
@@ -100,8 +107,8 @@ def rollout(
     from optsched.rollout.run import simulate
 
     console.check_output(picture, options.PICTURES, "--plot")
-    where, seeds, runs = _scenario(scenario, changes), options.seeds(seed), []
-    jobs = _trace(where, trace, input_format, workload)
+    where, jobs = scenario_and_trace(scenario, changes, trace, input_format, workload)
+    seeds, runs = options.seeds(seed), []
     with (
         console.plain_warnings(),
         console.progress_bar(f"{short_names([policy])[0]} on {where.name}") as progress,
@@ -140,6 +147,7 @@ def compare(
     changes: options.Changes = None,
     table_file: options.TableOutput = None,
     per_seed: PerSeed = False,
+    bound: Bound = False,
     picture: options.Picture = None,
 ) -> None:
     """Run policies over the same traces, and show ratios to the first and differences from it.
@@ -158,8 +166,7 @@ def compare(
 
     console.check_output(table_file, (".json", ".csv"))
     console.check_output(picture, options.PICTURES, "--plot")
-    where = _scenario(scenario, changes)
-    source = _trace(where, trace, input_format, workload)
+    where, source = scenario_and_trace(scenario, changes, trace, input_format, workload)
     names = options.policies(policy) if policy else None
     with (
         console.plain_warnings(),
@@ -178,6 +185,7 @@ def compare(
     hints.tell(notes)
     output.show(
         *tables.comparison(compared),
+        *beside(compared, bound),
         *(["", *notes] if notes else []),
         records=lambda: tables.comparison_records(compared, per_seed),
         document=lambda: tables.comparison_document(compared),
@@ -270,29 +278,3 @@ def _of_seed(folder: str | None, seed: int, seeds: Sequence[int]) -> Path | None
     if folder is None or len(seeds) == 1:
         return folder if folder is None else Path(folder)
     return Path(folder) / f"seed-{seed}"
-
-
-def _scenario(source: str, changes: list[str] | None) -> Scenario:
-    from optsched.rollout.trace_source import scenario_of
-
-    wanted = console.changes(changes)
-    scenario = scenario_of(source)
-    return scenario.changed(wanted) if wanted else scenario
-
-
-def _trace(
-    where: Scenario, path: str | None, file_format: str | None, workload: str | None
-) -> TraceLike | None:
-    """Return what --trace names; what the scenario says of larger jobs holds for these, too."""
-    from optsched.rollout import TraceSource
-
-    if path is not None:
-        return TraceSource(
-            file=path,
-            format=file_format,
-            workload=workload,
-            drop_larger=where.trace.drop_larger,
-        )
-    if file_format is not None or workload is not None:
-        raise ValueError("--input-format and --workload are of a file: give --trace FILE")
-    return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from optsched.cli import console, options
+from optsched.cli.bound import proven as proven_bounds
 from optsched.cli.console import ExitCode
 from optsched.cli.instances import read_instance
 from optsched.cli.printing import output
@@ -46,7 +47,7 @@ def check(
 def verify(
     source: options.Source, result_file: options.ResultFile, changes: options.Changes = None
 ) -> None:
-    """Prove the bound of a result, or of each point of a frontier, without a solver.
+    """Prove the bound of a result, of a trace, or of each point of a frontier, without a solver.
 
     Changes of fields that the result was solved with need not be named again.
 
@@ -54,14 +55,22 @@ def verify(
     or broken_rules.
 
     Example: optsched verify boa/cbd-85 result.json
+
+    Example: optsched verify philly-small bound.json
     """
     from optsched.verification import verify as prove
 
-    if _is_frontier(result_file):
+    if _is_of("frontier", result_file):
         _verify_frontier(source, changes, result_file)
         return
+    if _is_of("bound", result_file):
+        told: dict[str, Any] = {"scenario": source}
+        with _verifying(told, "proven"), console.spinner("verifying"):
+            text, told = proven_bounds(source, changes, result_file)
+        _tell(text, told)
+        return
     instance, result = _solved(source, changes, result_file)
-    told: dict[str, Any] = {"instance": instance.name, "changes": dict(instance.changes)}
+    told = {"instance": instance.name, "changes": dict(instance.changes)}
     with _verifying(told, "proven"):
         prove(instance, result)
     told |= {"proven": True, "status": str(result.status), "objective": result.objective,
@@ -122,12 +131,13 @@ def _solved(source: str, changes: list[str] | None, result_file: str) -> tuple[I
     return as_solved(instance, result) or instance, result
 
 
-def _is_frontier(source: str) -> bool:
+def _is_of(kind: str, source: str) -> bool:
+    """Tell whether a file is a frontier, or bounds, by its schema."""
     from optsched.instance import find, load
 
     document = load(find(source))
     schema = document.get("schema") if isinstance(document, dict) else None
-    return isinstance(schema, str) and schema.startswith("optsched/frontier/")
+    return isinstance(schema, str) and schema.startswith(f"optsched/{kind}/")
 
 
 def _verify_frontier(source: str, changes: list[str] | None, frontier_file: str) -> None:

@@ -216,6 +216,7 @@ def test_compare_with_seeds_and_options(scenario):
     assert [n for n in names if n in ("first", "first:pause_s=0", "other")] == [
         *("other", "first:pause_s=0", "first", "other", "first:pause_s=0", "first"),
         *("first:pause_s=0", "first"),  # differences from the first
+        *("other", "first:pause_s=0", "first"),  # above the bound
     ]
     assert "One trace, and seeds change nothing: figures of one rollout each" in shown
     assert "Means over" not in shown
@@ -288,7 +289,7 @@ def test_tables_have_of_paths_only_what_tells_policies_apart(scenario, tmp_path)
         file.write_text("from tests.support.builders.small_rollouts import FirstFit as Mine\n")
     long = str(tmp_path / "a rather long name of a folder" / "a" / "mine.py") + ":Mine"
     shown = run("compare", scenario, "--policy", f"first,{long}").stdout
-    assert [line.split("  ")[0] for line in shown.splitlines()].count("mine.py:Mine") == 3
+    assert [line.split("  ")[0] for line in shown.splitlines()].count("mine.py:Mine") == 4
     other = long.replace("/a/mine", "/b/mine")
     both = run("compare", scenario, "--policy", f"{long},{other}").stdout
     assert "a/mine.py:Mine  " in both

@@ -38,7 +38,7 @@ def proven_total_us(world: World, certificate: JctCertificate) -> int:
         for price, (begin, end) in zip(certificate.prices, pairwise(certificate.edges), strict=True)
     )
     rent_us = -(-world.capacity * rent * unit // (1 << certificate.price_bits))
-    return sum(_ends_us(world.jobs, certificate)) - rent_us
+    return sum(least_ends_us(world.jobs, certificate)) - rent_us
 
 
 def _require_form(world: World, certificate: JctCertificate) -> None:
@@ -51,7 +51,7 @@ def _require_form(world: World, certificate: JctCertificate) -> None:
         raise Refused("edges: must ascend")
 
 
-def _ends_us(jobs: list[Needs], certificate: JctCertificate) -> list[int]:
+def least_ends_us(jobs: list[Needs], certificate: JctCertificate) -> list[int]:
     """Return by job what its end and the price of its time are at least together."""
     import numpy as np
 
