@@ -53,6 +53,29 @@ BATCHES = Need(
 )
 
 
+HARD_QUOTAS = Need(
+    "hard quotas",
+    "quotas that are not lent",
+    lambda scenario: not (scenario.quotas and scenario.lends_quotas),
+    "idle quota is borrowed, and nobody takes it back",
+)
+
+
+def refuse_unlike_nodes(policy: str, scenario: Scenario) -> None:
+    """Refuse at the start a policy whose groups stand on any node alike.
+
+    Raises
+    ------
+    ValueError
+        If the nodes of the scenario differ in size.
+    """
+    if len(set(scenario.node_sizes)) > 1:
+        raise ValueError(
+            f"policy '{policy}': it needs equal nodes, and those of scenario '{scenario.name}' "
+            "differ in size"
+        )
+
+
 def refuse_quotas(policy: str, scenario: Scenario) -> None:
     """Refuse at the start a policy that would break the quotas of queues in the middle of a run.
 

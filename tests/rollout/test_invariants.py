@@ -126,6 +126,7 @@ KNOWN = (
     *("fifo", "fifo:relax_s=15,backfill=true", "las", "srtf", "tiresias", "packed-sticky"),
     *("packed-non-sticky", "random-sticky", "wsrpt", "random-non-sticky", "pm-first", "pal-greedy"),
     *("philly:pre_run=true,pre_run_s=3,stop_retrying=true", "philly:dedicated=true"),
+    "philly:spread=true,relax_by=one,relax_for=place",
     "philly:retry_s=2,defragment=true,dedicated=true,share_after=3,pre_run=true,pre_run_s=3,pool=1,"
     "stop_retrying=true,stop_below=0.45,learn_by=queue",
 )
@@ -162,6 +163,7 @@ def test_adaptive_policies_as_the_second_engine_has_them(name, data):
 POLICIES = (
     *(entry.name for entry in ENTRIES),
     *("philly:pre_run=yes,pre_run_s=3,dedicated=yes,defragment=yes", "tiresias:promote=0.5"),
+    "philly:spread=yes,relax_by=one,relax_for=place",
     "philly:stop_retrying=yes,stop_below=0.45,pre_run=yes,pre_run_s=2,pool=1,share_after=2",
     *("boa:rates=history,widths=mixed,every_s=9", "boa-budgeted:rates=history,sizes=estimates"),
     *("fifo:relax_s=9,backfill=yes", "equi:placement=pal", "las:backfill=yes"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optsched.rollout.declarations.entry import POLICIES, Entry
+from optsched.rollout.policy_needs import HARD_QUOTAS
 
 ROUNDS = (
     "What fits beside a preempted job goes on; the released code of Blox preempts from the end of "
@@ -42,6 +43,7 @@ GANGS = (
             "Where quotas are lent, queues borrow under it, and nothing is taken back before the "
             "jobs end; philly does that.",
         ),
+        prefers=HARD_QUOTAS,
         example="optsched compare philly-small --policy fifo,fifo:backfill=true",
     ),
     Entry(

@@ -20,7 +20,7 @@ from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.sharing.across_nodes import next_across
 from optsched.rollout.policies.sharing.node_pools import NodePools
-from optsched.rollout.policy_needs import refuse_quotas
+from optsched.rollout.policy_needs import refuse_quotas, refuse_unlike_nodes
 from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share, takes
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class GroupingPolicy(RestorablePolicy):
         if scenario.rented is not None:
             raise ValueError(f"policy '{name}': it does not rent nodes")
         refuse_quotas(name, scenario)
+        refuse_unlike_nodes(name, scenario)
         self.name, self.seed, self.rule = name, seed, rule
         self.keeps_running = rule.keeps_running
         self.waiting_kwh, self.window = options.waiting_kwh, options.window

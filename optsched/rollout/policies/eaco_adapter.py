@@ -51,15 +51,13 @@ class Present(NamedTuple):
 class EacoInstanceParts:
     """What stays the same from call to call: GPUs, nodes, types and interference.
 
-    The nodes must be equal; whole ones are one pool. A job of a model that the scenario does not
+    The nodes are equal; whole ones are one pool. A job of a model that the scenario does not
     know is of a type that keeps its GPUs busy. A job that is to be moved works as much longer as a
     move costs in the scenario.
     """
 
     def __init__(self, scenario: Scenario, cluster: Cluster, **objective: Any) -> None:
         width = cluster.largest
-        if set(cluster.size) != {width}:
-            raise ValueError(f"scenario '{scenario.name}': policies of EaCO need equal nodes")
         self.cluster = cluster
         self.models = scenario.models
         costs = scenario.costs

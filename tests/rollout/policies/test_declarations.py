@@ -117,6 +117,10 @@ def test_a_policy_that_is_itself_is_called_by_its_name():
     assert known_as(PHILLY, "las:one_dimensional=true") == "las:one_dimensional=true"
     assert known_as(PHILLY, "my.py:Fair") == "my.py:Fair"
     assert known_as(read_scenario("boa-cloud"), "boa") == "boa"
+    lent = PHILLY.changed({"quotas": {"b436b2": 8}, "lends_quotas": True})
+    borrows = "no hard quotas here: idle quota is borrowed, and nobody takes it back"
+    assert known_as(lent, "fifo") == f"fifo ({borrows})"
+    assert known_as(lent.changed({"lends_quotas": False}), "fifo") == "fifo"
 
 
 IS = [(name, entry.becomes.removeprefix("is "))

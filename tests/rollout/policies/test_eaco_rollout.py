@@ -394,3 +394,12 @@ def test_worlds_that_do_not_suit():
         make("sharing-scores:waiting_kwh=0", gangs())
     with pytest.raises(ValueError, match="expected 'run-to-completion', 'epoch' or 'eaco'"):
         make("eaco:objective=money", gangs())
+
+
+@pytest.mark.parametrize("name", ["eaco", "eaco-greedy", "fifo-exclusive", "lucid-ordered"])
+def test_unlike_nodes_are_refused_before_the_first_event(name):
+    world = read_scenario("eaco-28").changed(
+        {"nodes": [{"count": 1, "gpus": 2}, {"count": 1, "gpus": 4}], "gpus_per_node": None}
+    )
+    with pytest.raises(ValueError, match=f"'{name}': it needs equal nodes"):
+        make(name, world, 0)
