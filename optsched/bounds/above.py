@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optsched.bounds.certificate import Bounds
+    from optsched.rollout.results.as_recorded import RecordedSchedule
     from optsched.rollout.results.record import Record
     from optsched.rollout.run import Rollout
 
@@ -64,6 +65,15 @@ def above_bounds(rollouts: Mapping[str, Sequence[Rollout]]) -> dict[str, Above]:
     }
 
 
+def record_above_bounds(recorded: RecordedSchedule) -> Above:
+    """Return how far a recorded schedule is above bounds of the modelled world, or below them.
+
+    Where it is below, the modelled world is slower than the one that was recorded.
+    """
+    bounds = bound_of(recorded.scenario, recorded.trace, Schedules())
+    return _above([(recorded, bounds)])
+
+
 def _bounds(run: Rollout, known: dict[tuple[int, Schedules], Bounds]) -> Bounds:
     figures, record = run.metrics, run.record
     schedules = Schedules(trials=bool(figures["pre_run_gpu_h"]), gives_up=bool(figures["given_up"]))
@@ -73,7 +83,7 @@ def _bounds(run: Rollout, known: dict[tuple[int, Schedules], Bounds]) -> Bounds:
     return known[key]
 
 
-def _above(runs: Sequence[tuple[Rollout, Bounds]]) -> Above:
+def _above(runs: Sequence[tuple[Rollout | RecordedSchedule, Bounds]]) -> Above:
     jct = [_ratio(run, "jct_mean_s", bounds.jct_mean_s) for run, bounds in runs]
     makespan = [_ratio(run, "makespan_s", bounds.makespan_s) for run, bounds in runs]
     return Above(
@@ -85,7 +95,7 @@ def _above(runs: Sequence[tuple[Rollout, Bounds]]) -> Above:
     )
 
 
-def _ratio(run: Rollout, key: str, bound: float | None) -> float | None:
+def _ratio(run: Rollout | RecordedSchedule, key: str, bound: float | None) -> float | None:
     value = run.metrics[key]
     if run.metrics["unfinished"] or value is None or not bound:
         return None

@@ -108,9 +108,10 @@ def beside(compared: Comparison, wanted: bool) -> list[Sheet | str]:
     UnknownPhysics
         If bounds are asked for of a scenario of which none are known.
     """
-    from optsched.bounds.above import above_bounds, is_quick
+    from optsched.bounds.above import above_bounds, is_quick, record_above_bounds
     from optsched.bounds.schedules import UnknownPhysics
     from optsched.plugins.plugin import short_names
+    from optsched.rollout.results.as_recorded import NAME
     from optsched.rollout.run import metric_text
 
     records = [run.record for runs in compared.rollouts.values() for run in runs]
@@ -126,12 +127,19 @@ def beside(compared: Comparison, wanted: bool) -> list[Sheet | str]:
         return []
     names = dict(zip(found, short_names(list(found)), strict=True))
     rows = [(names[name], _share(each.jct), _share(each.makespan)) for name, each in found.items()]
+    recorded = compared.recorded
+    notes = []
+    if recorded is not None:
+        real = record_above_bounds(recorded)
+        rows.append((NAME, _share(real.jct), _share(real.makespan)))
+        if min(real.jct or 0.0, real.makespan or 0.0) < 0:
+            notes.append(f"{NAME}: below the bound, so that the modelled world is too slow.")
     least = {(each.jct_bound_s, each.makespan_bound_s, each.schedules) for each in found.values()}
     rows += [("bound", f"{metric_text(jct)} s", f"{metric_text(makespan)} s")
              for jct, makespan, _ in sorted(least)]  # fmt: skip
     columns = ("above the bound", Column("mean JCT", right=True), Column("makespan", right=True))
     classes = [f"No schedule is below the bound: {words}." for _, _, words in sorted(least)]
-    return ["", sheet(columns, rows), "", *classes]
+    return ["", sheet(columns, rows), "", *classes, *notes]
 
 
 def _share(ratio: float | None) -> str:

@@ -5,8 +5,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import optsched
 from optsched.bounds import above
+from optsched.cli.bound import beside
 from optsched.cli.main import app
+from optsched.traces.trace import RecordedRun
+from tests.support.builders.rollout_parts import scenario, trace
 
 FEW = ("--set", "trace.jobs=30")
 
@@ -80,3 +84,14 @@ def test_a_world_of_unknown_physics_has_no_bound():
     done = run("bound", "boa-cloud", "--set", "trace.jobs=5", *changes)
     assert done.exit_code == 2
     assert "batches" in done.stderr
+
+
+def test_a_record_below_the_bound_tells_that_the_modelled_world_is_too_slow():
+    """Two jobs at once on one GPU: no schedule of the modelled world does so."""
+    record = [[RecordedRun(0, 10_000_000, 1)], [RecordedRun(0, 12_000_000, 1)]]
+    jobs = trace((0, 1, 10), (0, 1, 12), record=record)
+    for gpus, is_below in ((1, True), (2, False)):
+        compared = optsched.compare(scenario(1, gpus), ["fifo"], trace=jobs)
+        told = "\n".join(map(str, beside(compared, wanted=True)))
+        assert ("the modelled world is too slow" in told) == is_below
+        assert "as recorded" in told
