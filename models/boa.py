@@ -48,6 +48,20 @@ from one phase to the next; then :math:`\max(0, w_{iek} - w_{i,e-1,k})` come to 
 
 A5, a target. The least budget that reaches a mean JCT: the two sums change places, GPUs rented are
 minimised, and the mean JCT is at most :math:`T_0` (target).
+
+A6, offers. Where GPUs of several types and markets are offered, :math:`k` stands for an option: an
+offer o and a width. :math:`K_{ie}` holds the widths of all offers on which the phase runs; in the
+sum of the budget k becomes the rent :math:`p_o k` in USD/h, for the price :math:`p_o` of a
+GPU-hour, and b is in USD/h; :math:`s_{ie}(k)` is the speedup on the offer's type times what
+interruptions leave of the time,
+
+.. math::
+
+    \frac{1 - Q L_i}{1 + Q (D_o + R_i)}, \qquad Q = q_o \lceil k / n_o \rceil,
+
+with :math:`q_o` interruptions per second of a node of :math:`n_o` GPUs, :math:`L_i` half the time
+between checkpoints, and :math:`D_o` the time until a node is replaced. Only options with
+:math:`Q L_i \le 1/2` are allowed.
 """
 
 # mypy: allow-untyped-decorators
@@ -62,10 +76,14 @@ from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
 from optsched.boa.speedup_curves import curve
 
 if TYPE_CHECKING:
-    from optsched.boa.instance import BoaInstance, Phase
+    from optsched.boa.instance import BoaInstance, JobClass, Phase
+    from optsched.boa.offers import Offer
 
 # In a plan, shares are counted in units of 2**-40: they sum to one exactly, as floats too.
 UNITS = 2**40
+
+# A width, or with offers such as "8 x a100-spot".
+Option = int | str
 
 
 def build(instance: BoaInstance) -> pyo.ConcreteModel:
@@ -75,7 +93,8 @@ def build(instance: BoaInstance) -> pyo.ConcreteModel:
     -------
     pyomo.environ.ConcreteModel
         With variables ``w[class, phase, width]`` and ``y[class, phase, width]``. The objective is
-        mean JCT in seconds, or the GPUs rented on average where a mean JCT is the target.
+        mean JCT in seconds, or the rent on average, in GPUs or USD/h, where a mean JCT is the
+        target.
 
     Raises
     ------
@@ -93,7 +112,11 @@ def build(instance: BoaInstance) -> pyo.ConcreteModel:
         )
     rate = {c.id: c.arrival_rate_per_h / 3600 for c in instance.classes}
     rescale = {c.id: c.rescale_s for c in instance.classes}
-    tau = {(c.id, e): _seconds(phase) for c in instance.classes for e, phase in enumerate(c.phases)}
+    tau = {
+        (c.id, e): _seconds(instance, c, phase)
+        for c in instance.classes
+        for e, phase in enumerate(c.phases)
+    }
     nodes = [(i, e, k) for i, e in tau for k in tau[i, e]]
 
     m = pyo.ConcreteModel(name="boa")
@@ -101,31 +124,33 @@ def build(instance: BoaInstance) -> pyo.ConcreteModel:
     m.y = pyo.Var([n for n in nodes if rescale[n[0]] > 0], domain=pyo.UnitInterval)
 
     @m.Expression(nodes)
-    def jobs(m: Any, i: str, e: int, k: int) -> Any:  # mean number in phase e at width k (Little)
+    def jobs(
+        m: Any, i: str, e: int, k: Option
+    ) -> Any:  # mean number in phase e at width k (Little)
         rescaling = rescale[i] * m.y[i, e, k] if rescale[i] > 0 else 0
         return rate[i] * (tau[i, e][k] * m.w[i, e, k] + rescaling)
 
     m.mean_jct_s = pyo.Expression(expr=sum(m.jobs[n] for n in nodes) / sum(rate.values()))
-    m.mean_gpus = pyo.Expression(expr=sum(k * m.jobs[i, e, k] for i, e, k in nodes))
+    m.mean_rent = pyo.Expression(expr=sum(_rent(instance, n[2]) * m.jobs[n] for n in nodes))
 
     @m.Constraint(list(tau))
     def one_width(m: Any, i: str, e: int) -> Any:
         return sum(m.w[i, e, k] for k in tau[i, e]) == 1
 
     @m.Constraint([(i, e, k) for i, e, k in m.y if e == 0])
-    def starts(m: Any, i: str, e: int, k: int) -> Any:
+    def starts(m: Any, i: str, e: int, k: Option) -> Any:
         return m.y[i, e, k] >= m.w[i, e, k]
 
     @m.Constraint([(i, e, k) for i, e, k in m.y if e > 0])
-    def changes(m: Any, i: str, e: int, k: int) -> Any:
+    def changes(m: Any, i: str, e: int, k: Option) -> Any:
         before = m.w[i, e - 1, k] if k in tau[i, e - 1] else 0
         return m.y[i, e, k] >= m.w[i, e, k] - before
 
     if instance.budget is not None:
         m.objective = pyo.Objective(expr=m.mean_jct_s)
-        m.budget = pyo.Constraint(expr=m.mean_gpus <= float(instance.budget))
+        m.budget = pyo.Constraint(expr=m.mean_rent <= float(instance.budget))
     else:
-        m.objective = pyo.Objective(expr=m.mean_gpus)
+        m.objective = pyo.Objective(expr=m.mean_rent)
         m.target = pyo.Constraint(expr=m.mean_jct_s <= instance.target_mean_jct_s)
     return m
 
@@ -154,24 +179,68 @@ def extract(model: pyo.ConcreteModel, instance: BoaInstance) -> BoaPlan:
     for c in instance.classes:
         phases = []
         for e, phase in enumerate(c.phases):
-            shares = {k: pyo.value(model.w[c.id, e, k]) for k in phase.speedup.widths}
+            options = [
+                option_name(curve.offer, k)
+                for curve in instance.offered(c, phase)
+                for k in curve.widths
+            ]
+            shares = {k: pyo.value(model.w[c.id, e, k]) for k in options}
             phases.append(_counted(shares, total))
         sequences = tuple(
-            WidthSequence(share=count / total, gpus=gpus)
-            for gpus, count in sorted(_sequences(phases).items())
+            _sequence(count / total, options)
+            for options, count in sorted(_sequences(phases).items())
         )
         plans.append(ClassPlan(id=c.id, sequences=sequences))
     return BoaPlan(classes=tuple(plans))
 
 
-def _seconds(phase: Phase) -> dict[int, float]:
-    """Return tau: for every width of a phase, its mean time in seconds."""
-    widths, speedup = curve(phase.speedup)
-    seconds: list[float] = (phase.work_gpu_s / speedup).tolist()
-    return {int(k): s for k, s in zip(widths, seconds, strict=True)}
+def option_name(offer: Offer | None, gpus: int) -> Option:
+    """Return the index of an option: its width, with its offer if there are several."""
+    return gpus if offer is None else f"{gpus} x {offer.id}"
 
 
-def _counted(shares: dict[int, float], total: int) -> dict[int, int]:
+def _named(option: Option) -> tuple[int, str | None]:
+    """Return width and offer of an option."""
+    if isinstance(option, int):
+        return option, None
+    gpus, _, offer = option.partition(" x ")
+    return int(gpus), offer
+
+
+def _rent(instance: BoaInstance, option: Option) -> float:
+    """Return what an option costs by time: GPUs, or with offers USD/h."""
+    gpus, name = _named(option)
+    price = {offer.id: offer.usd_per_gpu_h for offer in instance.offers or ()}
+    return gpus if name is None else gpus * price[name]
+
+
+def _sequence(share: float, options: tuple[Option, ...]) -> WidthSequence:
+    gpus, names = zip(*map(_named, options), strict=True)
+    offers = None if None in names else names
+    return WidthSequence(share=share, gpus=gpus, offers=offers)
+
+
+def _seconds(instance: BoaInstance, job_class: JobClass, phase: Phase) -> dict[Option, float]:
+    """Return tau: for every option of a phase, its mean time in seconds, with interruptions."""
+    seconds: dict[Option, float] = {}
+    for offered in instance.offered(job_class, phase):
+        offer = offered.offer
+        times = (phase.work_gpu_s / curve(offered.speedup)[1]).tolist()
+        for k, time in zip(offered.widths, times, strict=False):
+            seconds[option_name(offer, k)] = time * _slowdown(offer, job_class, k)
+    return seconds
+
+
+def _slowdown(offer: Offer | None, job_class: JobClass, gpus: int) -> float:
+    """Return how much longer work takes because of interruptions."""
+    if offer is None:
+        return 1.0
+    often = offer.interruptions_per_node_h * -(-gpus // offer.gpus_per_node) / 3600
+    lost = (job_class.checkpoint_s or 0.0) / 2
+    return (1 + often * (offer.restart_s + job_class.rescale_s)) / (1 - often * lost)
+
+
+def _counted(shares: dict[Option, float], total: int) -> dict[Option, int]:
     """Round shares to counts that sum to `total`; the largest share takes up the rounding."""
     counts = {k: max(0, round(share * total)) for k, share in shares.items()}
     largest = max(shares, key=lambda k: shares[k])
@@ -179,12 +248,12 @@ def _counted(shares: dict[int, float], total: int) -> dict[int, int]:
     return {k: count for k, count in counts.items() if count}
 
 
-def _sequences(phases: list[dict[int, int]]) -> dict[tuple[int, ...], int]:
+def _sequences(phases: list[dict[Option, int]]) -> dict[tuple[Option, ...], int]:
     """Follow jobs from phase to phase: who can keeps its width, the others take what is left."""
-    sequences: dict[tuple[int, ...], int] = {(k,): count for k, count in phases[0].items()}
+    sequences: dict[tuple[Option, ...], int] = {(k,): count for k, count in phases[0].items()}
     for phase in phases[1:]:
         vacant = dict(phase)
-        followed: dict[tuple[int, ...], int] = {}
+        followed: dict[tuple[Option, ...], int] = {}
         leaving = []
         for gpus, count in sequences.items():
             k = gpus[-1]

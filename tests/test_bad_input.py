@@ -121,17 +121,17 @@ SPEEDUP = (*TABLE, "speedup")
         (
             (*TABLE, "kind"),
             "tabel",
-            "speedup.kind: expected one of 'amdahl', 'power', 'table', found",
+            "speedup.kind: expected one of 'amdahl', 'by-type', 'power', 'table', found",
         ),
         (
             (*TABLE, "kind"),
             {},
-            "speedup.kind: expected one of 'amdahl', 'power', 'table', found an",
+            "speedup.kind: expected one of 'amdahl', 'by-type', 'power', 'table', found an",
         ),
         (
             (*TABLE, "kind"),
             REMOVED,
-            "speedup.kind: missing: give one of 'amdahl', 'power', 'table'",
+            "speedup.kind: missing: give one of 'amdahl', 'by-type', 'power', 'table'",
         ),
         ((*TABLE, "gpu"), 3, "speedup.gpu: unknown key; did you mean 'gpus'?"),
         ((*TABLE, "table"), 3, "speedup.table: unknown key; known: gpus, kind, speedup"),

@@ -97,6 +97,34 @@ def instance(method: str | None, gap: float, limit_s: float, budget: float = BUD
     )
 
 
+def offered(classes: int, gap: float, limit_s: float) -> Outcome:
+    """Solve an instance of classes on three types in two markets each, integer widths."""
+    options = {"gap": gap, "time_limit_s": limit_s}
+    optsched.solve(_offered(10), **options)  # imports everything
+    instance = _offered(classes)
+    outcome = Outcome(
+        f"{classes:,} classes on 3 types x 2 markets, {instance.budget_usd_per_h} USD/h"
+    )
+    return examined(outcome, instance, measured(outcome, optsched.solve, instance, **options))
+
+
+def _offered(classes: int) -> Any:
+    """Return classes like those of boa/three-types, with loads and speeds by type drawn."""
+    base, draw = optsched.read("boa/three-types"), np.random.default_rng(0)
+    made = []
+    for n in range(classes):
+        like = base.classes[n % len(base.classes)]
+        document = like.model_dump(mode="json", exclude_none=True)
+        [phase] = document["phases"]
+        phase["work_gpu_s"] *= float(draw.uniform(0.5, 2))
+        for curve in phase["speedup"]["curves"]:
+            pace = float(draw.uniform(0.7, 1.4))
+            curve["speedup"]["speedup"] = [pace * s for s in curve["speedup"]["speedup"]]
+        rate = document["arrival_rate_per_h"] * float(draw.uniform(0.5, 2)) / classes
+        made.append(document | {"id": f"c{n}", "arrival_rate_per_h": rate})
+    return base.changed({"classes": made, "budget_usd_per_h": 3.5})
+
+
 def _arrays(phases: int, noise: float) -> Any:
     load, speedup = curves(phases, WIDTHS, noise)
     return load, WIDTHS, speedup

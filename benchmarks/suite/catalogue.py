@@ -208,6 +208,8 @@ def budgets(sizes: Sizes) -> Iterator[Row]:
     for method, name in ((None, "exact"), ("milp", "milp (Pyomo + HiGHS)")):
         options = named | {"method": method}
         yield Row(*size, name, "boa:instance", options, sizes.limit_s, is_ours=method is None)
+    size, options = ("BOA offers, with proof", 100, "classes"), named | {"classes": 100}
+    yield Row(*size, "exact", "boa:offered", options, sizes.limit_s, is_ours=True)
 
 
 def rollouts(sizes: Sizes, philly: str | None) -> Iterator[Row]:

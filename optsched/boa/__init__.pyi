@@ -6,10 +6,13 @@ from .instance import JobClass as JobClass
 from .instance import Phase as Phase
 from .instance import Power as Power
 from .instance import Table as Table
+from .offers import Offer as Offer
 from .plan import BoaCertificate as BoaCertificate
 from .plan import BoaPlan as BoaPlan
 from .plan import ClassPlan as ClassPlan
 from .plan import WidthSequence as WidthSequence
+from .speedups import ByType as ByType
+from .speedups import TypeCurve as TypeCurve
 from .verify.feasibility import BoaPerformance as BoaPerformance
 from .verify.feasibility import performance as performance
 from .view.plot import plot_speedups as plot_speedups

@@ -1,8 +1,9 @@
 """A BOA instance as arrays: what the methods compute on.
 
 "Value" is what the objective adds up and "use" what the limit restricts. Where GPUs are limited,
-value is mean jobs in the system and use is mean GPUs rented; where the mean JCT is the target, the
-two change places (docs/math/boa.md, Formulation). Every method below works for both questions.
+value is mean jobs in the system and use is mean rent; where the mean JCT is the target, the two
+change places (docs/math/boa.md, Formulation). Every method below works for both questions. Rent is
+in GPUs, or in USD/h where there are offers; what a phase can take is an option (`options.py`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from optsched.boa.exact.phase_graphs import (
     stacks,
     value_and_use,
 )
+from optsched.boa.options import OFFER_STEP, option_curves
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
 from optsched.boa.settings import SETTINGS
-from optsched.boa.speedup_curves import curves
 from optsched.boa.verify.feasibility import limit
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ class FreePhases:
     ----------
     members
         (class, phase) of each group.
-    gpus, value, use
-        Shape (groups, columns). Where a group has fewer widths, value is infinite and use zero.
+    options, value, use
+        Shape (groups, columns). Where a group has fewer options, value is infinite and use zero.
     """
 
     members: Indices
-    gpus: Floats
+    options: Floats
     value: Floats
     use: Floats
 
@@ -118,23 +119,24 @@ def _groups(
     instance: BoaInstance, members: list[tuple[int, int]], rates_per_s: list[float], flipped: bool
 ) -> FreePhases:
     owners = np.array(members, np.intp).reshape(-1, 2)
-    phases = [instance.classes[i].phases[e] for i, e in members]
-    parts = curves(phase.speedup for phase in phases)
-    shape = len(members), max((len(part.gpus) for part in parts), default=1)
-    gpus, jobs = np.ones(shape), np.full(shape, np.inf)
+    classes = [instance.classes[i] for i, _ in members]
+    phases = [(c, c.phases[e]) for c, (_, e) in zip(classes, members, strict=True)]
+    parts = option_curves(instance, phases)
+    shape = len(members), max((len(part.options) for part in parts), default=1)
+    options, rents, jobs = np.ones(shape), np.ones(shape), np.full(shape, np.inf)
     rates = np.array(rates_per_s)[owners[:, :1]]
     rescaling = np.array([job_class.rescale_s for job_class in instance.classes])[owners[:, :1]]
-    work = np.array([phase.work_gpu_s for phase in phases])[:, None]
-    for rows, widths, speedup in parts:
-        gpus[rows, : len(widths)] = widths
-        jobs[rows, : len(widths)] = rates[rows] * (work[rows] / speedup + rescaling[rows])
-    return FreePhases(owners, gpus, *value_and_use(jobs, gpus, flipped))
+    work = np.array([phase.work_gpu_s for _, phase in phases])[:, None]
+    for rows, numbers, rented, speedup in parts:
+        options[rows, : len(numbers)], rents[rows, : len(numbers)] = numbers, rented
+        jobs[rows, : len(numbers)] = rates[rows] * (work[rows] / speedup + rescaling[rows])
+    return FreePhases(owners, options, *value_and_use(jobs, rents, flipped))
 
 
 def to_plan(instance: BoaInstance, parts: list[tuple[float, list[list[float]]]]) -> BoaPlan:
-    """Make a plan from shares of jobs and, for each share, the width of every (class, phase).
+    """Make a plan from shares of jobs and, for each share, the option of every (class, phase).
 
-    Equal width sequences of a class are merged; whole widths become integers. The shares must sum
+    Equal sequences of a class are merged; whole widths become integers. The shares must sum
     to one exactly; see `complementary`.
     """
     made: dict[tuple[float, ...], WidthSequence] = {}
@@ -151,12 +153,12 @@ def class_plan(
     parts: list[tuple[float, list[float]]],
     made: dict[tuple[float, ...], WidthSequence] | None = None,
 ) -> ClassPlan:
-    """Make the plan of one class from shares of its jobs and the widths of each share.
+    """Make the plan of one class from shares of its jobs and the options of each share.
 
     Parameters
     ----------
     made
-        Sequences by share and widths, which many classes have in common: taken, and added to.
+        Sequences by share and options, which many classes have in common: taken, and added to.
     """
     made = {} if made is None else made
     shares: dict[tuple[float, ...], float] = {}
@@ -168,22 +170,32 @@ def class_plan(
             continue
         key = (share, *row)
         if key not in made:
-            gpus = tuple([int(k) if k.is_integer() else k for k in row])
-            made[key] = WidthSequence(share=share, gpus=gpus)
+            made[key] = _sequence(instance, share, row)
         sequences.append(made[key])
     return ClassPlan(id=instance.classes[owner].id, sequences=tuple(sequences))
 
 
-def widths_of(instance: BoaInstance, problem: BoaArrays, chosen: WidthChoice) -> list[list[float]]:
-    """Return the chosen width of every (class, phase); classes that are left out get no widths."""
-    widths: list[list[float]] = [[0.0] * len(c.phases) for c in instance.classes]
+def _sequence(instance: BoaInstance, share: float, row: tuple[float, ...]) -> WidthSequence:
+    if instance.offers is None:
+        gpus = tuple([int(k) if k.is_integer() else k for k in row])
+        return WidthSequence(share=share, gpus=gpus)
+    pairs = [divmod(int(option), OFFER_STEP) for option in row]
+    offers = tuple([instance.offers[number].id for number, _ in pairs])
+    return WidthSequence(share=share, gpus=tuple([gpus for _, gpus in pairs]), offers=offers)
+
+
+def options_chosen(
+    instance: BoaInstance, problem: BoaArrays, chosen: WidthChoice
+) -> list[list[float]]:
+    """Return the chosen option of every (class, phase); classes that are left out get none."""
+    options: list[list[float]] = [[0.0] * len(c.phases) for c in instance.classes]
     groups = problem.groups
-    picked = groups.gpus[np.arange(len(chosen.columns)), chosen.columns]
-    for (i, e), gpus in zip(groups.members.tolist(), picked.tolist(), strict=True):
-        widths[i][e] = gpus
+    picked = groups.options[np.arange(len(chosen.columns)), chosen.columns]
+    for (i, e), option in zip(groups.members.tolist(), picked.tolist(), strict=True):
+        options[i][e] = option
     for chain, path in zip(problem.chains, chosen.paths, strict=True):
-        widths[chain.owner] = chain.gpus[path.columns].tolist()
-    return widths
+        options[chain.owner] = chain.options[path.columns].tolist()
+    return options
 
 
 def complementary(share: float) -> tuple[float, float]:

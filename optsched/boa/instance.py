@@ -4,76 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from optsched.boa.offers import Offer, OfferedCurve, curve_documents, offer_faults
+from optsched.boa.speedups import Amdahl as Amdahl
+from optsched.boa.speedups import ByType as ByType
+from optsched.boa.speedups import PhaseSpeedup
+from optsched.boa.speedups import Power as Power
+from optsched.boa.speedups import Speedup as Speedup
+from optsched.boa.speedups import Table as Table
 from optsched.documents.base import Items
 from optsched.documents.faults import shown
 from optsched.instance import Document, Fault, Instance, NonNegative, Positive
-
-Gpus = Annotated[int, Field(ge=1, le=100_000)]
-UnitInterval = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class Table(Document):
-    """A speedup as measured: any positive values, neither concave nor monotone in general.
-
-    Between measured widths (`widths` = "continuous" only) it is interpolated linearly.
-    """
-
-    kind: Literal["table"] = "table"
-    gpus: Items[Gpus] = Field(min_length=1, description="Widths that were measured, ascending.")
-    speedup: Items[Positive] = Field(
-        min_length=1, description="Work done per second at each width, in GPU-seconds of one GPU."
-    )
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The distinct widths, ascending."""
-        return tuple(self.measured)
-
-    @cached_property
-    def measured(self) -> dict[int, float]:
-        """The speedup at each distinct width, ascending."""
-        return dict(zip(self.gpus, self.speedup, strict=True))
-
-
-class Amdahl(Document):
-    """Amdahl's law: speedup(k) = 1 / (1 - f + f/k) with parallel fraction f."""
-
-    kind: Literal["amdahl"] = "amdahl"
-    parallel_fraction: UnitInterval
-    max_gpus: Gpus = Field(description="Largest width that a job may get.")
-
-    @property
-    def widths(self) -> range:
-        """The whole widths, ascending."""
-        return range(1, self.max_gpus + 1)
-
-
-class Power(Document):
-    """A power law: speedup(k) = k ** exponent."""
-
-    kind: Literal["power"] = "power"
-    exponent: UnitInterval
-    max_gpus: Gpus = Field(description="Largest width that a job may get.")
-
-    @property
-    def widths(self) -> range:
-        """The whole widths, ascending."""
-        return range(1, self.max_gpus + 1)
-
-
-Speedup = Annotated[Table | Amdahl | Power, Field(discriminator="kind")]
 
 
 class Phase(Document):
     """A stretch of a job, such as a training epoch, with a speedup of its own."""
 
     work_gpu_s: Positive = Field(description="Mean work, in seconds on a GPU of speedup 1.")
-    speedup: Speedup
+    speedup: PhaseSpeedup
+
+    @property
+    def curve(self) -> Speedup:
+        """The speedup where all GPUs are of one type."""
+        if isinstance(self.speedup, ByType):
+            raise TypeError("a phase has one curve only where all GPUs are of one type")
+        return self.speedup
 
 
 class JobClass(Document):
@@ -86,6 +44,11 @@ class JobClass(Document):
         description="Seconds lost, while the new GPUs are paid for, at the start of a job and "
         "whenever its width changes between phases.",
     )
+    checkpoint_s: Positive | None = Field(
+        default=None,
+        description="Seconds of running between checkpoints: an interruption loses half of them on "
+        "average. None: a checkpoint is written at the warning, and nothing is lost.",
+    )
     phases: Items[Phase] = Field(min_length=1)
 
 
@@ -95,6 +58,9 @@ class BoaInstance(Instance):
     Exactly one of `budget_gpus`, `budget_usd_per_h` (with `price_usd_per_gpu_h`) and
     `target_mean_jct_s` is given. With the last one the question is turned round: the least budget
     whose mean job completion time (JCT) is at most the target.
+
+    With `offers` GPUs are of several types and markets, and each phase of each class takes an offer
+    beside a width. What is limited, or least, is then money: USD per hour.
 
     Source: Li et al., "How to Rent GPUs on a Budget", EPEW 2024, arXiv 2406.15560, problem (3);
     BOA Constrictor, arXiv 2602.01404.
@@ -125,12 +91,19 @@ class BoaInstance(Instance):
         description="integer: one width per phase; mixed: a share of a class's jobs, and so of its "
         "work, at each width; continuous: any real width.",
     )
+    offers: Items[Offer] | None = Field(
+        default=None,
+        min_length=1,
+        description="GPUs that can be rented, by type and market. Phases then state their speedup "
+        "by type, and budgets are in USD/h. None: GPUs of one type.",
+    )
     classes: Items[JobClass] = Field(min_length=1)
 
     @classmethod
     def document_faults(cls, document: Mapping[str, Any]) -> Iterator[Fault]:
         """Yield the faults that concern several fields."""
         yield from _budget_faults(document)
+        yield from offer_faults(document)
         classes = document.get("classes")
         if not isinstance(classes, list | tuple):
             return
@@ -161,10 +134,38 @@ class BoaInstance(Instance):
 
     @property
     def budget(self) -> Fraction | None:
-        """Time-average GPUs that may be rented, b in the paper; None with a target JCT."""
+        """What may be spent on average over time, b in the paper; None with a target JCT.
+
+        In GPUs; with offers in USD/h.
+        """
+        if self.offers is not None:
+            return None if self.budget_usd_per_h is None else Fraction(self.budget_usd_per_h)
         if self.budget_usd_per_h is not None and self.price_usd_per_gpu_h is not None:
             return Fraction(self.budget_usd_per_h) / Fraction(self.price_usd_per_gpu_h)
         return None if self.budget_gpus is None else Fraction(self.budget_gpus)
+
+    @property
+    def rent_unit(self) -> str:
+        """The unit in which rent is counted: "GPUs", or with offers "USD/h"."""
+        return "GPUs" if self.offers is None else "USD/h"
+
+    def offered(self, job_class: JobClass, phase: Phase) -> list[OfferedCurve]:
+        """Return where a phase of a class can run, with its curve there, in the order of offers."""
+        speedup = phase.speedup
+        if self.offers is None or not isinstance(speedup, ByType):
+            return [OfferedCurve(0, None, phase.curve)]
+        curves = speedup.of_type
+        found = [
+            OfferedCurve(n, offer, curves[offer.gpu_type], offer.most_gpus(job_class.checkpoint_s))
+            for n, offer in enumerate(self.offers)
+            if offer.gpu_type in curves
+        ]
+        return [curve for curve in found if len(curve.widths)]
+
+    def option_count(self, job_class: JobClass) -> int:
+        """Return how many options, widths of offers, the phases of a class have in all."""
+        phases = job_class.phases
+        return sum(len(curve.widths) for p in phases for curve in self.offered(job_class, p))
 
 
 def _budget_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
@@ -175,7 +176,7 @@ def _budget_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     for key in given[1:]:
         yield (key,), f"cannot stand beside {given[0]}: give one of {', '.join(choices)}"
     has_price = document.get("price_usd_per_gpu_h") is not None
-    if "budget_usd_per_h" in given and not has_price:
+    if "budget_usd_per_h" in given and not has_price and document.get("offers") is None:
         yield ("price_usd_per_gpu_h",), "missing: budget_usd_per_h needs it"
 
 
@@ -183,8 +184,11 @@ def phase_faults(phases: Any) -> Iterator[Fault]:
     """Yield the faults of phases that concern several fields; bears fields of wrong types."""
     for e, phase in enumerate(phases if isinstance(phases, list | tuple) else ()):
         speedup = phase.get("speedup") if isinstance(phase, Mapping) else None
-        if isinstance(speedup, Mapping) and speedup.get("kind") == "table":
-            yield from (((e, "speedup", *tail), text) for tail, text in _table_faults(speedup))
+        for path, curve in curve_documents(speedup):
+            if curve.get("kind") == "table":
+                yield from (
+                    ((e, "speedup", *path, *tail), text) for tail, text in _table_faults(curve)
+                )
 
 
 def _table_faults(table: Mapping[str, Any]) -> Iterator[Fault]:

@@ -92,7 +92,11 @@ def _start(model: Any, variables: list[Any], search: Search) -> Floats | None:
     plan = search.plan
     if not isinstance(plan, BoaPlan) or any(len(c.sequences) > 1 for c in plan.classes):
         return None
-    chosen = {(c.id, e, k) for c in plan.classes for e, k in enumerate(c.sequences[0].gpus)}
+    chosen = {
+        (c.id, e, k if c.sequences[0].offers is None else f"{k} x {c.sequences[0].offers[e]}")
+        for c in plan.classes
+        for e, k in enumerate(c.sequences[0].gpus)
+    }
 
     def value(variable: Any) -> float:
         i, e, k = variable.index()
@@ -118,9 +122,9 @@ def _claimed(instance: BoaInstance, search: Search, outcome: highs.HighsOutcome)
 
 
 def _excess(instance: BoaInstance, plan: BoaPlan) -> float:
-    """Return how far to draw in the limit, in GPUs or seconds, so that HiGHS drops this plan."""
+    """Return how far to draw in the limit, in its unit, so that HiGHS drops this plan."""
     figures = feasibility.performance(instance, plan)
-    used = figures.mean_gpus if instance.target_mean_jct_s is None else figures.mean_jct_s
+    used = figures.mean_rent if instance.target_mean_jct_s is None else figures.mean_jct_s
     limit = float(feasibility.limit(instance) / feasibility.limit_divisor(instance))
     if instance.widths == "integer":  # the plan cannot move, so all of the tolerance is needed
         return max(used - limit, SETTINGS.highs_tolerance * limit)

@@ -13,7 +13,7 @@ Width = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class WidthSequence(Document):
-    """The width in each phase, for a share of a class's jobs.
+    """The width in each phase, and the offer if there are several, for a share of a class's jobs.
 
     The share is drawn for each job independently of its size, so it is also the share of the
     class's work.
@@ -21,6 +21,7 @@ class WidthSequence(Document):
 
     share: Share
     gpus: tuple[int | Width, ...]
+    offers: tuple[str, ...] | None = None  # ids, one for each phase; None without offers
 
 
 class ClassPlan(Document):

@@ -61,6 +61,11 @@ def speedup_at(speedup: Speedup, gpus: float) -> float:
     return float(gpus**speedup.exponent)
 
 
+def shape(speedup: Speedup) -> tuple[str, Any]:
+    """Return kind and size of a curve, which tell its widths."""
+    return _parts(speedup)[0]
+
+
 def _parts(speedup: Speedup) -> tuple[tuple[str, Any], Any]:
     """Return kind and size of a curve, which tell its widths, and its figures."""
     if isinstance(speedup, Table):

@@ -146,14 +146,14 @@ class _Reader:
         if model is None or not model.phases:
             rate = _greatest_rate(self.places.speed(model, demand))
             return [(Fraction(1), rate)], (Piece(STEPS, Fraction(demand)),)
-        widths = sorted({demand, *(k for p in model.phases for k in p.speedup.widths)})
+        widths = sorted({demand, *(k for p in model.phases for k in p.curve.widths)})
         widths = [k for k in widths if k <= self.places.gpus]
         place = {k: self.places.speed(model, k) for k in widths}
-        times = [Fraction(p.work_gpu_s) / speedup_at(p.speedup, demand) for p in model.phases]
+        times = [Fraction(p.work_gpu_s) / speedup_at(p.curve, demand) for p in model.phases]
         parts, points = [], []
         for phase, time in zip(model.phases, times, strict=True):
-            own = speedup_at(phase.speedup, demand)
-            speed = {k: speedup_at(phase.speedup, k) / own * place[k] for k in widths}
+            own = speedup_at(phase.curve, demand)
+            speed = {k: speedup_at(phase.curve, k) / own * place[k] for k in widths}
             most = max(speed.values())
             share = time / sum(times) * (2 - OUTWARD)
             parts.append((share, _greatest_rate(most * OUTWARD)))

@@ -84,9 +84,7 @@ def goodput_phases(phases: Items[Phase], batches: BatchSizes | None) -> tuple[Ph
     if batches is None:
         return tuple(phases)
     return tuple(
-        Phase.model_construct(
-            work_gpu_s=phase.work_gpu_s, speedup=batches.goodput(phase.speedup, n)
-        )
+        Phase.model_construct(work_gpu_s=phase.work_gpu_s, speedup=batches.goodput(phase.curve, n))
         for n, phase in enumerate(phases)
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from optsched.boa.instance import phase_faults
+from optsched.boa.offers import one_type_faults
 from optsched.cluster.topology import Topology
 from optsched.cluster.topology_faults import some
 from optsched.documents.faults import (
@@ -160,6 +161,7 @@ def _model_faults(
     yield from prefixed(("application_class",), _class_faults(document, name))
     yield from prefixed(("locality",), locality_faults(model.get("locality"), size.levels))
     yield from prefixed(("phases",), phase_faults(model.get("phases")))
+    yield from prefixed(("phases",), one_type_faults(model.get("phases")))
     yield from prefixed(("phases",), _width_faults(model.get("phases"), size))
     batches = model.get("batches")
     if isinstance(batches, Mapping):

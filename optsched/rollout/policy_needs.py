@@ -38,9 +38,7 @@ SPEEDUPS = Need(
     "speedup curves",
     "models with phases: speedup curves of several widths",
     lambda scenario: any(
-        len(phase.speedup.widths) > 1
-        for model in scenario.models.values()
-        for phase in model.phases
+        len(phase.curve.widths) > 1 for model in scenario.models.values() for phase in model.phases
     ),
     "every job has the width that it asks for",
 )

@@ -361,7 +361,7 @@ def test_widths_fall_with_the_price_and_do_not_ask_for_rates(instance, price, fa
     low, high = (respond(arrays(instance, rates), p) for p in (price, price * factor + 1e-3))
     groups = arrays(instance, rates).groups
     rows = np.arange(len(low.columns))
-    assert (groups.gpus[rows, high.columns] <= groups.gpus[rows, low.columns]).all()
+    assert (groups.options[rows, high.columns] <= groups.options[rows, low.columns]).all()
     other = respond(arrays(instance, [3.5] * len(rates)), price)
     chosen = groups.priced(price)[rows, other.columns]
     assert chosen == pytest.approx(groups.priced(price).min(axis=1), rel=1e-12)

@@ -69,7 +69,9 @@ def bundled(name, question):
     if question == "budget":
         return instance
     target = 1.1 * performance(instance, optimum(name, "budget").plan).mean_jct_s
-    return instance.changed({"budget_gpus": None, "target_mean_jct_s": target})
+    return instance.changed(
+        {"budget_gpus": None, "budget_usd_per_h": None, "target_mean_jct_s": target}
+    )
 
 
 @cache
@@ -471,7 +473,7 @@ def test_draws_depend_on_the_seed_only():
 @law(300)
 @given(instance=boa_instances())
 def test_members_are_evaluated_as_the_verifier_does(instance):
-    rows = parametric.blocks(instance)
+    [rows] = parametric.fleets(instance)
     family = parametric.family(instance, rows, [parametric.every_width(block) for block in rows])
     totals = family.working + family.rescaling
     jobs, gpus = totals if instance.budget is not None else totals[::-1]

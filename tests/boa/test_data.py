@@ -54,6 +54,22 @@ def test_arrival_rates_are_those_of_the_trace(name, trace, file):
 
 
 @needs_data
+def test_speedups_by_type_are_the_measured_times_of_whole_jobs():
+    seconds = {
+        (row["gpu_type"], row["app"], int(row["k"])): float(row["best_time_s"])
+        for row in rows("job_speedup_by_gpu_type.csv")
+    }
+    names = {"t4": "aws", "rtx-2080ti": "rtx", "a100": "dgx-ext"}
+    for job_class in optsched.read("boa/three-types").classes:
+        [phase] = job_class.phases
+        assert {curve.gpu_type for curve in phase.speedup.curves} == set(names)
+        for curve in phase.speedup.curves:
+            for k, speedup in curve.speedup.measured.items():
+                measured = seconds[names[curve.gpu_type], job_class.id, k]
+                assert phase.work_gpu_s / speedup == pytest.approx(measured, rel=1e-3)
+
+
+@needs_data
 def test_every_row_of_the_oracle_table():
     """All budgets of the table, the infeasible ones too; MILP values are known to 1e-6."""
     base = optsched.read("boa/cbd-85")

@@ -102,7 +102,7 @@ def test_figures_are_those_of_the_verifier_and_plans_come_back(instance):
     follow(model, instance, plan)
     figures = performance(instance, plan)
     assert pyo.value(model.mean_jct_s) == pytest.approx(figures.mean_jct_s, rel=1e-9)
-    assert pyo.value(model.mean_gpus) == pytest.approx(figures.mean_gpus, rel=1e-9)
+    assert pyo.value(model.mean_rent) == pytest.approx(figures.mean_gpus, rel=1e-9)
     for rule in model.component_data_objects(pyo.Constraint):
         assert pyo.value(rule.body) <= (rule.ub if rule.ub is not None else math.inf) + 1e-6
         assert pyo.value(rule.body) >= (rule.lb if rule.lb is not None else -math.inf) - 1e-6

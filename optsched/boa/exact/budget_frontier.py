@@ -12,16 +12,16 @@ JCT), and the rate, which is the price mu of a GPU there.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from optsched.boa.arrays import arrival_rates
-from optsched.boa.exact.hull import hull_vertices
+from optsched.boa.exact.hull import by_rent, hull_vertices
 from optsched.boa.instance import BoaInstance
+from optsched.boa.options import option_curves
 from optsched.boa.settings import SETTINGS
-from optsched.boa.speedup_curves import curves
 from optsched.instance import as_instance
 
 if TYPE_CHECKING:
@@ -49,12 +49,15 @@ class BudgetFrontier:
         Shape (steps,): -d jobs / d gpus on each step, descending: mu.
     arrival_rate_per_s
         lambda, which turns jobs into mean JCT.
+    rent_unit
+        In what budgets are counted; with offers "USD/h" takes the place of GPUs everywhere.
     """
 
     gpus: Floats
     jobs: Floats
     price: Floats
     arrival_rate_per_s: float = 1.0
+    rent_unit: str = "GPUs"
 
     def jobs_at(self, budget_gpus: ArrayLike) -> Floats:
         """Return the least mean jobs in the system at each budget; NaN below the least budget."""
@@ -75,12 +78,13 @@ class BudgetFrontier:
         return np.where(budgets < self.gpus[0], np.nan, prices)
 
     def frame(self) -> pd.DataFrame:
-        """Return one row per corner: budget_gpus, mean_jct_s, price (towards the next corner)."""
+        """Return one row per corner: budget_gpus (or _usd_per_h), mean_jct_s, price to the next."""
         import pandas as pd
 
         jct = self.jobs / self.arrival_rate_per_s
         price = np.append(self.price, 0.0)
-        return pd.DataFrame({"budget_gpus": self.gpus, "mean_jct_s": jct, "price": price})
+        budget = "budget_gpus" if self.rent_unit == "GPUs" else "budget_usd_per_h"
+        return pd.DataFrame({budget: self.gpus, "mean_jct_s": jct, "price": price})
 
     def knee(self) -> float | None:
         """Return the budget at which the curve bends most; None if it is straight.
@@ -101,16 +105,19 @@ class BudgetFrontier:
         ax = axes(ax)
         ax.plot(self.gpus, self.jobs / self.arrival_rate_per_s, color=COLOURS[0], lw=2.2)
         if (knee := self.knee()) is not None:
-            label = f"knee, {knee:,.6g} GPUs\n{self.mean_jct_s(knee):,.6g} s"
+            label = f"knee, {knee:,.6g} {self.rent_unit}\n{self.mean_jct_s(knee):,.6g} s"
             ax.plot(knee, self.mean_jct_s(knee), "*", ms=11, color=COLOURS[3], label=label)
             ax.legend(fontsize=8, frameon=False)
-        ax.set(xlabel="budget (GPUs)", ylabel="least mean JCT (s)", title="mixed widths")
+        ax.set(
+            xlabel=f"budget ({self.rent_unit})", ylabel="least mean JCT (s)", title="mixed widths"
+        )
         plain(ax)
         return ax
 
     def __repr__(self) -> str:
         least, most = self.gpus[0], self.gpus[-1]
-        return f"<BudgetFrontier: {len(self.gpus)} corners from {least:,.6g} to {most:,.6g} GPUs>"
+        span = f"{least:,.6g} to {most:,.6g} {self.rent_unit}"
+        return f"<BudgetFrontier: {len(self.gpus)} corners from {span}>"
 
 
 class Steps(NamedTuple):
@@ -156,13 +163,14 @@ def frontier(source: Instance | str | Path) -> BudgetFrontier:
     rates = arrival_rates(instance)
     pairs = zip(instance.classes, rates, strict=True)
     load = np.array([rate * phase.work_gpu_s for c, rate in pairs for phase in c.phases])
-    speedups = (phase.speedup for job_class in instance.classes for phase in job_class.phases)
+    phases = [(job_class, phase) for job_class in instance.classes for phase in job_class.phases]
     parts = [
         part
-        for rows, widths, speedup in curves(speedups)
-        for part in hull_steps(load[rows], widths, speedup)
+        for rows, _, rents, speedup in option_curves(instance, phases)
+        for part in hull_steps(load[rows], *by_rent(rents, speedup))
     ]
-    return _merged(parts, float(instance.arrival_rate_per_s))
+    whole = _merged(parts, float(instance.arrival_rate_per_s))
+    return replace(whole, rent_unit=instance.rent_unit)
 
 
 def frontier_of_arrays(load: ArrayLike, widths: ArrayLike, speedup: ArrayLike) -> BudgetFrontier:
@@ -232,12 +240,9 @@ def _merged(parts: list[Steps], arrival_rate_per_s: float) -> BudgetFrontier:
             order = _falling(rates)
             out, after = slice(end - len(rates), end), slice(end - len(rates) + 1, end + 1)
             rate[out] = rates[order]
-            gpus[after] = np.concatenate([p.gpus[i] for p, i in zip(parts, piece, strict=True)])[
-                order
-            ]
-            jobs[after] = np.concatenate([p.jobs[i] for p, i in zip(parts, piece, strict=True)])[
-                order
-            ]
+            for total, name in ((gpus, "gpus"), (jobs, "jobs")):
+                steps = [getattr(p, name)[i] for p, i in zip(parts, piece, strict=True)]
+                total[after] = np.concatenate(steps)[order]
 
         list(pool.map(take, pieces, ends))
     np.cumsum(gpus, out=gpus)

@@ -1,8 +1,8 @@
 """Certificates from Lagrangian values (Geoffrion 1974): the methods' own exact figures of them.
 
 Totals are multiples of 2**-192, of which each term is rounded down as `BoaCertificate.priced_total`
-says; the verifier adds them up by code of its own. Free phases look at the widths that floats
-cannot rule out, classes with rescaling at all paths over phases x widths (docs/math/boa.md,
+says; the verifier adds them up by code of its own. Free phases look at the options that floats
+cannot rule out, classes with rescaling at all paths over phases x options (docs/math/boa.md,
 Rescaling).
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 from optsched.boa.arrays import BoaArrays, arrays
 from optsched.boa.exact.lagrangian_dual import priced_rounding
 from optsched.boa.instance import Amdahl, Power, Table
+from optsched.boa.options import exact_option, options_of
 from optsched.boa.plan import BoaCertificate
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify.feasibility import (
@@ -31,9 +32,10 @@ from optsched.boa.verify.feasibility import (
 from optsched.search import Infeasible
 
 if TYPE_CHECKING:
-    from optsched.boa.instance import BoaInstance, JobClass, Phase, Speedup
+    from collections.abc import Iterable
 
-Ratio = tuple[int, int]  # numerator and denominator; fractions would be reduced at every step
+    from optsched.boa.instance import BoaInstance, JobClass, Phase, Speedup
+    from optsched.boa.options import Ratio
 
 
 def certificate(
@@ -83,8 +85,9 @@ def infeasible(instance: BoaInstance) -> Infeasible:
         target = f"{instance.target_mean_jct_s!r} s"
         text = f"no plan reaches a mean JCT of {target}; the least is {shown!r} s"
         return Infeasible(text, evidence)
-    text = f"the budget of {float(limit(instance))!r} GPUs is below the least possible"
-    text += f" cost of {shown!r} GPUs"
+    unit = instance.rent_unit
+    text = f"the budget of {float(limit(instance))!r} {unit} is below the least possible"
+    text += f" cost of {shown!r} {unit}"
     if instance.price_usd_per_gpu_h is not None:
         cost = -nearest_below(-least * Fraction(instance.price_usd_per_gpu_h))
         text += f" ({cost!r} USD/h)"
@@ -120,18 +123,19 @@ def _total(instance: BoaInstance, of_value: int, of_use: int, problem: BoaArrays
         return sum(math.floor(share * SCALE * unit) for share in least)
     problem = problem or arrays(instance)
     price = of_use / of_value if of_value else math.inf
-    total = sum(_least_path(c, *pair) for c in instance.classes if _is_rescaled(c))
+    total = sum(_least_path(instance, c, *pair) for c in instance.classes if _is_rescaled(c))
     floats, members = problem.groups.priced(price), problem.groups.members
     least_floats = floats.min(axis=1, keepdims=True)
     rows, columns = np.nonzero(floats <= least_floats * (1 + SETTINGS.float_tolerance))
     least_of: dict[int, int] = {}
-    near = rows.tolist(), members[rows].tolist(), problem.groups.gpus[rows, columns].tolist()
-    for row, (i, e), gpus in zip(*near, strict=True):
-        job_class, k = instance.classes[i], int(gpus)
+    near = rows.tolist(), members[rows].tolist(), problem.groups.options[rows, columns].tolist()
+    for row, (i, e), option in zip(*near, strict=True):
+        job_class = instance.classes[i]
         if _is_rescaled(job_class):
             continue
         phase = job_class.phases[e]
-        weight = _weight(_jobs(job_class, phase.work_gpu_s), k, _speedup(phase.speedup, k), *pair)
+        rent, speedup = _option(instance, job_class, phase, int(option))
+        weight = _weight(_jobs(job_class, phase.work_gpu_s), rent, speedup, *pair)
         least_of[row] = min(least_of.get(row, weight), weight)
     return total + sum(least_of.values())
 
@@ -140,20 +144,38 @@ def _is_rescaled(job_class: JobClass) -> bool:
     return bool(job_class.rescale_s and job_class.arrival_rate_per_h)
 
 
-def _least_path(job_class: JobClass, of_jobs: int, of_gpus: int) -> int:
+def _least_path(instance: BoaInstance, job_class: JobClass, of_jobs: int, of_rent: int) -> int:
     """Return the least weight of a path through a class' phases, forwards from the first."""
     lost = _jobs(job_class, job_class.rescale_s)
-    rescaling = cache(lambda k: _weight(lost, k, (1, 1), of_jobs, of_gpus))
-    ends: dict[int, int] = {}  # by the width that a path ends at
+    rescaling = cache(lambda rent: _weight(lost, rent, (1, 1), of_jobs, of_rent))
+    ends: dict[int, int] = {}  # by the option that a path ends at
     least = 0
     for phase in job_class.phases:
         jobs, before, ends = _jobs(job_class, phase.work_gpu_s), ends, {}
-        for k in phase.speedup.widths:
-            start = least + rescaling(k)
-            weight = _weight(jobs, k, _speedup(phase.speedup, k), of_jobs, of_gpus)
-            ends[k] = weight + min(start, before.get(k, start))
+        for option in _options(instance, job_class, phase):
+            rent, speedup = _option(instance, job_class, phase, option)
+            start = least + rescaling(rent)
+            weight = _weight(jobs, rent, speedup, of_jobs, of_rent)
+            ends[option] = weight + min(start, before.get(option, start))
         least = min(ends.values())
     return least
+
+
+def _options(instance: BoaInstance, job_class: JobClass, phase: Phase) -> Iterable[int]:
+    if instance.offers is None:
+        return phase.curve.widths
+    return map(int, options_of(instance, job_class, phase).options)
+
+
+def _option(
+    instance: BoaInstance, job_class: JobClass, phase: Phase, option: int
+) -> tuple[Ratio, Ratio]:
+    """Return the rent of an option, and a ratio at or above the speedup, with interruptions."""
+    if instance.offers is None:
+        return (option, 1), _speedup(phase.curve, option)
+    curve, gpus, rent, kept = exact_option(instance, job_class, phase, option)
+    over, under = _speedup(curve.speedup, gpus)
+    return rent, (over * kept[0], under * kept[1])
 
 
 def _jobs(job_class: JobClass, seconds: float) -> Ratio:
@@ -163,16 +185,16 @@ def _jobs(job_class: JobClass, seconds: float) -> Ratio:
     return arriving * over, 3600 * hour * under
 
 
-def _weight(jobs: Ratio, k: int, speedup: Ratio, of_jobs: int, of_gpus: int) -> int:
-    """Return the weight of jobs at a width and of the GPUs that they hold, each rounded down."""
+def _weight(jobs: Ratio, rent: Ratio, speedup: Ratio, of_jobs: int, of_rent: int) -> int:
+    """Return the weight of jobs at an option and of the rent for them, each rounded down."""
     scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
     weight = of_jobs * (scaled // unit)
-    return weight + of_gpus * (k * scaled // unit) if of_gpus else weight
+    return weight + of_rent * (rent[0] * scaled // (rent[1] * unit)) if of_rent else weight
 
 
 def _least_real(job_class: JobClass, phase: Phase, jobs: Fraction, gpus: Fraction) -> Fraction:
     """Return the least load * (jobs + gpus k) / s(k) of a phase over real widths k, from below."""
-    load, speedup = Fraction(*_jobs(job_class, phase.work_gpu_s)), phase.speedup
+    load, speedup = Fraction(*_jobs(job_class, phase.work_gpu_s)), phase.curve
     if isinstance(speedup, Table):  # linear pieces: the ratio is monotone on each
         return load * min((jobs + gpus * k) / Fraction(s) for k, s in speedup.measured.items())
     share, best = Fraction(_share(speedup)), Fraction(speedup.max_gpus)

@@ -95,7 +95,7 @@ class Smooth:
 def smooth(instance: BoaInstance) -> Smooth:
     """Return the phases of an instance as arrays."""
     pairs = [(c.arrival_rate_per_h / 3600, phase) for c in instance.classes for phase in c.phases]
-    speedups = [phase.speedup for _, phase in pairs]
+    speedups = [phase.curve for _, phase in pairs]
     measured = [row for row, speedup in enumerate(speedups) if isinstance(speedup, Table)]
     tables = [
         part._replace(rows=[measured[n] for n in part.rows])
@@ -225,7 +225,7 @@ def _joined(instance: BoaInstance, low: Widths, high: Widths, share: float) -> W
     for job_class, row, other in zip(instance.classes, low, high, strict=True):
         joined.append(
             [
-                a if a == b else _mean_width(phase.speedup, a, b, share)
+                a if a == b else _mean_width(phase.curve, a, b, share)
                 for phase, a, b in zip(job_class.phases, row, other, strict=True)
             ]
         )

@@ -39,3 +39,12 @@ def hull_vertices(widths: Floats, speedup: Floats) -> Bools:
             np.minimum(left[j], slope, out=left[j])
             np.maximum(right[i], slope, out=right[i])
     return left > right
+
+
+def by_rent(rents: Floats, speedup: Floats) -> tuple[Floats, Floats]:
+    """Order options by rent, and keep of those at one rent the greatest speedup of each phase."""
+    if (rents[1:] > rents[:-1]).all():
+        return rents, speedup
+    distinct, first = np.unique(np.sort(rents), return_index=True)
+    order = np.argsort(rents, kind="stable")
+    return distinct, np.maximum.reduceat(speedup[:, order], first, axis=1)

@@ -1,6 +1,6 @@
 """What the methods of BOA take of the memory at their peak, from an instance's sizes.
 
-Bytes are fitted to `benchmarks/memory.py`. A *node* is one (phase, width).
+Bytes are fitted to `benchmarks/memory.py`. A *node* is one (phase, option).
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ def memory(instance: BoaInstance, method: str) -> int | None:
     """Return the bytes that a method takes at its peak; of a greedy one, its bound does."""
     if instance.widths == "continuous":
         return None
-    nodes = sum(len(phase.speedup.widths) for c in instance.classes for phase in c.phases)
+    nodes = sum(map(instance.option_count, instance.classes))
     if method == "milp":
-        switches = sum(
-            len(phase.speedup.widths) for c in instance.classes if c.rescale_s for phase in c.phases
-        )
+        switches = sum(instance.option_count(c) for c in instance.classes if c.rescale_s)
         built = SETTINGS.width_bytes * nodes + SETTINGS.rescaling_bytes * switches
         return SETTINGS.pyomo_bytes + built
     each = SETTINGS.priced_bytes

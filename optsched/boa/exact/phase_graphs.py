@@ -1,4 +1,4 @@
-"""Layered graphs of phases x widths with costs of rescaling, as arrays; like ones in stacks."""
+"""Layered graphs of phases x options with costs of rescaling, as arrays; like ones in stacks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.speedup_curves import curves
+from optsched.boa.options import option_curves, rents
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance
-    from optsched.boa.speedup_curves import SpeedupCurves
+    from optsched.boa.options import OptionCurves
     from optsched.documents.arrays import Floats, Indices
 
 
@@ -30,15 +30,15 @@ class _Rescaled:
 
     Attributes
     ----------
-    gpus
-        Shape (columns,): every width that some phase allows.
+    options
+        Shape (columns,): every option that some phase allows.
     value, use
-        Shape (phases, columns); value is infinite where a phase does not allow the width.
+        Shape (phases, columns); value is infinite where a phase does not allow the option.
     rescale_value, rescale_use
         Shape (columns,): added in the first phase, and wherever the column changes.
     """
 
-    gpus: Floats
+    options: Floats
     value: Floats
     use: Floats
     rescale_value: Floats
@@ -67,7 +67,7 @@ class PhaseChain(_Rescaled):
 
 @dataclass(frozen=True)
 class ChainStack(_Rescaled):
-    """Chains with the same widths in each phase, one above the other; the numbers of classes."""
+    """Chains with the same options in each phase, one above the other; the numbers of classes."""
 
     owners: list[int]
 
@@ -75,7 +75,7 @@ class ChainStack(_Rescaled):
         """Return the chains, as views."""
         arrays = self.value, self.use, self.rescale_value, self.rescale_use
         rows = zip(*arrays, self.owners, strict=True)
-        return [PhaseChain(self.gpus, *of_chain) for of_chain in rows]
+        return [PhaseChain(self.options, *of_chain) for of_chain in rows]
 
     def paths(self, columns: Indices) -> list[Path]:
         """Add up a path through each chain; `columns` has the shape (chains, phases)."""
@@ -104,12 +104,12 @@ def stacks(
     instance: BoaInstance, owners: list[int], rates_per_s: list[float], flipped: bool
 ) -> list[ChainStack]:
     """Stack the classes of the given numbers; a rate is given for every class."""
-    phases = [phase for i in owners for phase in instance.classes[i].phases]
-    parts = curves(phase.speedup for phase in phases)
+    phases = [(instance.classes[i], phase) for i in owners for phase in instance.classes[i].phases]
+    parts = option_curves(instance, phases)
     part, row = np.empty(len(phases), np.intp), np.empty(len(phases), np.intp)
-    for p, (rows, _, _) in enumerate(parts):
+    for p, (rows, _, _, _) in enumerate(parts):
         part[rows], row[rows] = p, range(len(rows))
-    work = np.array([phase.work_gpu_s for phase in phases])
+    work = np.array([phase.work_gpu_s for _, phase in phases])
     first = accumulate((len(instance.classes[i].phases) for i in owners), initial=0)
     alike: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for i, start in zip(owners, first, strict=False):
@@ -121,27 +121,28 @@ def stacks(
         at = np.array(starts)[:, None] + np.arange(len(key))
         rates = np.array([rates_per_s[i] for i in numbers])
         lost = rates * np.array([instance.classes[i].rescale_s for i in numbers])
-        gpus, jobs = _nodes([parts[p] for p in key], row[at], rates[:, None] * work[at])
-        rescaling = np.repeat(lost[:, None], len(gpus), axis=1)
-        both = *value_and_use(jobs, gpus, flipped), *value_and_use(rescaling, gpus, flipped)
-        stacked.append(ChainStack(gpus, *both, numbers))
+        options, jobs = _nodes([parts[p] for p in key], row[at], rates[:, None] * work[at])
+        rescaling, rented = np.repeat(lost[:, None], len(options), axis=1), rents(instance, options)
+        both = *value_and_use(jobs, rented, flipped), *value_and_use(rescaling, rented, flipped)
+        stacked.append(ChainStack(options, *both, numbers))
     return stacked
 
 
-def _nodes(parts: list[SpeedupCurves], rows: Indices, load: Floats) -> tuple[Floats, Floats]:
-    """Return all widths, and the mean jobs of each chain, phase and width, infinite for some."""
-    gpus = np.unique(np.concatenate([part.gpus for part in parts]))
-    jobs = np.full((*load.shape, len(gpus)), np.inf)
-    for e, (_, widths, speedup) in enumerate(parts):
-        jobs[:, e, np.searchsorted(gpus, widths)] = load[:, e, None] / speedup[rows[:, e]]
-    return gpus, jobs
+def _nodes(parts: list[OptionCurves], rows: Indices, load: Floats) -> tuple[Floats, Floats]:
+    """Return all options, and the mean jobs of each chain, phase and option, infinite for some."""
+    options = np.unique(np.concatenate([part.options for part in parts]))
+    jobs = np.full((*load.shape, len(options)), np.inf)
+    for e, part in enumerate(parts):
+        columns = np.searchsorted(options, part.options)
+        jobs[:, e, columns] = load[:, e, None] / part.speedup[rows[:, e]]
+    return options, jobs
 
 
-def value_and_use(jobs: Floats, gpus: Floats, flipped: bool) -> tuple[Floats, Floats]:
-    """Return value and use of mean jobs at each width, infinite and 0 where there are none."""
+def value_and_use(jobs: Floats, rented: Floats, flipped: bool) -> tuple[Floats, Floats]:
+    """Return value and use of mean jobs at each rent, infinite and 0 where there are none."""
     possible = np.isfinite(jobs)
     finite = np.where(possible, jobs, 0.0)
-    held = finite * gpus
+    held = finite * rented
     if flipped:
         return np.where(possible, held, np.inf), finite
     return jobs, held

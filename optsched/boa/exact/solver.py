@@ -11,9 +11,9 @@ from optsched.boa.arrays import (
     BoaArrays,
     WidthChoice,
     arrays,
+    options_chosen,
     surely_within,
     to_plan,
-    widths_of,
 )
 from optsched.boa.exact.certificate_writer import (
     certificate,
@@ -52,7 +52,7 @@ def exact(instance: BoaInstance, search: Search) -> BoaCertificate:
     if instance.widths != "integer":
         return certify(instance, search)
     problem, dual = _dual(instance, search)
-    idle = _idle_widths(instance, dual.price)
+    idle = _idle_options(instance, dual.price)
     best: list[WidthChoice] = []  # is offered at the end: a whole check takes as long as the search
 
     def accept(chosen: WidthChoice) -> bool:
@@ -92,9 +92,9 @@ def certify(
         solve = loaded(OTHER_WIDTHS[instance.widths])
         return certificate(instance, solve(instance, search))
     problem, dual = _dual(instance, search, problem)
-    idle = _idle_widths(instance, dual.price)
+    idle = _idle_options(instance, dual.price)
     if instance.widths == "mixed":
-        widths = partial(_widths, instance, problem, idle)
+        widths = partial(_options, instance, problem, idle)
         offer_mixture = loaded(OTHER_WIDTHS[instance.widths])
         offer_mixture(instance, search, problem, dual, widths)
     else:
@@ -138,7 +138,7 @@ def prove_integer(instance: BoaInstance, search: Search, value: float) -> BoaCer
     divisor = float(feasibility.objective_divisor(instance))
     least = dual.bound - rounding_beside(problem, dual.price, dual.bound)
     claim = dual.within._replace(value=max(value * divisor, least))
-    idle = _idle_widths(instance, dual.price)
+    idle = _idle_options(instance, dual.price)
 
     def accept(chosen: WidthChoice) -> bool:
         if chosen is claim:
@@ -165,7 +165,7 @@ def _dual(
     moved by a tolerance for the search, and only for it.
     """
     problem = problem or arrays(instance)
-    idle = _idle_widths(instance, 0.0)
+    idle = _idle_options(instance, 0.0)
     dual = None
     for tolerance in (0.0, -SETTINGS.limit_tolerance, SETTINGS.limit_tolerance):
         moved = problem.limit * (1 + tolerance)
@@ -186,19 +186,19 @@ def _dual(
 # --- from choices to plans --------------------------------------------------------------------
 
 
-def _idle_widths(instance: BoaInstance, price: float) -> list[list[float]]:
-    """Return the widths of classes in which no job arrives; a price does not ask for rates."""
+def _idle_options(instance: BoaInstance, price: float) -> list[list[float]]:
+    """Return the options of classes in which no job arrives; a price does not ask for rates."""
     rates = [0.0 if job_class.arrival_rate_per_h else 1.0 for job_class in instance.classes]
     if not any(rates):
         return []
     problem = arrays(instance, rates)
-    return widths_of(instance, problem, respond(problem, price))
+    return options_chosen(instance, problem, respond(problem, price))
 
 
-def _widths(
+def _options(
     instance: BoaInstance, problem: BoaArrays, idle: list[list[float]], chosen: WidthChoice
 ) -> list[list[float]]:
-    widths = widths_of(instance, problem, chosen)
+    widths = options_chosen(instance, problem, chosen)
     for i, job_class in enumerate(instance.classes):
         if not job_class.arrival_rate_per_h:
             widths[i] = idle[i]
@@ -208,4 +208,4 @@ def _widths(
 def _plan(
     instance: BoaInstance, problem: BoaArrays, chosen: WidthChoice, idle: list[list[float]]
 ) -> BoaPlan:
-    return to_plan(instance, [(1.0, _widths(instance, problem, idle, chosen))])
+    return to_plan(instance, [(1.0, _options(instance, problem, idle, chosen))])

@@ -6,6 +6,9 @@ scheduler's load on one parameter. Every rule is swept over its parameter and of
 of its family that keeps within the budget, or reaches the target JCT. All widths are whole and
 apply to all jobs of a class, so the plans are valid whatever `widths` the instance asks for.
 
+With offers, all rules but `sia_like` and `class_width` know GPUs of one type: each runs on every
+offer alone, and the best counts (`parametric.fleets`).
+
 Notation: t(k) seconds that one job needs in a phase on k GPUs, s(k) its speedup.
 """
 
@@ -18,8 +21,9 @@ import numpy as np
 from optsched.boa.greedy.parametric import (
     Ladder,
     PhaseBlock,
-    blocks,
+    by_rent,
     every_width,
+    fleets,
     offer_best,
     one_by_one,
     steepest,
@@ -41,8 +45,8 @@ def same_k(instance: BoaInstance, search: Search) -> None:
     Source: the fixed-width policy "dummy" of the BOA authors' simulator (docs/math/boa.md, Greedy
     rules).
     """
-    rows = blocks(instance)
-    offer_best(instance, search, rows, [every_width(block) for block in rows])
+    for rows in fleets(instance):
+        offer_best(instance, search, rows, [every_width(block) for block in rows])
 
 
 def equal_share(instance: BoaInstance, search: Search) -> None:
@@ -53,8 +57,8 @@ def equal_share(instance: BoaInstance, search: Search) -> None:
 
     Source: mean field of EQUI, which gives each of n jobs floor(C / n) of C GPUs.
     """
-    rows = blocks(instance)
-    offer_best(instance, search, rows, [_useful_widths(block) for block in rows])
+    for rows in fleets(instance):
+        offer_best(instance, search, rows, [_useful_widths(block) for block in rows])
 
 
 def marginal(instance: BoaInstance, search: Search) -> None:
@@ -66,13 +70,13 @@ def marginal(instance: BoaInstance, search: Search) -> None:
 
     Source: Optimus, EuroSys'18, resource allocation, without parameter servers.
     """
-    rows = blocks(instance)
-    columns = [_shortening(block.seconds) for block in rows]
-    gains = [
-        -np.diff(block.seconds[row]) / np.diff(block.gpus[row])
-        for block, row in zip(rows, columns, strict=True)
-    ]
-    offer_best(instance, search, rows, one_by_one(columns, gains))
+    for rows in fleets(instance):
+        columns = [_shortening(block.seconds) for block in rows]
+        gains = [
+            -np.diff(block.seconds[row]) / np.diff(block.gpus[row])
+            for block, row in zip(rows, columns, strict=True)
+        ]
+        offer_best(instance, search, rows, one_by_one(columns, gains))
 
 
 def efficiency(instance: BoaInstance, search: Search) -> None:
@@ -82,8 +86,8 @@ def efficiency(instance: BoaInstance, search: Search) -> None:
 
     Source: common practice; docs/math/boa.md, Greedy rules.
     """
-    rows = blocks(instance)
-    offer_best(instance, search, rows, [_efficient_widths(block) for block in rows])
+    for rows in fleets(instance):
+        offer_best(instance, search, rows, [_efficient_widths(block) for block in rows])
 
 
 def pollux_like(instance: BoaInstance, search: Search) -> None:
@@ -95,22 +99,22 @@ def pollux_like(instance: BoaInstance, search: Search) -> None:
 
     Source: the cluster's fitness in Pollux, OSDI'21, without restart penalties.
     """
-    rows = blocks(instance)
-    ladders = [steepest(block.gpus, block.seconds / block.seconds[0]) for block in rows]
-    offer_best(instance, search, rows, ladders)
+    for rows in fleets(instance):
+        ladders = [steepest(block.gpus, block.seconds / block.seconds[0]) for block in rows]
+        offer_best(instance, search, rows, ladders)
 
 
 def sia_like(instance: BoaInstance, search: Search) -> None:
     """Minimise sum_j v_j^p with p = -1/2 over the normalised goodputs v.
 
-    At a price nu of a GPU every job takes argmin_k v(k)^(-1/2) + nu k, with v(k) = s(k) / min s,
-    its goodput divided by the least of its row; nu is swept over all values at which a width
-    changes.
+    At a price nu of rent every job takes argmin v^(-1/2) + nu r over all its options, of rent r and
+    with v = s / min s, its goodput divided by the least of its row; nu is swept over all values at
+    which an option changes. Rent is GPUs, or money where there are offers.
 
-    Source: Sia, SOSP'23, with one GPU type and without the terms for restarts and waiting.
+    Source: Sia, SOSP'23, without the terms for restarts and waiting.
     """
-    rows = blocks(instance)
-    ladders = [steepest(b.gpus, np.sqrt(b.seconds / b.seconds.max())) for b in rows]
+    rows = by_rent(instance)
+    ladders = [steepest(b.rents, np.sqrt(b.seconds / b.seconds.max())) for b in rows]
     offer_best(instance, search, rows, ladders)
 
 

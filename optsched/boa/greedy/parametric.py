@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import arrival_rates, to_plan
+from optsched.boa.options import OFFER_STEP, options_of
 from optsched.boa.settings import SETTINGS
-from optsched.boa.speedup_curves import curve
 from optsched.boa.verify import feasibility
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class PhaseBlock(NamedTuple):
     gpus, seconds
         Shape (widths,): the widths that all its phases allow, ascending, and the mean time of one
         job in the block at each, without rescaling.
+    options, rents
+        Shape (widths,): the options that the widths stand for, and their rents.
     """
 
     owner: int
@@ -52,6 +54,8 @@ class PhaseBlock(NamedTuple):
     rescale_s: float
     gpus: Floats
     seconds: Floats
+    options: Floats
+    rents: Floats
 
 
 class Ladder(NamedTuple):
@@ -96,24 +100,71 @@ class Family(NamedTuple):
         return plan(instance, self.blocks, columns)
 
 
-def blocks(instance: BoaInstance) -> list[PhaseBlock]:
-    """Return one block for every (class, phase), with the instance's whole widths."""
+def fleets(instance: BoaInstance) -> list[list[PhaseBlock]]:
+    """Return one block for every (class, phase), with its whole widths; with offers for each offer.
+
+    Rules for GPUs of one type know no others. So they run on each offer alone, as on a fleet of it,
+    and the best fleet counts; a phase that cannot run there takes the offer of its cheapest option.
+    """
+    whole = _blocks(instance)
+    if instance.offers is None:
+        return [whole]
+    count = len(instance.offers)
+    return [[_of_offer(block, n) for block in whole] for n in range(count)]
+
+
+def by_rent(instance: BoaInstance) -> list[PhaseBlock]:
+    """Return one block for every (class, phase), with all its options, by ascending rent.
+
+    Of options at one rent the fastest is kept, the first of equals.
+    """
+    if instance.offers is None:
+        return _blocks(instance)
+    found = []
+    for block in _blocks(instance):
+        order = np.lexsort((block.seconds, block.rents))
+        rented = block.rents[order]
+        found.append(_taken(block, order[np.r_[True, rented[1:] > rented[:-1]]]))
+    return found
+
+
+def _blocks(instance: BoaInstance) -> list[PhaseBlock]:
     rows = []
     for i, rate in enumerate(arrival_rates(instance)):
         job_class = instance.classes[i]
         for e, phase in enumerate(job_class.phases):
-            gpus, speedup = curve(phase.speedup)
-            seconds = phase.work_gpu_s / speedup
-            rows.append(PhaseBlock(i, 1, e == 0, rate, job_class.rescale_s, gpus, seconds))
+            _, options, rents, speedup = options_of(instance, job_class, phase)
+            gpus, seconds = options % OFFER_STEP, phase.work_gpu_s / speedup[0]
+            block = PhaseBlock(
+                i, 1, e == 0, rate, job_class.rescale_s, gpus, seconds, options, rents
+            )
+            rows.append(block)
     return rows
+
+
+def _of_offer(block: PhaseBlock, number: int) -> PhaseBlock:
+    """Return a block with the widths of one offer, or of its cheapest one instead."""
+    offers = block.options // OFFER_STEP
+    if number not in offers:
+        number = offers[np.argmin(block.rents * block.seconds)]
+    return _taken(block, np.flatnonzero(offers == number))
+
+
+def _taken(block: PhaseBlock, at: Indices) -> PhaseBlock:
+    return block._replace(
+        gpus=block.gpus[at],
+        seconds=block.seconds[at],
+        options=block.options[at],
+        rents=block.rents[at],
+    )
 
 
 def plan(instance: BoaInstance, rows: Sequence[PhaseBlock], columns: Sequence[int]) -> BoaPlan:
     """Write the plan that takes the given column in each block."""
-    widths: list[list[float]] = [[] for _ in instance.classes]
+    options: list[list[float]] = [[] for _ in instance.classes]
     for block, column in zip(rows, columns, strict=True):
-        widths[block.owner] += [float(block.gpus[column])] * block.phases
-    return to_plan(instance, [(1.0, widths)])
+        options[block.owner] += [float(block.options[column])] * block.phases
+    return to_plan(instance, [(1.0, options)])
 
 
 # --- ladders ----------------------------------------------------------------------------------
@@ -174,21 +225,21 @@ def one_by_one(columns: list[Indices], gains: list[Floats]) -> list[Ladder]:
 
 
 def family(instance: BoaInstance, rows: list[PhaseBlock], ladders: list[Ladder]) -> Family:
-    """Evaluate every member of a family: mean jobs in the system, and mean GPUs that they hold.
+    """Evaluate every member of a family: mean jobs in the system, and mean rent for them.
 
     Source: EPEW'24 lemmas 2 and 3; a rescaling holds the new GPUs (docs/math/boa.md, Rescaling).
     """
     starts = np.unique(np.concatenate([ladder.starts for ladder in ladders]))
     jumps = np.zeros((2, 2, len(starts)))
-    nothing = behind = np.zeros(1, np.intp), np.zeros(1)
+    nothing = behind = np.zeros(1, np.intp), np.zeros(1), np.zeros(1)
     for block, ladder in zip(rows, ladders, strict=True):
         steps = np.searchsorted(starts, ladder.starts)
-        gpus = block.gpus[ladder.columns]
-        jobs = block.rate_per_s * block.seconds[ladder.columns]
-        _add(jumps[0], steps, jobs, gpus)
+        options, rents = block.options[ladder.columns], block.rents[ladder.columns]
+        jobs, now = block.rate_per_s * block.seconds[ladder.columns], (steps, options, rents)
+        _add(jumps[0], steps, jobs, rents)
         if block.rescale_s:
-            _add_rescaling(jumps[1], block, nothing if block.opens else behind, (steps, gpus))
-        behind = steps, gpus
+            _add_rescaling(jumps[1], block, nothing if block.opens else behind, now)
+        behind = now
     totals = jumps.cumsum(axis=2)
     if instance.budget is None:
         totals = totals[:, ::-1]
@@ -209,27 +260,28 @@ def offer_best(
             return
 
 
-Climb = tuple["Indices", "Floats"]  # members at which the GPUs held change
+Climb = tuple["Indices", "Floats", "Floats"]  # members at which the option changes; it, its rent
 
 
 def _add(
     jumps: Floats,
     steps: Indices,
     jobs: Floats,
-    gpus: Floats,
+    rents: Floats,
 ) -> None:
-    terms = np.array([jobs, jobs * gpus])
+    terms = np.array([jobs, jobs * rents])
     terms[:, 1:] -= terms[:, :-1]
     jumps[:, steps] += terms
 
 
 def _add_rescaling(jumps: Floats, block: PhaseBlock, before: Climb, now: Climb) -> None:
     steps = np.union1d(before[0], now[0])
-    gpus, old = _held(now, steps), _held(before, steps)
-    jobs = np.where(gpus != old, block.rate_per_s * block.rescale_s, 0.0)
-    _add(jumps, steps, jobs, gpus)
+    (options, rents), (old, _) = _held(now, steps), _held(before, steps)
+    jobs = np.where(options != old, block.rate_per_s * block.rescale_s, 0.0)
+    _add(jumps, steps, jobs, rents)
 
 
-def _held(climb: Climb, steps: Indices) -> Floats:
-    held: Floats = climb[1][np.searchsorted(climb[0], steps, "right") - 1]
-    return held
+def _held(climb: Climb, steps: Indices) -> tuple[Floats, Floats]:
+    """Return option and rent at each step; no option is 0, and each other one at least 1."""
+    at = np.searchsorted(climb[0], steps, "right") - 1
+    return climb[1][at], climb[2][at]

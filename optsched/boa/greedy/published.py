@@ -6,7 +6,7 @@ method replaces the rounding, the shrinking and the random grouping by one proof
 
 from __future__ import annotations
 
-from itertools import groupby, islice
+from itertools import groupby, islice, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +15,8 @@ from optsched.boa.greedy.parametric import (
     Family,
     Ladder,
     PhaseBlock,
-    blocks,
     family,
+    fleets,
     one_by_one,
     steepest,
 )
@@ -48,22 +48,29 @@ def boa_published(instance: BoaInstance, search: Search) -> None:
     Source: the BOA authors' public code (docs/math/boa.md, Published procedure); BOA Constrictor,
     arXiv 2602.01404.
     """
-    limit = float(feasibility.limit(instance)) * (1 + SETTINGS.float_tolerance)
     best = np.inf
-    for grouping in _groupings(instance, search.seed):
-        rows = list(_glued(blocks(instance), grouping))
-        members = family(instance, rows, _hull_ladders(rows))
-        value, use = members.working + members.rescaling
-        for member in _trials(instance, members):
-            if use[member] > limit:
-                continue
-            if value[member] >= best:
-                break
-            if search.offer(members.plan(instance, member)):
-                best = value[member]
-                break
+    for grouping, whole in product(_groupings(instance, search.seed), fleets(instance)):
+        rows = list(_glued(whole, grouping))
+        best = _offer_rounded(instance, search, rows, best)
         if search.out_of_time():
             return
+
+
+def _offer_rounded(
+    instance: BoaInstance, search: Search, rows: list[PhaseBlock], best: float
+) -> float:
+    """Offer the first rounded solution that keeps the limit, if it is better; return the best."""
+    limit = float(feasibility.limit(instance)) * (1 + SETTINGS.float_tolerance)
+    members = family(instance, rows, _hull_ladders(rows))
+    value, use = members.working + members.rescaling
+    for member in _trials(instance, members):
+        if use[member] > limit:
+            continue
+        if value[member] >= best:
+            break
+        if search.offer(members.plan(instance, member)):
+            return float(value[member])
+    return best
 
 
 def _groupings(instance: BoaInstance, seed: int) -> Iterator[tuple[int, ...]]:
@@ -85,13 +92,22 @@ def _glued(rows: list[PhaseBlock], grouping: tuple[int, ...]) -> Iterator[PhaseB
 
 def _joined(part: list[PhaseBlock]) -> list[PhaseBlock]:
     """Join blocks at their common widths; leave them as they are if there are none."""
-    common = part[0].gpus
+    first, common = part[0], part[0].options
     for block in part[1:]:
-        common = np.intersect1d(common, block.gpus, assume_unique=True)
+        common = np.intersect1d(common, block.options, assume_unique=True)
     if len(part) == 1 or not len(common):
         return part
-    seconds = sum(block.seconds[np.searchsorted(block.gpus, common)] for block in part)
-    return [part[0]._replace(phases=len(part), gpus=common, seconds=np.asarray(seconds))]
+    seconds = sum(block.seconds[np.searchsorted(block.options, common)] for block in part)
+    at = np.searchsorted(first.options, common)
+    return [
+        first._replace(
+            phases=len(part),
+            gpus=first.gpus[at],
+            seconds=np.asarray(seconds),
+            options=common,
+            rents=first.rents[at],
+        )
+    ]
 
 
 def _hull_ladders(rows: list[PhaseBlock]) -> list[Ladder]:
@@ -103,7 +119,7 @@ def _hull_ladders(rows: list[PhaseBlock]) -> list[Ladder]:
     for block in rows:
         vertices = steepest(block.gpus, -1 / block.seconds).columns
         seconds = block.seconds[vertices]
-        cost = np.diff(block.gpus[vertices] * seconds)
+        cost = np.diff(block.rents[vertices] * seconds)
         free = int(np.flatnonzero(cost <= 0).max(initial=-1)) + 1
         columns.append(vertices[free:])
         rates.append(-np.diff(seconds)[free:] / cost[free:])

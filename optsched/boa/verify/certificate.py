@@ -22,6 +22,7 @@ from optsched.boa.verify.feasibility import (
     rounded_down,
 )
 from optsched.boa.verify.label_setting import MAX_LABELS, counterexample
+from optsched.boa.verify.options import Source, sources
 from optsched.boa.verify.phase_graphs import PriceWeights, least_total, lightest
 from optsched.boa.verify.speedup_bounds import speedup_enclosure
 from optsched.verification import BrokenRule
@@ -46,21 +47,27 @@ def terms(instance: BoaInstance, certificate: BoaCertificate) -> int:
     if instance.widths != "integer" or certificate.kind == "least" or certificate.labels == 0:
         return work
     labels = MAX_LABELS if certificate.labels is None else min(certificate.labels, MAX_LABELS)
-    return work + _terms_of_nodes(instance.classes) + labels
+    return work + _terms_of_nodes(instance, instance.classes) + labels
 
 
 def _terms_at_price(instance: BoaInstance) -> int:
     """Return how many widths the price alone asks for: of laws two, where rescaling is free."""
     rescaled = [c for c in instance.classes if c.rescale_s and instance.widths != "continuous"]
     free = (c for c in instance.classes if not (c.rescale_s and instance.widths != "continuous"))
-    speedups = (phase.speedup for job_class in free for phase in job_class.phases)
-    work = sum(len(s.gpus) if isinstance(s, Table) else 2 * _terms_of(s) for s in speedups)
-    return work + _terms_of_nodes(rescaled)
+    found = (s for c in free for phase in c.phases for s in sources(instance, c, phase))
+    return sum(map(_terms_of_lightest, found)) + _terms_of_nodes(instance, rescaled)
 
 
-def _terms_of_nodes(classes: Iterable[JobClass]) -> int:
-    speedups = (phase.speedup for job_class in classes for phase in job_class.phases)
-    return sum(_terms_of(speedup) * len(speedup.widths) for speedup in speedups)
+def _terms_of_lightest(source: Source) -> int:
+    if isinstance(source.speedup, Table):
+        return len(source.speedup.gpus)
+    widths = len(source.speedup.widths) if source.is_interrupted else 2
+    return widths * _terms_of(source.speedup)
+
+
+def _terms_of_nodes(instance: BoaInstance, classes: Iterable[JobClass]) -> int:
+    found = (s for c in classes for phase in c.phases for s in sources(instance, c, phase))
+    return sum(_terms_of(source.speedup) * len(source.speedup.widths) for source in found)
 
 
 def _terms_of(speedup: Speedup) -> int:
@@ -204,7 +211,7 @@ def _least_share(
 ) -> Fraction:
     """Return a lower bound on rho * min over k of (jobs + gpus * k) / s(k), over real widths k."""
     rho = Fraction(job_class.arrival_rate_per_h) / 3600 * Fraction(phase.work_gpu_s)
-    return rho * _least_ratio(phase.speedup, Fraction(jobs), Fraction(gpus))
+    return rho * _least_ratio(phase.curve, Fraction(jobs), Fraction(gpus))
 
 
 def _least_ratio(speedup: Speedup, a: Fraction, c: Fraction) -> Fraction:

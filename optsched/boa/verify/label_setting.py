@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from optsched.boa.instance import BoaInstance
+    from optsched.boa.verify.options import Option
 
 MAX_LABELS = 10_000_000  # made in all: half a minute
 MAX_KEPT = 500_000  # at a time, in each list; some 200 bytes each, so at most a few hundred MB
@@ -128,7 +129,7 @@ def _up(value: Fraction) -> int:
 def _refuted(instance: BoaInstance, goal: _Goal, total: int, effort: _Effort) -> bool:
     """Tell whether a plan may be within the limit and below the bound."""
     for job_class in instance.classes:
-        effort.hold(nodes_at_a_time(job_class))
+        effort.hold(nodes_at_a_time(instance, job_class))
     settled, alternatives = _Side(), []
     for least, chain in chains(instance, goal.weights):
         paths = _paths(chain, goal.cutoff - (total - least), goal, effort)
@@ -181,9 +182,9 @@ def _paths(chain: PhaseGraph, ceiling: int, goal: _Goal, effort: _Effort) -> Lab
     d, m = goal.weights
     after = completions(chain, goal.weights)
     entering: Labels = [(0, 0)]
-    staying: dict[int, Labels] = {}
+    staying: dict[Option, Labels] = {}
     for nodes, rest in zip(chain.phases, after, strict=True):
-        leaving: dict[int, Labels] = {}
+        leaving: dict[Option, Labels] = {}
         kept = 0
         lightest = min((v * d + u * m for u, v in entering), default=0)
         for k, node in nodes.items():

@@ -1,8 +1,9 @@
-"""The verifier's layered graph of a class: a chain of phases, the nodes of each by width.
+"""The verifier's layered graph of a class: a chain of phases, the nodes of each by option.
 
-A node is one (phase, width): its lower bounds on the objective's total ("value") and on the use
-of the limited resource, as multiples of 2**-192. Where GPUs are limited, value is mean jobs in
-the system and use is mean GPUs; where the JCT is the target, the two change places.
+A node is one (phase, option), an option being a width, or an offer and a width: its lower bounds on
+the objective's total ("value") and on the use of the limited resource, as multiples of 2**-192.
+Where the budget is limited, value is mean jobs in the system and use is mean rent; where the JCT is
+the target, the two change places.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.boa.instance import Power, Table
 from optsched.boa.verify.feasibility import SCALE_BITS
+from optsched.boa.verify.options import Option, Source, sources
 from optsched.boa.verify.speedup_bounds import Ratio, speedup_ratios
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class PriceWeights(NamedTuple):
 
 
 class WidthNode(NamedTuple):
-    """Value and use of one phase at one width, or of one rescaling; rounded down."""
+    """Value and use of one phase at one option, or of one rescaling; rounded down."""
 
     value: int
     use: int
@@ -45,33 +47,36 @@ NOTHING = WidthNode(0, 0)
 
 
 class PhaseGraph(NamedTuple):
-    """A class: for every phase its nodes by width, and the rescaling node of every width."""
+    """A class: for every phase its nodes by option, and the rescaling node of every option."""
 
-    phases: list[dict[int, WidthNode]]
-    rescaling: dict[int, WidthNode]
+    phases: list[dict[Option, WidthNode]]
+    rescaling: dict[Option, WidthNode]
 
 
 def least_total(instance: BoaInstance, weights: PriceWeights) -> int:
     """Return the least weight of all plans together, as a multiple of 2**-192, rounded down."""
     if instance.budget is None:  # value and use have changed places
         weights = PriceWeights(weights.use, weights.value)
-    return sum(_least_of_class(job_class, weights) for job_class in instance.classes)
+    return sum(_least_of_class(instance, job_class, weights) for job_class in instance.classes)
 
 
-def _least_of_class(job_class: JobClass, weights: PriceWeights) -> int:
-    """Return the least weight of a class; here jobs are the value, and GPUs the use."""
+def _least_of_class(instance: BoaInstance, job_class: JobClass, weights: PriceWeights) -> int:
+    """Return the least weight of a class; here jobs are the value, and rent the use."""
     rate = _rate(job_class)
     lost = _lost(job_class, rate)
     if not lost[0]:
-        return sum(_least_of_phase(phase, rate, weights) for phase in job_class.phases)
-    rescaling = cache(lambda k: _weight(lost, k, (1, 1), weights))
-    keep: dict[int, int] = {}
-    switch = 0  # from here to the end, with another width than before
+        return sum(
+            _least_of_phase(_jobs(phase, rate), sources(instance, job_class, phase), weights)
+            for phase in job_class.phases
+        )
+    rescaling = cache(lambda rent: _weight(lost, rent, (1, 1), weights))
+    keep: dict[Option, int] = {}
+    switch = 0  # from here to the end, with another option than before
     for phase in reversed(job_class.phases):
-        jobs, ratios = _jobs(phase, rate), _speedups(phase.speedup)
-        nodes = [(k, _weight(jobs, k, ratio, weights)) for k, ratio in ratios]
-        keep = {k: weight + min(switch, keep.get(k, switch)) for k, weight in nodes}
-        switch = min(weight + rescaling(k) for k, weight in keep.items())
+        jobs, found = _jobs(phase, rate), list(_speeds(sources(instance, job_class, phase)))
+        nodes = [(o, rent, _weight(jobs, rent, ratio, weights)) for o, rent, ratio in found]
+        keep = {o: weight + min(switch, keep.get(o, switch)) for o, _, weight in nodes}
+        switch = min(keep[o] + rescaling(rent) for o, rent, _ in nodes)
     return switch
 
 
@@ -87,9 +92,20 @@ def _lost(job_class: JobClass, rate: Ratio) -> Ratio:
     return rate[0] * lost, rate[1] * second
 
 
-def _least_of_phase(phase: Phase, rate: Ratio, weights: PriceWeights) -> int:
-    jobs = _jobs(phase, rate)
-    return min(_weight(jobs, k, ratio, weights) for k, ratio in lightest(phase.speedup, weights))
+def _least_of_phase(jobs: Ratio, found: list[Source], weights: PriceWeights) -> int:
+    return min(
+        _weight(jobs, source.rent(k), ratio, weights)
+        for source in found
+        for k, ratio in _lightest_here(source, weights)
+    )
+
+
+def _lightest_here(source: Source, weights: PriceWeights) -> Iterable[tuple[int, Ratio]]:
+    """Return widths of a source, of which one has the least weight per work."""
+    if source.is_interrupted:
+        return [(k, source.speeds(k)[1]) for _, k in source.options()]
+    top, bottom = source.price
+    return lightest(source.speedup, PriceWeights(weights.value * bottom, weights.use * top))
 
 
 def _jobs(phase: Phase, rate: Ratio) -> Ratio:
@@ -98,11 +114,11 @@ def _jobs(phase: Phase, rate: Ratio) -> Ratio:
     return rate[0] * work, rate[1] * unit
 
 
-def _weight(jobs: Ratio, k: int, speedup: Ratio, weights: PriceWeights) -> int:
+def _weight(jobs: Ratio, rent: Ratio, speedup: Ratio, weights: PriceWeights) -> int:
     """Return the weight of a node, without making it."""
     scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
     weight = weights.value * (scaled // unit)
-    return weight + weights.use * (k * scaled // unit) if weights.use else weight
+    return weight + weights.use * (rent[0] * scaled // (rent[1] * unit)) if weights.use else weight
 
 
 def lightest(speedup: Speedup, weights: PriceWeights) -> list[tuple[int, Ratio]]:
@@ -150,52 +166,64 @@ def chains(instance: BoaInstance, weights: PriceWeights) -> Iterator[tuple[int, 
     turned = PriceWeights(weights.use, weights.value) if flipped else weights
     for job_class in instance.classes:
         rate = _rate(job_class)
-        if _lost(job_class, rate)[0]:  # else nothing is lost by changing the width
-            yield _least_of_class(job_class, turned), _chain(job_class, flipped)
+        if _lost(job_class, rate)[0]:  # else nothing is lost by changing the option
+            yield _least_of_class(instance, job_class, turned), _chain(instance, job_class, flipped)
             continue
         for phase in job_class.phases:
-            nodes = _nodes(phase, rate, flipped)
+            jobs, found = _jobs(phase, rate), sources(instance, job_class, phase)
+            nodes = _nodes(jobs, found, flipped)
             yield (
-                _least_of_phase(phase, rate, turned),
+                _least_of_phase(jobs, found, turned),
                 PhaseGraph([nodes], dict.fromkeys(nodes, NOTHING)),
             )
 
 
-def _chain(job_class: JobClass, flipped: bool) -> PhaseGraph:
+def _chain(instance: BoaInstance, job_class: JobClass, flipped: bool) -> PhaseGraph:
     rate = _rate(job_class)
-    phases = [_nodes(phase, rate, flipped) for phase in job_class.phases]
-    lost, widths = _lost(job_class, rate), {k for nodes in phases for k in nodes}
-    return PhaseGraph(phases, {k: _node(lost, k, (1, 1), flipped) for k in widths})
+    lost, phases, rescaling = _lost(job_class, rate), [], {}
+    for phase in job_class.phases:
+        found = sources(instance, job_class, phase)
+        phases.append(_nodes(_jobs(phase, rate), found, flipped))
+        for option, rent, _ in _speeds(found):
+            if option not in rescaling:
+                rescaling[option] = _node(lost, rent, (1, 1), flipped)
+    return PhaseGraph(phases, rescaling)
 
 
-def _nodes(phase: Phase, rate: Ratio, flipped: bool) -> dict[int, WidthNode]:
-    jobs = _jobs(phase, rate)
-    return {k: _node(jobs, k, ratio, flipped) for k, ratio in _speedups(phase.speedup)}
+def _nodes(jobs: Ratio, found: list[Source], flipped: bool) -> dict[Option, WidthNode]:
+    return {option: _node(jobs, rent, ratio, flipped) for option, rent, ratio in _speeds(found)}
 
 
-def nodes_at_a_time(job_class: JobClass) -> int:
+def nodes_at_a_time(instance: BoaInstance, job_class: JobClass) -> int:
     """Return how many nodes the largest chain of a class has."""
-    counts = [len(phase.speedup.widths) for phase in job_class.phases]
+    counts = [
+        sum(len(source.speedup.widths) for source in sources(instance, job_class, phase))
+        for phase in job_class.phases
+    ]
     return sum(counts) if job_class.rescale_s else max(counts)
 
 
-def _speedups(speedup: Speedup) -> Iterable[tuple[int, Ratio]]:
-    """Return each width, and a number that the speedup is at most, as a ratio."""
-    if isinstance(speedup, Table):
-        return [(k, value.as_integer_ratio()) for k, value in speedup.measured.items()]
-    return [(k, speedup_ratios(speedup, k)[1]) for k in speedup.widths]
+def _speeds(found: list[Source]) -> Iterator[tuple[Option, Ratio, Ratio]]:
+    """Yield each option with its rent, and a number that the speed is at most, as a ratio."""
+    for source in found:
+        if source.offer is None and isinstance(source.speedup, Table):
+            for k, value in source.speedup.measured.items():
+                yield k, (k, 1), value.as_integer_ratio()
+            continue
+        for option, k in source.options():
+            yield option, source.rent(k), source.speeds(k)[1]
 
 
-def _node(jobs: Ratio, k: int, speedup: Ratio, flipped: bool) -> WidthNode:
-    """Return the mean jobs at a width, and the mean GPUs that they hold; both rounded down."""
+def _node(jobs: Ratio, rent: Ratio, speedup: Ratio, flipped: bool) -> WidthNode:
+    """Return the mean jobs at an option, and the mean rent for them; both rounded down."""
     scaled, unit = jobs[0] * speedup[1] << SCALE_BITS, jobs[1] * speedup[0]
-    mean, held = scaled // unit, k * scaled // unit
+    mean, held = scaled // unit, rent[0] * scaled // (rent[1] * unit)
     return WidthNode(held, mean) if flipped else WidthNode(mean, held)
 
 
-def completions(chain: PhaseGraph, weights: PriceWeights) -> list[dict[int, int]]:
+def completions(chain: PhaseGraph, weights: PriceWeights) -> list[dict[Option, int]]:
     """Return the least weight of a path from after each node to the end of a chain."""
-    after: list[dict[int, int]] = [dict.fromkeys(chain.phases[-1], 0)]
+    after: list[dict[Option, int]] = [dict.fromkeys(chain.phases[-1], 0)]
     for nodes, earlier in zip(chain.phases[:0:-1], chain.phases[-2::-1], strict=True):
         keep = {k: node.weighed(weights) + after[0][k] for k, node in nodes.items()}
         switch = min(cost + chain.rescaling[k].weighed(weights) for k, cost in keep.items())

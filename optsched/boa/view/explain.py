@@ -24,7 +24,8 @@ LOOSER = 1.01  # a target that is one per cent higher
 def rules(instance: BoaInstance) -> list[Rule]:
     """Return the limit, and what each class asks for; classes that ask for least come first."""
     named = [(_least(instance, c.id), c.id) for c in instance.classes if c.arrival_rate_per_h]
-    unit = "GPUs on average" if instance.target_mean_jct_s is None else "s of mean JCT"
+    rented = f"{instance.rent_unit} on average"
+    unit = rented if instance.target_mean_jct_s is None else "s of mean JCT"
     rows = [
         Rule(f"class:{name}", f"class '{name}' needs at least {figure(least)} {unit}")
         for least, name in sorted(named)
@@ -46,7 +47,7 @@ def binding(instance: BoaInstance, result: Result) -> Iterator[str]:
     """Yield how much of the limit the plan uses."""
     assert isinstance(result.plan, BoaPlan)
     figures = feasibility.performance(instance, result.plan)
-    use = f"{figure(figures.mean_gpus)} GPUs on average"
+    use = f"{figure(figures.mean_rent)} {instance.rent_unit} on average"
     if instance.target_mean_jct_s is not None:
         use = f"a mean JCT of {figure(figures.mean_jct_s)} s"
     certificate = result.certificate
@@ -78,6 +79,9 @@ def _worths(instance: BoaInstance, price: float, rate: float) -> Iterator[tuple[
         one_per_cent = (LOOSER - 1) * instance.target_mean_jct_s
         yield "1 % more of mean JCT", price * rate * one_per_cent
         return
+    if instance.offers is not None:
+        yield "1 more USD/h in the budget", price / rate
+        return
     yield "1 more GPU in the budget", price / rate
     if instance.price_usd_per_gpu_h is not None:
         yield "1 more USD/h in the budget", price / rate / instance.price_usd_per_gpu_h
@@ -91,12 +95,21 @@ def levers(instance: BoaInstance, result: Result) -> Iterator[Lever]:
         price = instance.price_usd_per_gpu_h
         yield _lever("1 more USD/h in the budget", instance, "budget_usd_per_h", 1.0, 1.0)
         yield _lever("1 more GPU in the budget", instance, "budget_usd_per_h", 1.0, price)
+    elif instance.budget_usd_per_h is not None:
+        yield _lever("1 more USD/h in the budget", instance, "budget_usd_per_h", 1.0, 1.0)
+        yield _lever("1 % more of the budget", instance, "budget_usd_per_h", LOOSER, 0.0)
     else:
         yield _lever("1 more GPU in the budget", instance, "budget_gpus", 1.0, 1.0)
         yield _lever("1 % more of the budget", instance, "budget_gpus", LOOSER, 0.0)
     if instance.widths == "integer":
         mixed = instance.model_copy(update={"widths": "mixed"})
         yield Lever("jobs of a class may differ in width", mixed)
+    for offer in instance.offers or ():
+        if offer.interruptions_per_node_h:
+            calm = offer.model_copy(update={"interruptions_per_node_h": 0.0})
+            offers = tuple(calm if other is offer else other for other in instance.offers or ())
+            steady = instance.model_copy(update={"offers": offers})
+            yield Lever(f"no interruptions of '{offer.id}'", steady)
     if any(c.rescale_s for c in instance.classes):
         free = tuple(c.model_copy(update={"rescale_s": 0.0}) for c in instance.classes)
         quick = instance.model_copy(update={"classes": free})
@@ -130,8 +143,9 @@ def _lever(text: str, instance: BoaInstance, key: str, times: float, plus: float
 def _limit_text(instance: BoaInstance) -> str:
     if instance.target_mean_jct_s is not None:
         return f"the target of {instance.target_mean_jct_s:,.6g} s mean JCT"
-    text = f"the budget of {float(feasibility.limit(instance)):,.6g} GPUs on average"
-    if instance.budget_usd_per_h is not None:
+    amount = f"{float(feasibility.limit(instance)):,.6g} {instance.rent_unit}"
+    text = f"the budget of {amount} on average"
+    if instance.offers is None and instance.budget_usd_per_h is not None:
         text += f" ({instance.budget_usd_per_h:,.6g} USD/h)"
     return text
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from optsched.boa.exact.hull import hull_vertices
 from optsched.boa.speedup_curves import curve
+from optsched.boa.speedups import ByType
 from optsched.boa.verify import feasibility
 from optsched.boa.view.tables import objective_name, objective_unit
 from optsched.results.drawing import COLOURS, DASHES, axes, plain
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from optsched.boa.instance import BoaInstance, JobClass, Speedup
-    from optsched.boa.plan import BoaPlan
+    from optsched.boa.instance import BoaInstance, JobClass, Phase
+    from optsched.boa.plan import BoaPlan, WidthSequence
+    from optsched.boa.speedups import Speedup
     from optsched.documents.arrays import Floats
 
 MARKS = ("o", "s", "^")  # of a class's first, middle and last phase
@@ -58,7 +60,7 @@ def plot(instance: BoaInstance, plan: BoaPlan, ax: Axes | None = None) -> Axes:
         widths = [*sequence.gpus, sequence.gpus[-1]]
         ax.step(_work_done(classes[name]), widths, where="post", color=COLOURS[n % len(COLOURS)],
                 ls=DASHES[line % len(DASHES)], lw=1.0 + 1.4 * sequence.share, transform=moved,
-                label=f"{name}{share}")  # fmt: skip
+                label=f"{name}{_rented(sequence)}{share}")  # fmt: skip
     _width_scale(ax, widest)
     ax.set_xlim(0, 100)
     ax.set_xlabel("work done (% of the job)")
@@ -114,6 +116,11 @@ def plot_speedups(instance: BoaInstance, ax: Axes | None = None) -> Axes:
     return _finished(ax)
 
 
+def _rented(sequence: WidthSequence) -> str:
+    """Return the offers of a sequence, each once, for a label."""
+    return f" on {', '.join(dict.fromkeys(sequence.offers))}" if sequence.offers else ""
+
+
 def _work_done(job_class: JobClass) -> Floats:
     """Return the per cent of a job's work that is done before each phase, and at the end."""
     done = np.cumsum([0.0, *(phase.work_gpu_s for phase in job_class.phases)])
@@ -128,7 +135,16 @@ def _curves(instance: BoaInstance) -> Iterator[tuple[int, str, str, Speedup]]:
         distinct = {job_class.phases[n].speedup.model_dump_json(): n for n in reversed(numbers)}
         for mark, n in zip(MARKS, sorted(distinct.values()), strict=False):
             phase = f", phase {n + 1} of {last + 1}" if len(distinct) > 1 else ""
-            yield i, mark, f"{job_class.id}{phase}", job_class.phases[n].speedup
+            for gpu_type, speedup in _of_types(job_class.phases[n]):
+                yield i, mark, f"{job_class.id}{gpu_type}{phase}", speedup
+
+
+def _of_types(phase: Phase) -> Iterator[tuple[str, Speedup]]:
+    if not isinstance(phase.speedup, ByType):
+        yield "", phase.speedup
+        return
+    for of_type in phase.speedup.curves:
+        yield f" on {of_type.gpu_type}", of_type.speedup
 
 
 def _width_scale(ax: Axes, widest: float) -> None:

@@ -57,7 +57,7 @@ class DecisionRules:
         self.is_shared = sharing.max_jobs_per_gpu > 1
         self.asks_physics = self.is_shared or sharing.memory_gb is not None
         self.widths: dict[str, tuple[Collection[int], ...]] = {
-            name: tuple(phase.speedup.widths for phase in model.phases)
+            name: tuple(phase.curve.widths for phase in model.phases)
             for name, model in scenario.models.items()
         }
 

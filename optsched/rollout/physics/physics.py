@@ -162,7 +162,7 @@ class Physics(Restorable):
     def widths(self, job: int, phase: int) -> Sequence[int] | None:
         """Return the widths that a phase of a job allows, ascending; None if it is not elastic."""
         phases = self._pace[job].phases
-        return phases[phase].speedup.widths if phases else None
+        return phases[phase].curve.widths if phases else None
 
     def affected(self, gpus: Iterable[int], state: Occupancy) -> list[int]:
         """Return the jobs whose rates may have changed as jobs came to GPUs or left them.
@@ -217,7 +217,7 @@ class Physics(Restorable):
             return 1.0
         key = (self.trace.model[job], phase, demand, width)
         if key not in self._ratios:
-            speedup = self._pace[job].phases[phase].speedup
+            speedup = self._pace[job].phases[phase].curve
             self._ratios[key] = width_speed(speedup, width) / width_speed(speedup, demand)
         return self._ratios[key]
 

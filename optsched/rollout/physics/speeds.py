@@ -107,6 +107,6 @@ def phase_marks(phases: tuple[Phase, ...], demand: int) -> tuple[Fraction, ...]:
 
     Phase p takes t_p / sum t of the run time at the gang asked for, t_p = work_gpu_s / speedup.
     """
-    times = [Fraction(p.work_gpu_s) / Fraction(width_speed(p.speedup, demand)) for p in phases]
+    times = [Fraction(p.work_gpu_s) / Fraction(width_speed(p.curve, demand)) for p in phases]
     total = sum(times, Fraction(0))
     return tuple(done / total for done in itertools.accumulate(times)) or (Fraction(1),)

@@ -80,10 +80,10 @@ class Curves:
         return self._useful[key]
 
     def _curve(self, phase: Phase, demand: int) -> Curve:
-        gpus, speed = curve(phase.speedup)
+        gpus, speed = curve(phase.curve)
         inside = gpus <= self.scenario.gpus
         if not inside.any():
-            return Curve((demand,), (width_speed(phase.speedup, demand),))
+            return Curve((demand,), (width_speed(phase.curve, demand),))
         widths = tuple(int(k) for k in gpus[inside])
         return Curve(widths, tuple(speed[inside].tolist()))
 
@@ -102,7 +102,7 @@ class Curves:
             return (1.0,)
         marks = [0.0, *map(float, phase_marks(tuple(phases), demand))]
         return tuple(
-            (after - before) * width_speed(phase.speedup, demand)
+            (after - before) * width_speed(phase.curve, demand)
             for before, after, phase in zip(marks, marks[1:], phases, strict=False)
         )
 
@@ -111,4 +111,4 @@ class Curves:
         phases = self.phases(model)
         if not phases:
             return float("nan")
-        return sum(phase.work_gpu_s / width_speed(phase.speedup, demand) for phase in phases)
+        return sum(phase.work_gpu_s / width_speed(phase.curve, demand) for phase in phases)

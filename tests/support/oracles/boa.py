@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 
 from optsched.boa.speedup_curves import curve
-from optsched.boa.verify.feasibility import limit, objective_divisor
+from optsched.boa.verify.feasibility import limit, limit_divisor, objective_divisor
 from optsched.boa.verify.speedup_bounds import speedup_enclosure
 
 
@@ -22,23 +23,61 @@ def ways(instance):
     for c in instance.classes:
         rate = Fraction(c.arrival_rate_per_h) / 3600
         rows = []
-        for widths in product(*(phase.speedup.widths for phase in c.phases)):
+        for options in product(*(list(options_of(instance, c, phase)) for phase in c.phases)):
             jobs = gpus = Fraction(0)
             before = None
-            for phase, k in zip(c.phases, widths, strict=True):
-                low, high = speedup_enclosure(phase.speedup, Fraction(k))
-                seconds = Fraction(phase.work_gpu_s) * 2 / (low + high)
-                seconds += Fraction(c.rescale_s) if k != before else 0
+            for name, rent, seconds in options:
+                seconds += Fraction(c.rescale_s) if name != before else 0
                 jobs += rate * seconds
-                gpus += rate * seconds * k
-                before = k
+                gpus += rate * seconds * rent
+                before = name
+            widths = tuple(name for name, _, _ in options)
             rows.append((gpus, jobs, widths) if flipped else (jobs, gpus, widths))
         classes.append(rows)
     return classes
 
 
+def options_of(instance, job_class, phase):
+    """Width or (offer, width), rent, and seconds of every option of a phase."""
+    if instance.offers is None:
+        for k in phase.speedup.widths:
+            yield k, k, seconds_of(phase.work_gpu_s, phase.speedup, k)
+        return
+    for offer in instance.offers:
+        here = (c.speedup for c in phase.speedup.curves if c.gpu_type == offer.gpu_type)
+        for speedup, k in ((one, k) for one in here for k in one.widths):
+            slowdown = slowdown_of(offer, job_class, k)
+            if slowdown is not None:
+                rent = k * Fraction(offer.usd_per_gpu_h)
+                yield (offer.id, k), rent, seconds_of(phase.work_gpu_s, speedup, k) * slowdown
+
+
+def seconds_of(work, curve, k):
+    low, high = speedup_enclosure(curve, Fraction(k))
+    return Fraction(work) * 2 / (low + high)
+
+
+def slowdown_of(offer, job_class, k):
+    """Seconds for each second of work where nothing is interrupted; None above two.
+
+    In an hour of running there are q m interruptions, of which each loses half a checkpoint of that
+    hour, and a restart beside it.
+    """
+    nodes = math.ceil(k / offer.gpus_per_node)
+    interruptions = Fraction(offer.interruptions_per_node_h) * nodes
+    lost_s = interruptions * Fraction(job_class.checkpoint_s or 0) / 2
+    if lost_s > 1800:
+        return None
+    waiting = Fraction(offer.restart_s) + Fraction(job_class.rescale_s)
+    return (3600 + interruptions * waiting) / (3600 - lost_s)
+
+
 def extreme_uses(instance):
     """The least and the greatest use of any plan, as floats in the instance's unit."""
+    if instance.offers is not None:
+        sums = [[float(use) for _, use, _ in rows] for rows in ways(instance)]
+        totals = np.array([sum(map(min, sums)), sum(map(max, sums))])
+        return tuple((totals / float(limit_divisor(instance))).tolist())
     totals = np.zeros(2)
     for c in instance.classes:
         for column, best in enumerate((min, max)):

@@ -7,11 +7,21 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import reject, settings
 from hypothesis import strategies as st
 
 import optsched
-from optsched.boa import Amdahl, BoaInstance, JobClass, Phase, Power, Table
+from optsched.boa import (
+    Amdahl,
+    BoaInstance,
+    ByType,
+    JobClass,
+    Offer,
+    Phase,
+    Power,
+    Table,
+    TypeCurve,
+)
 from optsched.results.result_files import read_result
 from tests.support.oracles.boa import extreme_uses
 
@@ -112,6 +122,74 @@ def boa_instances(
         limit *= 1 + 1e-9  # a float cannot always hold the least use itself
     elif where == 0 and draw(st.booleans()):
         limit = math.nextafter(limit, math.inf)
+    return loose.model_copy(update={key: limit})
+
+
+@st.composite
+def offers_and_phases(draw, speedups):
+    """Up to four offers of three types, and a strategy for phases that run on some of them."""
+    types = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=4))
+    offers = [
+        Offer(
+            id=f"{name}{n}",
+            gpu_type=name,
+            market=draw(st.sampled_from(["on-demand", "spot"])),
+            usd_per_gpu_h=draw(st.one_of(NICE, UGLY)),
+            gpus_per_node=draw(st.integers(1, 4)),
+        )
+        for n, name in enumerate(types)
+    ]
+    offers = [draw(interrupted(o)) if o.market == "spot" else o for o in offers]
+    names = sorted(set(types))
+    curves_of = st.sets(st.sampled_from(names), min_size=1).flatmap(
+        lambda chosen: st.tuples(
+            *(st.builds(TypeCurve, gpu_type=st.just(t), speedup=speedups) for t in sorted(chosen))
+        )
+    )
+    return tuple(offers), st.builds(ByType, curves=curves_of)
+
+
+def interrupted(offer):
+    rates, waits = st.one_of(st.just(0.0), st.floats(0.01, 3)), st.sampled_from([0.0, 60.0, 7.3])
+    return st.builds(
+        lambda rate, wait: offer.model_copy(
+            update={"interruptions_per_node_h": rate, "restart_s": wait}
+        ),
+        rates,
+        waits,
+    )
+
+
+@st.composite
+def offered_instances(
+    draw, widths=("integer", "mixed"), targets=True, feasible=False, max_classes=3
+):
+    """Small instances with offers; limits as in `boa_instances`."""
+    offers, speedups = draw(offers_and_phases(st.one_of(tables(3), curves(3))))
+    count = draw(st.integers(1, max_classes))
+    classes = [draw(job_classes(f"c{i}", True, speedups, 2)) for i in range(count)]
+    checkpoints = st.sampled_from([None, None, 60.0, 600.0, 1800.0])
+    classes = [c.model_copy(update={"checkpoint_s": draw(checkpoints)}) for c in classes]
+    used = {curve.gpu_type for c in classes for p in c.phases for curve in p.speedup.curves}
+    offers = tuple(o for o in offers if o.gpu_type in used)
+    if not any(c.arrival_rate_per_h for c in classes):
+        classes[0] = classes[0].model_copy(update={"arrival_rate_per_h": 7.5})
+    key = draw(st.sampled_from(["budget_usd_per_h", "target_mean_jct_s"])) if targets else None
+    key = key or "budget_usd_per_h"
+    try:
+        loose = BoaInstance(
+            widths=draw(st.sampled_from(widths)),
+            offers=offers,
+            classes=tuple(classes),
+            **{key: 1.0},
+        )
+    except optsched.InstanceError:  # interruptions eat all
+        reject()
+    least, greatest = extreme_uses(loose)
+    edge = st.sampled_from([0.0, 1.0] if feasible else [-0.1, 0.0, 1.0])
+    where = draw(st.one_of(edge, st.floats(0, 1.1)))
+    limit = min(max(least + where * (greatest - least), 1e-9), 1e12)
+    limit *= 1 + 1e-9 if feasible else 1
     return loose.model_copy(update={key: limit})
 
 
