@@ -46,7 +46,7 @@ def test_exact_is_brute_force(instance):
         assert result.bound <= float(expected) * (1 + 1e-12)
 
 
-@law(300)
+@law(300, is_costly=True)
 @given(instance=offered_instances(widths=("mixed",), feasible=True))
 def test_mixtures_are_the_linear_programme_over_all_paths(instance):
     result = solved(instance)
@@ -56,7 +56,7 @@ def test_mixtures_are_the_linear_programme_over_all_paths(instance):
     assert result.objective == pytest.approx(path_lp(instance), rel=1e-5)
 
 
-@law(150)
+@law(150, is_costly=True)
 @given(instance=offered_instances(feasible=True, max_classes=2))
 def test_the_formulation_has_the_same_optimum(instance):
     one, other = solved(instance), solved(instance, "milp")
@@ -78,7 +78,7 @@ def offered(instance, price=1.0):
     return BoaInstance.from_document(document)
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(
     instance=boa_instances(),
     method=st.sampled_from(["exact", "class-width", "sia-like", "marginal"]),
@@ -97,7 +97,7 @@ def test_one_offer_at_a_dollar_is_the_instance_without_offers(instance, method):
 # --- laws -----------------------------------------------------------------------------------------
 
 
-@law(200)
+@law(200, is_costly=True)
 @given(instance=offered_instances(feasible=True), data=st.data())
 def test_a_further_offer_never_raises_the_optimum(instance, data):
     assume(len(instance.offers) > 1)
@@ -114,7 +114,7 @@ def test_a_further_offer_never_raises_the_optimum(instance, data):
         assert after.objective <= before.objective * (1 + 1e-6)
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(instance=offered_instances(feasible=True))
 def test_without_interruptions_the_optimum_is_no_worse(instance):
     calm = tuple(o.model_copy(update={"interruptions_per_node_h": 0.0}) for o in instance.offers)
@@ -122,7 +122,7 @@ def test_without_interruptions_the_optimum_is_no_worse(instance):
     assert result.bound <= float(solved(instance).objective)
 
 
-@law(100)
+@law(100, is_costly=True)
 @given(instance=offered_instances(widths=("integer",), feasible=True))
 def test_greedy_plans_keep_the_rules_and_are_no_better_than_the_optimum(instance):
     result = solved(instance)

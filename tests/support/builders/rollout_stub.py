@@ -99,7 +99,7 @@ class StubView:
         return np.array([len(self.free_gpus(node)) for node in range(self.cluster.nodes)])
 
     def gpus_of(self, job):
-        return self.held[job]
+        return self.held.get(job, ())  # as the engine says: none if it waits, or has ended
 
     def jobs_on(self, gpu):
         return [job for job, gpus in self.held.items() if gpu in gpus]
