@@ -117,10 +117,8 @@ class EacoSettings:
         relaxation, and which share of the groups that are left each step of the dive fixes.
     listing_tries, listing_tolerance
         Times that the groups which better plans may have are listed again; slack for rounding.
-    kept_per_class, fewest_kept
-        Groups for the next epoch.
-    lowered_share
-        Of the gap that is left over, by which duals are lowered: so verifying takes less.
+    kept_per_class, fewest_kept, lowered_share
+        Groups for the next epoch. Share of the gap that is left over, by which duals are lowered.
     search_steps, step_gain, step_gain_kwh
         Local search: steps that are looked at; what one must gain, of the objective and beside.
     done_share, batch_window
@@ -130,10 +128,11 @@ class EacoSettings:
         So much of a group is taken for all of it, and so much with cuts, over listed groups, in one
         dive after the other until there is a plan; steps of a dive, rounds of pricing after each.
     annealing_tries, annealing_sweeps, annealing_ways, annealing_costs, annealing_heat,
-    annealing_noise
+    annealing_noise, annealing_warm
         Annealing: times before integer programs; sweeps over pairs of groups, ways to part a pair's
         jobs, and groups costed (by the closed form, by phases), at most; first and last temperature
-        in mean costs of a group; by how much lengths of a pair differ, in logarithms, in turn.
+        in mean costs of a group; by how much lengths of a pair differ, in logarithms, in turn; on
+        a warm start, first temperature and share of the gap.
     lns_dissolved, lns_alike
         Groups that are dissolved, and how many of them have jobs of like lengths, in turn.
     lns_tries, lns_patience, lns_gain
@@ -272,6 +271,7 @@ class EacoSettings:
     annealing_ways: int = 35
     annealing_heat: tuple[float, float] = (0.03, 3e-4)
     annealing_noise: tuple[float, ...] = (100.0, 0.2, 0.5, 0.2)
+    annealing_warm: tuple[float, float] = (0.003, 0.7)
     lns_dissolved: int = 10
     lns_alike: tuple[int, ...] = (0, 5, 10)
     lns_tries: int = 100

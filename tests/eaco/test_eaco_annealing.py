@@ -6,9 +6,14 @@ import pytest
 import optsched
 from benchmarks.generators import sharing, sharing_live
 from optsched.eaco.exact import large_scale
+from optsched.eaco.exact.column_generation import ColumnGeneration
+from optsched.eaco.exact.master import frame
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import pricing_problems
-from optsched.eaco.primal.annealing import GroupAnnealing
+from optsched.eaco.primal.annealing import GroupAnnealing, annealed
+from optsched.eaco.primal.batch_greedy import filled
+from optsched.eaco.primal.diving import held
+from optsched.eaco.primal.large_neighbourhood_search import total
 
 
 def untimed():
@@ -67,3 +72,42 @@ def test_plans_of_150_jobs_seldom_wait_for_integer_programs(monkeypatch):
     for seed in (2, 6, 11):
         assert optsched.solve(sharing(150, 4, 0.25, seed), gap=0.01).status == "optimal"
     assert len(programs) <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_running_groups_stood_still_while_others_were_annealed(seed):
+    instance = sharing_live(40, 4, 0.25, "running", seed)
+    classes = job_classes(instance)
+    generation = ColumnGeneration(instance, classes, frame(instance, classes), 0)
+    alone = filled(instance, classes, generation.pricing_problems, generation.bound.duals.jobs)
+    generation.add(alone)
+    at_home = generation.known_groups(_running(instance, classes))
+    plan = filled(instance, classes, generation.pricing_problems, 0 * generation.lengths, at_home)
+    generation.add(plan)
+    before = generation.amounts_of(plan)
+    assert (plan.place >= 0).any()
+    after = annealed(generation, before, -np.inf, seed, untimed)
+    members, places = generation.pool.members, generation.pool.place
+    jobs = len(classes)
+    assert (held(members, after, jobs) == held(members, as_long(before, after), jobs)).all()
+    at = np.repeat(places, np.rint(after).astype(int))
+    assert len(set(at[at >= 0].tolist())) == (at >= 0).sum()
+    assert len(at) <= len(plan.cost)
+    assert total(generation, after) < total(generation, before)
+    running = generation.pool.take(np.flatnonzero(before)).place >= 0
+    kept = after[np.flatnonzero(before)][running]
+    assert (kept < 0.5).any()
+
+
+def as_long(before, after):
+    return np.append(before, np.zeros(len(after) - len(before)))
+
+
+def _running(instance, classes):
+    """The groups that run, by classes."""
+    at = {name: n for n, c in enumerate(classes) for name in c.jobs}
+    rows = np.full((len(instance.running), instance.max_jobs_per_gpu), len(classes))
+    for n, place in enumerate(instance.running):
+        inside = sorted(at[name] for name in place.jobs)
+        rows[n, : len(inside)] = inside
+    return rows

@@ -102,11 +102,12 @@ class _Columns:
     def relaxed(self) -> EacoCertificate:
         """Return what the relaxation proves; offer the plans that dives from it find.
 
-        After a warm start, too: a plan that is not good enough is repaired, with the groups that
-        are there, instead of beginning anew.
+        After a warm start, too: its plan is annealed and repaired, not made anew.
         """
         search = self.search
         self._begin()
+        if self.is_warm:
+            self._anneal_again()
         search.enter("column generation")
         for margin, step in SETTINGS.trials:
             if self._is_closed() or search.out_of_time():
@@ -177,8 +178,18 @@ class _Columns:
             return
         self._take(x)
         if not self._is_closed():
-            x = annealed(self.generation, x, self._goal(), search.seed, clock)
+            x = annealed(self.generation, x, self._goal(), search.seed, search.seconds_left)
             self._take(x)
+        self._keep(x)
+
+    def _anneal_again(self) -> None:
+        """Anneal the plan of the epoch before: cool, and for the next ones below the gap."""
+        search, (heat, share) = self.search, SETTINGS.annealing_warm
+        if self.best is None or self._is_closed() or search.out_of_time():
+            return
+        goal, clock = self._goal(share), search.seconds_left
+        x = annealed(self.generation, self.best, goal, search.seed, clock, heat)
+        self._take(x)
         self._keep(x)
 
     def _keep(self, x: NDArray[np.float64]) -> None:
@@ -192,14 +203,13 @@ class _Columns:
 
     def _repair(self) -> None:
         """Offer what the best plan is repaired to."""
-        search, generation = self.search, self.generation
-        if self.best is None or self._is_closed() or search.out_of_time():
+        if self.best is None or self._is_closed() or self.search.out_of_time():
             return
-        x, clock = self.best, search.seconds_for_program
+        search, generation, x = self.search, self.generation, self.best
         goal = self._goal(SETTINGS.late_gap_share)  # near enough: a program takes too long
         for trial in range(1, SETTINGS.annealing_tries + 1):
-            x = annealed(generation, x, goal, search.seed + trial, clock)
-        self._take(repaired(generation, x, goal, search.seed, clock))
+            x = annealed(generation, x, goal, search.seed + trial, search.seconds_left)
+        self._take(repaired(generation, x, goal, search.seed, search.seconds_for_program))
 
     def _goal(self, share: float = SETTINGS.gap_share) -> float:
         """Return what a plan may cost that closes so much of the gap."""

@@ -12,6 +12,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from optsched.eaco.groups.columns import joined
 from optsched.eaco.primal.diving import held
@@ -19,7 +20,7 @@ from optsched.eaco.primal.large_neighbourhood_search import keeps_cap, total
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from optsched.documents.arrays import Floats, Indices
     from optsched.eaco.exact.column_generation import ColumnGeneration
@@ -30,12 +31,19 @@ if TYPE_CHECKING:
 
 
 def annealed(
-    generation: ColumnGeneration, x: Floats, goal: float, seed: int, clock: Clock
+    generation: ColumnGeneration,
+    x: Floats,
+    goal: float,
+    seed: int,
+    clock: Clock,
+    warmth: float | None = None,
 ) -> Floats:
     """Return how often each group of the program is in a plan that costs no more.
 
-    Groups that keep a location, or that measured figures concern, stay as they are, and so do the
-    pools, gangs and power levels of all others: no plan takes more GPUs than before.
+    Groups that measured figures concern stay as they are, and so do the pools, gangs and power
+    levels of all others: no plan takes more GPUs than before. Jobs are drawn together as if all
+    that run were moved; of the groups that come of it, each takes over the location, if any, which
+    saves most moves.
 
     Parameters
     ----------
@@ -43,6 +51,8 @@ def annealed(
         The same of a plan that leaves no job out.
     goal
         Cost at which to stop.
+    warmth
+        The first temperature, in mean costs of a group; None for that of a plan that is not good.
     """
     rng = np.random.default_rng(seed)
     for pricing in generation.pricing_problems:
@@ -53,9 +63,11 @@ def annealed(
         if len(which) < 2:
             continue
         at = _positions(generation, pricing)[generation.pool.members[which]]
-        annealing = GroupAnnealing(pricing, at, rng)
+        annealing = GroupAnnealing(pricing, at, rng, warmth)
         at = annealing.run(annealing.cost - (cost - goal), clock)
-        x = _better(generation, x, which, _columns(generation, pricing, at))
+        kept = x - np.bincount(which, minlength=len(x))
+        taken = generation.pool.place[: len(x)][kept > SETTINGS.whole]
+        x = _better(generation, x, which, _columns(generation, pricing, at, taken))
     return x
 
 
@@ -65,7 +77,7 @@ def _movable(generation: ColumnGeneration, x: Floats, pricing: Pricing) -> Indic
         return np.zeros(0, dtype=np.intp)
     which = np.repeat(np.arange(len(x)), np.rint(x).astype(int))
     plan, where = generation.pool.take(which), _positions(generation, pricing)
-    is_on = (plan.pool == pricing.pool) & (plan.level == pricing.level) & (plan.place < 0)
+    is_on = (plan.pool == pricing.pool) & (plan.level == pricing.level)
     which = which[is_on & (plan.gang == pricing.gang) & (where[plan.members] >= 0).all(axis=1)]
     costs = pricing.costs(where[generation.pool.members[which]])
     return np.asarray(which[np.isfinite(costs)])
@@ -78,13 +90,59 @@ def _positions(generation: ColumnGeneration, pricing: Pricing) -> Indices:
     return at
 
 
-def _columns(generation: ColumnGeneration, pricing: Pricing, at: Indices) -> Columns:
-    """Return groups as columns of the pricing problem's nodes and level, off all locations."""
+def _columns(
+    generation: ColumnGeneration, pricing: Pricing, at: Indices, taken: Indices
+) -> Columns:
+    """Return groups as columns of the pricing problem's nodes and level, where they cost least.
+
+    Parameters
+    ----------
+    at
+        Shape (groups, most): their positions; groups without jobs are left out.
+    taken
+        Locations that other groups keep.
+    """
     many = len(pricing.classes)
-    classes = np.append(pricing.classes, len(generation.frame.copies))
-    groups = generation.known_groups(classes[at[(at < many).any(axis=1)]])
-    is_on = (groups.pool == pricing.pool) & (groups.level == pricing.level) & (groups.place < 0)
-    return groups.take(np.flatnonzero(is_on & (groups.gang == pricing.gang)))
+    at = np.sort(at[(at < many).any(axis=1)], axis=1)
+    at = np.append(pricing.classes, len(generation.frame.copies))[at]
+    _, firsts, times = np.unique(at, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(firsts)
+    rows, times = np.sort(at[firsts[order]], axis=1), times[order]
+    groups = generation.known_groups(rows)
+    is_on = (groups.pool == pricing.pool) & (groups.level == pricing.level)
+    groups = groups.take(np.flatnonzero(is_on & (groups.gang == pricing.gang)))
+    number = {tuple(row): n for n, row in enumerate(rows.tolist())}
+    of = np.array([number[tuple(row)] for row in np.sort(groups.members, axis=1).tolist()])
+    away = np.full(len(rows), -1)
+    away[of[groups.place < 0]] = np.flatnonzero(groups.place < 0)
+    chosen = np.repeat(away, times)
+    first = np.cumsum(times) - times
+    for n, column in _homes(groups, of, away, taken):
+        chosen[first[n]] = column
+    return groups.take(np.sort(chosen[chosen >= 0]))
+
+
+def _homes(
+    groups: Columns, of: Indices, away: Indices, taken: Indices
+) -> Iterator[tuple[int, int]]:
+    """Yield groups that take over locations, with the columns that say so: an assignment.
+
+    Parameters
+    ----------
+    of, away
+        The group of each column; the column of each group off all locations.
+    """
+    at_home = np.flatnonzero((groups.place >= 0) & ~np.isin(groups.place, taken))
+    at_home = at_home[away[of[at_home]] >= 0]
+    saves = groups.cost[away[of[at_home]]] - groups.cost[at_home]
+    at_home, saves = at_home[saves > 0], saves[saves > 0]
+    places, where = np.unique(groups.place[at_home], return_inverse=True)
+    gain = np.zeros((len(away), len(places)))
+    column = np.full(gain.shape, -1)
+    gain[of[at_home], where], column[of[at_home], where] = saves, at_home
+    for n, place in zip(*linear_sum_assignment(gain, maximize=True), strict=True):
+        if column[n, place] >= 0:
+            yield int(n), int(column[n, place])
 
 
 def _better(generation: ColumnGeneration, x: Floats, which: Indices, fresh: Columns) -> Floats:
@@ -107,6 +165,8 @@ class GroupAnnealing:
     ----------
     at
         Shape (groups, most): positions, filled up with the number of jobs.
+    warmth
+        As of `annealed`.
 
     Attributes
     ----------
@@ -114,8 +174,16 @@ class GroupAnnealing:
         Of all groups.
     """
 
-    def __init__(self, pricing: Pricing, at: Indices, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        pricing: Pricing,
+        at: Indices,
+        rng: np.random.Generator,
+        warmth: float | None = None,
+    ) -> None:
         self._pricing, self._at, self._rng = pricing, at, rng
+        first, last = SETTINGS.annealing_heat
+        self._heat = (first if warmth is None else warmth, last)
         self._costs = pricing.costs(at)
         self.cost = float(self._costs.sum())
         work = np.append(pricing.work, 0.0)
@@ -124,7 +192,7 @@ class GroupAnnealing:
     def run(self, goal: float, clock: Clock) -> Indices:
         """Return the best groups that were seen; it ends at once where they cost so little."""
         best, least = self._at.copy(), self.cost
-        hot, cold = (share * least / len(best) for share in SETTINGS.annealing_heat)
+        hot, cold = (share * least / len(best) for share in self._heat)
         sweeps = self._sweeps()
         for sweep in range(sweeps):
             if clock() == 0 or least <= goal:

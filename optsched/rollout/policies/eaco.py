@@ -7,7 +7,8 @@ them into groups: those of `optsched.eaco.greedy.rules`, each under its name.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
+from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -24,7 +25,7 @@ from optsched.rollout.policy_needs import refuse_quotas, refuse_unlike_nodes
 from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share, takes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.decision import SolveRecord
@@ -191,10 +192,11 @@ class ExactOptions(SharingOptions):
 class ExactGrouping(GroupingPolicy):
     """At every change the groups of least cost, by the problem's exact method.
 
-    Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy",
-    "best-delta-energy" and "longest-first" is where the search begins, and what is taken if it
-    finds nothing better. Prices and cuts of the call before come first: where they prove that plan,
-    no program is solved.
+    Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy" and
+    "best-delta-energy" (at first "longest-first", too), and what is left of the plan of the call
+    before, is where the search begins, and what is taken if it finds nothing better. Prices and
+    cuts of the call before come first: where they prove that plan, no program is solved. The limit
+    of seconds holds for each search, the rules included; verification comes on top.
     """
 
     changing = (*GroupingPolicy.changing, "solver", "_pools")
@@ -208,6 +210,7 @@ class ExactGrouping(GroupingPolicy):
             self._objective["epoch_s"] = options.horizon_s or scenario.epoch_s
         if options.objective == "eaco":
             self._objective["energy_weight"] = options.energy_weight
+        self.time_limit_s = options.time_limit_s
         self.solver = EpochSolver(
             time_limit_s=options.time_limit_s,
             program_limit=options.programs,
@@ -234,14 +237,31 @@ class ExactGrouping(GroupingPolicy):
         pools, self._pools = self._pools, [nodes.id for nodes in present.instance.nodes]
         if pools != self._pools:
             self.solver.forget()  # its prices are of other pools
-        rules = (BY_NAME[name] for name in FLOOR)
-        plans = [rule.grouping(GroupCosts(present.instance), self.seed).plan() for rule in rules]
-        floor = [plan for plan in plans if plan is not None]
-        result = self.solver.solve(present.instance, plans=floor) if floor else None
-        if result is None or not isinstance(result.plan, EacoPlan):
+        floor = self._floor(present)
+        first = next(floor, None)
+        if first is None:
             # jobs that run have no place: some may wait, by the simple rule
             return super().plan(self._waiting_allowed(present))
+        result = self.solver.solve(present.instance, plans=chain([first], floor))
+        if not isinstance(result.plan, EacoPlan):
+            return super().plan(self._waiting_allowed(present))
         return result.plan, [recorded(present.instance, result)]
+
+    def _floor(self, present: Present) -> Iterator[EacoPlan]:
+        """Yield the plans of greedy rules while there is time, made when they are asked for.
+
+        A rule that parts all jobs anew takes longest; where a plan of the call before is there to
+        go on from, it is asked only if the others have none.
+        """
+        begun, has_plan = perf_counter(), False
+        for name in FLOOR:
+            is_late = perf_counter() - begun > self.time_limit_s
+            if has_plan and (is_late or (name == FROM_SCRATCH and self.solver.is_begun)):
+                return
+            plan = BY_NAME[name].grouping(GroupCosts(present.instance), self.seed).plan()
+            if plan is not None:
+                has_plan = True
+                yield plan
 
     def _waiting_allowed(self, present: Present) -> Present:
         """Let running jobs wait, too."""
@@ -262,7 +282,8 @@ class ExactGrouping(GroupingPolicy):
         return present._replace(instance=present.instance.model_copy(update={"jobs": jobs}))
 
 
-FLOOR = ("eaco-greedy", "best-delta-energy", "longest-first")
+FROM_SCRATCH = "longest-first"
+FLOOR = ("eaco-greedy", "best-delta-energy", FROM_SCRATCH)
 
 
 # --- policies ---------------------------------------------------------------------------------

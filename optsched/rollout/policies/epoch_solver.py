@@ -52,6 +52,11 @@ class EpochSolver(Restorable):
         document, left = state["last"]
         self._last = (result_of(json.loads(document), "checkpoint"), None, left)
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is a last result to begin with."""
+        return self._last is not None
+
     def forget(self) -> None:
         """Begin the next solve from nothing."""
         self._last = None
