@@ -239,8 +239,7 @@ class ExactGrouping(GroupingPolicy):
             self.solver.forget()  # its prices are of other pools
         floor = self._floor(present)
         first = next(floor, None)
-        if first is None:
-            # jobs that run have no place: some may wait, by the simple rule
+        if first is None:  # jobs that run have no place: some may wait, by the simple rule
             return super().plan(self._waiting_allowed(present))
         result = self.solver.solve(present.instance, plans=chain([first], floor))
         if not isinstance(result.plan, EacoPlan):
@@ -248,15 +247,11 @@ class ExactGrouping(GroupingPolicy):
         return result.plan, [recorded(present.instance, result)]
 
     def _floor(self, present: Present) -> Iterator[EacoPlan]:
-        """Yield the plans of greedy rules while there is time, made when they are asked for.
-
-        A rule that parts all jobs anew takes longest; where a plan of the call before is there to
-        go on from, it is asked only if the others have none.
-        """
+        """Yield plans of greedy rules while there is time; anew where nothing was left before."""
         begun, has_plan = perf_counter(), False
         for name in FLOOR:
-            is_late = perf_counter() - begun > self.time_limit_s
-            if has_plan and (is_late or (name == FROM_SCRATCH and self.solver.is_begun)):
+            is_enough = name == FROM_SCRATCH and self.solver.is_begun
+            if has_plan and (is_enough or perf_counter() - begun > self.time_limit_s):
                 return
             plan = BY_NAME[name].grouping(GroupCosts(present.instance), self.seed).plan()
             if plan is not None:
