@@ -195,8 +195,9 @@ class ExactGrouping(GroupingPolicy):
     Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy" and
     "best-delta-energy" (at first "longest-first", too), and what is left of the plan of the call
     before, is where the search begins, and what is taken if it finds nothing better. Prices and
-    cuts of the call before come first: where they prove that plan, no program is solved. The limit
-    of seconds holds for each search, the rules included; verification comes on top.
+    cuts of the call before come first: where they prove that plan, no program is solved. No
+    rule but the first is begun after the limit of seconds, which holds for the search as well;
+    the first rule and verification come on top.
     """
 
     changing = (*GroupingPolicy.changing, "solver", "_pools")
