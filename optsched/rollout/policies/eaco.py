@@ -192,12 +192,10 @@ class ExactOptions(SharingOptions):
 class ExactGrouping(GroupingPolicy):
     """At every change the groups of least cost, by the problem's exact method.
 
-    Running jobs may be moved, at the cost of a move. The best of the rules "eaco-greedy" and
-    "best-delta-energy" (at first "longest-first", too), and what is left of the plan of the call
-    before, is where the search begins, and what is taken if it finds nothing better. Prices and
-    cuts of the call before come first: where they prove that plan, no program is solved. No
-    rule but the first is begun after the limit of seconds, which holds for the search as well;
-    the first rule and verification come on top.
+    Running jobs may be moved, at the cost of a move. The search begins with the best of the rules
+    "eaco-greedy" and "best-delta-energy" (at first "longest-first", too) and of what is left of
+    the plan of the call before, whose prices and cuts may prove it without a program. Past the
+    limit of seconds no further rule is begun; verification comes on top.
     """
 
     changing = (*GroupingPolicy.changing, "solver", "_pools")
