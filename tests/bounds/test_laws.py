@@ -13,6 +13,7 @@ from optsched.bounds.schedules import Schedules, UnknownPhysics
 from optsched.bounds.verify.bounds import verify_bounds
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
+from optsched.rollout.results.metrics import metrics
 from optsched.rollout.settings import SETTINGS
 from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
@@ -82,6 +83,21 @@ def test_no_policy_of_the_registry_is_below_its_bound(data):
     jobs = data.draw(traces(world))
     name = data.draw(st.sampled_from(["fifo", "srtf", "srtf:backfill=true", "las", "pal-greedy"]))
     check(world, jobs, Schedules(), Engine(world, jobs, make(name, world), 0).run())
+
+
+@law(40)
+@given(st.data())
+def test_hindsight_is_between_the_bound_and_wsrpt(data):
+    world = data.draw(scenarios(plain=True))
+    assume(is_bounded(world))
+    jobs = data.draw(traces(world))
+    values = []
+    for name in ("hindsight:evaluations=8", "wsrpt"):
+        record = Engine(world, jobs, make(name, world), 0).run()
+        check(world, jobs, Schedules(), record)
+        found = metrics(record)
+        values.append((found["unfinished"], found["jct_mean_s"] or 0.0))
+    assert values[0] <= values[1]
 
 
 @law(40)

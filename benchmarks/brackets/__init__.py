@@ -1,0 +1,1 @@
+"""How far policies are from certified bounds of mean JCT, on the bundled scenarios."""

@@ -1,0 +1,78 @@
+"""How far policies are from the certified bound of mean JCT, on the bundled scenarios.
+
+    python -m benchmarks.brackets                          # seeds 0 to 9: some five CPU minutes
+    python -m benchmarks.brackets --hindsight --seeds 0-1 --scenarios pal-64
+    python -m benchmarks.brackets --orders                 # pal-64: orders x placements
+    python -m benchmarks.brackets --to-docs                # into docs/brackets.md
+
+Each seed has a trace of its own, and each trace its bound, which the verifier proves before
+anything is set beside it. The exit code is 1 if a policy is below its bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.brackets.measure import HINDSIGHT, POLICIES, bracket, orders_by_placements
+from benchmarks.brackets.report import markdown, orders_markdown
+from benchmarks.philly_tables.__main__ import seeds_of
+from benchmarks.philly_tables.report import put
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAGE = Path(__file__).parents[2] / "docs" / "brackets.md"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables, and return the exit code."""
+    chosen = _parser().parse_args(arguments)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    head = f"Seeds {', '.join(map(str, chosen.seeds))} ({today})."
+    if chosen.orders:
+        brackets = [orders_by_placements(chosen.seeds)]
+        tables = orders_markdown(brackets[0], head)
+    else:
+        brackets = []
+        for name in chosen.scenarios:
+            policies = POLICIES[name] + ((HINDSIGHT,) if chosen.hindsight else ())
+            brackets.append(bracket(name, policies, chosen.seeds))
+            print(name, file=sys.stderr)
+        tables = markdown(brackets, head)
+    print(tables)
+    if chosen.to_docs:
+        put(PAGE, tables, begin(chosen.orders, chosen.hindsight))
+    return int(any(row.below for found in brackets for row in found.rows))
+
+
+def begin(orders: bool = False, hindsight: bool = False) -> str:
+    """Return the mark of the page behind which the tables stand."""
+    what = " --orders" if orders else " --hindsight" if hindsight else ""
+    return f"<!-- begin: python -m benchmarks.brackets{what} --to-docs -->"
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := sorted(set(names) - set(POLICIES)):
+        known = ", ".join(POLICIES)
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; known: {known}")
+    return names
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", type=seeds_of, default=list(range(10)), help="such as 0-4,7")
+    parser.add_argument("--scenarios", type=_names, default=list(POLICIES), help="by commas")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--hindsight", action="store_true", help="that too, 100 rollouts a seed")
+    what.add_argument("--orders", action="store_true", help="orders x placements instead")
+    parser.add_argument("--to-docs", action="store_true", help="put the tables on the page")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,150 @@
+"""Mean JCT of policies above the certified bound of the same jobs in the same scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from optsched.bounds.bound import bound_of
+from optsched.bounds.schedules import Schedules, UnknownPhysics
+from optsched.bounds.verify.bounds import verify_bounds
+from optsched.rollout.engine.engine import Engine
+from optsched.rollout.registry import make
+from optsched.rollout.scenario_files import read_scenario
+from optsched.rollout.trace_source import jobs_of
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+HINDSIGHT = "hindsight"
+COMMON = ("fifo", "srtf", "srtf:backfill=true", "las:backfill=true", "philly", "wsrpt")
+GANGS = ("fifo:backfill=true", "tiresias")
+PLACING = (
+    *("pal-greedy", "pal"),
+    *("pal-greedy:order=srtf,backfill=true", "pal:order=srtf,backfill=true"),
+)
+SHARING = ("fifo-packed", "eaco-greedy", "best-delta-energy", "longest-first")
+"""Those that share GPUs, without `eaco`: a rollout of it takes 40 CPU s, the others up to 2."""
+
+POLICIES = {
+    "philly-small": COMMON + GANGS,
+    "pal-64": COMMON + PLACING,
+    "pal-64-persistent": COMMON + PLACING,
+    "eaco-28": COMMON + SHARING,
+    "eaco-64": COMMON + SHARING,
+    "boa-cloud": ("boa", "boa-budgeted", "one-width-per-class"),
+}
+"""By scenario the policies that all of them have, and those of its own family."""
+
+ORDERS = {
+    "fifo": "order=fifo",
+    "fifo, backfill": "order=fifo,backfill=true",
+    "las, backfill": "order=las,backfill=true",
+    "srtf, backfill": "order=srtf,backfill=true",
+}
+PLACEMENTS = ("packed-sticky", "pm-first", "pal-greedy", "pal")
+IN_ORDERS = "pal-64"
+"""The scenario of which orders and placements are crossed."""
+
+
+@dataclass
+class Row:
+    """A policy over seeds.
+
+    Attributes
+    ----------
+    above
+        By seed the mean JCT over its bound, less 1; None where jobs did not end, for then the mean
+        is not of the same jobs.
+    below
+        The seeds on which it is below its bound, which refutes the bound.
+    unfinished
+        By seed how many jobs did not end, where some did not.
+    """
+
+    policy: str
+    above: dict[int, float | None] = field(default_factory=dict)
+    below: list[int] = field(default_factory=list)
+    unfinished: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class Bracket:
+    """A scenario's policies beside its bound.
+
+    Attributes
+    ----------
+    bounds_s
+        By seed, each verified.
+    reason
+        Why there is nothing to set policies beside, if so.
+    """
+
+    scenario: str
+    bounds_s: dict[int, float] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    reason: str | None = None
+
+
+def bracket(name: str, policies: Sequence[str], seeds: Sequence[int]) -> Bracket:
+    """Return policies beside the bounds of a scenario, on the same jobs seed by seed."""
+    scenario = read_scenario(name)
+    found = Bracket(name, reason=budget_of(scenario))
+    traces = {seed: jobs_of(scenario, seed=seed) for seed in seeds}
+    try:
+        found.bounds_s = {seed: proven_s(scenario, trace) for seed, trace in traces.items()}
+    except UnknownPhysics as refusal:
+        found.reason = str(refusal)
+    if found.reason is None:
+        found.rows = [Row(policy) for policy in policies]
+        for row in found.rows:
+            for seed, trace in traces.items():
+                roll_out(row, scenario, trace, seed, found.bounds_s[seed])
+    return found
+
+
+def budget_of(scenario: Scenario) -> str | None:
+    """Return why a bound says nothing of policies that keep a budget, where there is one."""
+    if scenario.budget_gpus is None:
+        return None
+    return (
+        f"the bound is of schedules at any bill, the policies keep a budget of "
+        f"{scenario.budget_gpus:g} of {scenario.gpus} GPUs"
+    )
+
+
+def proven_s(scenario: Scenario, trace: Trace) -> float:
+    """Return a bound of mean JCT in seconds, after its verifier has proven it."""
+    bounds = bound_of(scenario, trace, Schedules())
+    verify_bounds(scenario, trace, bounds)
+    assert bounds.jct_mean_s is not None, "a trace with jobs has a mean JCT"
+    return bounds.jct_mean_s
+
+
+def roll_out(row: Row, scenario: Scenario, trace: Trace, seed: int, bound_s: float) -> None:
+    """Add what a policy reaches on a trace to its row."""
+    record = Engine(scenario, trace, make(row.policy, scenario, seed), seed).run()
+    waiting = int((record.jobs.end_us < 0).sum())
+    if waiting:
+        row.above[seed], row.unfinished[seed] = None, waiting
+        return
+    total_us = int(record.jobs.end_us.sum()) - int(trace.submit_us.sum())
+    ratio = Fraction(total_us, US * len(trace)) / Fraction(bound_s)
+    row.above[seed] = float(ratio - 1)
+    if ratio < 1:
+        row.below.append(seed)
+
+
+def orders_by_placements(seeds: Sequence[int]) -> Bracket:
+    """Return every order with every placement; the policies are in the order of `crossed`."""
+    return bracket(IN_ORDERS, [crossed(p, o) for o in ORDERS for p in PLACEMENTS], seeds)
+
+
+def crossed(placement: str, order: str) -> str:
+    """Return the policy of a placement and an order."""
+    return f"{placement}:{ORDERS[order]}"

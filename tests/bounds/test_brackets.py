@@ -1,0 +1,104 @@
+"""`python -m benchmarks.brackets`: its figures against hand calculation, and small runs."""
+
+import pytest
+
+import optsched
+from benchmarks.brackets import __main__ as command
+from benchmarks.brackets import measure, report
+from benchmarks.brackets.measure import Bracket, Row
+from tests.support.builders.rollout_parts import scenario, trace
+
+
+def rows():
+    return [
+        Row("slow", {0: 0.5, 1: 1.5, 2: 0.7}),
+        Row("quick", {0: 0.1, 1: 0.3, 2: 0.2}),
+        Row("hindsight", {0: 0.0, 1: 0.0, 2: 0.0}),
+        Row("cut", {0: 0.0, 1: None, 2: 0.0}, unfinished={1: 4}),
+    ]
+
+
+def test_the_best_has_the_least_median_ends_all_jobs_and_is_not_hindsight():
+    assert report.best(rows()).policy == "quick"
+    assert report.best(rows()[2:]) is None
+    assert [report.cells(row) for row in rows()] == [
+        ("70.0 %", "150.0 %"),
+        ("20.0 %", "30.0 %"),
+        ("0.0 %", "0.0 %"),
+        ("4 jobs did not end (seeds 1)", "none"),
+    ]
+
+
+def test_two_jobs_one_after_the_other_are_a_quarter_above_what_bounds_them():
+    world, jobs = scenario(1, 1), trace((0, 1, 20), (0, 1, 10))
+    row = Row("fifo")
+    measure.roll_out(row, world, jobs, 3, 20.0)
+    assert row == Row("fifo", {3: pytest.approx(0.25)})  # 20 and 30 s: 25 s on average
+    assert measure.proven_s(world, jobs) <= 20.0
+
+
+def test_a_policy_below_its_bound_is_told_whatever_else():
+    world, jobs = scenario(1, 1), trace((0, 1, 20), (0, 1, 10))
+    row = Row("fifo", {0: 1.0})
+    measure.roll_out(row, world, jobs, 1, 25.0)
+    assert row.below == []
+    measure.roll_out(row, world, jobs, 2, 25.000000000000004)
+    assert row.below == [2]
+    assert report.cells(row)[0] == "BELOW ITS BOUND on seeds 2"
+
+
+def test_jobs_that_do_not_end_are_counted_and_nothing_is_told_of_the_others():
+    row = Row("fifo")
+    measure.roll_out(row, scenario(1, 1, end_s=25.0), trace((0, 1, 20), (0, 1, 10)), 0, 1.0)
+    assert row == Row("fifo", {0: None}, unfinished={0: 1})
+
+
+def test_a_scenario_without_a_bound_says_why(monkeypatch):
+    speedup = {"kind": "amdahl", "parallel_fraction": 0.9, "max_gpus": 2}
+    phases = [{"work_gpu_s": 1.0, "speedup": speedup}]
+    batches = {"batch_size": 8, "noise_scale": [0.0]}
+    world = scenario(1, 2, models={"e": {"phases": phases, "batches": batches}})
+    monkeypatch.setattr(measure, "read_scenario", lambda name: world)
+    monkeypatch.setattr(measure, "jobs_of", lambda world, seed: trace((0, 1, 5)))
+    found = measure.bracket("any", ["fifo"], [0])
+    assert (found.bounds_s, found.rows) == ({}, [])
+    assert f"| any | none | {found.reason} |  |  |" in report.markdown([found], "")
+    assert "models[e].batches" in found.reason
+
+
+def test_tables_go_to_their_marks_and_equal_simulate(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    marks = [command.begin(), command.begin(orders=True), command.begin(hindsight=True)]
+    page.write_text("".join(f"{mark}\n<!-- end -->\n" for mark in marks))
+    monkeypatch.setattr(command, "PAGE", page)
+    monkeypatch.setitem(measure.POLICIES, "pal-64", ("fifo", "srtf"))
+    few = ["--seeds", "1", "--scenarios", "pal-64,boa-cloud", "--to-docs"]
+    assert command.main(few) == 0
+    printed = capsys.readouterr().out
+    jct_s = optsched.simulate("pal-64", "srtf", seed=1).metrics["jct_mean_s"]
+    above = f"{100 * (jct_s / optsched.bound('pal-64', seed=1).jct_mean_s - 1):,.1f} %"
+    assert f"| `srtf` | {above} | {above} |" in printed
+    assert "a budget of 30 of 160 GPUs" in printed
+    assert page.read_text().partition(marks[1])[0].count(printed.strip()) == 1
+    monkeypatch.setattr(command, "bracket", lambda *_: Bracket("x", {0: 1.0}, [below()]))
+    assert command.main(["--seeds", "0", "--hindsight"]) == 1
+    assert "BELOW ITS BOUND" in capsys.readouterr().out
+
+
+def below():
+    return Row("fifo", {0: -0.25}, below=[0])
+
+
+def test_orders_are_rows_and_placements_columns(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(measure, "PLACEMENTS", ("packed-sticky", "pm-first"))
+    monkeypatch.setattr(report, "PLACEMENTS", measure.PLACEMENTS)
+    assert command.main(["--seeds", "0", "--orders"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" | ")[0] for line in lines[4:]] == [f"| {o}" for o in measure.ORDERS]
+    assert all(line.count(" %") == 4 for line in lines[4:])
+
+
+def test_unknown_scenarios_are_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--scenarios", "nonsense"])
+    assert "unknown: nonsense; known: philly-small" in capsys.readouterr().err
