@@ -99,7 +99,11 @@ class PalInstanceParts:
         return cls(topology, profile, costs.restore_s + costs.checkpoint_s)
 
     def instance(self, batch: Batch, lengths: list[float | None]) -> PalInstance:
-        """Return the instance of a batch; it is valid by construction, so it is not validated."""
+        """Return the instance of a batch; it is valid by construction, so it is not validated.
+
+        Where moves are free and all jobs count alike, nobody has GPUs to keep: what is held without
+        a `restart_s` would be no instance.
+        """
         names = self.topology.gpus
         jobs = tuple(
             Job.model_construct(
@@ -108,7 +112,7 @@ class PalInstanceParts:
                 application_class=gang.application_class,
                 model=gang.model or "?",
                 remaining_s=length,
-                current=tuple(names[gpu] for gpu in held),
+                current=() if length is None else tuple(names[gpu] for gpu in held),
                 restart_s=self.restart_s if held and length is not None else None,
             )
             for job, gang, held, length in zip(

@@ -320,6 +320,17 @@ def test_a_round_begins_with_what_the_last_one_left():
     assert warm.objective <= afresh.objective * (1 + 1e-3)
 
 
+def test_rounds_with_a_running_job_that_moves_for_nothing_were_no_instances():
+    world = varied([1.0, 1.0, 1.0, 3.0, 1.0, 3.0, 1.0, 1.0], costs={"restore_s": 0})
+    view, policy = StubView(world), make("pal:gap=1e-6,programs=10000,weights=equal", world)
+    for _ in range(2):
+        view.submit(2, model="slow", remaining_s=50.0)
+        view.ready = [False, True, True, False]
+        view.wait(360)
+        (solve,) = view.step(policy).solves
+        assert (solve.status, solve.verified) == ("optimal", True)
+
+
 @given(data=st.data())
 @law(60)
 def test_warm_rounds_are_as_good_as_cold_ones(data):
