@@ -45,7 +45,7 @@ def parts(value):
 
 
 EXAMPLES = {entry: optsched.read(problem(entry).instance.example) for entry in PROBLEMS}
-OTHERS = [optsched.read("boa/hand"), read_scenario("pal-64")]
+OTHERS = [*map(optsched.read, ("boa/hand", "boa/three-types")), read_scenario("pal-64")]
 
 
 def examples():
