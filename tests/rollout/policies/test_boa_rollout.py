@@ -485,3 +485,11 @@ def test_a_trace_object_is_planned_for_as_its_source_is(policy, tmp_path):
     assert [e.solves[0].objective for e in own.epochs[:1]] != [
         e.solves[0].objective for e in other.epochs[:1]
     ]
+
+
+@pytest.mark.parametrize("sizes", ["mean", "estimates"])
+def test_of_classes_that_nobody_has_seen_the_declared_works_are_taken(sizes):
+    """The first jobs come before the history is first looked at."""
+    world = read_scenario("boa-cloud").changed({"trace.jobs": 15})
+    policy = f"boa-budgeted:rates=history,sizes={sizes},every_s=1000000"
+    assert simulate(world, policy).metrics["unfinished"] == 0

@@ -165,9 +165,13 @@ class Budgeted(StreamWidths):
         return self.scales[job]
 
     def _works(self, key: known.Key) -> tuple[float, ...]:
+        """Return the works of a class; of one that nobody has seen yet, those that it declares."""
         stream = self.streams.get(key)
         if stream is not None:
             return tuple(max(work, known.LEAST_WORK_S) for work in stream.works_s)
+        declared = self.curves.phases(key[0])
+        if declared:
+            return tuple(phase.work_gpu_s for phase in declared)
         return tuple(UNKNOWN_S * work for work in self.curves.works(*key))
 
     def _work(self, key: known.Key, scale: float) -> Work:
