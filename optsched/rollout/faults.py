@@ -31,6 +31,7 @@ def scenario_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     size = _Size(document)
     yield from _limit_faults(document, size)
     yield from _profile_faults(document.get("profile"), size)
+    yield from _belief_faults(document, size)
     yield from prefixed(("locality",), locality_faults(document.get("locality"), size.levels))
     yield from spread_faults(document, size.levels)
     yield from downtime_faults(document, size.nodes)
@@ -109,6 +110,20 @@ def _profile_faults(profile: Any, size: _Size) -> Iterator[Fault]:
         yield ("profile", "gpus"), text
     elif not size.ids and len(known) < size.gpus:
         yield ("profile", "gpus"), f"has {len(known)} GPUs, but the cluster has {size.gpus}"
+
+
+def _belief_faults(document: Mapping[str, Any], size: _Size) -> Iterator[Fault]:
+    """Yield the faults of a profile that policies are told in place of the true one."""
+    told = mapping(document.get("beliefs")).get("profile")
+    if told is None:
+        return
+    yield from prefixed(("beliefs",), _profile_faults(told, size))
+    true = mapping(mapping(document.get("profile")).get("slowdown"))
+    if not true:
+        yield ("beliefs", "profile"), "the scenario has no profile, so that all GPUs are alike"
+    for name in true:
+        if name not in mapping(mapping(told).get("slowdown")):
+            yield ("beliefs", "profile", "slowdown"), f"lacks class {shown(name)} of the profile"
 
 
 def locality_faults(factors: Any, levels: Sequence[str]) -> Iterator[Fault]:

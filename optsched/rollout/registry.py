@@ -82,6 +82,8 @@ def _of_plugin(plugin: Plugin) -> Entry:
 def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
     """Return a policy by its name and options, such as ``"fifo:relax_s=600"``.
 
+    Of the scenario it is told what policies believe; a clairvoyant one knows the truth.
+
     Parameters
     ----------
     policy
@@ -98,16 +100,18 @@ def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
     ValueError
         If an option is not one of the policy's, or not of its type or range.
     """
+    from optsched.rollout.physics.beliefs import believed
     from optsched.rollout.policy_options import OptionError, read
 
     if not isinstance(policy, str):
         from optsched.rollout.own_policies import maker_of
 
-        return maker_of(policy, f"policy {label_of(policy)}")(scenario, seed)
+        return maker_of(policy, f"policy {label_of(policy)}")(believed(scenario, seed), seed)
     known, rest = named(policy)
     maker = known.maker()
+    told = scenario if known.is_clairvoyant else believed(scenario, seed)
     try:
-        return maker(scenario, seed, **read(maker.options, rest))
+        return maker(told, seed, **read(maker.options, rest))
     except OptionError as error:
         raise OptionError(f"policy '{policy}': {error}") from None
 

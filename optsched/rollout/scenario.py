@@ -28,6 +28,7 @@ from optsched.rollout.downtime import Downtime
 from optsched.rollout.faults import scenario_faults
 from optsched.rollout.node_groups import NodeGroup
 from optsched.rollout.scenario_parts import (
+    Beliefs,
     Costs,
     Estimates,
     Events,
@@ -123,7 +124,7 @@ class Scenario(NamedDocument):
     gpus_per_node: Count | None = None
     topology: Topology | None = Field(default=None, description="Instead of the two above.")
     profile: Profile | None = Field(
-        default=None, description="What GPUs are like, and what policies are told of it."
+        default=None, description="What GPUs are like; policies are told so, but for `beliefs`."
     )
     events: Events | None = Field(default=None, description="Passing slowdowns of nodes.")
     locality: Items[Positive] = Field(
@@ -176,6 +177,9 @@ class Scenario(NamedDocument):
     lends_quotas: bool = Field(default=False, description="Whether queues lend idle ones.")
     power: PowerModel | None = None
     estimates: Estimates = Estimates()
+    beliefs: Beliefs = Field(
+        default=Beliefs(), description="What policies believe of it, where that is not the truth."
+    )
     steady_s: Annotated[
         tuple[NonNegative, NonNegative] | None,
         Field(
@@ -193,6 +197,7 @@ class Scenario(NamedDocument):
         parts: dict[tuple[str, ...], type[CheckedDocument]] = {
             ("topology",): Topology,
             ("profile",): Profile,
+            ("beliefs", "profile"): Profile,
             ("sharing", "interference"): Interference,
             ("power", "gpu"): GpuPower,
             ("power", "node"): NodePower,

@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from optsched.cluster.power import GpuPower, NodePower
+from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Name
 from optsched.documents.base import Entries
 from optsched.eaco.interference import Interference
 from optsched.instance import Document, NonNegative, Positive
 
 Factor = Annotated[float, Field(ge=1e-6, le=1, allow_inf_nan=False)]
+Sigma = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 
 
 class Costs(Document):
@@ -80,8 +82,40 @@ class Estimates(Document):
     """What policies are told about remaining run times."""
 
     kind: Literal["exact", "noisy", "history", "none"] = "exact"
-    sigma: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
+    sigma: Sigma = Field(
         default=0.5, description="noisy: the truth times exp(sigma x a normal draw of the job)."
+    )
+
+
+class Beliefs(Document):
+    """What policies believe of the world, where that is not the truth.
+
+    Errors are drawn once for each figure from the seed of a rollout, so that all policies see the
+    same; with a sigma of 0 there are none. Estimates of run times are told apart: `estimates`.
+    """
+
+    speedups: Sigma = Field(
+        default=0.0,
+        description="Of each model's speedups: the true one to the power of exp(sigma x a normal "
+        "draw of the model).",
+    )
+    slowdowns: Sigma = Field(
+        default=0.0,
+        description="Of each GPU's slowdown for each class: the truth times exp(sigma x a draw).",
+    )
+    interference: Sigma = Field(
+        default=0.0,
+        description="Of how much slower jobs are beside each other: the truth times exp(sigma x a "
+        "draw), by measured group and type; the formula's two figures have a draw each.",
+    )
+    arrivals: Sigma = Field(
+        default=0.0,
+        description="Of the arrival rate of each class of jobs that policies of BOA are given.",
+    )
+    works: Sigma = Field(default=0.0, description="Of the mean work of each of these classes.")
+    profile: Profile | None = Field(
+        default=None,
+        description="What policies are told in place of `profile`: measured at another time, say.",
     )
 
 

@@ -3,9 +3,6 @@
 ``optsched.testing.check_policy("my.py:Fair")``, or ``optsched policies my.py:Fair --check``. For
 property-based tests `instances`, `traces` and `worlds` are strategies of Hypothesis, which is
 imported only when they are used.
-
-Provisional: what policies are told is to become part of scenarios (their beliefs), and checks of
-that will be added. Names may change until then.
 """
 
 import lazy_loader as _lazy

@@ -15,21 +15,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.cluster.profile import Profile
 from optsched.rollout.checkpoints.checkpoint import why_not_saved
 from optsched.rollout.checkpoints.plain_data import of_json
+from optsched.rollout.physics.beliefs import believed
 from optsched.rollout.registry import make
+from optsched.rollout.scenario import Model
+from optsched.rollout.scenario_parts import Beliefs
 from optsched.testing.runs import SEED, engine_of, first_difference, reference, run
 from optsched.testing.small_worlds import bundled_worlds
 from optsched.traces.trace import Failure
 
 if TYPE_CHECKING:
     from optsched.rollout.registry import PolicyLike
+    from optsched.rollout.scenario import Scenario
     from optsched.testing.runs import Run
     from optsched.testing.small_worlds import World
     from optsched.traces.trace import Trace
 
 CUTS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 """Shares of the jobs after whose submission the future is changed."""
+SLOW = "slow"
+"""A class of applications to which GPUs differ."""
 STOPS = 6
 """How often a rollout is interrupted."""
 
@@ -92,6 +99,34 @@ def check_no_peeking(policy: PolicyLike, world: World, base: Run) -> None:
             )
 
 
+def check_told_only(policy: PolicyLike, world: World, base: Run) -> None:
+    """Check that nothing depends on how fast jobs are in truth, before any of it can be seen."""
+    truth = _another_truth(world)
+    until = first_seen_us(base)
+    if until is None:
+        return
+    other = run(engine_of(policy, world, truth=truth), until_us=until)
+    until = min(until, first_seen_us(other) or until)
+    known = [[entry for entry in log if entry[0] < until] for log in (base.log, other.log)]
+    moment = first_difference(*known)
+    if moment is not None:
+        raise NotSo(
+            f"it decided otherwise at {_s(moment)} when only the truth was changed (speedups, "
+            "slowdowns, interference), and not what it is told: take the scenario from your "
+            "constructor or from the view, and nothing from private parts of the view"
+        )
+
+
+def first_seen_us(base: Run) -> int | None:
+    """Return the first moment at which the cluster shows how fast a job was; None if it never does.
+
+    That is an end or a failure.
+    """
+    ends = [end for end in base.ends_us if end >= 0]
+    failures = [moment for moments in base.failures_us.values() for moment in moments]
+    return min([*ends, *failures], default=None)
+
+
 def check_goes_on(policy: PolicyLike, world: World, base: Run) -> None:
     """Check that a rollout that was interrupted goes on as one without a break."""
     reason = why_not_saved(make(policy, world.scenario, SEED))
@@ -125,8 +160,27 @@ CHECKS = {
     "same seed, same decisions": check_same_twice,
     "no order of sets or dicts": check_order_of_names,
     "no peeking": check_no_peeking,
+    "beliefs, not the truth": check_told_only,
     "goes on after a break": check_goes_on,
 }
+
+
+def _another_truth(world: World) -> Scenario:
+    """Return a scenario of the same cluster in which every job runs at another speed."""
+    errors = Beliefs(speedups=0.5, slowdowns=0.5, interference=0.5)
+    truth = believed(world.scenario.model_copy(update={"beliefs": errors}), SEED + 1)
+    if truth.profile is not None:
+        return truth
+    draws = random.Random(SEED)
+    gpus = (
+        [str(gpu) for gpu in range(truth.gpus)] if truth.topology is None else truth.topology.gpus
+    )
+    slowdown = {SLOW: tuple(draws.uniform(1.1, 2.0) for _ in gpus)}
+    models = {name: Model() for name in sorted(set(world.trace.model))} | dict(truth.models)
+    slow = {name: m.model_copy(update={"application_class": SLOW}) for name, m in models.items()}
+    profile = Profile(gpus=tuple(gpus), slowdown=slowdown, kind="persistent")
+    changed: Scenario = truth.model_copy(update={"profile": profile, "models": slow})
+    return changed
 
 
 def _other_future(world: World, base: Run, cut: int) -> Trace:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.plugins.errors import failure
 from optsched.rollout.checkpoints.plain_data import to_json
 from optsched.rollout.engine.engine import Engine
+from optsched.rollout.physics.beliefs import believed
 from optsched.rollout.registry import make
 
 if TYPE_CHECKING:
@@ -107,11 +108,22 @@ def engine_of(
     world: World,
     trace: Trace | None = None,
     scenario: Scenario | None = None,
+    truth: Scenario | None = None,
 ) -> Engine:
-    """Return an engine that has not begun, with a policy that notes what it decides."""
-    where = scenario or world.scenario
-    recorded = Recorded(make(policy, where, SEED), world.trace)
-    return Engine(where, trace or world.trace, recorded, SEED)
+    """Return an engine that has not begun, with a policy that notes what it decides.
+
+    Parameters
+    ----------
+    scenario
+        What the policy is told; if none, the world's.
+    truth
+        What happens; if none, as the policy is told.
+    """
+    told = scenario or world.scenario
+    recorded = Recorded(make(policy, told, SEED), world.trace)
+    if truth is None:
+        return Engine(told, trace or world.trace, recorded, SEED)
+    return Engine(truth, trace or world.trace, recorded, SEED, told=believed(told, SEED))
 
 
 def run(engine: Engine, save_at: frozenset[int] = frozenset(), until_us: int | None = None) -> Run:

@@ -38,6 +38,11 @@ class Peeks(Base):
     def order(self, view, jobs):
         return sorted(jobs, key=lambda job: view._trace.run_us[job])
 
+class Insider(Base):
+    def order(self, view, jobs):
+        slow = [job for job in view.running.tolist() if view._state.rate[job] < 10**9]
+        return [] if slow else jobs
+
 class Random(Base):
     def order(self, view, jobs):
         return random.sample(jobs, len(jobs))
@@ -116,6 +121,7 @@ def test_a_good_policy_passes(folder):
     ("name", "check", "advice"),
     [
         ("Peeks", "no peeking", "take what you know from the methods of the view, not from its"),
+        ("Insider", "beliefs, not the truth", "take the scenario from your constructor or from"),
         ("Random", "same seed, same decisions", "draw only from numpy.random.default_rng(seed)"),
         ("Forgets", "goes on after a break", "name all such attributes in `changing`"),
         ("Overcommits", "keeps the rules", "begin with view.free_gpus(node) of each node"),
@@ -164,7 +170,7 @@ def test_the_command_shows_a_table_and_fails_with_the_policy(folder, monkeypatch
     monkeypatch.setattr("optsched.testing.findings.bundled_worlds", lambda: worlds)
     good = CliRunner().invoke(app, ["policies", "bad.py:Good", "--check"])
     assert good.exit_code == 0, good.output
-    assert good.stdout.count("passed") == 5
+    assert good.stdout.count("passed") == 6
     bad = CliRunner().invoke(app, ["policies", "bad.py:Peeks", "--check"])
     assert bad.exit_code == 1
     assert "failed" in bad.stdout

@@ -156,5 +156,6 @@ GANGS = (
             "Where nodes are rented, only policies that rent are compared.",
         ),
         example="optsched compare pal-64 --policy srtf,wsrpt,hindsight",
+        is_clairvoyant=True,
     ),
 )

@@ -50,7 +50,9 @@ class Simulation(Restorable):
         *("accounts", "waiting", "events", "fleet", "dispatch", "view", "meter", "window"),
     )
 
-    def __init__(self, scenario: Scenario, trace: Trace, seed: int, keep_intervals: bool) -> None:
+    def __init__(
+        self, scenario: Scenario, trace: Trace, seed: int, keep_intervals: bool, told: Scenario
+    ) -> None:
         every_s = scenario.costs.checkpoint_every_s
         self.trace, self.now, self.has_news = trace, 0, False
         self.busy_gpu_us = self.available_gpu_us = self.spent_gpu_us = 0
@@ -76,7 +78,7 @@ class Simulation(Restorable):
             keep_intervals,
         )
         self.view = LiveView(
-            scenario, self.cluster, trace, self.state, self.accounts, self.fleet, self.oracle
+            told, self.cluster, trace, self.state, self.accounts, self.fleet, self.oracle
         )
         has_power = scenario.power is not None
         self.meter = Meter(self.physics, self.state) if has_power else None

@@ -8,6 +8,7 @@ from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.assembly import Simulation
 from optsched.rollout.engine.decision import NOTHING, Decision, InvalidDecision
 from optsched.rollout.engine.event_handlers import Delivery
+from optsched.rollout.physics.beliefs import believed
 from optsched.rollout.results.decision_log import EpochLog
 from optsched.rollout.results.outcome import record_of
 from optsched.rollout.settings import SETTINGS
@@ -39,6 +40,8 @@ class Engine(Restorable):
         Of everything that is drawn.
     keep_intervals
         Whether to keep which job held which GPUs and when.
+    told
+        The scenario as the view shows it; if none, as policies believe it.
 
     Notes
     -----
@@ -70,9 +73,11 @@ class Engine(Restorable):
         policy: Policy,
         seed: int,
         keep_intervals: bool = False,
+        told: Scenario | None = None,
     ) -> None:
         self.scenario, self.trace, self.policy, self.seed = scenario, trace, policy, seed
-        self.world = Simulation(scenario, trace, seed, keep_intervals)
+        told = believed(scenario, seed) if told is None else told
+        self.world = Simulation(scenario, trace, seed, keep_intervals, told)
         self.delivery = Delivery(scenario, self.world, policy)
         self.log = EpochLog()
         self.epoch_us = max(1, round(scenario.epoch_s * US))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.boa.instance import BoaInstance, JobClass, Phase, Table
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.physics.beliefs import factor
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curves
     from optsched.rollout.scenario import Scenario
+    from optsched.rollout.scenario_parts import Beliefs
     from optsched.traces.trace import Trace
 
 Key = tuple[str, int]
@@ -82,6 +84,19 @@ def of_trace(trace: Trace, curves: Curves) -> dict[Key, Stream]:
     ):
         sums.add(model, demand, run_us / US)
     return sums.streams(int(trace.submit_us[-1]) / US if len(trace) else 0.0)
+
+
+def with_errors(streams: Mapping[Key, Stream], beliefs: Beliefs, seed: int) -> dict[Key, Stream]:
+    """Return streams as they are believed: a draw for each class's rate and one for its works."""
+    told = {}
+    for (model, demand), stream in streams.items():
+        of_rate, of_work = (
+            factor(sigma, seed, name, model, str(demand))
+            for name, sigma in (("arrivals", beliefs.arrivals), ("works", beliefs.works))
+        )
+        works = tuple(work * of_work for work in stream.works_s)
+        told[model, demand] = Stream(stream.rate_per_h * of_rate, works)
+    return told
 
 
 def of_instance(name: str, curves: Curves) -> dict[Key, Stream]:

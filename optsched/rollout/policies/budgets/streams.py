@@ -57,7 +57,8 @@ class StreamWidths(Elastic):
     def prepare(self, trace: Trace) -> None:
         """Take the streams from the trace of the rollout, where they are to be from there."""
         if self._rates == "trace":
-            self.streams = known.of_trace(trace, self.curves)
+            streams = known.of_trace(trace, self.curves)
+            self.streams = known.with_errors(streams, self.scenario.beliefs, self.seed)
 
     @abstractmethod
     def renewed(self) -> None:
