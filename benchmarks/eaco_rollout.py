@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco import fluid
+from optsched.reproduction.claims.eaco import bound_kwh, run_over_alone
 from optsched.rollout import simulate
-from optsched.rollout.physics.cluster import Cluster
-from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.scenario_files import read_scenario
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from optsched.rollout.results.record import Record
     from optsched.rollout.scenario import Scenario
-    from optsched.traces.trace import Trace
 
 SCENARIOS = ("eaco-28", "eaco-64")
 POLICIES = (
@@ -48,27 +45,6 @@ PAPER = {
     ("eaco-64", "eaco-greedy"): 0.61,
 }
 PAPER_NODES = {("eaco-28", "eaco-greedy"): 0.70, ("eaco-64", "eaco-greedy"): 0.53}
-
-
-def bound_kwh(scenario: Scenario, trace: Trace) -> float:
-    """Return the fluid bound: a model's work is one lump, in as many jobs as may share a GPU."""
-    frame = EacoInstanceParts(scenario, Cluster(scenario))
-    job, most = frame.template.jobs[0], scenario.sharing.max_jobs_per_gpu
-    models = np.array(trace.model)
-    jobs = [
-        job.model_copy(
-            update={
-                "id": f"{name}.{n}",
-                "type": name,
-                "gpus": int(trace.gpus[0]),
-                "work_s": float(trace.run_us[models == name].sum()) / US / most,
-                "max_slowdown": scenario.models[name].max_slowdown,
-            }
-        )
-        for name in sorted(set(trace.model))
-        for n in range(most)
-    ]
-    return fluid(frame.template.model_copy(update={"jobs": tuple(jobs)})).bound_kwh
 
 
 def busy_node_hours(record: Record) -> float:
@@ -99,7 +75,7 @@ def measure(name: str, scenario: Scenario, policies: list[str]) -> None:
         seconds = time.process_time() - begun
         record, metrics = result.record, result.metrics
         energy, jct = metrics["energy_kwh"] or 0.0, metrics["jct_mean_s"] or 0.0
-        run = float(np.mean(record.jobs.running_us / record.trace.run_us))
+        run = run_over_alone(record)
         nodes = busy_node_hours(record)
         first = first or (energy, jct, nodes)
         gaps = [s.gap for epoch in record.epochs for s in epoch.solves]

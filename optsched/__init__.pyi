@@ -25,6 +25,8 @@ from .progress import Progress as Progress
 from .registry import UnknownNameError as UnknownNameError
 from .registry import schema as schema
 from .reports.report import report as report
+from .reproduction.reproduce import reproduce as reproduce
+from .reproduction.reproduction import Reproduction as Reproduction
 from .results.result import Result as Result
 from .results.result import Status as Status
 from .results.result_files import read_result as read_result

@@ -17,6 +17,7 @@ from optsched.cli import (
     instances,
     interrupts,
     report,
+    reproduce,
     rollout,
     solve,
     topology,
@@ -28,7 +29,7 @@ from optsched.cli.printing import output, streams
 
 MODULES = {
     "Solve and prove": (solve, verify, frontier),
-    "Simulate": (rollout, bound),
+    "Simulate": (rollout, bound, reproduce),
     "Explain and show": (report,),
     "Look up and begin": (instances, documents),
 }

@@ -45,7 +45,7 @@ def solve(
 
     Example: optsched solve next-epoch.json --start r.json --verbose
     """
-    from optsched.cli import method_table
+    from optsched.cli.printing import method_table
     from optsched.comparison import Options
 
     console.check_output(result_file, (".json",))

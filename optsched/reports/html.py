@@ -6,7 +6,9 @@ import base64
 import json
 import math
 from html import escape
+from importlib.resources import files
 from io import BytesIO
+from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 from optsched.plugins.plugin import referred
@@ -16,6 +18,29 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+def page(title: str, sections: Sequence[Section], data: Any) -> str:
+    """Return a whole page: its sections, links to them if they are more than two, and controls.
+
+    Parameters
+    ----------
+    data
+        What the controls show; see `report.js`.
+    """
+    listed = contents([section.title for section in sections]) if len(sections) > 2 else ""
+    body = listed + "".join(section.html(n) for n, section in enumerate(sections))
+    return Template(_text("report.html")).substitute(
+        title=escape(title),
+        style=_text("report.css"),
+        body=body,
+        data=data_script("data", data),
+        script=_text("report.js"),
+    )
+
+
+def _text(name: str) -> str:
+    return files("optsched.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 class Section(NamedTuple):

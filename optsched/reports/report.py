@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 from html import escape
-from importlib.resources import files
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 from optsched.reports import html as parts
@@ -94,19 +92,7 @@ def report(
         sections += rollouts(simulated)
         data["timelines"] = [timeline(each) for each in simulated]
     sections.append(_versions(gathered))
-    listed = parts.contents([section.title for section in sections]) if len(sections) > 2 else ""
-    body = listed + "".join(section.html(n) for n, section in enumerate(sections))
-    return Template(_text("report.html")).substitute(
-        title=escape(title),
-        style=_text("report.css"),
-        body=body,
-        data=parts.data_script("data", data),
-        script=_text("report.js"),
-    )
-
-
-def _text(name: str) -> str:
-    return files("optsched.reports").joinpath(name).read_text(encoding="utf-8")
+    return parts.page(title, sections, data)
 
 
 def _versions(sources: Sequence[Source]) -> parts.Section:

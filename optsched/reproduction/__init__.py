@@ -1,0 +1,1 @@
+"""The figures that published systems rest on, measured again: ``optsched.reproduce()``."""

@@ -1,0 +1,119 @@
+"""Pictures of claims: published beside ours, and curves and bars over what was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.results.drawing import COLOURS, plain, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+    from optsched.reproduction.claim import Row
+    from optsched.reproduction.estimates import Estimate
+
+    Drawing = tuple[Figure, str]
+    """A picture, and what it shows in words."""
+
+MOST = 24
+"""Rows of an overview."""
+
+
+def overview(rows: Sequence[Row]) -> Iterator[Drawing]:
+    """Yield one picture of the rows that have a published figure and ours, in their unit."""
+    shown = [
+        (row, row.ours, row.claim.published)
+        for row in rows
+        if row.claim.published and row.ours and not row.claim.is_detail
+    ][:MOST]
+    if not shown:
+        return
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 1.2 + 0.32 * len(shown)), layout="constrained")
+    ax = figure.subplots()
+    for y, (row, ours, published) in enumerate(shown):
+        ax.plot([ours.low, ours.high], [y, y], color=COLOURS[0], lw=2)
+        ax.plot(ours.value, y, "o", color=COLOURS[0], label="ours, 95 % interval" if not y else "")
+        ax.plot([published.low, published.high], [y, y], "D", color=COLOURS[3], ms=6,
+                label="published" if not y else "")  # fmt: skip
+        if row.exact is not None:
+            ax.plot(row.exact.value, y, "|", color="black", ms=11)
+    ax.plot([], [], "|", color="black", ms=11, label="exact method")
+    ax.axvline(0, color="0.7", lw=0.8)
+    ax.set_yticks(range(len(shown)), [row.claim.what for row, *_ in shown], fontsize=8)
+    ax.invert_yaxis()
+    ax.set_xlabel(shown[0][0].claim.unit)
+    plain(ax)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    yield figure, "Published figures beside ours with their intervals"
+
+
+def bars(
+    values: Mapping[str, Mapping[str, Estimate | None]], label: str, text: str
+) -> Iterator[Drawing]:
+    """Yield bars by group, one colour for each name, with intervals.
+
+    Parameters
+    ----------
+    values
+        By name the estimate of each group.
+    """
+    from matplotlib.figure import Figure
+
+    groups = list(dict.fromkeys(group for told in values.values() for group in told))
+    if not groups:
+        return
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    ax, width = figure.subplots(), 0.8 / len(values)
+    for n, (name, told) in enumerate(values.items()):
+        chosen = [(k, each) for k, group in enumerate(groups) if (each := told.get(group))]
+        xs = [k + (n - (len(values) - 1) / 2) * width for k, _ in chosen]
+        heights = [each.value for _, each in chosen]
+        off = [[e.value - e.low for _, e in chosen], [e.high - e.value for _, e in chosen]]
+        ax.bar(xs, heights, width, color=COLOURS[n % len(COLOURS)], label=name,
+               yerr=off, error_kw={"lw": 0.8, "ecolor": "0.3"})  # fmt: skip
+    ax.set_xticks(range(len(groups)), groups, fontsize=8)
+    ax.axhline(0, color="0.5", lw=0.8)
+    ax.set_ylabel(label)
+    plain(ax)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    yield figure, text
+
+
+def curves(
+    lines: Mapping[str, Sequence[tuple[float, Estimate | None]]],
+    labels: tuple[str, str],
+    text: str,
+    marks: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+) -> Iterator[Drawing]:
+    """Yield lines with intervals, and published points in the colour of their line.
+
+    Parameters
+    ----------
+    lines
+        By name the points: where, and the estimate there.
+    labels
+        Of the two axes.
+    """
+    from matplotlib.figure import Figure
+
+    if not any(each for points in lines.values() for _, each in points):
+        return
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
+    ax = figure.subplots()
+    for (name, points), style in styled(lines.items()):
+        told = [(x, each) for x, each in points if each is not None]
+        xs = [x for x, _ in told]
+        ax.plot(xs, [each.value for _, each in told], marker="o", ms=4, label=name, **style)
+        ax.fill_between(xs, [each.low for _, each in told], [each.high for _, each in told],
+                        color=style["color"], alpha=0.12, lw=0)  # fmt: skip
+        for x, y in (marks or {}).get(name, ()):
+            ax.plot(x, y, "D", color=style["color"], ms=8, mfc="none", mew=1.6)
+    ax.set_xlabel(labels[0])
+    ax.set_ylabel(labels[1])
+    plain(ax)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    yield figure, text

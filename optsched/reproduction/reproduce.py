@@ -1,0 +1,110 @@
+"""reproduce(): the published figures of systems beside ours, each with a verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.reproduction.claim import row_of
+from optsched.reproduction.registry import STUDIES, chosen_systems, claims_of
+from optsched.reproduction.reproduction import Reproduction
+from optsched.reproduction.studies import Level, digest_of, measure_all
+from optsched.reproduction.verdicts import Basis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from optsched.reproduction.claim import Claim, Row
+    from optsched.reproduction.studies import Measured
+
+WITH_FILES = ("pal",)
+"""Systems that take a file of their authors."""
+
+
+def reproduce(
+    systems: Iterable[str] | str = "all",
+    *,
+    level: str = "default",
+    seed: int = 0,
+    data: Mapping[str, str | Path] | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Reproduction:
+    """Measure what published systems claim, and set it beside their figures.
+
+    Parameters
+    ----------
+    systems
+        Of ``"boa"``, ``"pal"``, ``"eaco"``, ``"philly"``, one or several; or ``"all"``.
+    level
+        ``"quick"``: few seeds and jobs, one minute on two cores; ``"default"``: ten minutes;
+        ``"full"``: 20 seeds.
+    seed
+        The first; the others follow it.
+    data
+        By system the file of its authors, in the place of what is generated.
+    executor
+        Runs the rollouts, for example a `concurrent.futures.ProcessPoolExecutor`; by default they
+        run one after the other. It changes no figure.
+    progress
+        Called now and then with the share that is done.
+
+    Returns
+    -------
+    Reproduction
+        A row for each claim, with `frame`, `to_json` and `page`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such system.
+    ValueError
+        If there is no such level, or a system takes no file; and whatever reading a file raises.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> found = optsched.reproduce("eaco-tables", level="quick").frame()
+    >>> found.loc["eaco-set-least", ["published_low", "verdict"]].tolist()
+    [30.0, 'reproduced']
+    """
+    names = chosen_systems([systems] if isinstance(systems, str) else systems)
+    if level not in list(Level):
+        raise ValueError(f"level: expected one of {', '.join(Level)}, found {level}")
+    files = _files(names, data or {})
+    claims = claims_of(names)
+    wanted = [STUDIES[name] for name in dict.fromkeys(c.study for c in claims) if name]
+    tasks = [
+        task
+        for study in wanted
+        for task in study.tasks(Level(level), seed, files.get(study.name.partition("-")[0]))
+    ]
+    found = measure_all(tasks, executor, progress)
+    rows = [_row(claim, found, files) for claim in claims]
+    digests = {name: digest_of(path) for name, path in files.items()}
+    return Reproduction(tuple(names), Level(level), seed, tuple(rows), found, digests)
+
+
+def _files(systems: Iterable[str], data: Mapping[str, str | Path]) -> dict[str, str]:
+    """Return the path of each file that is given.
+
+    Raises
+    ------
+    ValueError
+        If its system is not asked for, or takes none.
+    """
+    for name in data:
+        if name not in WITH_FILES:
+            raise ValueError(f"data: '{name}' takes no file; one of {', '.join(WITH_FILES)} does")
+        if name not in systems:
+            raise ValueError(f"data: there is a file for '{name}', which is not asked for")
+    return {name: str(path) for name, path in data.items()}
+
+
+def _row(claim: Claim, found: Measured, files: Mapping[str, str]) -> Row:
+    if claim.study is None:
+        return row_of(claim, None, ())
+    study = STUDIES[claim.study]
+    is_real = study.workloads_of is not None and claim.system in files
+    return row_of(claim, Basis.AUTHORS if is_real else study.basis, found.of(study.name))
