@@ -30,43 +30,58 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
 
 
+Systems = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[boa|pal|eaco|philly|all]...",
+        help="Whose figures; all by default.",
+        show_default=False,
+        autocompletion=_systems,
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    options.data(
+        metavar="FILE",
+        help="A file of the authors in the place of what is generated; SYSTEM=FILE where several "
+        "systems are asked for. May be given several times.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    options.data(
+        metavar="PATTERN",
+        help="Only rows whose key fits, such as 'pal-penalty-*'. May be given several times.",
+    ),
+]
+Quick = Annotated[
+    bool, options.limit("--quick", help="Few seeds and jobs: one minute on two cores.")
+]
+Full = Annotated[bool, options.limit("--full", help="20 seeds.")]
+Processes = Annotated[
+    int | None,
+    options.limit(metavar="N", help="Work in so many processes; by default one for each core."),
+]
+Folder = Annotated[
+    str | None,
+    options.file(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Write index.html, reproduction.json, rows.csv and rows.tex there.",
+    ),
+]
+
+
 def reproduce(
-    systems: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[boa|pal|eaco|philly|all]...",
-            help="Whose figures; all by default.",
-            show_default=False,
-            autocompletion=_systems,
-        ),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        options.data(
-            "--data",
-            metavar="FILE",
-            help="A file of the authors in the place of what is generated; SYSTEM=FILE where "
-            "several systems are asked for. May be given several times.",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, options.limit("--quick", help="Few seeds and jobs: one minute on two cores.")
-    ] = False,
-    full: Annotated[bool, options.limit("--full", help="20 seeds.")] = False,
+    systems: Systems = None,
+    data: Data = None,
+    only: Only = None,
+    quick: Quick = False,
+    full: Full = False,
     seed: options.Seed = 0,
-    processes: Annotated[
-        int | None,
-        options.limit(metavar="N", help="Work in so many processes; by default one for each core."),
-    ] = None,
-    folder: Annotated[
-        str | None,
-        options.file(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Write index.html, reproduction.json, rows.csv and rows.tex there.",
-        ),
-    ] = None,
+    processes: Processes = None,
+    folder: Folder = None,
 ) -> None:
     """Measure the figures that published systems rest on, and say which come out.
 
@@ -88,7 +103,8 @@ def reproduce(
         Path(folder).mkdir(parents=True, exist_ok=True)
     count = _cores() if processes is None else processes
     with console.workers(count) as executor, console.progress_bar("reproducing") as tell:
-        found = run(wanted, level=level, seed=seed, data=files, executor=executor, progress=tell)
+        found = run(wanted, level=level, only=only or (), seed=seed, data=files,
+                    executor=executor, progress=tell)  # fmt: skip
     if folder is not None:
         _write(found, Path(folder))
     output.show(

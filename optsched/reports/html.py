@@ -69,12 +69,19 @@ def rows_table(texts: dict[str, str]) -> str:
     return f"<table class='rows'>{''.join(rows)}</table>"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table with a heading; numbers stand on the right."""
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, is_prose: bool = False) -> str:
+    """Return a table with a heading; numbers stand on the right.
+
+    Parameters
+    ----------
+    is_prose
+        Whether cells hold sentences, which are folded.
+    """
     columns = "".join(f"<th scope='col'>{escape(name)}</th>" for name in head)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    kind = "wide prose" if is_prose else "wide"
     return (
-        f"<div class='wide' tabindex='0'><table><thead><tr>{columns}</tr></thead>"
+        f"<div class='{kind}' tabindex='0'><table><thead><tr>{columns}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
 

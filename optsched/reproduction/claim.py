@@ -60,6 +60,12 @@ class Claim:
     note: str = ""
     is_detail: bool = False
 
+    @property
+    def cells(self) -> set[str]:
+        """What of its study is read."""
+        readings = filter(None, (self.ours, self.exact, self.bound))
+        return {cell for reading in readings for cell in reading.cells}
+
 
 @dataclass(frozen=True)
 class Row:

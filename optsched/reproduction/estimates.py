@@ -43,11 +43,14 @@ class Reading(NamedTuple):
     ----------
     of_draw
         Of one seed; None where it has none.
+    cells
+        What it is read off.
     told
         Makes the figure of the mean over seeds; it must not fall where its argument rises.
     """
 
     of_draw: Callable[[Draw], float | None]
+    cells: tuple[str, ...]
     told: Callable[[float], float] = float
 
 
@@ -71,7 +74,7 @@ def level(cell: str, key: str, scale: float = 1.0) -> Reading:
         value = draw.get(cell, {}).get(key)
         return None if value is None else scale * value
 
-    return Reading(of_draw)
+    return Reading(of_draw, (cell,))
 
 
 def change(cell: str, base: str, key: str) -> Reading:
@@ -84,7 +87,7 @@ def change(cell: str, base: str, key: str) -> Reading:
         value, other = draw.get(cell, {}).get(key), draw.get(base, {}).get(key)
         return None if not value or not other else math.log(value / other)
 
-    return Reading(of_draw, in_per_cent)
+    return Reading(of_draw, (cell, base), in_per_cent)
 
 
 def in_per_cent(log_ratio: float) -> float:

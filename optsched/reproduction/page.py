@@ -27,8 +27,7 @@ RULES = {
     "it, and nothing is said of it",
     "no figure at hand": "the figure could not be read, or nothing can be measured yet",
 }
-HEAD = ("claim", "where", "published", "ours", "95 % interval", "seeds", "exact", "bound",
-    "verdict", "data", "why")  # fmt: skip
+HEAD = ("claim", "published", "ours", "95 % interval", "seeds", "exact", "bound", "verdict", "why")
 
 
 def page(found: Reproduction) -> str:
@@ -69,9 +68,10 @@ def _system(found: Reproduction, system: str) -> parts.Section:
     module = SYSTEMS[system]
     first = [row for row in rows if not row.claim.is_detail]
     rest = [row for row in rows if row.claim.is_detail]
-    contents = [parts.table(HEAD, map(_cells, first)), *_drawn(found, rows, system)]
+    shown = parts.table(HEAD, map(_cells, first), is_prose=True)
+    contents = [shown, *_drawn(found, rows, system)]
     if rest:
-        table = parts.table(HEAD, map(_cells, rest))
+        table = parts.table(HEAD, map(_cells, rest), is_prose=True)
         contents.append(f"<details><summary>{len(rest)} more rows</summary>{table}</details>")
     contents.append(_settings(rows))
     return parts.section((module.__doc__ or "").partition("\n")[0].rstrip("."), *contents)
@@ -80,7 +80,7 @@ def _system(found: Reproduction, system: str) -> parts.Section:
 def _drawn(found: Reproduction, rows: list[Row], system: str) -> Iterator[str]:
     """Yield the pictures of a system: published beside ours, then those of its module."""
     for figure, text in (*overview(rows), *SYSTEMS[system].drawings(found.measured)):
-        yield parts.picture(figure, text)
+        yield f"<h3>{escape(text)}</h3>{parts.picture(figure, text)}"
 
 
 def _settings(rows: list[Row]) -> str:
@@ -100,9 +100,9 @@ def _cells(row: Row) -> tuple[object, ...]:
     if claim.published is not None and claim.published.note:
         published += f" ({claim.published.note})"
     return (
-        f"{claim.what}, {claim.unit}", claim.where, published, _figure(ours), interval_text(ours),
-        "" if ours is None else str(ours.seeds), _figure(row.exact), _figure(row.bound),
-        str(row.verdict), "" if row.basis is None else str(row.basis), row.why,
+        f"{claim.what}, {claim.unit} ({claim.where})", published, _figure(ours),
+        interval_text(ours), "" if ours is None else str(ours.seeds), _figure(row.exact),
+        _figure(row.bound), str(row.verdict), row.why,
     )  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from optsched.reproduction.claim import row_of
+from optsched.reproduction.measuring import digest_of, measure_all
 from optsched.reproduction.registry import STUDIES, chosen_systems, claims_of
 from optsched.reproduction.reproduction import Reproduction
-from optsched.reproduction.studies import Level, digest_of, measure_all
+from optsched.reproduction.studies import Level
 from optsched.reproduction.verdicts import Basis
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from optsched.reproduction.claim import Claim, Row
-    from optsched.reproduction.studies import Measured
+    from optsched.reproduction.studies import Measured, Study
 
 WITH_FILES = ("pal",)
 """Systems that take a file of their authors."""
@@ -26,6 +28,7 @@ def reproduce(
     systems: Iterable[str] | str = "all",
     *,
     level: str = "default",
+    only: Iterable[str] = (),
     seed: int = 0,
     data: Mapping[str, str | Path] | None = None,
     executor: Executor | None = None,
@@ -40,6 +43,8 @@ def reproduce(
     level
         ``"quick"``: few seeds and jobs, one minute on two cores; ``"default"``: ten minutes;
         ``"full"``: 20 seeds.
+    only
+        Patterns of keys, such as ``"pal-penalty-*"``: only these rows, and what they need.
     seed
         The first; the others follow it.
     data
@@ -60,30 +65,55 @@ def reproduce(
     UnknownNameError
         If there is no such system.
     ValueError
-        If there is no such level, or a system takes no file; and whatever reading a file raises.
+        If there is no such level, no row of these patterns, or a system takes no file; and whatever
+        reading a file raises.
 
     Examples
     --------
     >>> import optsched
-    >>> found = optsched.reproduce("eaco-tables", level="quick").frame()
-    >>> found.loc["eaco-set-least", ["published_low", "verdict"]].tolist()
-    [30.0, 'reproduced']
+    >>> found = optsched.reproduce("eaco", only=["eaco-set-*"]).frame()
+    >>> found.loc["eaco-set-least", ["what", "verdict"]].tolist()
+    ['energy saved by a set of jobs, the least', 'reproduced']
     """
     names = chosen_systems([systems] if isinstance(systems, str) else systems)
     if level not in list(Level):
         raise ValueError(f"level: expected one of {', '.join(Level)}, found {level}")
     files = _files(names, data or {})
-    claims = claims_of(names)
-    wanted = [STUDIES[name] for name in dict.fromkeys(c.study for c in claims) if name]
+    claims = _claims(names, list(only))
     tasks = [
         task
-        for study in wanted
-        for task in study.tasks(Level(level), seed, files.get(study.name.partition("-")[0]))
+        for study in (STUDIES[name] for name in dict.fromkeys(c.study for c in claims) if name)
+        for task in study.tasks(Level(level), seed, _file(study, claims, files))
+        if any(task.cell in c.cells for c in claims if c.study == study.name)
     ]
     found = measure_all(tasks, executor, progress)
     rows = [_row(claim, found, files) for claim in claims]
     digests = {name: digest_of(path) for name, path in files.items()}
     return Reproduction(tuple(names), Level(level), seed, tuple(rows), found, digests)
+
+
+def _claims(systems: Iterable[str], patterns: list[str]) -> list[Claim]:
+    """Return the claims of systems whose keys fit one of some patterns, or all.
+
+    Raises
+    ------
+    ValueError
+        If a pattern fits none.
+    """
+    claims = claims_of(systems)
+    for pattern in patterns:
+        if not any(fnmatchcase(claim.key, pattern) for claim in claims):
+            raise ValueError(f"only: '{pattern}' fits no key, such as {claims[0].key}")
+    return [
+        claim
+        for claim in claims
+        if not patterns or any(fnmatchcase(claim.key, pattern) for pattern in patterns)
+    ]
+
+
+def _file(study: Study, claims: Iterable[Claim], files: Mapping[str, str]) -> str | None:
+    """Return the file that is given for the system of a study."""
+    return files.get(next(claim.system for claim in claims if claim.study == study.name))
 
 
 def _files(systems: Iterable[str], data: Mapping[str, str | Path]) -> dict[str, str]:

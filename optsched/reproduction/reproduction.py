@@ -37,8 +37,8 @@ class Reproduction:
     Examples
     --------
     >>> import optsched
-    >>> optsched.reproduce("eaco-tables", level="quick").verdicts
-    {'reproduced': 4}
+    >>> optsched.reproduce("eaco", only=["eaco-set-*"]).verdicts
+    {'reproduced': 2}
     """
 
     systems: tuple[str, ...]

@@ -152,6 +152,7 @@ STUDIES = (
             _policies,
             partial(on_nodes, name),
             SEEDS,
+            frozenset({EXACT}),
         )
         for name, nodes in (("eaco-28", 28), ("eaco-64", 64))
     ),
@@ -218,7 +219,7 @@ def _run_time(study: Study) -> Claim:
             value = draw.get(policy, {}).get("run_over_alone")
             return None if value is None else 100 * (value - 1)
 
-        return Reading(of_draw)
+        return Reading(of_draw, (policy,))
 
     return Claim(
         key=f"{study.name}-run-time", system="eaco", where=f"{PAPER}, section 6.2",

@@ -1,0 +1,33 @@
+"""Figures over seeds: by hand."""
+
+import math
+
+import pytest
+
+from optsched.reproduction.estimates import Estimate, change, estimate, level
+
+
+def draws(*pairs):
+    return [{"a": {"x": one}, "b": {"x": other}} for one, other in pairs]
+
+
+def test_a_change_is_the_geometric_mean_of_ratios():
+    found = estimate(change("a", "b", "x"), draws((1.0, 2.0), (8.0, 1.0)))
+    assert found.value == pytest.approx(100 * (math.sqrt(0.5 * 8) - 1))
+    assert found.low == pytest.approx(-50)
+    assert found.high == pytest.approx(700)
+    assert found.seeds == 2
+
+
+def test_one_seed_and_equal_seeds_have_no_interval():
+    assert estimate(level("a", "x", 10), draws((0.3, 1))) == Estimate(3.0, 3.0, 3.0, 1)
+    same = estimate(level("a", "x"), draws(*[(0.1, 1)] * 7))
+    assert same == Estimate(0.1, 0.1, 0.1, 7)
+
+
+def test_seeds_without_the_figure_are_left_out_and_counted():
+    found = estimate(change("a", "b", "x"), draws((1.0, 2.0), (None, 1.0), (0.0, 1.0)))
+    assert found.seeds == 1
+    assert found.value == pytest.approx(-50)
+    assert estimate(level("a", "y"), draws((1.0, 2.0))) is None
+    assert estimate(level("c", "x"), draws((1.0, 2.0))) is None
