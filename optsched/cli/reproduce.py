@@ -33,7 +33,7 @@ def _cores() -> int:
 Systems = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[boa|pal|eaco|philly|all]...",
+        metavar="[pal|eaco|all]...",
         help="Whose figures; all by default.",
         show_default=False,
         autocompletion=_systems,
