@@ -7,7 +7,9 @@ from . import rollout as rollout
 from . import sia as sia
 from . import traces as traces
 from .bounds.bound import bound as bound
+from .bounds.bound_files import read_bounds as read_bounds
 from .bounds.certificate import Bounds as Bounds
+from .bounds.verify.bounds import verify_bounds as verify_bounds
 from .cli.doctor import Finding as Finding
 from .cli.doctor import doctor as doctor
 from .comparison import MethodComparison as MethodComparison

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from optsched.bounds.above import jct_above
 from optsched.bounds.bound import bound_of
 from optsched.bounds.schedules import Schedules, UnknownPhysics
 from optsched.bounds.verify.bounds import verify_bounds
@@ -13,7 +13,6 @@ from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
-from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,14 +128,12 @@ def proven_s(scenario: Scenario, trace: Trace) -> float:
 def roll_out(row: Row, scenario: Scenario, trace: Trace, seed: int, bound_s: float) -> None:
     """Add what a policy reaches on a trace to its row."""
     record = Engine(scenario, trace, make(row.policy, scenario, seed), seed).run()
-    waiting = int((record.jobs.end_us < 0).sum())
-    if waiting:
-        row.above[seed], row.unfinished[seed] = None, waiting
+    above = jct_above(record, bound_s)
+    if above is None:
+        row.above[seed], row.unfinished[seed] = None, int((record.jobs.end_us < 0).sum())
         return
-    total_us = int(record.jobs.end_us.sum()) - int(trace.submit_us.sum())
-    ratio = Fraction(total_us, US * len(trace)) / Fraction(bound_s)
-    row.above[seed] = float(ratio - 1)
-    if ratio < 1:
+    row.above[seed] = float(above)
+    if above < 0:
         row.below.append(seed)
 
 

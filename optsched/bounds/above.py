@@ -2,106 +2,121 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from optsched.bounds.bound import bound_of
 from optsched.bounds.relaxation.prices import SETTINGS
-from optsched.bounds.schedules import Schedules
+from optsched.bounds.schedules import Schedules, UnknownPhysics
+from optsched.rollout.results.as_recorded import NAME
+from optsched.rollout.results.bounds.rows import BoundRow
+from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from optsched.bounds.certificate import Bounds
     from optsched.rollout.results.as_recorded import RecordedSchedule
     from optsched.rollout.results.record import Record
     from optsched.rollout.run import Rollout
+    from optsched.traces.trace import Trace
+
+    Known = dict[tuple[int, Schedules], Bounds]
 
 MOST_PAIRS = 1_000_000
 """Jobs x slots up to which bounds are told without being asked for."""
 
 
-class Above(NamedTuple):
-    """A policy's mean JCT and makespan over their bounds, means over seeds.
-
-    Attributes
-    ----------
-    jct, makespan
-        Ratios less 1; None where a rollout left jobs unfinished.
-    jct_bound_s, makespan_bound_s
-        Means of the bounds.
-    schedules
-        In words, the class of schedules of the bounds: one that holds the rollouts.
-    """
-
-    jct: float | None
-    makespan: float | None
-    jct_bound_s: float
-    makespan_bound_s: float
-    schedules: str
-
-
-def is_quick(records: Sequence[Record]) -> bool:
-    """Tell whether bounds of these rollouts' traces are told without being asked for."""
-    jobs = max(len(record.trace) for record in records)
+def is_quick(traces: Iterable[Trace]) -> bool:
+    """Tell whether bounds of traces are told without being asked for."""
+    jobs = max(map(len, traces))
     return jobs * min(SETTINGS.slots, SETTINGS.per_job * jobs) < MOST_PAIRS
 
 
-def above_bounds(rollouts: Mapping[str, Sequence[Rollout]]) -> dict[str, Above]:
-    """Return by policy how far its rollouts are above bounds that the verifier has confirmed.
+def quick_bounds(run: Rollout) -> dict[str, float | None]:
+    """Return bounds of a rollout's metrics, and how far above it is, where quick and known."""
+    if not is_quick([run.record.trace]):
+        return {}
+    try:
+        rows = rows_above({run.record.policy: [run]})
+    except UnknownPhysics:
+        return {}
+    return {name: value for row in rows for name, value in row.figures().items()}
+
+
+def rows_above(
+    rollouts: Mapping[str, Sequence[Rollout]], recorded: RecordedSchedule | None = None
+) -> tuple[BoundRow, ...]:
+    """Return by policy and seed how far rollouts are above bounds that the verifier has confirmed.
 
     Each rollout is compared with the bound of the least class of schedules that it is in: with
-    trials if it made some, with jobs given up if it gave some up.
+    trials if it made some, with jobs given up if it gave some up. What the seed changes nothing of
+    has one row.
+
+    Parameters
+    ----------
+    recorded
+        Is set beside the bound of the modelled world. Where it is below, that is slower than the
+        world that was recorded.
 
     Raises
     ------
     UnknownPhysics
         If no bound is known for their scenario.
     """
-    known: dict[tuple[int, Schedules], Bounds] = {}
-    return {
-        name: _above([(run, _bounds(run, known)) for run in runs])
-        for name, runs in rollouts.items()
-        if len(runs[0].record.trace)
-    }
+    known: Known = {}
+    rows = [_row(name, run, known) for name, runs in rollouts.items() for run in _apart(runs)]
+    if recorded is not None:
+        bounds = bound_of(recorded.scenario, recorded.trace, Schedules())
+        jct_s, left = recorded.metrics["jct_mean_s"], recorded.metrics["unfinished"]
+        above = None if left or jct_s is None or not bounds.jct_mean_s else jct_s
+        ratio = None if above is None else Fraction(above) / Fraction(bounds.jct_mean_s or 1) - 1
+        rows.append(_beside(NAME, 0, ratio, recorded.metrics, bounds))
+    return tuple(rows)
 
 
-def record_above_bounds(recorded: RecordedSchedule) -> Above:
-    """Return how far a recorded schedule is above bounds of the modelled world, or below them.
+def jct_above(record: Record, bound_s: float | None) -> Fraction | None:
+    """Return by which share a rollout's mean JCT is above a bound; None if jobs did not end."""
+    if not bound_s or not len(record.trace) or int((record.jobs.end_us < 0).sum()):
+        return None
+    total_us = int(record.jobs.end_us.sum()) - int(record.trace.submit_us.sum())
+    return Fraction(total_us, US * len(record.trace)) / Fraction(bound_s) - 1
 
-    Where it is below, the modelled world is slower than the one that was recorded.
-    """
-    bounds = bound_of(recorded.scenario, recorded.trace, Schedules())
-    return _above([(recorded, bounds)])
+
+def schedules_of(run: Rollout) -> Schedules:
+    """Return the least class of schedules that a rollout is in."""
+    figures = run.metrics
+    return Schedules(trials=bool(figures["pre_run_gpu_h"]), gives_up=bool(figures["given_up"]))
 
 
-def _bounds(run: Rollout, known: dict[tuple[int, Schedules], Bounds]) -> Bounds:
-    figures, record = run.metrics, run.record
-    schedules = Schedules(trials=bool(figures["pre_run_gpu_h"]), gives_up=bool(figures["given_up"]))
+def _apart(runs: Sequence[Rollout]) -> Iterator[Rollout]:
+    return (run for run in dict.fromkeys(runs) if len(run.record.trace))
+
+
+def _row(name: str, run: Rollout, known: Known) -> BoundRow:
+    record, schedules = run.record, schedules_of(run)
     key = (id(record.trace), schedules)
     if key not in known:
         known[key] = bound_of(record.scenario, record.trace, schedules, record.seed)
-    return known[key]
+    above = jct_above(record, known[key].jct_mean_s)
+    return _beside(name, record.seed, above, run.metrics, known[key])
 
 
-def _above(runs: Sequence[tuple[Rollout | RecordedSchedule, Bounds]]) -> Above:
-    jct = [_ratio(run, "jct_mean_s", bounds.jct_mean_s) for run, bounds in runs]
-    makespan = [_ratio(run, "makespan_s", bounds.makespan_s) for run, bounds in runs]
-    return Above(
-        _mean(jct),
-        _mean(makespan),
-        sum(bounds.jct_mean_s or 0.0 for _, bounds in runs) / len(runs),
-        sum(bounds.makespan_s for _, bounds in runs) / len(runs),
-        "; or: ".join(dict.fromkeys(bounds.class_of_schedules for _, bounds in runs)),
+def _beside(
+    name: str,
+    seed: int,
+    above: Fraction | None,
+    metrics: Mapping[str, float | int | None],
+    bounds: Bounds,
+) -> BoundRow:
+    makespan = metrics["makespan_s"]
+    is_told = not metrics["unfinished"] and makespan is not None and bounds.makespan_s > 0
+    return BoundRow(
+        policy=name,
+        seed=seed,
+        jct_mean_s_bound=bounds.jct_mean_s,
+        jct_mean_s_above=None if above is None else float(above),
+        makespan_s_bound=bounds.makespan_s,
+        makespan_s_above=(makespan or 0.0) / bounds.makespan_s - 1 if is_told else None,
+        schedules=bounds.class_of_schedules,
     )
-
-
-def _ratio(run: Rollout | RecordedSchedule, key: str, bound: float | None) -> float | None:
-    value = run.metrics[key]
-    if run.metrics["unfinished"] or value is None or not bound:
-        return None
-    return value / bound - 1
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) and known else None

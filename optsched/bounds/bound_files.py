@@ -21,6 +21,13 @@ def read_bounds(source: str | Path) -> Bounds:
     ------
     InstanceError
         If the file holds no bounds, with every fault.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> optsched.write(optsched.bound("pal-64"), "bound.json")
+    >>> optsched.read_bounds("bound.json").jobs
+    160
     """
     try:
         return Bounds.model_validate(load(find(source)))

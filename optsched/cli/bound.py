@@ -10,9 +10,13 @@ from optsched.cli.printing import output
 from optsched.cli.printing.sheets import Column, Sheet, facts, sheet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from optsched.bounds.certificate import Bounds
     from optsched.bounds.worth import Worth
+    from optsched.rollout.results.bounds.rows import BoundRow
     from optsched.rollout.results.policy_comparison import Comparison
+    from optsched.rollout.run import Rollout
 
 
 def bound(
@@ -76,8 +80,20 @@ def _told(found: Bounds, said: Worth) -> dict[str, str]:
     }
 
 
-def proven(source: str, changes: list[str] | None, file: str) -> tuple[str, dict[str, Any]]:
+def proven(
+    source: str,
+    changes: list[str] | None,
+    file: str,
+    trace: str | None = None,
+    input_format: str | None = None,
+    workload: str | None = None,
+) -> tuple[str, dict[str, Any]]:
     """Prove the bounds in a file; return what is proven in a sentence, and as data.
+
+    Parameters
+    ----------
+    trace, input_format, workload
+        The file of the trace that the bounds were made with, instead of the scenario's own.
 
     Raises
     ------
@@ -87,10 +103,11 @@ def proven(source: str, changes: list[str] | None, file: str) -> tuple[str, dict
     from optsched.bounds.bound_files import read_bounds
     from optsched.bounds.verify.bounds import verify_bounds
     from optsched.rollout.run import metric_text
-    from optsched.rollout.trace_source import jobs_of
+    from optsched.rollout.trace_source import jobs_of, with_trace
 
     bounds = read_bounds(file)
-    where, _ = scenario_and_trace(source, changes, None, None, None)
+    where, jobs = scenario_and_trace(source, changes, trace, input_format, workload)
+    where = with_trace(where, jobs)
     verify_bounds(where, jobs_of(where, None, bounds.seed), bounds)
     text = (
         f"proven: no schedule of {where.name} ({bounds.class_of_schedules}) has a mean JCT below "
@@ -100,46 +117,64 @@ def proven(source: str, changes: list[str] | None, file: str) -> tuple[str, dict
     return text, told | {"proven": True, "statement": text}
 
 
-def beside(compared: Comparison, wanted: bool) -> list[Sheet | str]:
-    """Return how far policies are above their bounds; nothing where that would take long.
+def bounded(compared: Comparison, wanted: bool | None) -> Comparison:
+    """Return a comparison with bounds: if they are wanted, or quick where nobody says.
 
     Raises
     ------
     UnknownPhysics
         If bounds are asked for of a scenario of which none are known.
     """
-    from optsched.bounds.above import above_bounds, is_quick, record_above_bounds
-    from optsched.bounds.schedules import UnknownPhysics
+    runs = [run for runs in compared.rollouts.values() for run in runs]
+    return compared.bounded() if _are_told(runs, wanted) else compared
+
+
+def rollout_bounds(runs: Sequence[Rollout], wanted: bool | None) -> list[BoundRow]:
+    """Return the bounds of rollouts of one policy by seed, as `bounded` does; else none."""
+    from optsched.bounds.above import rows_above
+
+    return list(rows_above({runs[0].record.policy: runs})) if _are_told(runs, wanted) else []
+
+
+def _are_told(runs: Sequence[Rollout], wanted: bool | None) -> bool:
+    """Tell whether bounds are, and are known where nobody asks for them."""
+    from optsched.bounds.above import is_quick
+    from optsched.bounds.schedules import UnknownPhysics, refuse_unknown_physics
+
+    if wanted is not None:
+        return wanted
+    try:
+        refuse_unknown_physics(runs[0].record.scenario)
+    except UnknownPhysics:
+        return False
+    return is_quick(run.record.trace for run in runs)
+
+
+def beside(compared: Comparison) -> list[Sheet | str]:
+    """Return a table of how far policies are above their bounds, if these were asked for."""
     from optsched.plugins.plugin import short_names
-    from optsched.rollout.results.as_recorded import NAME
+    from optsched.rollout.results.bounds.rows import BOUNDED, classes, means
     from optsched.rollout.run import metric_text
 
-    records = [run.record for runs in compared.rollouts.values() for run in runs]
-    if not (wanted or is_quick(records)):
+    if not compared.bounds:
         return []
-    try:
-        found = above_bounds(compared.rollouts)
-    except UnknownPhysics:
-        if wanted:
-            raise
-        return []
-    if not found:
-        return []
-    names = dict(zip(found, short_names(list(found)), strict=True))
-    rows = [(names[name], _share(each.jct), _share(each.makespan)) for name, each in found.items()]
-    recorded = compared.recorded
-    notes = []
-    if recorded is not None:
-        real = record_above_bounds(recorded)
-        rows.append((NAME, _share(real.jct), _share(real.makespan)))
-        if min(real.jct or 0.0, real.makespan or 0.0) < 0:
-            notes.append(f"{NAME}: below the bound, so that the modelled world is too slow.")
-    least = {(each.jct_bound_s, each.makespan_bound_s, each.schedules) for each in found.values()}
-    rows += [("bound", f"{metric_text(jct)} s", f"{metric_text(makespan)} s")
-             for jct, makespan, _ in sorted(least)]  # fmt: skip
+    by_policy: dict[str, list[BoundRow]] = {}
+    for each in compared.bounds:
+        by_policy.setdefault(each.policy, []).append(each)
+    found = {name: means(rows) for name, rows in by_policy.items()}
+    short = zip(found.values(), short_names(list(found)), strict=True)
+    rows = [
+        (name, *(_share(told[f"{metric}_above"]) for metric in BOUNDED)) for told, name in short
+    ]
+    least = dict.fromkeys(
+        (*(f"{metric_text(told[f'{metric}_bound'])} s" for metric in BOUNDED),
+         classes(by_policy[name]))
+        for name, told in found.items()
+    )  # fmt: skip
+    rows += [("bound", jct, makespan) for jct, makespan, _ in least]
     columns = ("above the bound", Column("mean JCT", right=True), Column("makespan", right=True))
-    classes = [f"No schedule is below the bound: {words}." for _, _, words in sorted(least)]
-    return ["", sheet(columns, rows), "", *classes, *notes]
+    words = dict.fromkeys(f"No schedule is below the bound: {words}." for _, _, words in least)
+    return ["", sheet(columns, rows), "", *words]
 
 
 def _share(ratio: float | None) -> str:

@@ -22,6 +22,7 @@ KINDS = {
     "frontier": "what frontier --output writes",
     "rollout": "summary.json, which rollout --output writes",
     "comparison": "what compare --output writes",
+    "bound": "what bound --output writes",
 }
 """What a file of optsched can be, by the word in its "schema"."""
 
@@ -38,6 +39,7 @@ _CLASSES = {
     "result": ("optsched.results.result", "Result"),
     "frontier": ("optsched.sweeps.points", "Frontier"),
     "comparison": ("optsched.rollout.results.comparison_files", "ComparisonDocument"),
+    "bound": ("optsched.bounds.certificate", "Bounds"),
 }
 
 

@@ -237,6 +237,14 @@ Verbose = Annotated[
     ),
 ]
 
+Bound = Annotated[
+    bool | None,
+    limit(
+        "--bound/--no-bound",
+        help="Say how far policies are above a certified bound; by default where that is quick.",
+    ),
+]
+
 # --- output -----------------------------------------------------------------------------------
 
 Output = Annotated[

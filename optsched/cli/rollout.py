@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optsched.cli import completion, console, hints, options
-from optsched.cli.bound import beside
+from optsched.cli.bound import beside, bounded, rollout_bounds
 from optsched.cli.instances import scenario_and_trace
 from optsched.cli.printing import output
 
@@ -29,12 +29,6 @@ Resample = Annotated[
 PerSeed = Annotated[
     bool,
     options.file("--per-seed", help="In .csv and --csv: a row for each policy and seed."),
-]
-Bound = Annotated[
-    bool,
-    typer.Option(
-        "--bound", help="Say how far policies are above a certified bound where that takes long."
-    ),
 ]
 Folder = Annotated[
     str | None,
@@ -88,11 +82,12 @@ def rollout(
     folder: Folder = None,
     resume: Resume = False,
     intervals: Intervals = False,
+    bound: options.Bound = None,
     picture: options.Picture = None,
 ) -> None:
     """Run a policy over a trace of jobs on a simulated cluster.
 
-    JSON: what summary.json holds, see `optsched schema rollout`.
+    JSON: what summary.json holds, see `optsched schema rollout`, and bound.
 
     With several seeds, JSON: policy, seeds, rollouts. CSV: a row for each seed.
 
@@ -100,7 +95,7 @@ def rollout(
 
     Example: optsched rollout pal-64 --policy pal --set epoch_s=300 --seed 0-4
     """
-    from optsched.cli.printing import rollout_tables as tables
+    from optsched.cli.printing import rollout_figures as figures
     from optsched.plugins.plugin import short_names
     from optsched.rollout.comparison import part
     from optsched.rollout.results.plot import overview
@@ -126,12 +121,12 @@ def rollout(
         overview({name: run.record for name, run in zip(names, runs, strict=True)}).savefig(
             picture, dpi=150
         )
+    bounds = rollout_bounds(runs, bound)
     output.show(
-        *(tables.figures(runs[0]) if len(runs) == 1 else tables.figures_of_seeds(runs)),
-        records=lambda: [{"policy": policy, "seed": run.record.seed, **run.metrics}
-                         for run in runs],
-        document=lambda: tables.rollout_document(policy, runs),
-    )  # fmt: skip
+        *figures.rollout(runs, bounds),
+        records=lambda: figures.rollout_records(policy, runs, bounds),
+        document=lambda: figures.rollout_document(policy, runs, bounds),
+    )
 
 
 def compare(
@@ -147,13 +142,14 @@ def compare(
     changes: options.Changes = None,
     table_file: options.TableOutput = None,
     per_seed: PerSeed = False,
-    bound: Bound = False,
+    bound: options.Bound = None,
     picture: options.Picture = None,
 ) -> None:
     """Run policies over the same traces, and show ratios to the first and differences from it.
 
     JSON: see `optsched schema comparison`; policies has metrics, ratios and intervals, differences
-    what is paired seed by seed, runs each rollout. `optsched report` takes it.
+    what is paired seed by seed, runs each rollout, bounds what no schedule can be below. `optsched
+    report` takes it.
 
     Example: optsched compare philly-small --policy fifo,srtf,las --seed 0-4
 
@@ -177,6 +173,7 @@ def compare(
             where, names, trace=source, resample=resample, executor=executor,
             progress=progress, seeds=options.seeds(seed) if seeds is None else seeds,
         )  # fmt: skip
+    compared = bounded(compared, bound)
     if table_file is not None:
         _write(compared, table_file, per_seed)
     if picture is not None:
@@ -185,7 +182,7 @@ def compare(
     hints.tell(notes)
     output.show(
         *tables.comparison(compared),
-        *beside(compared, bound),
+        *beside(compared),
         *(["", *notes] if notes else []),
         records=lambda: tables.comparison_records(compared, per_seed),
         document=lambda: tables.comparison_document(compared),

@@ -45,11 +45,17 @@ def check(
 
 
 def verify(
-    source: options.Source, result_file: options.ResultFile, changes: options.Changes = None
+    source: options.Source,
+    result_file: options.ResultFile,
+    changes: options.Changes = None,
+    trace: options.TraceFile = None,
+    input_format: options.InputFormat = None,
+    workload: options.Workload = None,
 ) -> None:
     """Prove the bound of a result, of a trace, or of each point of a frontier, without a solver.
 
-    Changes of fields that the result was solved with need not be named again.
+    Changes of fields that the result was solved with need not be named again. Bounds need the
+    trace that they are of, where that was named, too.
 
     JSON: instance, changes, proven, statement, status, objective, bound, gap, unit;
     or broken_rules.
@@ -57,6 +63,8 @@ def verify(
     Example: optsched verify boa/cbd-85 result.json
 
     Example: optsched verify philly-small bound.json
+
+    Example: optsched verify mine.json bound.json --trace jobs.json
     """
     from optsched.verification import verify as prove
 
@@ -66,9 +74,12 @@ def verify(
     if _is_of("bound", result_file):
         told: dict[str, Any] = {"scenario": source}
         with _verifying(told, "proven"), console.spinner("verifying"):
-            text, told = proven_bounds(source, changes, result_file)
+            given = (trace, input_format, workload)
+            text, told = proven_bounds(source, changes, result_file, *given)
         _tell(text, told)
         return
+    if trace or input_format or workload:
+        raise ValueError("--trace, --input-format, --workload: of bounds; this file holds none")
     instance, result = _solved(source, changes, result_file)
     told = {"instance": instance.name, "changes": dict(instance.changes)}
     with _verifying(told, "proven"):

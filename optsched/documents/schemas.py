@@ -14,6 +14,7 @@ KINDS = {
     "result": "a result: `optsched verify INSTANCE FILE` takes it",
     "frontier": "a frontier: `optsched verify INSTANCE FILE` takes it",
     "comparison": "a comparison: `optsched report` takes it",
+    "bound": "bounds: `optsched verify SCENARIO FILE` takes them",
     "rollout": "the summary of a rollout: `optsched report` takes its folder",
     "scenario": "a scenario: `optsched rollout` takes it",
     "topology": "a topology: `optsched topology show` takes it",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from optsched.documents.json_files import dumps
 from optsched.reports import html as parts
+from optsched.rollout.results.bounds.bars import bars
+from optsched.rollout.results.bounds.rows import BOUNDED, classes
 from optsched.rollout.results.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def comparison(source: ComparedPolicies) -> parts.Section:
         *(f"<p class='note'>{escape(note)}</p>" for note in notes if note),
         f"<h3>Relative to {escape(told.first)}</h3>",
         _ratios(told),
+        _bounds(told),
         _differences(told),
         _metrics(told),
         _runs(told),
@@ -59,6 +62,36 @@ def _with_interval(row: Figures, key: str) -> object:
     return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
+def _bounds(told: ComparisonDocument) -> str:
+    """Return how far policies are above their bounds, the bounds as the last row; and a picture."""
+    rows = [row for row in told.policies if isinstance(row.get("jct_mean_s_bound"), float)]
+    if not rows:
+        return ""
+    head = ["policy"] + [text for metric in BOUNDED for text in (METRICS[metric], "above")]
+    table = [
+        (row["policy"], *(part for metric in BOUNDED
+                          for part in (row.get(metric), _share(row.get(f"{metric}_above")))))
+        for row in rows
+    ]  # fmt: skip
+    least = dict.fromkeys(tuple(row.get(f"{metric}_bound") for metric in BOUNDED) for row in rows)
+    table += [("bound", jct, "", makespan, "") for jct, makespan in least]
+    words = classes(told.bounds)
+    note = f"No schedule is below the bound{f' ({words})' if words else ''}, as the file has it."
+    values = {str(row["policy"]): row["jct_mean_s"] for row in rows if "jct_mean_s" in row}
+    above = {str(row["policy"]): row.get("jct_mean_s_above") for row in rows}
+    bound = min(row["jct_mean_s_bound"] for row in rows)  # type: ignore[type-var]
+    drawn = bars(values, above, bound).get_figure(root=True)  # type: ignore[arg-type]
+    assert drawn is not None
+    return (
+        f"<h3>Above the bound</h3>{parts.table(head, table)}<p class='note'>{escape(note)}</p>"
+        f"{parts.picture(drawn, 'Mean JCT of each policy, and the bound as a line')}"
+    )
+
+
+def _share(value: object) -> str:
+    return f"{value:+.1%}" if isinstance(value, float) else "-"
+
+
 def _differences(told: ComparisonDocument) -> str:
     """Return the paired differences: one row for each policy and metric."""
     chosen = [row for row in told.differences
@@ -82,7 +115,9 @@ def _ends(row: DifferenceRow) -> str:
 
 def _metrics(told: ComparisonDocument) -> str:
     keys = [key for key in METRICS if any(row.get(key) is not None for row in told.policies)]
-    rows = [(METRICS[key], *(row.get(key) for row in told.policies), key) for key in keys]
+    rows: list[tuple[object, ...]] = [
+        (METRICS[key], *(row.get(key) for row in told.policies), key) for key in keys
+    ]
     head = ("what", *(str(row["policy"]) for row in told.policies), "key")
     return f"<details><summary>All metrics</summary>{parts.table(head, rows)}</details>"
 

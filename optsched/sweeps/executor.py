@@ -134,6 +134,7 @@ def _as_json(part: Document | None) -> dict[str, Any] | None:
 
 
 def _simulated(task: SweepTask, tell: Tell | None) -> Point:
+    from optsched.bounds.above import quick_bounds
     from optsched.rollout.run import simulate
     from optsched.rollout.scenario import Scenario
 
@@ -146,7 +147,8 @@ def _simulated(task: SweepTask, tell: Tell | None) -> Point:
         return _invalid(task, "; ".join(error.faults))
     except ValueError as error:  # a job that asks for more GPUs than there are, say
         return _invalid(task, str(error))
-    metrics = {name: float(value) for name, value in done.metrics.items() if value is not None}
+    measured = done.metrics | quick_bounds(done)
+    metrics = {name: float(value) for name, value in measured.items() if value is not None}
     left = int(metrics["unfinished"])
     return Point(
         value=task.value,

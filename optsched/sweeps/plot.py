@@ -35,7 +35,8 @@ def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         The first method's points are a line, broken where there is no plan; the dashed line is the
-        bound, and the star the knee. Other methods are points; of rollouts, every policy is a line.
+        bound, and the star the knee. Other methods are points; of rollouts, every policy is a line,
+        and the bound is of every schedule.
         Crosses at the foot are values at which the first method has no result.
     """
     ax = axes(ax)
@@ -86,6 +87,13 @@ def _draw_policies(ax: Axes, frontier: Frontier) -> None:
     for name, colour, mark, dash in zip(frontier.methods, colours, marks, dashes, strict=False):
         points = frontier.of_method(name)
         ax.plot(*_line(points), color=colour, marker=mark, ms=4, ls=dash, lw=1.5, label=name)
+    least: dict[float, float] = {}
+    for point in frontier.told:  # of another class of schedules another policy may have another one
+        if point.bound is not None:
+            least[point.value] = min(point.bound, least.get(point.value, point.bound))
+    if least:
+        bounds = [least.get(value, float("nan")) for value in frontier.values]
+        ax.plot(frontier.values, bounds, color=BOUND, lw=1, ls=(0, (3, 3)), label="bound")
 
 
 def _draw_knee(ax: Axes, frontier: Frontier) -> None:

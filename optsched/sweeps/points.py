@@ -36,9 +36,10 @@ class Point(Document):
     objective
         None where there is no plan; `reason` says why, or how many jobs a rollout left out.
     bound
-        No plan has an objective below it.
+        No plan, or schedule of a rollout's trace, has an objective below it.
     metrics
-        Of a rollout: what was measured, by name.
+        Of a rollout: what was measured, by name; and bounds where they are quick, as
+        ``jct_mean_s_bound``.
     """
 
     value: float
@@ -271,7 +272,8 @@ class Frontier(Verifiable):
 def _unverified(point: Point) -> Point:
     """Return a point without what was not verified."""
     if point.status in ("invalid", "simulated"):
-        return point
+        measured = {k: v for k, v in point.metrics.items() if not k.endswith(("_bound", "_above"))}
+        return point.model_copy(update={"bound": None, "metrics": measured})
     changes: dict[str, Any] = {"status": "unverified", "bound": None, "gap": None}
     if point.objective is None:
         changes |= {"status": "error", "reason": "no plan, unverified"}
@@ -284,7 +286,7 @@ def _drop(first: Point, point: Point) -> float:
 
 def _measured(point: Point, metric: str) -> Point:
     value = point.metrics.get(metric)
-    changes: dict[str, Any] = {"objective": value}
+    changes: dict[str, Any] = {"objective": value, "bound": point.metrics.get(f"{metric}_bound")}
     if value is None and point.status == "simulated":
         changes["reason"] = f"{metric} was not measured"
     return point.model_copy(update=changes)

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -9,6 +10,9 @@ import optsched
 from optsched.bounds import above
 from optsched.cli.bound import beside
 from optsched.cli.main import app
+from optsched.cli.printing.rollout_tables import comparison
+from optsched.reports.report import report
+from optsched.traces.json_traces import write_trace
 from optsched.traces.trace import RecordedRun
 from tests.support.builders.rollout_parts import scenario, trace
 
@@ -92,6 +96,96 @@ def test_a_record_below_the_bound_tells_that_the_modelled_world_is_too_slow():
     jobs = trace((0, 1, 10), (0, 1, 12), record=record)
     for gpus, is_below in ((1, True), (2, False)):
         compared = optsched.compare(scenario(1, gpus), ["fifo"], trace=jobs)
-        told = "\n".join(map(str, beside(compared, wanted=True)))
+        bounded = compared.bounded()
+        told = "\n".join(map(str, [*comparison(bounded), *beside(bounded)]))
         assert ("the modelled world is too slow" in told) == is_below
         assert "as recorded" in told
+
+
+def test_comparisons_carry_bounds_by_policy_and_seed(tmp_path):
+    command = ("compare", "philly-small", *FEW, "--policy", "fifo,srtf", "--seed", "0-1")
+    done = run(*command, "--json", "-o", tmp_path / "c.csv", "--per-seed")
+    told = json.loads(done.stdout)
+    assert told == json.loads(run(*command, "--json").stdout)
+    where = optsched.read_scenario("philly-small").changed({"trace.jobs": 30})
+    bounds = {seed: optsched.bound(where, seed=seed) for seed in (0, 1)}
+    assert [(row["policy"], row["seed"]) for row in told["bounds"]] == [
+        (name, seed) for name in ("fifo", "srtf") for seed in (0, 1)
+    ]
+    runs = {(row["policy"], row["seed"]): row for row in told["runs"]}
+    for row in told["bounds"]:
+        best, measured = bounds[row["seed"]], runs[row["policy"], row["seed"]]
+        assert row["schedules"] == best.class_of_schedules
+        for metric in ("jct_mean_s", "makespan_s"):
+            assert row[f"{metric}_bound"] == measured[f"{metric}_bound"] == getattr(best, metric)
+            above = measured[metric] / getattr(best, metric) - 1
+            assert row[f"{metric}_above"] == pytest.approx(above, abs=1e-12)
+    for row in told["policies"]:
+        seeds = [runs[row["policy"], seed]["jct_mean_s_above"] for seed in (0, 1)]
+        assert row["jct_mean_s_above"] == pytest.approx(sum(seeds) / 2)
+    table = pd.read_csv(tmp_path / "c.csv")
+    assert table["jct_mean_s_above"].tolist() == pytest.approx(
+        [row["jct_mean_s_above"] for row in told["runs"]]
+    )
+    bare = json.loads(run(*command, "--no-bound", "--json").stdout)
+    assert "jct_mean_s_above" not in bare["policies"][0]
+    assert not bare["bounds"]
+
+
+def test_a_report_shows_bounds_with_a_picture(tmp_path):
+    command = ("compare", "philly-small", *FEW, "--policy", "fifo,srtf")
+    for name in ("c.json", "c.csv"):
+        assert run(*command, "-o", tmp_path / name).exit_code == 0
+        page = report([tmp_path / name])
+        assert "Above the bound" in page
+        assert "<td>bound</td>" in page
+        assert "Mean JCT of each policy, and the bound as a line" in page
+    assert run(*command, "--no-bound", "-o", tmp_path / "c.json").exit_code == 0
+    assert "Above the bound" not in report([tmp_path / "c.json"])
+    with pytest.raises(ValueError, match="there are no bounds"):
+        optsched.compare("philly-small", ["fifo"]).plot_bounds()
+
+
+def test_bars_stand_above_the_line_of_the_bound():
+    where = optsched.read_scenario("philly-small").changed({"trace.jobs": 30})
+    compared = optsched.compare(where, ["fifo", "srtf"], seeds=2).bounded()
+    ax = compared.plot_bounds()
+    least = min(row.jct_mean_s_bound for row in compared.bounds)
+    assert ax.lines[0].get_xdata()[0] == least
+    means = compared.frame()["jct_mean_s"]
+    assert [bar.get_width() for bar in ax.patches] == means[::-1].tolist()
+    shares = [f"{share:+.1%}" for share in compared.frame()["jct_mean_s_above"]]
+    assert [text.get_text() for text in ax.texts] == shares[::-1]
+
+
+def test_verify_takes_the_trace_that_the_bounds_were_made_with(tmp_path):
+    jobs, file = tmp_path / "jobs.json", tmp_path / "bound.json"
+    write_trace(trace((0, 1, 20), (0, 1, 10)), jobs)
+    assert run("bound", "philly-small", "--trace", jobs, "-o", file).exit_code == 0
+    done = run("verify", "philly-small", file, "--trace", jobs)
+    assert done.stdout.startswith("proven: no schedule of philly-small"), done.output
+    assert run("verify", "philly-small", file).exit_code == 1
+    result = tmp_path / "r.json"
+    optsched.write(optsched.solve("boa/hand"), result)
+    refused = run("verify", "boa/hand", result, "--trace", jobs)
+    assert (refused.exit_code, "of bounds" in refused.stderr) == (2, True)
+
+
+def test_the_form_of_files_is_told(written):
+    form = json.loads(run("schema", "bound").stdout)
+    assert form["$id"] == json.loads(written.read_text())["schema"]
+    assert "thresholds" in form["$defs"]["JctCertificate"]["properties"]
+    shown = run("trace", "show", written)
+    assert "it is bounds: `optsched verify SCENARIO FILE` takes them" in shown.output
+
+
+def test_what_one_more_gpu_is_worth_is_in_table_and_json():
+    command = ("bound", "philly-small", "--set", "trace.jobs=60")
+    told = json.loads(run(*command, "--json").stdout)["worth"]
+    shown = run(*command).stdout
+    for name in ("one more GPU", "one more node", "dearest hours", "jobs kept longest"):
+        assert name in shown
+    assert told["node_s"] == pytest.approx(8 * told["gpu_s"])
+    assert told["gpu_s"] > 0
+    assert all(0 < share <= 1 for _, share in told["hours"])
+    assert told["jobs"][0][0] in shown

@@ -111,17 +111,27 @@ def test_rollout_shows_every_metric_in_80_columns(scenario):
     assert row(shown.stdout, "jct_mean_s")[1:] == ["70", "mean job completion time (JCT)"]
     assert max(map(len, shown.stdout.splitlines())) <= 80
     heading = 6
-    assert len(shown.stdout.splitlines()) == heading + sum(
-        value is not None for value in told.values()
-    )
+    assert shown.stdout.endswith("retried to its end.\n")
+    table = run("rollout", scenario, "--policy", "first", "--no-bound").stdout.splitlines()
+    assert len(table) == heading + sum(value is not None for value in told.values())
+    ends = shown.stdout.splitlines()[len(table) :][:2]
+    assert [line.split()[0] for line in ends] == ["jct_mean_s_bound", "makespan_s_bound"]
 
 
 def test_rollout_as_json_and_in_a_folder(scenario, tmp_path):
     out = tmp_path / "out"
     options = ("--policy", "first", "--seed", 3, "--set", "epoch_s=7", "--json")
     done = run("rollout", scenario, *options, "--output", out, "--intervals")
-    assert done.stdout == (out / "summary.json").read_text()
     told = json.loads(done.stdout)
+    bound = told.pop("bound")
+    assert told == json.loads((out / "summary.json").read_text())
+    jct_s = optsched.bound(
+        optsched.read_scenario(scenario).changed({"epoch_s": 7}), seed=3
+    ).jct_mean_s
+    assert bound["jct_mean_s_bound"] == jct_s
+    assert bound["jct_mean_s_above"] == pytest.approx(told["metrics"]["jct_mean_s"] / jct_s - 1)
+    bare = run("rollout", scenario, *options, "--no-bound")
+    assert bare.stdout == (out / "summary.json").read_text()
     assert (told["policy"], told["seed"], told["scenario"]["epoch_s"]) == ("first", 3, 7)
     assert sorted(os.listdir(out)) == [
         "epochs.csv", "intervals.csv", "jobs.csv", "summary.json", "timing.json",
@@ -273,7 +283,7 @@ def test_rollout_and_compare_take_the_same_seeds(tmp_path):
     assert [float(text.replace(",", "")) for text in row(shown.stdout, "makespan_s")[1:]] == (
         pytest.approx([sum(makespans) / 2, *sorted(makespans)], rel=1e-3)
     )
-    document = json.loads(run("rollout", *base, "--seed", "0,2", "--json").stdout)
+    document = json.loads(run("rollout", *base, "--seed", "0,2", "--no-bound", "--json").stdout)
     assert document == {"policy": "fifo", "seeds": [0, 2], "rollouts": told}
     compared = json.loads(run("compare", *base, "--seed", "0,2", "--json").stdout)
     assert compared["seeds"] == [0, 2]

@@ -177,8 +177,19 @@ def test_scenarios_are_rolled_out_by_value_and_policy(registered):
     assert [point.method for point in frontier.points] == ["first", "other"] * 2
     where = scenario().changed({"epoch_s": 60})
     metrics = optsched.simulate(where, "other", trace=trace(20), seed=3).metrics
-    told = frontier.points[3].metrics
+    told = dict(frontier.points[3].metrics)
+    bounds = {key: told.pop(key) for key in list(told) if key.endswith(("_bound", "_above"))}
     assert told == {key: value for key, value in metrics.items() if value is not None}
+    best = optsched.bound(where, trace=trace(20), seed=3)
+    assert frontier.points[3].bound == bounds["jct_mean_s_bound"] == best.jct_mean_s
+    assert frontier.of("makespan_s").points[3].bound == best.makespan_s
+    assert frontier.of("utilization").points[3].bound is None
+    drawn = {line.get_label(): list(line.get_ydata()) for line in frontier.plot().lines}
+    assert drawn["bound"][1] == best.jct_mean_s
+    assert all(
+        low <= point.objective
+        for low, point in zip(drawn["bound"] * 2, frontier.points[::2], strict=False)
+    )
     assert frontier.points[3].objective == metrics["jct_mean_s"]
     assert (frontier.objective_name, frontier.objective_unit) == (
         "mean job completion time (JCT)",

@@ -43,6 +43,13 @@ def verify_bounds(scenario: Scenario, trace: Trace, bounds: Bounds) -> None:
         With every figure that is not so, or if the bounds are of something else.
     UnknownPhysics
         If no bound is known for such a scenario.
+
+    Examples
+    --------
+    >>> import optsched
+    >>> from optsched.rollout.trace_source import jobs_of
+    >>> scenario = optsched.read_scenario("pal-64")
+    >>> optsched.verify_bounds(scenario, jobs_of(scenario), optsched.bound(scenario))
     """
     broken = _of_others(scenario, trace, bounds)
     if not broken:

@@ -1,4 +1,4 @@
-"""Rollouts, comparisons, policies and scenarios as tables."""
+"""Comparisons, policies and scenarios as tables."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from optsched.cli.printing.sheets import Column, Sheet, facts, sheet
 from optsched.cli.printing.tables import PROSE, listed
 from optsched.plugins.plugin import short_names
 from optsched.rollout import registry
-from optsched.rollout.declarations.names import known_as
 from optsched.rollout.policy_options import described
-from optsched.rollout.results.metrics import METRICS
-from optsched.rollout.results.outputs import summary
 from optsched.rollout.results.policy_comparison import RATIOS
-from optsched.rollout.run import metric_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
     from optsched.rollout.declarations.entry import Entry
     from optsched.rollout.results.paired_differences import Difference
     from optsched.rollout.results.policy_comparison import Comparison
-    from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
     from optsched.testing import Finding
 
@@ -40,48 +35,6 @@ SHOWN = {
 SUBTRACTED = {"jct_mean_s": "mean JCT s", "queueing_delay_mean_s": "mean wait s"}
 """Metrics of which differences are shown."""
 DECIMALS = {"utilization": 3, "unfinished": 0}  # of those; others have one
-
-
-def figures(rollout: Rollout) -> tuple[Sheet, str, Sheet]:
-    """Return what was run, and its metrics, those that could be measured."""
-    record = rollout.record
-    ran = {
-        "scenario": record.scenario.name,
-        "trace": f"{record.trace.name}, {len(record.trace):,} jobs",
-        "policy": known_as(record.scenario, record.policy),
-    }
-    columns = ("metric", Column("value", right=True), Column("what it is", fold=PROSE))
-    rows = (
-        (key, metric_text(value), METRICS[key])
-        for key, value in rollout.metrics.items()
-        if value is not None
-    )
-    return facts(ran), "", sheet(columns, rows)
-
-
-def figures_of_seeds(runs: Sequence[Rollout]) -> tuple[Sheet, str, Sheet]:
-    """Return what was run, and the metrics of rollouts of several seeds, with their range."""
-    record = runs[0].record
-    seeds = ", ".join(str(run.record.seed) for run in runs)
-    policy = known_as(record.scenario, record.policy)
-    ran = {"scenario": record.scenario.name, "policy": policy, "seeds": seeds}
-    rows = []
-    for key, meaning in METRICS.items():
-        values = [value for run in runs if (value := run.metrics[key]) is not None]
-        if values:
-            told = (sum(values) / len(values), min(values), max(values))
-            rows.append((key, *map(metric_text, told), meaning))
-    mean, least, most = (Column(name, right=True) for name in ("mean", "least", "greatest"))
-    columns = ("metric", mean, least, most, Column("what it is", rank=1, fold=PROSE))
-    return facts(ran), "", sheet(columns, rows)
-
-
-def rollout_document(policy: str, runs: Sequence[Rollout]) -> dict[str, Any]:
-    """Return the summary of a rollout as one object; of several, in a list."""
-    told = [summary(run.record) for run in runs]
-    if len(told) == 1:
-        return told[0]
-    return {"policy": policy, "seeds": [run.record.seed for run in runs], "rollouts": told}
 
 
 def comparison(compared: Comparison) -> list[Sheet | str]:

@@ -14,6 +14,7 @@ from optsched.documents.json_files import load
 from optsched.documents.schemas import require
 from optsched.instance import Document
 from optsched.results.result import versions
+from optsched.rollout.results.bounds.rows import BoundRow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,9 @@ class ComparisonDocument(Document):
     runs: Items[Figures] = Field(
         default=(), description="A row for each policy and seed: what was measured."
     )
+    bounds: Items[BoundRow] = Field(
+        default=(), description="Where bounds were asked for, a row for each policy and seed."
+    )
 
 
 def comparison_document(compared: Comparison) -> ComparisonDocument:
@@ -81,6 +85,7 @@ def comparison_document(compared: Comparison) -> ComparisonDocument:
         policies=[{**row, **_became(compared, row)} for row in _rows(frame)],
         differences=[DifferenceRow(**vars(each)) for each in compared.paired],
         runs=_rows(compared.runs()),
+        bounds=compared.bounds,
     )
 
 

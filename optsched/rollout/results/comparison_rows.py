@@ -1,4 +1,4 @@
-"""A policy's row in a comparison: means over seeds, ratios to the first policy, and intervals."""
+"""A policy's row in a comparison: means over seeds, ratios to the first policy, intervals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.rollout.results.intervals import bootstrapped, mean, percentiles
+from optsched.rollout.results.intervals import MANY, bootstrapped, mean, percentiles
 from optsched.rollout.results.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -68,3 +68,33 @@ def _ratios(values: Floats, base: Floats) -> Floats:
     told = (values > 0) & (base > 0)
     logs: Floats = np.log(values[told] / base[told])
     return logs
+
+
+def basis_of(compared: Comparison) -> str:
+    """Return what means and intervals of a comparison are over, in words."""
+    count = len(compared.seeds)
+    if compared.block is not None:
+        drawn = f"Means over {count} traces, drawn from one in blocks of {compared.block:,} jobs"
+        few = _few("traces", count)
+        return f"{drawn}; ratios: geometric means; 95 % intervals are over these traces{few}."
+    blocks = next((told.over for told in compared.paired if told.over.endswith(" jobs")), "")
+    one = f"95 % intervals of differences are over {blocks} of one trace" if blocks else ""
+    one += f"{_few('blocks', int(blocks.partition(' ')[0]))}." if blocks else ""
+    if count == 1:
+        return one
+    means = f"Means over {count} seeds; ratios: geometric means, with 95 % bootstrap intervals"
+    if not compared.is_one_trace:
+        return f"{means}{_few('seeds', count)}."
+    if not compared.varying:
+        return (
+            "One trace, and seeds change nothing: figures of one rollout each, no intervals of "
+            f"seeds. {one}{' ' if one else ''}"
+            "--resample JOBS (resample=) draws traces from it in blocks."
+        )
+    alone = "of what policies and physics draw, not of other jobs"
+    return f"One trace. {means} {alone}{_few('seeds', count)}."
+
+
+def _few(unit: str, count: int) -> str:
+    """Return a warning where a bootstrap draws from too little."""
+    return "" if count >= MANY else f", too narrow as {unit} are fewer than {MANY}"

@@ -19,6 +19,7 @@ from optsched.results.result import versions
 from optsched.rollout.declarations.names import became_of
 from optsched.rollout.engine.waiting import KINDS
 from optsched.rollout.physics.regimes import busy_shares
+from optsched.rollout.results.bounds.rows import BoundRow
 from optsched.rollout.results.decision_log import all_solves, epoch_column, epoch_solves
 from optsched.rollout.results.given_up import is_given_up
 from optsched.rollout.results.metrics import METRICS, metrics
@@ -104,12 +105,14 @@ def summary_schema() -> dict[str, Any]:
         "trace": {"type": "object", "description": "Name, source, jobs and digest."},
         "versions": texts,
         "scenario": {"type": "object", "description": "See the schema of scenarios."},
+        "bound": BoundRow.model_json_schema()
+        | {"description": "Printed only: what no schedule of the same jobs can be below."},
     }
     names = {"$id": "optsched/rollout/1", "title": "Summary of a rollout"}
     return names | {
         "type": "object",
         "properties": fields,
-        "required": [key for key in fields if key != "policy_became"],
+        "required": [key for key in fields if key not in ("policy_became", "bound")],
     }
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from optsched.instance import html_rows
 from optsched.rollout.results.as_recorded import NAME, RecordedSchedule, recorded_schedule
+from optsched.rollout.results.bounds.rows import BELOW, BoundRow, means
 from optsched.rollout.results.comparison_rows import RATIOS as RATIOS
-from optsched.rollout.results.comparison_rows import comparison_row
-from optsched.rollout.results.intervals import MANY
+from optsched.rollout.results.comparison_rows import basis_of, comparison_row
 from optsched.rollout.results.metrics import METRICS
 from optsched.rollout.results.paired_differences import Difference, differences
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from optsched.documents.arrays import Floats
@@ -38,6 +39,8 @@ class Comparison:
         Jobs in a block, if traces were drawn from one trace in blocks.
     seeds
         The seeds that each policy was run with.
+    bounds
+        Of `bounded`: what no schedule can be below, by policy and seed.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Comparison:
     is_one_trace: bool = False
     block: int | None = None
     seeds: tuple[int, ...] = (0,)
+    bounds: tuple[BoundRow, ...] = ()
 
     def frame(self) -> pd.DataFrame:
         """Return one row per policy: the metrics, and ratios to the first policy.
@@ -65,7 +69,8 @@ class Comparison:
             `..._low` and `..._high` beside both are 95 % bootstrap intervals (BCa from 10 seeds
             on, else percentiles; seeds are resampled); of traces that were drawn in blocks from
             one, the 2.5th and 97.5th percentile over these. There are none where nothing differs
-            between seeds: see `basis`. `seeds` is how many rollouts a row is of.
+            between seeds: see `basis`. `seeds` is how many rollouts a row is of. With bounds,
+            `<metric>_bound` and `<metric>_above` are means over the seeds; see `bounded`.
         """
         import pandas as pd
 
@@ -102,6 +107,30 @@ class Comparison:
         table[keys[2:-1]] = table[keys[2:-1]].astype(float)
         return table.set_index(keys[:2])
 
+    def bounded(self) -> Comparison:
+        """Return the same with certified bounds: what no schedule of these jobs can be below.
+
+        Each rollout is set beside the bound of the least class of schedules that it is in; see
+        `optsched.bound`. The recorded schedule is, too: below the bound, it tells in `warnings`
+        that the modelled world is too slow.
+
+        Raises
+        ------
+        UnknownPhysics
+            If no bound is known for the scenario.
+
+        Examples
+        --------
+        >>> import optsched
+        >>> scenario = optsched.read_scenario("philly-small").changed({"trace.jobs": 40})
+        >>> compared = optsched.compare(scenario, ["fifo", "srtf"]).bounded()
+        >>> bool((compared.frame()["jct_mean_s_above"] >= 0).all())
+        True
+        """
+        from optsched.bounds.above import rows_above
+
+        return replace(self, bounds=rows_above(self.rollouts, self.recorded))
+
     def runs(self) -> pd.DataFrame:
         """Return one row per policy and seed: all metrics; of one that seeds change not, one row.
 
@@ -114,8 +143,14 @@ class Comparison:
         """
         import pandas as pd
 
+        bounds = {(row.policy, row.seed): row.figures() for row in self.bounds}
         rows = [
-            {"policy": name, "seed": run.record.seed, **run.metrics}
+            {
+                "policy": name,
+                "seed": run.record.seed,
+                **run.metrics,
+                **bounds.get((name, run.record.seed), {}),
+            }
             for name, runs in self.rollouts.items()
             for run in dict.fromkeys(runs)
         ]
@@ -135,7 +170,10 @@ class Comparison:
     @cached_property
     def _rows(self) -> list[dict[str, float | None]]:
         first = next(iter(self.rollouts))
-        return [comparison_row(self, name, first) for name in self.values]
+        return [comparison_row(self, name, first) | self._bound_of(name) for name in self.values]
+
+    def _bound_of(self, name: str) -> dict[str, float | None]:
+        return means(row for row in self.bounds if row.policy == name) if self.bounds else {}
 
     @cached_property
     def recorded(self) -> RecordedSchedule | None:
@@ -147,8 +185,10 @@ class Comparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the recorded schedule breaks the world of the scenario."""
-        return self.recorded.warnings if self.recorded is not None else ()
+        """Where the recorded schedule breaks the world of the scenario, or is below its bound."""
+        told = self.recorded.warnings if self.recorded is not None else ()
+        is_below = any(row.is_below for row in self.bounds if row.policy == NAME)
+        return (*told, f"{NAME}: {BELOW}") if is_below else told
 
     @cached_property
     def varying(self) -> frozenset[str]:
@@ -178,27 +218,7 @@ class Comparison:
     @property
     def basis(self) -> str:
         """What means and intervals are over, in words; empty if there is but one figure each."""
-        count = len(self.seeds)
-        if self.block is not None:
-            drawn = f"Means over {count} traces, drawn from one in blocks of {self.block:,} jobs"
-            few = _few("traces", count)
-            return f"{drawn}; ratios: geometric means; 95 % intervals are over these traces{few}."
-        blocks = next((told.over for told in self.paired if told.over.endswith(" jobs")), "")
-        one = f"95 % intervals of differences are over {blocks} of one trace" if blocks else ""
-        one += f"{_few('blocks', int(blocks.partition(' ')[0]))}." if blocks else ""
-        if count == 1:
-            return one
-        means = f"Means over {count} seeds; ratios: geometric means, with 95 % bootstrap intervals"
-        if not self.is_one_trace:
-            return f"{means}{_few('seeds', count)}."
-        if not self.varying:
-            return (
-                "One trace, and seeds change nothing: figures of one rollout each, no intervals of "
-                f"seeds. {one}{' ' if one else ''}"
-                "--resample JOBS (resample=) draws traces from it in blocks."
-            )
-        alone = "of what policies and physics draw, not of other jobs"
-        return f"One trace. {means} {alone}{_few('seeds', count)}."
+        return basis_of(self)
 
     @property
     def left_out(self) -> str:
@@ -209,6 +229,18 @@ class Comparison:
             if count:
                 told.append(f"{name} {count:,.4g} of {jobs:,.4g}")
         return f"Unfinished jobs, in no mean of times: {', '.join(told)}." if told else ""
+
+    def plot_bounds(self, ax: Axes | None = None) -> Axes:
+        """Draw mean JCTs as bars, with the bound as a line; return the axes; see `bounded`.
+
+        Raises
+        ------
+        ValueError
+            If there are no bounds.
+        """
+        from optsched.rollout.results.bounds.bars import drawn
+
+        return drawn(self, ax)
 
     def plot(self) -> Figure:
         """Draw JCTs, utilisation, cost and power of the first seed, a line for each policy."""
@@ -239,6 +271,7 @@ class Comparison:
         keys = ("jct_mean_s", "jct_p99_s", "makespan_s", "utilization", "cost_usd", "energy_kwh")
         frame = self.frame()
         columns = [name for key in keys for name in (key, f"{key}_ratio") if name in frame]
+        columns += ["jct_mean_s_above"] if self.bounds else []
         columns += ["unfinished"] if self.left_out else []
         return frame[columns].dropna(axis="columns", how="all").rename(index=self.label)
 
@@ -257,8 +290,3 @@ class Comparison:
                 key: np.full(len(self.seeds), value, dtype=float) for key, value in alike
             }
         return table
-
-
-def _few(unit: str, count: int) -> str:
-    """Return a warning where a bootstrap draws from too little."""
-    return "" if count >= MANY else f", too narrow as {unit} are fewer than {MANY}"

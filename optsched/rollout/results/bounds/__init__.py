@@ -1,0 +1,1 @@
+"""Results beside certified bounds: rows, means over seeds, bars."""
