@@ -180,12 +180,12 @@ def test_the_form_of_files_is_told(written):
 
 
 def test_what_one_more_gpu_is_worth_is_in_table_and_json():
-    command = ("bound", "philly-small", "--set", "trace.jobs=60")
+    command = ("bound", "pal-64", "--set", "trace.jobs=60")
     told = json.loads(run(*command, "--json").stdout)["worth"]
     shown = run(*command).stdout
     for name in ("one more GPU", "one more node", "dearest hours", "jobs kept longest"):
         assert name in shown
-    assert told["node_s"] == pytest.approx(8 * told["gpu_s"])
+    assert told["node_s"] == pytest.approx(4 * told["gpu_s"])
     assert told["gpu_s"] > 0
     assert all(0 < share <= 1 for _, share in told["hours"])
     assert told["jobs"][0][0] in shown

@@ -20,6 +20,7 @@ from optsched.cli import options
 from optsched.cli.main import app
 from optsched.rollout import registry
 from optsched.rollout.results.metrics import METRICS
+from optsched.rollout.trace_source import scenario_of
 from tests.support.builders.small_rollouts import POLICIES
 
 COMMANDS = ["rollout", "compare", "policies", "scenarios"]
@@ -125,9 +126,8 @@ def test_rollout_as_json_and_in_a_folder(scenario, tmp_path):
     told = json.loads(done.stdout)
     bound = told.pop("bound")
     assert told == json.loads((out / "summary.json").read_text())
-    jct_s = optsched.bound(
-        optsched.read_scenario(scenario).changed({"epoch_s": 7}), seed=3
-    ).jct_mean_s
+    where = scenario_of(scenario).changed({"epoch_s": 7})
+    jct_s = optsched.bound(where, seed=3).jct_mean_s
     assert bound["jct_mean_s_bound"] == jct_s
     assert bound["jct_mean_s_above"] == pytest.approx(told["metrics"]["jct_mean_s"] / jct_s - 1)
     bare = run("rollout", scenario, *options, "--no-bound")
