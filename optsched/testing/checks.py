@@ -18,6 +18,7 @@ import numpy as np
 from optsched.cluster.profile import Profile
 from optsched.rollout.checkpoints.checkpoint import why_not_saved
 from optsched.rollout.checkpoints.plain_data import of_json
+from optsched.rollout.engine.live_view import NEVER
 from optsched.rollout.physics.beliefs import believed
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Model
@@ -120,11 +121,12 @@ def check_told_only(policy: PolicyLike, world: World, base: Run) -> None:
 def first_seen_us(base: Run) -> int | None:
     """Return the first moment at which the cluster shows how fast a job was; None if it never does.
 
-    That is an end or a failure.
+    That is an end or a failure, or the policy asks how far jobs are.
     """
     ends = [end for end in base.ends_us if end >= 0]
     failures = [moment for moments in base.failures_us.values() for moment in moments]
-    return min([*ends, *failures], default=None)
+    looks = [base.first_look_us] if base.first_look_us != NEVER else []
+    return min([*ends, *failures, *looks], default=None)
 
 
 def check_goes_on(policy: PolicyLike, world: World, base: Run) -> None:

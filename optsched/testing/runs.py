@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.plugins.errors import failure
 from optsched.rollout.checkpoints.plain_data import to_json
 from optsched.rollout.engine.engine import Engine
+from optsched.rollout.engine.live_view import NEVER
 from optsched.rollout.physics.beliefs import believed
 from optsched.rollout.registry import make
 
@@ -87,7 +88,10 @@ def _plain(decision: Any) -> Any:
 
 @dataclass
 class Run:
-    """A rollout that ended: what was decided, in order, and what became of the jobs."""
+    """A rollout that ended: what was decided, in order, and what became of the jobs.
+
+    `first_look_us` is when the policy first asked how far jobs are.
+    """
 
     log: list[Entry]
     failures_us: dict[int, list[int]]
@@ -96,6 +100,7 @@ class Run:
     snapshots: dict[int, bytes] = field(default_factory=dict)
     lengths: dict[int, int] = field(default_factory=dict)
     steps: int = 0
+    first_look_us: int = NEVER
 
     def digests(self) -> list[tuple[int, str]]:
         """Return a short hash for each decision."""
@@ -137,6 +142,7 @@ def run(engine: Engine, save_at: frozenset[int] = frozenset(), until_us: int | N
             done.lengths[done.steps] = len(recorded.log)
         if until_us is not None and engine.now_us > until_us:
             break
+    done.first_look_us = engine.world.view.first_look_us
     jobs = engine.record().jobs
     done.starts_us, done.ends_us = jobs.first_start_us.tolist(), jobs.end_us.tolist()
     return done

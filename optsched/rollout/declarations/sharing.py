@@ -11,8 +11,8 @@ _EXAMPLE = "optsched compare eaco-28 --policy fifo-exclusive,"
 _EXCLUSIVE = "is fifo-exclusive"
 _OVERTAKING = "is fifo-exclusive with overtaking"
 _KNOWN = (
-    "Rates of groups are known beforehand (the scenario's interference), so none is tried and "
-    "undone."
+    "Rates of groups are taken as told (the scenario's interference), so none is tried and undone; "
+    "the policy eaco-trials does that."
 )
 _FAITHFUL = {
     "fifo-exclusive": "Gavel's `fifo`, and EaCO's default: GPUs of its own for every job, in "
@@ -94,6 +94,31 @@ SHARING_POLICIES = (
         becomes="packs nodes, to save their watts",
         refuses=_REFUSES,
         example=_EXAMPLE + "eaco-greedy,eaco",
+    ),
+    Entry(
+        "eaco-trials",
+        "sharing the busiest GPUs that should bear it, watched for an epoch, and undone if not",
+        EACO,
+        POLICIES + "sharing.watched_groups:eaco_trials",
+        faithful="Algorithm 1 to its end: candidates by utilisation, a GPU's threshold each, sets "
+        "that overlap a gang in part; after an epoch of all jobs the rates that were seen are "
+        "written into the history, unseen groups are predicted from it, and a newcomer that breaks "
+        "a tolerance or deadline leaves, for the next candidate.",
+        differs=(
+            "The history begins with a formula of utilisations, so that the true rates are not "
+            "known; begins_with=told gives it the scenario's measured groups, as in the paper.",
+            "Which groups do not fit is known: none runs out of memory in a trial.",
+            "Memory is looked at GPU by GPU; in the paper the sum over the set counts.",
+            "Of all subsets of GPUs those are tried that follow each other in the order of "
+            "utilisation, in one node if the gang fits there.",
+            "A tolerance is a slowdown at any moment; the paper has deadlines alone.",
+            "While jobs are watched nobody else joins their GPUs; the paper does not say.",
+            "A job without any place waits, and the queue goes on; the paper does not say.",
+        ),
+        needs=(SHARING,),
+        becomes="is fifo with overtaking, without sharing",
+        refuses=_REFUSES,
+        example=_EXAMPLE + "eaco-greedy,eaco-trials",
     ),
     Entry(
         "lucid-ordered",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
-from optsched.rollout.engine.state import READY, WAITING
+from optsched.rollout.engine.state import PPB, READY, WAITING
 from optsched.rollout.physics.speeds import Slowdowns
 
 if TYPE_CHECKING:
@@ -21,8 +21,17 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
+NEVER = 1 << 62
+
+
 class LiveView(Restorable):
-    """Implements `View`; one object serves all calls of a rollout."""
+    """Implements `View`; one object serves all calls of a rollout.
+
+    Attributes
+    ----------
+    first_look_us
+        When a policy first asked how far jobs are, by which the truth about speeds shows.
+    """
 
     changing = ("now_us", "is_epoch", "spent_gpu_us", "arrived", "ended", "failed", "advanced")
 
@@ -40,6 +49,7 @@ class LiveView(Restorable):
         self.now_us = 0
         self.is_epoch = False
         self.spent_gpu_us = 0
+        self.first_look_us = NEVER
         self.arrived: Sequence[int] = []
         self.ended: Sequence[int] = []
         self.failed: Sequence[int] = []
@@ -135,6 +145,13 @@ class LiveView(Restorable):
         """Return the microseconds for which jobs have held GPUs so far."""
         attained = self._accounts.attained
         return _fixed([attained(self._known(job), self.now_us) for job in jobs])
+
+    def done_us(self, jobs: Sequence[int]) -> Integers:
+        """Return the work that jobs have done, in microseconds at reference speed."""
+        self.first_look_us = min(self.first_look_us, self.now_us)
+        total, remaining = self._state.total, self._accounts.remaining
+        done = (total[self._known(job)] - remaining(job, self.now_us) for job in jobs)
+        return _fixed([work // PPB for work in done])
 
     def waited_us(self, job: int) -> int:
         """Return for how long it has been waiting since it last held GPUs or was submitted."""

@@ -131,6 +131,13 @@ class View(Protocol):
         """Return the microseconds for which jobs have held GPUs so far."""
         ...
 
+    def done_us(self, jobs: Sequence[int]) -> Integers:
+        """Return the work that jobs have done, in microseconds at reference speed.
+
+        What their logs tell; what failures undid is not counted.
+        """
+        ...
+
     def waited_us(self, job: int) -> int:
         """Return for how long it has been waiting since it last held GPUs or was submitted."""
         ...

@@ -1,0 +1,192 @@
+"""EaCO's Algorithm 1 to its end: jobs are put together, watched for an epoch, and parted again.
+
+Source: Haghshenas and Hashemi, EaCO, arXiv 2412.08294, algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from optsched.rollout.checkpoints.restorable import RestorablePolicy
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.eaco import ThresholdOptions
+from optsched.rollout.policies.sharing.learnt_rates import Beginning, LearntRates
+from optsched.rollout.policies.sharing.shared_gpus import SharedGpus, Thresholds
+from optsched.rollout.policy_needs import refuse_quotas
+from optsched.rollout.policy_options import Positive, takes
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.scenario import Scenario
+
+    Gpus = tuple[int, ...]
+
+NAME = "eaco-trials"
+ROUNDED = 1e-6
+"""Rates are seen with this relative error at most: the engine rounds them."""
+
+
+class TrialOptions(ThresholdOptions):
+    """What the history begins with, and how long jobs are watched."""
+
+    begins_with: Beginning = Field(
+        default="formula",
+        description="What is known of groups before any was seen: formula, that of utilisations; "
+        "told, the measured groups of the scenario.",
+    )
+    training_epoch_s: Positive = Field(
+        default=1440.0,
+        description="A training epoch of any job alone, of which scenarios know nothing (0.39 to "
+        "0.40 h in the paper's tables): so much work of each job is watched.",
+    )
+
+
+class WatchedGroups(RestorablePolicy):
+    """Jobs join the busiest GPUs that should bear it, and leave if these do not.
+
+    A job is placed where the history predicts that no tolerance and no deadline breaks. Then all
+    jobs that it meets are watched until each has done a training epoch; nobody else joins their
+    GPUs meanwhile. What was seen is written into the history. If by it a rule does not hold, the
+    newcomer leaves, for the next candidate or the queue, and pays what a move or a stop costs.
+    Where GPUs differ or distance costs, what is seen is that, too.
+
+    Attributes
+    ----------
+    trials
+        By newcomer since when, whether its company is watched (else it is starting), and what each
+        of them had done then.
+    """
+
+    name = NAME
+    changing = ("rates", "trials", "_ready", "every_epoch")
+
+    def __init__(self, scenario: Scenario, seed: int, options: TrialOptions) -> None:
+        if scenario.rented is not None:
+            raise ValueError(f"policy '{NAME}': it does not rent nodes")
+        refuse_quotas(NAME, scenario)
+        self.rates = LearntRates(scenario, options.begins_with)
+        self.thresholds = Thresholds(options.utilisation_threshold, options.memory_threshold)
+        self.epoch_us = round(options.training_epoch_s * US)
+        self.window = options.window
+        costs = scenario.costs
+        self.start_us = round((costs.start_s + costs.restore_s + costs.checkpoint_s) * US)
+        self.trials: dict[int, tuple[int, bool, dict[int, int]]] = {}
+        self._ready: list[bool] = []
+
+    def decide(self, view: View) -> Decision:
+        """End trials that are over, then place the jobs that wait, in the order of the queue."""
+        decision = self._decided(view)
+        self.every_epoch = bool(self.trials)  # while somebody is watched
+        return decision
+
+    def _decided(self, view: View) -> Decision:
+        ready, self._ready = self._ready, list(view.ready)
+        has_news = bool(view.arrived or view.ended or view.failed) or ready != self._ready
+        if not (has_news or self.trials):
+            return NOTHING
+        gpus = SharedGpus(view, self.rates, self.thresholds)
+        undone = self._undone(view, gpus)
+        if not (has_news or undone):
+            return NOTHING
+        for job in undone:
+            gpus.detach(job)
+        place: dict[int, Gpus] = {}
+        waiting = view.pending[: self.window].tolist()
+        for job in sorted([*undone, *waiting]):
+            found = self._place(view, gpus, job)
+            if found is not None:
+                place[job] = found
+        return Decision(place=place, stop=tuple(job for job in undone if job not in place))
+
+    # --- trials -------------------------------------------------------------------------------
+
+    def _undone(self, view: View, gpus: SharedGpus) -> list[int]:
+        """Look at all trials, and return the newcomers that have to leave."""
+        undone = []
+        for job, (since, is_watched, done) in list(self.trials.items()):
+            watched = gpus.beside(gpus.of[job]) if job in gpus.of else []
+            if len(watched) < 2:
+                del self.trials[job]
+            elif not is_watched or watched != sorted(done):
+                if view.now_us - since >= self.start_us:
+                    self.trials[job] = (view.now_us, True, self._done(view, watched))
+            elif self._is_over(view, done):
+                self._learn(view, gpus, since, done)
+                del self.trials[job]
+                if not self._holds(view, gpus, watched):
+                    undone.append(job)
+        return undone
+
+    def _begun(self, view: View, watched: list[int]) -> tuple[int, bool, dict[int, int]]:
+        """Return a trial that begins now; watching does, too, if a start takes no time."""
+        return view.now_us, not self.start_us, self._done(view, watched)
+
+    @staticmethod
+    def _done(view: View, jobs: Iterable[int]) -> dict[int, int]:
+        chosen = list(jobs)
+        return dict(zip(chosen, view.done_us(chosen).tolist(), strict=True))
+
+    def _is_over(self, view: View, before: dict[int, int]) -> bool:
+        now = self._done(view, before)
+        return all(now[job] - before[job] >= self.epoch_us for job in before)
+
+    def _learn(self, view: View, gpus: SharedGpus, since: int, before: dict[int, int]) -> None:
+        """Write the rates of watched jobs into the history, for the GPU that holds each up most."""
+        now = self._done(view, before)
+        found = [(job, gpus.slowest(job)[1]) for job in before]
+        for job, gpu in found:
+            rate = (now[job] - before[job]) / (view.now_us - since)
+            types = gpus.types(gpu)
+            if len(types) > 1:
+                self.rates.note(types, view.model(job), min(rate, 1.0))
+
+    # --- places -------------------------------------------------------------------------------
+
+    def _place(self, view: View, gpus: SharedGpus, job: int) -> Gpus | None:
+        """Return the GPUs of the first candidate where all rules should hold; the job is there."""
+        locked = {gpu for trial in self.trials for gpu in self._locked(gpus, trial)}
+        for chosen in gpus.candidates(job, locked):
+            gpus.attach(job, chosen)
+            watched = gpus.beside(chosen)
+            if self._holds(view, gpus, watched):
+                if len(watched) > 1:
+                    self.trials[job] = self._begun(view, watched)
+                return chosen
+            gpus.detach(job)
+        return None
+
+    @staticmethod
+    def _locked(gpus: SharedGpus, newcomer: int) -> Iterable[int]:
+        """Return the GPUs of all jobs that a trial watches."""
+        if newcomer not in gpus.of:
+            return ()
+        return (gpu for job in gpus.beside(gpus.of[newcomer]) for gpu in gpus.of[job])
+
+    @staticmethod
+    def _holds(view: View, gpus: SharedGpus, jobs: list[int]) -> bool:
+        """Tell whether by the history no tolerance and no deadline of some jobs breaks.
+
+        A job that would be late alone, too, and one of which nothing is known is not late by this.
+        """
+        for job in jobs:
+            rate, model = gpus.slowest(job)[0], view.scenario.models.get(view.model(job))
+            most = None if model is None else model.max_slowdown
+            if most is not None and rate * max(1.0, most) < 1 - ROUNDED:
+                return False
+            deadline = view.deadline_us(job)
+            if deadline >= 0:
+                left, time = float(view.remaining_us([job])[0]), deadline - view.now_us
+                if left <= time < left / rate * (1 - ROUNDED):
+                    return False
+        return True
+
+
+@takes(TrialOptions)
+def eaco_trials(scenario: Scenario, seed: int, options: TrialOptions) -> WatchedGroups:
+    """Put jobs together, watch them for an epoch, and part those that do not bear it."""
+    return WatchedGroups(scenario, seed, options)

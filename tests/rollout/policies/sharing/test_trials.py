@@ -1,0 +1,163 @@
+"""EaCO's algorithm 1 to its end: what is tried, seen, undone, and not tried again."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.rollout.checkpoints.plain_data import of_json, to_json
+from optsched.rollout.engine.engine import Engine
+from optsched.rollout.policies.sharing.learnt_rates import LearntRates
+from optsched.rollout.registry import make
+from tests.support.builders.rollout_parts import scenario, trace
+from tests.support.strategies.common import law
+
+POLICY = "eaco-trials:training_epoch_s=20"
+
+
+def world(rate, *, gpus=1, tolerance=1.5, most=2, **parts):
+    """Two models that use a fifth of a GPU each, and truly run beside each other at a rate."""
+    model = {"utilisation": 0.2, "max_slowdown": tolerance}
+    groups = [{"types": ["a", "b"], "rates": [rate, rate]}]
+    return scenario(
+        nodes=1,
+        gpus_per_node=gpus,
+        models={"a": model, "b": model},
+        sharing={"max_jobs_per_gpu": most, "interference": {"groups": groups}},
+        **parts,
+    )
+
+
+def rolled(where, jobs, policy=POLICY):
+    return Engine(where, jobs, make(policy, where, 0), 0, keep_intervals=True).run()
+
+
+def held(record, job):
+    """When a job held which GPUs, in seconds."""
+    rows = sorted(each for each in record.intervals if each[0] == job)
+    return [(row[1] / 1e6, row[2] / 1e6, tuple(row[3])) for row in rows]
+
+
+def test_a_pair_that_breaks_a_tolerance_is_seen_and_undone_at_an_epoch():
+    jobs = trace((0, 1, 100), (0, 1, 100), model=["a", "b"])
+    record = rolled(world(0.4), jobs)
+    (first,) = held(record, 0)
+    # They run at 0.4, so that 20 s of work are done after 50 s; then the first has 80 s to go.
+    assert first == (0.0, 130.0, (0,))
+    assert held(record, 1) == [(0.0, 50.0, (0,)), (130.0, 210.0, (0,))]
+
+
+def test_what_was_seen_is_not_tried_again():
+    jobs = trace((0, 1, 100), (0, 1, 100), (200, 1, 50), model=["a", "b", "a"])
+    record = rolled(world(0.4), jobs)
+    assert sum(map(int, record.jobs.preemptions)) == 1
+    assert held(record, 2)[0][0] == 210.0
+
+
+def test_a_pair_that_holds_stays():
+    jobs = trace((0, 1, 100), (0, 1, 100), model=["a", "b"])
+    record = rolled(world(0.8), jobs)
+    assert [held(record, job) for job in (0, 1)] == [[(0.0, 125.0, (0,))]] * 2
+
+
+def test_overhead_of_the_newcomer_is_not_taken_for_interference():
+    """It starts for 30 s, in which it makes no progress: at 0.8 of its speed the pair holds."""
+    jobs = trace((0, 1, 100), (0, 1, 100), model=["a", "b"])
+    record = rolled(world(0.8, costs={"start_s": 30.0}), jobs)
+    assert sum(map(int, record.jobs.preemptions)) == 0
+
+
+def test_a_deadline_that_is_in_danger_parts_them():
+    jobs = trace(
+        (0, 1, 100), (0, 1, 100), model=["a", "b"], deadline_s=[150.0, np.nan]
+    )  # the first would end at 250 s
+    record = rolled(world(0.4, tolerance=None), jobs)
+    assert held(record, 0)[-1][1] == 130.0
+    assert len(held(record, 1)) == 2
+
+
+def test_a_job_may_join_a_part_of_a_gang():
+    jobs = trace((0, 4, 100), (0, 1, 20), model=["a", "b"])
+    record = rolled(world(0.9, gpus=4), jobs)
+    assert held(record, 1)[0][:2] == (0.0, pytest.approx(20 / 0.9, abs=1e-5))
+    assert held(record, 1)[0][2] == (0,)
+
+
+def test_who_leaves_goes_to_the_next_candidate():
+    jobs = trace((0, 1, 200), (0, 1, 100), model=["a", "b"])
+    record = rolled(world(0.4, gpus=2), jobs)
+    assert held(record, 1) == [(0.0, 50.0, (0,)), (50.0, 130.0, (1,))]
+
+
+def test_unseen_groups_are_predicted_from_those_that_were_seen():
+    rates = LearntRates(world(0.4, most=3), "formula")
+    formula = rates.of(("a", "b"))["a"]
+    assert formula == pytest.approx(1 / 1.02)
+    rates.note(("b", "a"), "a", 0.5)
+    assert rates.of(("a", "b")) == {"a": 0.5, "b": pytest.approx(formula)}
+    rates.note(("a", "b"), "a", 0.7)
+    assert rates.of(("a", "b"))["a"] == pytest.approx(0.6)
+    for pair in (("a", "a"), ("b", "b")):
+        rates.note(pair, pair[0], 0.5)
+    assert rates.of(("a", "a", "b"))["a"] == pytest.approx(0.5 * 0.6)
+
+
+def test_the_history_begins_with_what_is_told_if_that_is_asked_for():
+    told = LearntRates(world(0.4), "told")
+    assert told.of(("a", "b")) == {"a": 0.4, "b": 0.4}
+    jobs = trace((0, 1, 100), (0, 1, 100), model=["a", "b"])
+    record = rolled(world(0.4), jobs, POLICY + ",begins_with=told")
+    assert held(record, 1)[0][0] == 100.0
+
+
+def test_what_does_not_fit_is_never_tried():
+    jobs = trace((0, 1, 100), (0, 1, 100), model=["a", "b"])
+    assert held(rolled(world(0.0), jobs), 1)[0][0] == 100.0
+
+
+RATES = st.sampled_from([0.3, 0.55, 0.7, 0.95, 1.0])
+MODELS = ["a", "b", "c"]
+
+
+@law(60)
+@given(st.data())
+def test_where_the_truth_is_told_nothing_is_undone(data):
+    """Each pair is measured; what three of them do is what the pairs say."""
+    pairs = itertools.combinations_with_replacement(MODELS, 2)
+    groups = [
+        {"types": pair, "rates": [rate, rate if pair[0] == pair[1] else data.draw(RATES)]}
+        for pair in pairs
+        for rate in [data.draw(RATES)]
+    ]
+    tolerances = st.sampled_from([None, 1.0, 1.5, 2.0])
+    where = scenario(
+        nodes=data.draw(st.integers(1, 2)),
+        gpus_per_node=2,
+        models={
+            name: {"utilisation": 0.3, "max_slowdown": data.draw(tolerances)} for name in MODELS
+        },
+        sharing={"max_jobs_per_gpu": 3, "interference": {"groups": groups}},
+    )
+    row = st.tuples(st.integers(0, 90), st.integers(1, 2), st.sampled_from([15, 60, 200]))
+    rows = data.draw(st.lists(row, min_size=1, max_size=8))
+    names = [data.draw(st.sampled_from(MODELS)) for _ in rows]
+    record = rolled(where, trace(*rows, model=names), POLICY + ",begins_with=told")
+    assert not record.jobs.preemptions.any()
+    assert not record.jobs.migrations.any()
+    assert (record.jobs.end_us >= 0).all()
+
+
+def test_history_and_trials_are_plain_data():
+    where = world(0.4)
+    jobs = trace((0, 1, 100), (0, 1, 100), model=["a", "b"])
+    policy = make(POLICY, where, 0)
+    engine = Engine(where, jobs, policy, 0)
+    for _ in range(4):
+        engine.step()
+    assert policy.trials
+    other = make(POLICY, where, 0)
+    other.restore(of_json(to_json(policy.state())))
+    assert other.state() == policy.state()
+    assert other.every_epoch
