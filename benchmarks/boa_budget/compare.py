@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.boa_budget.today import BUDGETS, SCENARIO, SEEDS, Row, frozen, row
+from optsched.reproduction.envelopes import lower_hull
 from optsched.rollout.policies.budgets.arrival_rates import cheapest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.scenario_files import read_scenario
@@ -59,19 +60,8 @@ def envelope(chosen: Floats) -> tuple[Floats, Floats]:
     for rows in frozen().values():
         figures = np.array(rows)[chosen]
         points.append((float(figures[:, 1].mean()), float(figures[:, 2].mean())))
-    hull: list[tuple[float, float]] = []
-    for x, y in sorted(points):
-        if hull and y >= hull[-1][1]:
-            continue
-        while len(hull) > 1 and _is_above(hull[-2], hull[-1], (x, y)):
-            hull.pop()
-        hull.append((x, y))
-    bills, times = np.array(hull).T
+    bills, times = np.array(lower_hull(points)).T
     return bills, times
-
-
-def _is_above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
 
 
 def markdown(rows: dict[int, list[Row]]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.guidelines.measure import BASE
+from optsched.reproduction.philly.guidelines import BASE
 from optsched.rollout.results.intervals import bootstrapped
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.philly_tables import report
-from benchmarks.philly_tables.rollouts import Setting, figures, usual_policy
-from benchmarks.philly_tables.side_by_side import of_pairs
+from benchmarks.philly_tables.rollouts import figures
+from optsched.reproduction.philly.rollouts import Setting, usual_policy
+from optsched.reproduction.philly.side_by_side import of_pairs
 from optsched.traces.generators.philly_statistics import PHILLY
 
 if TYPE_CHECKING:

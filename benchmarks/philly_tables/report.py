@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import t as student
 
-from benchmarks.philly_tables.targets import Target, targets
+from optsched.reproduction.philly.targets import Target, targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

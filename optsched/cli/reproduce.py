@@ -33,7 +33,7 @@ def _cores() -> int:
 Systems = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[pal|eaco|all]...",
+        metavar="[boa|pal|eaco|philly|all]...",
         help="Whose figures; all by default.",
         show_default=False,
         autocompletion=_systems,

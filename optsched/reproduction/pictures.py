@@ -13,23 +13,28 @@ if TYPE_CHECKING:
 
     from optsched.reproduction.claim import Row
     from optsched.reproduction.estimates import Estimate
+    from optsched.reproduction.verdicts import Published
 
     Drawing = tuple[Figure, str]
     """A picture, and what it shows in words."""
 
-MOST = 24
-"""Rows of an overview."""
+MINUTES = "min"
+"""A unit of figures that differ by orders of magnitude."""
 
 
 def overview(rows: Sequence[Row]) -> Iterator[Drawing]:
-    """Yield one picture of the rows that have a published figure and ours, in their unit."""
-    shown = [
-        (row, row.ours, row.claim.published)
-        for row in rows
-        if row.claim.published and row.ours and not row.claim.is_detail
-    ][:MOST]
-    if not shown:
-        return
+    """Yield a picture for each unit, of the rows that have a published figure and ours."""
+    by_unit: dict[str, list[tuple[Row, Estimate, Published]]] = {}
+    for row in rows:
+        if row.claim.published and row.ours and not row.claim.is_detail:
+            told = (row, row.ours, row.claim.published)
+            by_unit.setdefault(row.claim.unit, []).append(told)
+    for unit, shown in by_unit.items():
+        yield _forest(shown, unit), f"Published figures beside ours with their intervals, {unit}"
+
+
+def _forest(shown: Sequence[tuple[Row, Estimate, Published]], unit: str) -> Figure:
+    """Draw a line for each row."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 1.2 + 0.32 * len(shown)), layout="constrained")
@@ -37,18 +42,22 @@ def overview(rows: Sequence[Row]) -> Iterator[Drawing]:
     for y, (row, ours, published) in enumerate(shown):
         ax.plot([ours.low, ours.high], [y, y], color=COLOURS[0], lw=2)
         ax.plot(ours.value, y, "o", color=COLOURS[0], label="ours, 95 % interval" if not y else "")
-        ax.plot([published.low, published.high], [y, y], "D", color=COLOURS[3], ms=6,
+        ax.plot([published.low, published.high], [y, y], "D-", color=COLOURS[3], ms=6, lw=0.8,
                 label="published" if not y else "")  # fmt: skip
         if row.exact is not None:
             ax.plot(row.exact.value, y, "|", color="black", ms=11)
-    ax.plot([], [], "|", color="black", ms=11, label="exact method")
-    ax.axvline(0, color="0.7", lw=0.8)
+    if any(row.exact for row, *_ in shown):
+        ax.plot([], [], "|", color="black", ms=11, label="exact method")
+    if unit == MINUTES:
+        ax.set_xscale("log")
+    else:
+        ax.axvline(0, color="0.7", lw=0.8)
     ax.set_yticks(range(len(shown)), [row.claim.what for row, *_ in shown], fontsize=8)
     ax.invert_yaxis()
-    ax.set_xlabel(shown[0][0].claim.unit)
+    ax.set_xlabel(unit)
     plain(ax)
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
-    yield figure, "Published figures beside ours with their intervals"
+    return figure
 
 
 def bars(
@@ -88,6 +97,7 @@ def curves(
     labels: tuple[str, str],
     text: str,
     marks: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+    is_log: bool = False,
 ) -> Iterator[Drawing]:
     """Yield lines with intervals, and published points in the colour of their line.
 
@@ -97,6 +107,8 @@ def curves(
         By name the points: where, and the estimate there.
     labels
         Of the two axes.
+    is_log
+        Whether y is logarithmic.
     """
     from matplotlib.figure import Figure
 
@@ -112,6 +124,8 @@ def curves(
                         color=style["color"], alpha=0.12, lw=0)  # fmt: skip
         for x, y in (marks or {}).get(name, ()):
             ax.plot(x, y, "D", color=style["color"], ms=8, mfc="none", mew=1.6)
+    if is_log:
+        ax.set_yscale("log")
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
     plain(ax)

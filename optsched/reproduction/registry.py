@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.registry import UnknownNameError
-from optsched.reproduction.claims import eaco, pal
+from optsched.reproduction.claims import boa, eaco, pal, philly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optsched.reproduction.claim import Claim
     from optsched.reproduction.studies import Study
 
-SYSTEMS: dict[str, ModuleType] = {"pal": pal, "eaco": eaco}
+SYSTEMS: dict[str, ModuleType] = {"boa": boa, "pal": pal, "eaco": eaco, "philly": philly}
 """Modules with `STUDIES` and `claims()`, by the name of the system."""
 STUDIES: dict[str, Study] = {
     study.name: study for module in SYSTEMS.values() for study in module.STUDIES

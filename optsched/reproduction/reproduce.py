@@ -39,7 +39,7 @@ def reproduce(
     Parameters
     ----------
     systems
-        Of ``"pal"`` and ``"eaco"``, one or both; or ``"all"``.
+        Of ``"boa"``, ``"pal"``, ``"eaco"``, ``"philly"``, one or several; or ``"all"``.
     level
         ``"quick"``: few seeds and jobs, one minute on two cores; ``"default"``: ten minutes;
         ``"full"``: 20 seeds.

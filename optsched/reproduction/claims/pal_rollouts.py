@@ -106,7 +106,7 @@ def _cells(level: Level) -> list[str]:
 
 
 def _few(level: Level) -> list[str]:
-    return [EXACT, BASE, FIRST, GREEDY, BOUND]
+    return [*([] if level is Level.QUICK else [EXACT]), BASE, FIRST, GREEDY, BOUND]
 
 
 def _swept(level: Level) -> list[str]:

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.guidelines import __main__ as command
 from benchmarks.guidelines import measure, report
+from optsched.reproduction.philly import guidelines
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
 from optsched.traces.trace import trace_of
@@ -26,12 +27,12 @@ def test_servers_of_gangs_are_counted_against_the_fewest():
     """A gang of 8 on one server, and one of 2 on two: 1 and 2 times the fewest."""
     columns = {"submit_s": [0, 0, 0, 10], "gpus": [8, 7, 313 - 8, 2], "run_s": [50, 900, 900, 9]}
     trace = trace_of("few jobs", "by hand", columns)
-    world = measure.world()
+    world = guidelines.world()
     policy = make("philly:relax_after=0", world)
     record = Engine(world, trace, policy, 0, keep_intervals=True).run()
     by_job = {job: len({gpu // 8 for gpu in gpus}) for job, _, _, gpus in record.intervals}
     expected = [by_job[0] / 1, by_job[1] / 1, by_job[2] / 39, by_job[3] / 1]
-    assert measure.servers_of_gangs(record) == pytest.approx(np.mean(expected))
+    assert guidelines.servers_of_gangs(record) == pytest.approx(np.mean(expected))
 
 
 def test_few_jobs_are_measured_once_and_told(tmp_path, monkeypatch, capsys):
@@ -42,9 +43,9 @@ def test_few_jobs_are_measured_once_and_told(tmp_path, monkeypatch, capsys):
     few = ["--loads", "0.9", "--seeds", "0-1", "--jobs", "40"]
     assert command.main([*few, "--to-docs"]) == 0
     printed = capsys.readouterr().out
-    for name in (*measure.GUIDELINES, "Load 0.9", "40 jobs on 320 GPUs, 2 seeds"):
+    for name in (*guidelines.GUIDELINES, "Load 0.9", "40 jobs on 320 GPUs, 2 seeds"):
         assert name in printed
     assert printed.strip() in page.read_text()
-    monkeypatch.setattr(measure, "Engine", None)  # nothing is rolled out again
+    monkeypatch.setattr(guidelines, "Engine", None)  # nothing is rolled out again
     assert command.main(few) == 0
     assert capsys.readouterr().out == printed

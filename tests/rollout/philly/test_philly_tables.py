@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from benchmarks.philly_tables import __main__ as command
-from benchmarks.philly_tables import places, report, rollouts, targets
-from benchmarks.philly_tables.jobs import of_jobs
-from benchmarks.philly_tables.side_by_side import PLACES, InPlaces, busy, of_pairs
-from benchmarks.philly_tables.waiting import of_waiting
+from benchmarks.philly_tables import report, rollouts
 from optsched import read_scenario
+from optsched.reproduction.philly import places, targets
+from optsched.reproduction.philly.jobs import of_jobs
+from optsched.reproduction.philly.side_by_side import PLACES, InPlaces, busy, of_pairs
+from optsched.reproduction.philly.waiting import of_waiting
 from optsched.rollout.engine.engine import Engine
 from optsched.traces.trace import Failure, trace_of
 from tests.support.builders.rollout_parts import scenario

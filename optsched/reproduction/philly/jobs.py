@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.philly_tables.targets import MANY, WITH_ALL
+from optsched.reproduction.philly.targets import MANY, WITH_ALL
 from optsched.traces import STATUSES, US, seen_us
 from optsched.traces.generators.philly_statistics import PHILLY, REASONS, SIZE_CLASSES
 from optsched.traces.generators.workload_models import class_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.philly_tables.targets import TABLE_5
+from optsched.reproduction.philly.targets import TABLE_5
 from optsched.rollout.physics.cluster import Cluster
 from optsched.traces import US
 

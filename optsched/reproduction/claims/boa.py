@@ -1,0 +1,291 @@
+"""BOA (Li et al., 2026): mean JCT against what rented nodes are billed, beside other policies."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+from optsched.reproduction.claim import Claim
+from optsched.reproduction.envelopes import at_cost
+from optsched.reproduction.estimates import Reading, estimate, in_per_cent, level
+from optsched.reproduction.pictures import curves
+from optsched.reproduction.studies import Level, Study, Task
+from optsched.reproduction.verdicts import Basis, Published, printed
+from optsched.rollout.run import simulate
+from optsched.rollout.scenario_files import read_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from optsched.reproduction.envelopes import Point
+    from optsched.reproduction.estimates import Draw, Figures
+    from optsched.reproduction.pictures import Drawing
+    from optsched.reproduction.studies import Measured
+    from optsched.rollout.scenario import Scenario
+
+BILL, JCT = "steady_rented_gpus_mean", "jct_mean_s"
+BOA, AUTOSCALING = "boa", "pollux-autoscaling"
+BANDS = ("0.35,high=0.65", "0.45,high=0.7", "0.55,high=0.8", "0.6,high=0.85", "0.7,high=0.95")
+BUDGETS = (22, 24, 27, 30, 33, 36, 40, 45, 50)
+FIXED = (28, 32, 36, 40, 44, 48)
+SWEEPS = {
+    BOA: [f"boa:budget={b}" for b in BUDGETS],
+    "one-width-per-class": [f"one-width-per-class:budget={b}" for b in BUDGETS[1::2]],
+    AUTOSCALING: [f"{AUTOSCALING}:low={band}" for band in BANDS],
+    "sia": [f"sia:gpus={gpus}" for gpus in FIXED[::2]],
+    "equi": [f"equi:gpus={gpus}" for gpus in FIXED],
+    "fixed-width": [f"fixed-width:k={k}" for k in (1, 2, 4, 8)],
+}
+"""By policy the values of its own parameter that make its curve."""
+COSTS = (34, 38, 42)
+"""GPUs billed on average at which curves are compared: those that all of them reach."""
+LARGE = 1.672
+"""Arrivals of the larger workload over those of the smaller: 918 jobs in 48 hours."""
+LARGE_SWEEPS = {
+    BOA: [f"boa:budget={b}" for b in (45, 55, 65, 75, 90)],
+    AUTOSCALING: [f"{AUTOSCALING}:low={band}" for band in BANDS],
+    "pollux": [f"pollux:gpus={gpus}" for gpus in (60, 75, 90)],
+}
+LARGE_COSTS = (60, 70, 80)
+SIGMAS = (0.1, 0.25, 0.5)
+ERRORS = {"arrivals": "arrival rates", "works": "mean works", "speedups": "speedup curves"}
+BELIEVING = " believing "
+"""Between a policy and what it is told with errors, in the name of a cell."""
+ABSTRACT = "BOA, arXiv 2602.01404, abstract"
+ASSUMED = (
+    "exponential sizes around the mean of each class, nodes that take 2 minutes to start; speedups "
+    "are those of Pollux's traces, since the authors' measurements are not at hand"
+)
+UNKNOWN = "budgets, bands of utility and the large-scale trace are not in what could be read"
+
+
+# --- rollouts ---------------------------------------------------------------------------------
+
+
+def on_rented_nodes(task: Task) -> Figures:
+    """Measure a policy on the authors' stream of three models; it may believe wrong figures."""
+    policy, _, belief = task.cell.partition(BELIEVING)
+    scenario = read_scenario("boa-cloud")
+    if belief:
+        kind, sigma = belief.split()
+        scenario = scenario.changed({f"beliefs.{kind}": float(sigma)})
+    return _figures(scenario, policy, task.seed)
+
+
+def on_many_nodes(task: Task) -> Figures:
+    """Measure a policy on jobs that come 1.67 times as fast."""
+    changes = {
+        "trace.jobs": 250 if task.level is Level.QUICK else 918,
+        "trace.options": {"instance": "boa/cbd-85", "rate": LARGE},
+        "nodes": 64,
+    }
+    return _figures(read_scenario("boa-cloud").changed(changes), task.cell, task.seed)
+
+
+def _figures(scenario: Scenario, policy: str, seed: int) -> Figures:
+    told = simulate(scenario, policy, seed=seed).metrics
+    return {key: told[key] for key in (BILL, JCT, "cost_usd", "unfinished")}
+
+
+def _swept(level: Level) -> list[str]:
+    wrong = [_believing(kind, sigma) for kind in ERRORS for sigma in SIGMAS]
+    return [*(cell for cells in SWEEPS.values() for cell in cells), *wrong]
+
+
+def _swept_large(level: Level) -> list[str]:
+    return [cell for cells in LARGE_SWEEPS.values() for cell in cells]
+
+
+def _believing(kind: str, sigma: float) -> str:
+    return f"boa:budget=30{BELIEVING}{kind} {sigma:g}"
+
+
+STUDIES = (
+    Study(
+        "boa",
+        Basis.GENERATED,
+        "boa-cloud: 170 jobs at the rates of the authors' 85-job workload, up to 40 rented nodes "
+        "of 4 GPUs",
+        _swept,
+        on_rented_nodes,
+        {Level.QUICK: 1, Level.DEFAULT: 6, Level.FULL: 20},
+    ),
+    Study(
+        "boa-large",
+        Basis.GENERATED,
+        "918 jobs of the same classes in 48 hours (--quick: 250 of them), up to 64 rented nodes of "
+        "4 GPUs",
+        _swept_large,
+        on_many_nodes,
+        {Level.QUICK: 1, Level.DEFAULT: 4, Level.FULL: 20},
+    ),
+)
+
+
+# --- readings ---------------------------------------------------------------------------------
+
+
+def points(draw: Draw, cells: Sequence[str]) -> list[Point]:
+    """Return bill and mean JCT of the cells in which all jobs ended."""
+    told = [draw[cell] for cell in cells if cell in draw]
+    return [
+        (float(bill), float(jct))
+        for figures in told
+        if not figures["unfinished"]
+        for bill, jct in [(figures[BILL], figures[JCT])]
+        if bill is not None and jct is not None
+    ]
+
+
+def ratio(sweeps: dict[str, list[str]], other: str, costs: Sequence[float]) -> Reading:
+    """Return how many times BOA's mean JCT another policy has, at equal bills.
+
+    Each curve is the lower hull of a policy's sweep; over costs and seeds: the geometric mean. A
+    seed whose curves do not reach all costs has none.
+    """
+
+    def of_draw(draw: Draw) -> float | None:
+        curves = points(draw, sweeps[other]), points(draw, sweeps[BOA])
+        told = [[at_cost(curve, cost) for cost in costs] for curve in curves]
+        logs = [math.log(a / b) for a, b in zip(*told, strict=True) if a and b]
+        return sum(logs) / len(logs) if len(logs) == len(costs) else None
+
+    return Reading(of_draw, (*sweeps[other], *sweeps[BOA]), math.exp)
+
+
+def loss(cell: str) -> Reading:
+    """Return how far a cell's mean JCT is above BOA's curve at the same bill, in %."""
+
+    def of_draw(draw: Draw) -> float | None:
+        for bill, jct in points(draw, [cell]):
+            best = at_cost(points(draw, SWEEPS[BOA]), bill)
+            return None if best is None else math.log(jct / best)
+        return None
+
+    return Reading(of_draw, (cell, *SWEEPS[BOA]), in_per_cent)
+
+
+def off_budget(cell: str) -> Reading:
+    """Return how far a cell's bill is from that with true beliefs, signs aside, in %."""
+    true = cell.partition(BELIEVING)[0]
+
+    def of_draw(draw: Draw) -> float | None:
+        bill, other = (draw.get(name, {}).get(BILL) for name in (cell, true))
+        return abs(math.log(bill / other)) if bill and other else None
+
+    return Reading(of_draw, (cell, true), in_per_cent)
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+TIMES, PER_CENT = "times", "%"
+NAMES = {
+    AUTOSCALING: "Pollux with autoscaling",
+    "sia": "Sia on a fixed cluster",
+    "equi": "equal share of a fixed cluster",
+    "fixed-width": "one width for all jobs",
+    "one-width-per-class": "one width for each class",
+}
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """Return the claims of BOA."""
+    return (*_headlines(), *_along_the_curve(), *_others(), *_errors())
+
+
+def _headlines() -> Iterator[Claim]:
+    for key, times, where, study, sweeps, costs in (
+        ("testbed", 1.6, "on a testbed", STUDIES[0], SWEEPS, COSTS),
+        ("simulated", 2.0, "in large-scale simulation", STUDIES[1], LARGE_SWEEPS, LARGE_COSTS),
+    ):
+        told = ", ".join(map(str, costs))
+        yield _claim(
+            key, f"mean JCT, {NAMES[AUTOSCALING]} to BOA, {where}; ours: at {told} GPUs billed",
+            study, ratio(sweeps, AUTOSCALING, costs), printed(times), is_setting_published=False,
+            note=UNKNOWN,
+        )  # fmt: skip
+
+
+def _along_the_curve() -> Iterator[Claim]:
+    curves = (STUDIES[0], SWEEPS, COSTS), (STUDIES[1], LARGE_SWEEPS, LARGE_COSTS)
+    for study, sweeps, costs in curves:
+        for cost in costs:
+            yield _claim(
+                f"{study.name[4:] or 'cloud'}-at-{cost}",
+                f"mean JCT, {NAMES[AUTOSCALING]} to BOA, at {cost} GPUs billed", study,
+                ratio(sweeps, AUTOSCALING, [cost]), note="a point of the curve", is_detail=True,
+            )  # fmt: skip
+
+
+def _others() -> Iterator[Claim]:
+    for other, name in NAMES.items():
+        if other != AUTOSCALING:
+            yield _claim(f"to-{other}", f"mean JCT, {name} to BOA, at equal bills", STUDIES[0],
+                         ratio(SWEEPS, other, COSTS), note="none is in the abstract")  # fmt: skip
+
+
+def _errors() -> Iterator[Claim]:
+    note = "no study of errors is in what could be read"
+    for kind, name in ERRORS.items():
+        for sigma in SIGMAS:
+            cell, told = _believing(kind, sigma), f"{name} known with sigma {sigma:g}"
+            for key, what, ours in (
+                ("error", "mean JCT above BOA's curve at its bill", loss(cell)),
+                ("bill", "bill off that of true beliefs", off_budget(cell)),
+            ):
+                yield _claim(
+                    f"{key}-{kind}-{sigma:g}", f"{what}, {told}", STUDIES[0], ours, unit=PER_CENT,
+                    note=note, is_detail=sigma != SIGMAS[-1],
+                )  # fmt: skip
+
+
+def _claim(
+    key: str,
+    what: str,
+    study: Study,
+    ours: Reading,
+    published: Published | None = None,
+    *,
+    unit: str = TIMES,
+    is_setting_published: bool = True,
+    note: str = "",
+    is_detail: bool = False,
+) -> Claim:
+    return Claim(
+        key=f"boa-{key}", system="boa", where=ABSTRACT, what=what, unit=unit, published=published,
+        setting=study.world, assumed=ASSUMED, study=study.name, ours=ours, note=note,
+        is_setting_published=is_setting_published, is_detail=is_detail,
+    )  # fmt: skip
+
+
+# --- pictures ---------------------------------------------------------------------------------
+
+
+def drawings(found: Measured) -> Iterator[Drawing]:
+    """Yield mean JCT against the bill, and what errors of beliefs cost."""
+    for study, sweeps in ((STUDIES[0], SWEEPS), (STUDIES[1], LARGE_SWEEPS)):
+        draws = found.of(study.name)
+        lines = {
+            NAMES.get(name, name): [
+                (bill.value, estimate(level(cell, JCT), draws))
+                for cell in cells
+                if (bill := estimate(level(cell, BILL), draws)) is not None
+            ]
+            for name, cells in sweeps.items()
+        }
+        yield from curves(
+            {name: sorted(told, key=lambda point: point[0]) for name, told in lines.items()},
+            ("GPUs billed on average, first to last submission", "mean JCT, s"),
+            f"Mean JCT against the bill: {study.world}", is_log=True,
+        )  # fmt: skip
+    draws = found.of("boa")
+    yield from curves(
+        {
+            name: [(sigma, estimate(loss(_believing(kind, sigma)), draws)) for sigma in SIGMAS]
+            for kind, name in ERRORS.items()
+        },
+        ("sigma of the error", "mean JCT above BOA's curve at the same bill, %"),
+        "What wrong beliefs cost BOA",
+    )
