@@ -1,6 +1,6 @@
 """Curves of time against cost: laws against every mixture of two points."""
 
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ def test_nothing_that_mixes_two_points_is_below(points, cost):
 def test_a_hull_falls_and_bends_one_way(points):
     hull = lower_hull(points)
     assert set(hull) <= set(points)
-    slopes = [(d - b) / (c - a) for (a, b), (c, d) in zip(hull, hull[1:], strict=False)]
+    slopes = [(d - b) / (c - a) for (a, b), (c, d) in pairwise(hull)]
     assert all(slope < 0 for slope in slopes)
     assert slopes == sorted(slopes)
     assert lower_hull(hull) == hull

@@ -125,6 +125,7 @@ def test_errors_of_beliefs_are_set_beside_the_curve():
 
 
 def test_shares_of_philly_by_hand():
+    """Core dumps and MPI errors come early: their medians are 0.85 and 1.62 minutes."""
     figures = {f"table 7, {name}, trials": 10.0 for name in (*philly.LATE, "Core dump")}
     figures |= {f"table 7, {name}, time x GPUs, %": 5.0 for name in (*philly.LATE, "Core dump")}
     figures |= {"table 6, % of jobs, passed": 69.3}
@@ -135,7 +136,7 @@ def test_shares_of_philly_by_hand():
         for key in ("not-passed", "early", "late-trials", "late-time")
     }
     assert told == pytest.approx(
-        {"not-passed": 30.7, "early": 25.0, "late-trials": 75.0, "late-time": 15.0}
+        {"not-passed": 30.7, "early": 50.0, "late-trials": 75.0, "late-time": 15.0}
     )
 
 
