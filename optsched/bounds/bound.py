@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from optsched.bounds.certificate import Bounds, scenario_digest, trace_digest
 from optsched.bounds.least_times import world_of
+from optsched.bounds.relaxation.energy_prices import energy_prices
 from optsched.bounds.relaxation.prices import relaxed
 from optsched.bounds.relaxation.rounding import certificate_of
 from optsched.bounds.schedules import Schedules
-from optsched.bounds.verify.bounds import proven_makespan_s, proven_mean_jct_s
+from optsched.bounds.verify.bounds import proven_kwh, proven_makespan_s, proven_mean_jct_s
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def bound(
     seed: int = 0,
     schedules: Schedules | None = None,
 ) -> Bounds:
-    """Return certified lower bounds on mean JCT and makespan, over every schedule of a class.
+    """Return certified lower bounds on JCT, makespan and energy, over every schedule of a class.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def bound(
     Returns
     -------
     Bounds
-        Seconds, with the certificate from which `verify_bounds` proves them.
+        Seconds and kWh, with the certificates from which `verify_bounds` proves them.
 
     Raises
     ------
@@ -67,6 +68,7 @@ def bound_of(scenario: Scenario, trace: Trace, schedules: Schedules, seed: int =
     world = world_of(scenario, trace, schedules)
     relaxation = relaxed(world)
     certificate = None if relaxation is None else certificate_of(relaxation, len(trace))
+    energy = energy_prices(scenario, trace, world, schedules)
     return Bounds(
         scenario=scenario.name,
         scenario_sha256=scenario_digest(scenario),
@@ -78,7 +80,9 @@ def bound_of(scenario: Scenario, trace: Trace, schedules: Schedules, seed: int =
         class_of_schedules=schedules.words(scenario),
         jct_mean_s=proven_mean_jct_s(world, certificate),
         makespan_s=proven_makespan_s(world),
+        energy_kwh=proven_kwh(scenario, trace, schedules, energy),
         jct=certificate,
+        energy=energy,
     )
 
 

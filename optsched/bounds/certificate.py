@@ -1,9 +1,9 @@
-"""Certificates of bounds on mean JCT: slots, prices of GPU time, and per job a threshold."""
+"""Files of bounds and their certificates: prices of GPU time, of work and of money."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Moment = Annotated[int, Field(ge=0, lt=1 << 36)]
 Price = Annotated[int, Field(ge=0, lt=1 << 40)]
+MOST_PRICE_UW: Final = 10**15
 
 
 class JctCertificate(Document):
@@ -42,6 +43,19 @@ class JctCertificate(Document):
     )
 
 
+class EnergyCertificate(Document):
+    """Prices of work by type of job, a bill of its energy: whatever they are, they prove something.
+
+    Source: the linear programming dual of groups that may change at any time (fluid schedules).
+    """
+
+    kind: Literal["price-of-work"] = "price-of-work"
+    prices_uw: Items[Annotated[int, Field(ge=0, le=MOST_PRICE_UW)]] = Field(
+        description="Microwatts of each GPU while its job gets on as if alone, by type of job: by "
+        "model, or by utilisation where the scenario knows no model; in the order of the trace."
+    )
+
+
 class Bounds(Document):
     """What no schedule of a class can be below, with certificates.
 
@@ -64,7 +78,13 @@ class Bounds(Document):
     class_of_schedules: str = Field(description="In words.")
     jct_mean_s: float | None = Field(description="No schedule's mean JCT is below; None if none.")
     makespan_s: float = Field(description="No schedule's makespan is below.")
+    energy_kwh: float | None = Field(
+        default=None,
+        description="No schedule's energy is below, PUE included; None without watts, and where "
+        "jobs of too many types share GPUs.",
+    )
     jct: JctCertificate | None = None
+    energy: EnergyCertificate | None = None
 
 
 def scenario_digest(scenario: Scenario) -> str:

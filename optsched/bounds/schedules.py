@@ -14,8 +14,12 @@ PHYSICS: Final = {
         *("nodes", "gpus_per_node", "topology", "profile", "events", "locality", "spread"),
         *("reference_place", "neighbours", "sharing", "models", "trace", "epoch_s", "decide_on"),
         *("finish_at_epochs", "costs", "retries", "downtime", "rented", "quotas", "lends_quotas"),
+        "power",
     },
-    "models": {"application_class", "locality", "phases", "rescale_s"},
+    "models": {
+        *("application_class", "locality", "phases", "rescale_s"),
+        *("utilisation", "memory_gb", "max_slowdown"),
+    },
     "sharing": {"max_jobs_per_gpu", "memory_gb", "interference"},
     "costs": {
         *("start_s", "restore_s", "checkpoint_s", "rescale_s", "checkpoint_every_s"),
@@ -24,6 +28,7 @@ PHYSICS: Final = {
     "retries": {"delay_s", "limits"},
     "neighbours": {"shared_server"},
     "rented": {"provision_s", "at_start"},
+    "power": {"gpu", "node", "idle_nodes", "pue", "price_usd_per_kwh"},
     "events": {"application_class", "mean_between_s", "mean_length_s", "factor"},
     "spread": {"servers", "domains"},
 }
@@ -32,11 +37,10 @@ PHYSICS: Final = {
 WITHOUT_EFFECT: Final = {
     "scenario": {
         *("schema_id", "name", "description", "source", "policies", "recorded_speed"),
-        *("budget_gpus", "price_usd_per_gpu_h", "power", "estimates", "steady_s", "end_s"),
+        *("budget_gpus", "price_usd_per_gpu_h", "estimates", "steady_s", "end_s"),
     },
-    "models": {"utilisation", "memory_gb", "max_slowdown"},
 }
-"""Those that change no time of any job: names, money, watts, and what policies are told."""
+"""Those that change nothing that is bounded: names, money, and what policies are told."""
 
 
 class UnknownPhysics(ValueError):
@@ -55,10 +59,14 @@ class Schedules(Document):
         Whether schedules may try gangs on one GPU first, as `pre_run` of a decision does.
     gives_up
         Whether they may leave a job that failed as it is, with a retry left.
+    within_slowdowns
+        Whether no job is ever beside others that make it slower than its users bear, as the
+        `max_slowdown` of its model has it.
     """
 
     trials: bool = False
     gives_up: bool = False
+    within_slowdowns: bool = False
 
     def words(self, scenario: Scenario) -> str:
         """Return in words which schedules they are in a scenario."""
@@ -68,6 +76,8 @@ class Schedules(Document):
         most = scenario.sharing.max_jobs_per_gpu
         if most > 1:
             parts.append(f"up to {most} jobs on a GPU")
+        if self.within_slowdowns:
+            parts.append("no job slower beside others than its users bear")
         if scenario.rented is not None:
             parts.append("any number of the nodes that may be rented")
         parts.append("with trials on one GPU" if self.trials else "no trials")
@@ -98,7 +108,16 @@ def refuse_unknown_physics(scenario: Scenario) -> None:
 def _parts(scenario: Scenario) -> list[tuple[str, Document]]:
     parts: list[tuple[str, Document]] = [("scenario", scenario)]
     parts += [(f"models[{name}]", model) for name, model in scenario.models.items()]
-    for name in ("sharing", "costs", "retries", "neighbours", "rented", "events", "spread"):
+    for name in (
+        "sharing",
+        "costs",
+        "retries",
+        "neighbours",
+        "rented",
+        "events",
+        "spread",
+        "power",
+    ):
         part = getattr(scenario, name)
         if part is not None:
             parts.append((name, part))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from optsched.cli import console, options
 from optsched.cli.instances import scenario_and_trace
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from optsched.rollout.results.policy_comparison import Comparison
     from optsched.rollout.run import Rollout
 
+WithinSlowdowns = Annotated[
+    bool,
+    options.limit(
+        "--within-slowdowns",
+        help="Of schedules in which no job is slower beside others than its users bear.",
+    ),
+]
+
 
 def bound(
     scenario: options.ScenarioName,
@@ -26,18 +34,21 @@ def bound(
     workload: options.Workload = None,
     seed: options.Seed = 0,
     changes: options.Changes = None,
+    within_slowdowns: WithinSlowdowns = False,
     result_file: options.Output = None,
 ) -> None:
     """Bound what any schedule of a trace could do, with a certificate.
 
-    No schedule of the class that it names has a smaller mean JCT or makespan. Of trials on one GPU
-    and jobs that are given up it has none. `optsched verify SCENARIO FILE` proves what -o wrote.
+    No schedule of the class that it names has a smaller mean JCT or makespan, or takes less energy.
+    Of trials on one GPU and jobs that are given up it has none. `optsched verify SCENARIO FILE`
+    proves what -o wrote.
 
     JSON: bounds with their certificate, and worth: of a GPU, of a node, hours and jobs.
 
     Example: optsched bound philly-small -o bound.json
     """
     from optsched.bounds.bound import bound as run
+    from optsched.bounds.schedules import Schedules
     from optsched.bounds.worth import worth
     from optsched.documents.json_files import write_text
     from optsched.rollout.trace_source import jobs_of, with_trace
@@ -47,18 +58,25 @@ def bound(
     where = with_trace(where, source)
     jobs = jobs_of(where, None, seed)
     with console.spinner(f"bounding {where.name}"):
-        found = run(where, trace=jobs, seed=seed)
+        schedules = Schedules(within_slowdowns=within_slowdowns)
+        found = run(where, trace=jobs, seed=seed, schedules=schedules)
         said = worth(where, jobs, found)
     if result_file is not None:
         write_text(result_file, found.to_json())
     output.show(
         facts(_told(found, said)),
-        records=lambda: [{"jct_mean_s": found.jct_mean_s, "makespan_s": found.makespan_s}],
+        records=lambda: [{name: getattr(found, name) for name in METRICS}],
         document=lambda: found.model_dump(mode="json", by_alias=True) | {"worth": said._asdict()},
     )
 
 
 COMMANDS = (bound,)
+METRICS = {
+    "jct_mean_s": ("mean JCT", "s"),
+    "makespan_s": ("makespan", "s"),
+    "energy_kwh": ("energy", "kWh"),
+}
+"""The metrics that have bounds: what they are called, and their units."""
 
 
 def _told(found: Bounds, said: Worth) -> dict[str, str]:
@@ -67,16 +85,28 @@ def _told(found: Bounds, said: Worth) -> dict[str, str]:
 
     hours = ", ".join(f"{hour:,} ({share:.0%})" for hour, share in said.hours)
     jobs = ", ".join(f"{name} ({metric_text(late)} s)" for name, late in said.jobs)
+    least = {name: f"at least {text}" for name, text in _figures(found).items()}
     return {
         "scenario": found.scenario,
         "trace": f"{found.trace}, {found.jobs:,} jobs",
         "schedules": found.class_of_schedules,
-        "mean JCT": f"at least {metric_text(found.jct_mean_s)} s",
-        "makespan": f"at least {metric_text(found.makespan_s)} s",
+        **least,
         "one more GPU": f"lowers the first by {metric_text(said.gpu_s)} s at most, at these prices",
         "one more node": f"by {metric_text(said.node_s)} s",
         "dearest hours": hours or "none: GPUs are never scarce",
         "jobs kept longest": jobs or "none",
+    }
+
+
+def _figures(found: Bounds) -> dict[str, str]:
+    """Return the bounds that there are, by the names of their metrics in a sentence."""
+    from optsched.rollout.run import metric_text
+
+    told = {name: (getattr(found, key), unit) for key, (name, unit) in METRICS.items()}
+    return {
+        name: f"{metric_text(value)} {unit}"
+        for name, (value, unit) in told.items()
+        if value is not None
     }
 
 
@@ -102,18 +132,15 @@ def proven(
     """
     from optsched.bounds.bound_files import read_bounds
     from optsched.bounds.verify.bounds import verify_bounds
-    from optsched.rollout.run import metric_text
     from optsched.rollout.trace_source import jobs_of, with_trace
 
     bounds = read_bounds(file)
     where, jobs = scenario_and_trace(source, changes, trace, input_format, workload)
     where = with_trace(where, jobs)
     verify_bounds(where, jobs_of(where, None, bounds.seed), bounds)
-    text = (
-        f"proven: no schedule of {where.name} ({bounds.class_of_schedules}) has a mean JCT below "
-        f"{metric_text(bounds.jct_mean_s)} s or a makespan below {metric_text(bounds.makespan_s)} s"
-    )
-    told = bounds.model_dump(mode="json", exclude={"jct", "schedules"})
+    below = " or ".join(f"{name} below {least}" for name, least in _figures(bounds).items())
+    text = f"proven: no schedule of {where.name} ({bounds.class_of_schedules}) has {below}"
+    told = bounds.model_dump(mode="json", exclude={"jct", "energy", "schedules"})
     return text, told | {"proven": True, "statement": text}
 
 

@@ -189,3 +189,17 @@ def test_what_one_more_gpu_is_worth_is_in_table_and_json():
     assert told["gpu_s"] > 0
     assert all(0 < share <= 1 for _, share in told["hours"])
     assert told["jobs"][0][0] in shown
+
+
+def test_energy_is_bounded_and_proven_in_both_classes(tmp_path):
+    path, told = tmp_path / "bound.json", {}
+    for extra in ((), ("--within-slowdowns",)):
+        done = run("bound", "eaco-28", *FEW, *extra, "-o", path)
+        assert done.exit_code == 0, done.output
+        assert "energy" in done.stdout
+        told[extra] = json.loads(path.read_text())["energy_kwh"]
+        proved = run("verify", "eaco-28", path, *FEW)
+        assert proved.exit_code == 0, proved.output
+        assert ("than its users bear" in proved.stdout) == bool(extra)
+        assert " or energy below " in proved.stdout
+    assert told[()] < told["--within-slowdowns",]

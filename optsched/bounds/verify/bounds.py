@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from optsched.bounds.certificate import scenario_digest, trace_digest
 from optsched.bounds.least_times import US, world_of
+from optsched.bounds.verify.energy import proven_energy_kwh
 from optsched.bounds.verify.makespan import least_end_us
 from optsched.bounds.verify.mean_jct import proven_total_us
 from optsched.verification import BrokenRule, Violation
 
 if TYPE_CHECKING:
-    from optsched.bounds.certificate import Bounds, JctCertificate
+    from optsched.bounds.certificate import Bounds, EnergyCertificate, JctCertificate
     from optsched.bounds.least_times import World
+    from optsched.bounds.schedules import Schedules
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
@@ -32,6 +34,15 @@ def proven_mean_jct_s(world: World, certificate: JctCertificate | None) -> float
 def proven_makespan_s(world: World) -> float:
     """Return the makespan below which no schedule is, from the first submission on."""
     return _down(Fraction(least_end_us(world) - min(world.submit_us, default=0), US))
+
+
+def proven_kwh(
+    scenario: Scenario, trace: Trace, schedules: Schedules, certificate: EnergyCertificate | None
+) -> float | None:
+    """Return the energy that a certificate proves; None without one."""
+    if certificate is None:
+        return None
+    return _down(proven_energy_kwh(scenario, trace, schedules, certificate))
 
 
 def verify_bounds(scenario: Scenario, trace: Trace, bounds: Bounds) -> None:
@@ -54,7 +65,7 @@ def verify_bounds(scenario: Scenario, trace: Trace, bounds: Bounds) -> None:
     broken = _of_others(scenario, trace, bounds)
     if not broken:
         world = world_of(scenario, trace, bounds.schedules)
-        broken = list(_unproven(world, bounds))
+        broken = [*_unproven(world, bounds), *_unproven_energy(scenario, trace, bounds)]
         if bounds.class_of_schedules != bounds.schedules.words(scenario):
             broken.append(BrokenRule("class", "the words are not those of the class of schedules"))
     if broken:
@@ -85,6 +96,18 @@ def _unproven(world: World, bounds: Bounds) -> list[BrokenRule]:
     if bounds.makespan_s > makespan:
         broken.append(BrokenRule("makespan_s", f"{bounds.makespan_s} stated, {makespan} proven"))
     return broken
+
+
+def _unproven_energy(scenario: Scenario, trace: Trace, bounds: Bounds) -> list[BrokenRule]:
+    if bounds.energy_kwh is None:
+        return []
+    try:
+        proven = proven_kwh(scenario, trace, bounds.schedules, bounds.energy)
+    except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
+        return [BrokenRule("certificate", str(error))]
+    if proven is None or bounds.energy_kwh > proven:
+        return [BrokenRule("energy_kwh", f"{bounds.energy_kwh} stated, {proven} proven")]
+    return []
 
 
 def _down(exact: Fraction) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from optsched.bounds.verify.refusal import Refused
 from optsched.bounds.verify.slot_values import Slots
 
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 STEPS = 1 << 16
 MOST_NEED = 1 << 54
 MOST_MOMENT = 1 << 36
-
-
-class Refused(ValueError):
-    """A certificate that is none of this world."""
 
 
 def proven_total_us(world: World, certificate: JctCertificate) -> int:
