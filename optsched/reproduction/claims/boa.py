@@ -109,7 +109,7 @@ STUDIES = (
         "of 4 GPUs",
         _swept,
         on_rented_nodes,
-        {Level.QUICK: 1, Level.DEFAULT: 6, Level.FULL: 20},
+        {Level.QUICK: 1, Level.DEFAULT: 5, Level.FULL: 20},
     ),
     Study(
         "boa-large",
@@ -118,7 +118,7 @@ STUDIES = (
         "4 GPUs",
         _swept_large,
         on_many_nodes,
-        {Level.QUICK: 1, Level.DEFAULT: 4, Level.FULL: 20},
+        {Level.QUICK: 1, Level.DEFAULT: 3, Level.FULL: 20},
     ),
 )
 

@@ -6,6 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from optsched.reproduction.claim import Claim
+from optsched.reproduction.claims import pal_clusters, pal_rollouts
+from optsched.reproduction.claims.pal_clusters import LOADS, ORDERED_LOAD
 from optsched.reproduction.claims.pal_rollouts import (
     BASE,
     BOUND,
@@ -18,7 +20,6 @@ from optsched.reproduction.claims.pal_rollouts import (
     WORLD,
     crossed,
 )
-from optsched.reproduction.claims.pal_rollouts import STUDIES as STUDIES
 from optsched.reproduction.estimates import Reading, change, estimate
 from optsched.reproduction.pictures import bars, curves
 from optsched.reproduction.verdicts import Published, printed
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from optsched.reproduction.pictures import Drawing
     from optsched.reproduction.studies import Measured
 
+STUDIES = (*pal_rollouts.STUDIES, *pal_clusters.STUDIES)
+SYNERGY, FRONTERA = pal_clusters.STUDIES
 ABSTRACT = "PAL, SC'24, abstract"
 ARTIFACT = "hal-uw/blox-pal, branch artifact, README"
 JOBS = "160 jobs like those of the eight Sia-Philly workloads; --data takes these"
@@ -39,7 +42,16 @@ FIGURE_12 = {(FIRST, 1.0): -30, (FIRST, 3.0): -9, (GREEDY, 1.0): -30, (GREEDY, 3
 @cache
 def claims() -> tuple[Claim, ...]:
     """Return the claims of PAL."""
-    return (*_headlines(), *_others(), *_utilisations(), *_profiles(), *_penalties(), *_orders())
+    return (
+        *_headlines(),
+        *_others(),
+        *_utilisations(),
+        *_profiles(),
+        *_penalties(),
+        *_orders(),
+        *_synergy(),
+        *_testbed(),
+    )
 
 
 def _headlines() -> Iterator[Claim]:
@@ -111,6 +123,45 @@ def _orders() -> Iterator[Claim]:
                 bound=change(BOUND, crossed(BASE, order), "jct_mean_s"),
                 note="the paper's figures by scheduler could not be read",
             )  # fmt: skip
+
+
+def _synergy() -> Iterator[Claim]:
+    """Yield what figures 13, 15 and 16 are of: loads under FIFO, and the other orders at one."""
+    told = [(load, "", "FIFO") for load in LOADS]
+    told += [(ORDERED_LOAD, f":{text}", order.upper()) for order, text in ORDERS.items()]
+    for load, options, order in told:
+        for policy, name in ((GREEDY, "PAL"), (FIRST, "PM-First")):
+            base = f"{BASE}{options} at {load}"
+            exact = None if options else change(f"{EXACT} at {load}", base, "jct_mean_s")
+            yield Claim(
+                key=f"pal-synergy-{policy}-{order.lower()}-{load}", system="pal",
+                where="PAL, SC'24, section V.C (figures 13, 15, 16)", unit="%", published=None,
+                what=f"mean JCT, {name} to Packed-Sticky; Synergy, {load} jobs an hour, {order}",
+                setting=SYNERGY.world, study=SYNERGY.name, exact=exact,
+                ours=change(f"{policy}{options} at {load}", base, "jct_mean_s"),
+                assumed="gangs as in Philly up to 16; jobs are 600, not the 2,000th to 3,000th",
+                note="figures by load and scheduler could not be read",
+                is_detail=policy == FIRST or load != 10,
+            )  # fmt: skip
+
+
+def _testbed() -> Iterator[Claim]:
+    for policy, name in ((GREEDY, "PAL"), (FIRST, "PM-First")):
+        yield Claim(
+            key=f"pal-testbed-{policy}", system="pal", where="PAL, SC'24, testbed on Frontera",
+            what=f"mean JCT, {name} to Packed-Sticky; 32 GPUs of Frontera", unit="%",
+            published=None, setting=FRONTERA.world, study=FRONTERA.name,
+            ours=change(policy, BASE, "jct_mean_s"), exact=change(EXACT, BASE, "jct_mean_s"),
+            assumed="50 jobs, since the reduced trace of the scripts is not at hand",
+            note="the testbed's figures could not be read",
+        )  # fmt: skip
+    yield Claim(
+        key="pal-overhead", system="pal", where="PAL, SC'24", unit="ms", published=None,
+        what="time of a placement decision against the size of the cluster",
+        setting="clusters of 64 to 4,096 GPUs",
+        note="the figure could not be read, and figures of clocks are no rows: they differ from "
+        "run to run",
+    )  # fmt: skip
 
 
 def _claim(
