@@ -114,7 +114,16 @@ def _swept(level: Level) -> list[str]:
 
 
 STUDIES = (
-    Study("pal", Basis.GENERATED, WORLD, _cells, in_single_runs, SEEDS, workloads_of=workloads_of),
+    Study(
+        "pal",
+        Basis.GENERATED,
+        WORLD,
+        _cells,
+        in_single_runs,
+        SEEDS,
+        frozenset({crossed(EXACT, "las")}),
+        workloads_of,
+    ),
     Study(
         "pal-medians",
         Basis.GENERATED,
