@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 
+SCHEDULER_S = 10.0
+"""How long a Dask scheduler may take to answer."""
+
+
 class ExitCode(IntEnum):
     """What a command ends with, as `optsched --help` says; those above 128 as shells have it."""
 
@@ -67,7 +71,8 @@ class Commands(TyperGroup):
             named = f"{error.filename or 'standard output'}: {error.strerror}"
             fail(f"error: {named if error.strerror else error}", ExitCode.BAD_INPUT)
         except (UnknownNameError, ValueError) as error:
-            fail(f"error: {error}", ExitCode.BAD_INPUT)
+            notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+            fail(f"error: {error}{notes}", ExitCode.BAD_INPUT)
         except MemoryError as error:
             fail(f"error: there is not enough memory {error}".rstrip(), ExitCode.BAD_INPUT)
         except ImportError as error:  # libraries do not load, for want of memory as a rule
@@ -214,10 +219,38 @@ def workers(processes: int) -> Iterator[Executor | None]:
     if processes == 1:
         yield None
         return
-    from optsched.sweeps.processes import Workers
+    from optsched.executors.processes import Workers
 
     with Workers(processes) as pool:
         yield pool
+
+
+@contextlib.contextmanager
+def executor(processes: int | None, scheduler: str | None) -> Iterator[Executor | int | None]:
+    """Yield where tasks are computed: in processes, or on the workers of a Dask scheduler.
+
+    Raises
+    ------
+    ValueError
+        If both are asked for, Dask is not there, or no scheduler answers.
+    """
+    if scheduler is None:
+        yield processes
+        return
+    if processes is not None:
+        raise ValueError("--scheduler: its workers do the work; leave out --processes")
+    try:
+        from distributed import Client
+    except ImportError:
+        text = "Dask is not installed: pip install 'optsched[distributed]'"
+        raise ValueError(f"--scheduler: {text}") from None
+    try:
+        client: Any = Client(scheduler, timeout=SCHEDULER_S)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TimeoutError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"--scheduler {scheduler}: no scheduler answers: {reason}") from None
+    with client:
+        yield client.get_executor()
 
 
 def draw(plot: Callable[[Any], object], path: str) -> None:

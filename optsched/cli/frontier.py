@@ -45,20 +45,6 @@ Metric = Annotated[
     str,
     typer.Option(metavar="NAME", help="Of scenarios: the objective.", rich_help_panel=SWEEP),
 ]
-Processes = Annotated[
-    int | None,
-    options.limit(
-        metavar="N",
-        help="Work in so many processes at once; by default all CPUs, if that saves time.",
-    ),
-]
-CacheFolder = Annotated[
-    str | None,
-    options.file(
-        metavar="DIR",
-        help="Keep points there; a killed sweep resumes.",
-    ),
-]
 
 
 def frontier(
@@ -82,8 +68,9 @@ def frontier(
     time_limit: options.TimeLimit = None,
     gap: options.Gap = None,
     seed: options.Seed = 0,
-    processes: Processes = None,
-    cache: CacheFolder = None,
+    processes: options.AllProcesses = None,
+    scheduler: options.Scheduler = None,
+    cache: options.Cache = None,
     changes: options.Changes = None,
     table_file: options.TableOutput = None,
     picture: options.Picture = None,
@@ -96,6 +83,8 @@ def frontier(
     Example: optsched frontier boa/cbd-85 --from 20 --to 80 --points 200 --cache points
 
     Example: optsched frontier pal-64 --parameter epoch_s --values 60,300,900
+
+    Example: optsched frontier boa/cbd-85 --from 20 --to 80 --scheduler tcp://10.0.0.5:8786
     """
     from optsched.sweeps.frontier import frontier as run
 
@@ -107,11 +96,12 @@ def frontier(
     path = parameter or _budget_of(subject)
     with (
         console.plain_warnings(),
+        console.executor(processes, scheduler) as executor,
         progress.sweeping(f"{path} of {subject.name}", verbose=verbose) as (tell, under_way),
     ):
         curve = run(
             subject, path, swept, methods=_methods(method, policy, compare), metric=metric,
-            executor=processes, cache=cache, progress=tell, under_way=under_way,
+            executor=executor, cache=cache, progress=tell, under_way=under_way,
             **{name: value for name, value in given.items() if value is not None},
         )  # fmt: skip
     _finish(curve, table_file, picture)

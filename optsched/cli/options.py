@@ -226,6 +226,24 @@ Memory = Annotated[
     float | None, limit(metavar="GIB", help="May be taken; by default what is free.")
 ]
 Processes = Annotated[int, limit(metavar="N", help="Work in so many processes at once.")]
+AllProcesses = Annotated[
+    int | None,
+    limit(
+        metavar="N",
+        help="Work in so many processes at once; by default all CPUs, if that saves time.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    limit(
+        metavar="ADDRESS",
+        help="Instead: on the workers of a Dask scheduler, such as tcp://10.0.0.5:8786.",
+    ),
+]
+Cache = Annotated[
+    str | None,
+    file(metavar="DIR", help="Keep there what is done; what was killed goes on from it."),
+]
 AndCompare = Annotated[
     bool | None, limit("--compare/--no-compare", help="Run the greedy methods too.")
 ]

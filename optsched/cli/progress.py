@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
+    from optsched.executors.under_way import UnderWay
     from optsched.progress import Progress
-    from optsched.sweeps.under_way import UnderWay
 
 
 @contextlib.contextmanager
@@ -77,11 +77,11 @@ def sweeping(
                  TextColumn("{task.description}", markup=False, table_column=cut))  # fmt: skip
     with Live(Group(whole, points), console=console, transient=True):
         task = whole.add_task(plain(text), total=1.0)
-        shown: dict[tuple[float, str], TaskID] = {}
+        shown: dict[tuple[str, str], TaskID] = {}
         tell_lines = _lines(console.print) if verbose else None
 
         def tell(told: list[UnderWay]) -> None:
-            now = {(point.value, point.method): point for point in told}
+            now = {(point.called, point.method): point for point in told}
             for key in [key for key in shown if key not in now]:
                 points.remove_task(shown.pop(key))
             for key, point in now.items():
@@ -103,11 +103,11 @@ def _console() -> Console:
 
 def _lines(say: Callable[[str], object]) -> Callable[[list[UnderWay]], None]:
     """Return what prints a line for each point that tells something new."""
-    told_last: dict[tuple[float, str], str] = {}
+    told_last: dict[tuple[str, str], str] = {}
 
     def tell(told: list[UnderWay]) -> None:
         for point in told:
-            key = (point.value, point.method)
+            key = (point.called, point.method)
             if point.text and told_last.get(key) != point.text:
                 say(f"{point.elapsed_s:8.1f} s  {_point(point)}")
             told_last[key] = point.text
@@ -118,7 +118,7 @@ def _lines(say: Callable[[str], object]) -> Callable[[list[UnderWay]], None]:
 def _point(told: UnderWay) -> str:
     begun = told.text.startswith(told.method)  # a first phase is called as its method is
     text = told.text if begun or not told.text else f"{told.method}: {told.text}"
-    return f"{told.value:.6g}: {text or told.method}"
+    return f"{told.called}: {text or told.method}"
 
 
 def line(told: Progress) -> str:

@@ -11,6 +11,7 @@ from optsched.cli import completion, console, hints, options
 from optsched.cli.bound import beside, bounded, rollout_bounds
 from optsched.cli.instances import scenario_and_trace
 from optsched.cli.printing import output
+from optsched.cli.progress import sweeping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,7 +139,9 @@ def compare(
     seed: options.Seeds = "0",
     seeds: options.SeedCount = None,
     resample: Resample = None,
-    processes: options.Processes = 1,
+    processes: options.AllProcesses = None,
+    scheduler: options.Scheduler = None,
+    cache: options.Cache = None,
     changes: options.Changes = None,
     table_file: options.TableOutput = None,
     per_seed: PerSeed = False,
@@ -156,6 +159,8 @@ def compare(
     Example: optsched compare philly-small --policy fifo,my.py:Fair:alpha=0.5
 
     Example: optsched compare philly-small --trace jobs.json --seed 0-19 --resample 50
+
+    Example: optsched compare pal-64 --seed 0-19 --cache rollouts -o all.json
     """
     from optsched.cli.printing import rollout_tables as tables
     from optsched.rollout.comparison import compare as run
@@ -166,12 +171,13 @@ def compare(
     names = options.policies(policy) if policy else None
     with (
         console.plain_warnings(),
-        console.workers(processes) as executor,
-        console.progress_bar(f"comparing on {where.name}") as progress,
+        console.executor(processes, scheduler) as executor,
+        sweeping(f"comparing on {where.name}") as (progress, under_way),
     ):
         compared = run(
-            where, names, trace=source, resample=resample, executor=executor,
-            progress=progress, seeds=options.seeds(seed) if seeds is None else seeds,
+            where, names, trace=source, resample=resample, executor=executor, cache=cache,
+            seeds=options.seeds(seed) if seeds is None else seeds,
+            progress=progress, under_way=under_way,
         )  # fmt: skip
     compared = bounded(compared, bound)
     if table_file is not None:

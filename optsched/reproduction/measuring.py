@@ -7,7 +7,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING
 
-from optsched.executors import is_lost, submitted
+from optsched.executors.calls import is_lost, submitted
 from optsched.reproduction.registry import STUDIES
 from optsched.reproduction.studies import Measured
 

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import closing
 from operator import index
 from typing import TYPE_CHECKING
 
-from optsched.executors import is_lost, submitted
 from optsched.rollout.code_in_files import refuse_policies
 from optsched.rollout.registry import draws, label_of, make
 from optsched.rollout.resampling import resampled
 from optsched.rollout.results.policy_comparison import Comparison
-from optsched.rollout.results.starvation import tell_starvation
-from optsched.rollout.run import simulate
+from optsched.rollout.rollout_tasks import RolloutTask, rollouts_of
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor
     from pathlib import Path
 
+    from optsched.executors.under_way import Listener
     from optsched.rollout.registry import PolicyLike
-    from optsched.rollout.run import Rollout
     from optsched.rollout.scenario import Scenario
     from optsched.rollout.trace_source import TraceLike
 
     Progress = Callable[[float], None] | None
-    Task = tuple[PolicyLike, Trace, int]
 
 
 def compare(
@@ -37,8 +34,10 @@ def compare(
     trace: TraceLike | None = None,
     seeds: int | Iterable[int] = 1,
     resample: int | None = None,
-    executor: Executor | None = None,
+    executor: Executor | int | None = None,
+    cache: str | Path | None = None,
     progress: Progress = None,
+    under_way: Listener | None = None,
 ) -> Comparison:
     """Run several policies over the same traces.
 
@@ -57,16 +56,24 @@ def compare(
         Draw the trace of each seed from that one trace, in blocks of so many jobs; see
         `optsched.rollout.resampling.resampled`. The same traces for every policy.
     executor
-        Runs the rollouts, for example a `concurrent.futures.ProcessPoolExecutor`; by default they
-        run one after the other. What a dead worker leaves is simulated in this process.
+        Any `concurrent.futures.Executor`; or how many processes on this machine, 1 for the one that
+        calls. By default all CPUs, once that saves time. What a dead worker leaves is computed in
+        this process. The results are the same.
+    cache
+        Folder where each rollout is kept as it ends, by the hash of scenario, trace, policy, seed
+        and versions. A comparison that was killed goes on from there. Policies that are objects or
+        classes are not kept.
     progress
-        Called now and then with the share that is done.
+        Called with the share of the rollouts that have ended.
+    under_way
+        Called with the rollouts that are running, whenever one of them is further; not of those in
+        an executor of your own.
 
     Raises
     ------
     ValueError
         If there is no seed, no policy or one twice, or nothing to resample; and whatever
-        `optsched.simulate` raises.
+        `optsched.simulate` raises, with a note on the policy and seed, once those beside it ended.
 
     Examples
     --------
@@ -93,12 +100,13 @@ def compare(
         for name, policy in by_name.items()
     }
     tasks = [
-        (policy, traces[n % len(traces)], seed)
+        RolloutTask(where, policy, traces[n % len(traces)], seed)
         for name, policy in by_name.items()
         for n, seed in enumerate(numbers[: runs[name]])
     ]
-    run = _in_turn if executor is None else _on(executor)
-    done = iter(list(run(where, tasks, progress)))
+    with closing(rollouts_of(tasks, executor, cache, progress, under_way)) as ending:
+        ended = dict(ending)  # Ctrl-C here ends its processes, too
+    done = iter([ended[number] for number in range(len(tasks))])
     firsts = {name: [next(done) for _ in range(count)] for name, count in runs.items()}
     rollouts = {
         name: tuple(firsts[name][n % runs[name]] for n in range(len(numbers))) for name in by_name
@@ -140,42 +148,8 @@ def _draws(scenario: Scenario, policy: PolicyLike) -> bool:
     return scenario.events is not None or scenario.estimates.kind == "noisy" or draws(policy)
 
 
-def _in_turn(scenario: Scenario, tasks: list[Task], progress: Progress) -> Iterator[Rollout]:
-    for number, (name, trace, seed) in enumerate(tasks):
-        tell = part(progress, number, len(tasks))
-        yield simulate(scenario, name, trace=trace, seed=seed, progress=tell)
-
-
 def part(progress: Progress, number: int, count: int) -> Progress:
     """Return what tells the progress of one of several equal parts as that of all."""
     if progress is None:
         return None
     return lambda share: progress((number + share) / count)
-
-
-def _on(executor: Executor) -> Callable[..., Iterator[Rollout]]:
-    def run(scenario: Scenario, tasks: list[Task], progress: Progress) -> Iterator[Rollout]:
-        futures = [
-            submitted(executor, simulate, scenario, name, trace=trace, seed=seed)
-            for name, trace, seed in tasks
-        ]
-        is_told = False
-        for number, (task, future) in enumerate(zip(tasks, futures, strict=True), start=1):
-            try:
-                rollout = future.result()
-            except Exception as error:
-                if not is_lost(error):
-                    raise
-                if not is_told:
-                    text = "a worker died; what it left is simulated in this process"
-                    warnings.warn(text, RuntimeWarning, stacklevel=4)
-                is_told = True
-                name, trace, seed = task
-                rollout = simulate(scenario, name, trace=trace, seed=seed)
-            else:
-                tell_starvation(rollout.record)
-            yield rollout
-            if progress is not None:
-                progress(number / len(tasks))
-
-    return run

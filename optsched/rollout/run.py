@@ -176,6 +176,25 @@ def simulate(
     >>> result.metrics["jobs"]
     400
     """
+    rollout = rolled_out(
+        scenario, policy, trace, seed, output, resume, progress, keep_intervals=keep_intervals
+    )
+    tell_starvation(rollout.record)
+    return rollout
+
+
+def rolled_out(
+    scenario: Scenario | str | Path,
+    policy: PolicyLike,
+    trace: TraceLike | None,
+    seed: int,
+    output: str | Path | None = None,
+    resume: bool = False,
+    progress: Callable[[float], None] | None = None,
+    *,
+    keep_intervals: bool = False,
+) -> Rollout:
+    """Return what `simulate` does; nothing is said of jobs that wait for ever."""
     from optsched.rollout.engine.engine import Engine
 
     where = with_trace(scenario_of(scenario), trace)
@@ -197,7 +216,6 @@ def simulate(
         else:
             key = key_of(where, jobs, label, seed, keep_intervals, whose)
             record, seconds = run_in_folder(start, made, Path(output), key, resume, progress)
-    tell_starvation(record)
     return Rollout(record, seconds)
 
 

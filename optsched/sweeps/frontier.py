@@ -5,16 +5,17 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
+from optsched.executors.tasks import computed
 from optsched.instance import Instance, NamedDocument
 from optsched.registry import problem
 from optsched.results.result import Status, versions
 from optsched.search import Search
 from optsched.solving import Outcome, concluded
 from optsched.sweeps.arguments import check_options, checked_methods, checked_values, origins_of
-from optsched.sweeps.cache import Cache
-from optsched.sweeps.executor import SweepTask, content_of, point_of, sweep
+from optsched.sweeps.cache import PointCache
 from optsched.sweeps.parameters import ROLLOUT
 from optsched.sweeps.points import Frontier, Point
+from optsched.sweeps.sweep_task import SweepTask, content_of, point_of
 from optsched.sweeps.verified_points import result_of
 from optsched.verification import is_proven
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
+    from optsched.executors.under_way import UnderWay
     from optsched.rollout.scenario import Scenario
-    from optsched.sweeps.under_way import UnderWay
 
     Subject = Instance | Scenario
     Parameter = str | Callable[[float], Subject]
@@ -112,7 +113,7 @@ def frontier(
         blank.of(metric)  # a misspelt one must not be found after hours
     known = _at_once(instance, parameter, swept, names, options)
     tasks = _tasks(instance, parameter, swept, names, options, known, blank.origins)
-    points = known | _computed(tasks, executor, Cache(cache), progress, under_way)
+    points = known | _computed(tasks, executor, PointCache(cache), progress, under_way)
     _check_some_valid(points.values(), parameter)
     whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
     whole.confirmed()
@@ -216,13 +217,13 @@ def _with_trace(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, 
 def _computed(
     tasks: dict[int, SweepTask],
     executor: Executor | int | None,
-    cache: Cache,
+    cache: PointCache,
     progress: Callable[[float], None] | None,
     under_way: Callable[[list[UnderWay]], object] | None,
 ) -> Points:
     """Return the points of tasks, from the cache or computed and put there."""
     keys = {number: task.key() for number, task in tasks.items()}
-    cached = {number: cache.get(key) for number, key in keys.items()}
+    cached = {number: cache.get(key, tasks[number]) for number, key in keys.items()}
     points = {
         number: point
         for number, point in cached.items()
@@ -230,7 +231,7 @@ def _computed(
     }
     missing = {number: task for number, task in tasks.items() if number not in points}
     with closing(
-        sweep(missing, executor, under_way)
+        computed(missing, executor, under_way)
     ) as done:  # Ctrl-C here ends its processes, too
         for number, point in done:
             points[number] = point

@@ -244,7 +244,7 @@ def test_compare_with_seeds_and_options(scenario):
         (["--seeds", "0"], "seeds: must be at least 1, found 0"),
         (["--seeds", "2", "--resample", "9"], "resample: blocks must be of 1 to 3 jobs"),
         (["--resample", "2"], "resample: it draws a trace for each seed from one; give several"),
-        (["--processes", "0"], "--processes: must be at least 1, found 0"),
+        (["--processes", "0"], "processes: must be at least 1, found 0"),
     ],
 )
 def test_compare_refuses(scenario, arguments, text):

@@ -111,7 +111,7 @@ class KilledWorker(Exception):
 def test_what_a_killed_worker_leaves_is_done_again_and_the_finished_is_kept(registered):
     names, made = ["first", "other"], []
     alone = optsched.compare(scenario(), names, trace=trace(), seeds=2)
-    with pytest.warns(RuntimeWarning, match="a worker died; what it left is simulated") as told:
+    with pytest.warns(RuntimeWarning, match="a worker died; 3 of 4 tasks are computed") as told:
         together = optsched.compare(
             scenario(), names, trace=trace(), seeds=2, executor=Dying(KilledWorker()),
             progress=made.append,
@@ -162,7 +162,7 @@ def test_compare_refuses(policies, seeds, text, registered):
 
 
 def test_misspelt_policies_are_found_before_anything_runs(registered, monkeypatch):
-    monkeypatch.setattr("optsched.rollout.comparison.simulate", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("optsched.rollout.rollout_tasks.rolled_out", lambda *a, **k: 1 / 0)
     with pytest.raises(UnknownNameError, match="there is no policy 'othr'"):
         optsched.compare(scenario(), ["first", "othr"], trace=trace())
 
@@ -198,8 +198,8 @@ def test_a_file_and_policies_that_draw_nothing_have_no_intervals(file, monkeypat
     """Three seeds were the same rollout three times, with intervals of no width around it."""
     calls = []
     monkeypatch.setattr(
-        "optsched.rollout.comparison.simulate",
-        lambda *a, **k: calls.append(a[1]) or optsched.simulate(*a, **k),
+        "optsched.rollout.rollout_tasks.rolled_out",
+        lambda *a, **k: calls.append(a[1]) or run.rolled_out(*a, **k),
     )
     comparison = optsched.compare(scenario(), ["fifo", "las"], trace=file, seeds=3)
     assert calls == ["fifo", "las"]

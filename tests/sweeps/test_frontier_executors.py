@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,15 +16,17 @@ import pytest
 
 import optsched
 from optsched.documents.json_files import write_text
-from optsched.sweeps import executor as frontier_sweep
-from optsched.sweeps.cache import Cache
-from optsched.sweeps.executor import SweepTask, compute, content_of
+from optsched.executors import tasks as frontier_sweep
+from optsched.executors.tasks import compute
+from optsched.executors.under_way import WIDTH, Board
+from optsched.sweeps import sweep_task
+from optsched.sweeps.cache import PointCache
 from optsched.sweeps.points import Point
-from optsched.sweeps.under_way import WIDTH, Board
+from optsched.sweeps.sweep_task import SweepTask, content_of
+from tests.support.builders.dask_cluster import WAIT_S, cluster, wait_for  # noqa: F401
 from tests.support.builders.small_rollouts import scenario, trace
 
 BUDGETS = [1, 2, 2.5, 3, 4, 5]
-WAIT_S = 600  # for other processes, which others may keep from work
 
 
 def sweep(**options):
@@ -106,8 +107,8 @@ def test_points_under_way_are_told_with_their_phases_wherever_they_are_computed(
     assert [point.status for point in told.points] == ["optimal"] * 3
     points = [point for each in seen for point in each]
     assert {point.method for point in points} == {"milp"}
-    assert {point.value for point in points} <= {2.0, 3.0, 4.0}
-    assert len({point.value for point in points}) >= (3 if executor == 1 else 1)
+    assert {point.called for point in points} <= {"2", "3", "4"}
+    assert len({point.called for point in points}) >= (3 if executor == 1 else 1)
     assert all(point.elapsed_s >= 0 for point in points)
     assert max(len(each) for each in seen) <= executor
 
@@ -120,7 +121,7 @@ def test_rollouts_under_way_tell_the_share_of_jobs():
     )
     texts = [point.text for each in seen for point in each]
     assert "100% of jobs ended" in texts
-    assert {point.value for each in seen for point in each} == {5, 7}
+    assert {point.called for each in seen for point in each} == {"5", "7"}
 
 
 def test_a_line_of_another_process_is_read_as_it_was_written():
@@ -162,7 +163,7 @@ class KilledWorker(Exception):
 
 
 def test_a_task_that_dask_gives_up_is_done_here(expected):
-    with pytest.warns(RuntimeWarning, match="a worker died; 1 of 12 points are computed in this"):
+    with pytest.warns(RuntimeWarning, match="a worker died; 1 of 12 tasks are computed in this"):
         assert figures(sweep(executor=Counting(3, KilledWorker("gave up")))) == expected
 
 
@@ -173,7 +174,7 @@ def test_a_pool_that_breaks_while_it_is_given_tasks_loses_nothing(expected):
                 raise BrokenProcessPool
             return super().submit(function, *arguments, **options)
 
-    with pytest.warns(RuntimeWarning, match="a worker died; 8 of 12 points"):
+    with pytest.warns(RuntimeWarning, match="a worker died; 8 of 12 tasks"):
         assert figures(sweep(executor=Breaking())) == expected
 
 
@@ -218,41 +219,9 @@ client.close()
 """
 
 
-def started(folder, name, *arguments):
-    code = f"from distributed.cli.{name} import main; main()"
-    with (folder / f"{name}.log").open("a") as log:
-        return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)],
-                                stdout=log, stderr=log, cwd=folder)  # fmt: skip
-
-
-def wait_for(condition, what):
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, f"no {what} within {WAIT_S} s"
-        time.sleep(0.02)
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    """Return the scheduler's file and two workers, all processes of their own on loopback."""
-    file = tmp_path / "scheduler.json"
-    local = ("--host", "127.0.0.1", "--no-dashboard")
-    running = [started(tmp_path, "dask_scheduler", *local, "--port", 0, "--scheduler-file", file)]
-    try:
-        wait_for(file.exists, "scheduler")
-        for _ in range(2):
-            options = ("--scheduler-file", file, "--nthreads", 1, "--no-nanny", *local)
-            running.append(started(tmp_path, "dask_worker", *options))
-        yield file, running[1:]
-    finally:
-        for process in reversed(running):
-            process.kill()
-            process.wait()
-
-
 @DASK
 @pytest.mark.skipif(os.name == "nt", reason="kills processes by signals")
-def test_dask_ends_complete_when_a_worker_is_killed(cluster, tmp_path):
+def test_dask_ends_complete_when_a_worker_is_killed(cluster, tmp_path):  # noqa: F811
     file, workers = cluster
     points, told, count = tmp_path / "points", tmp_path / "told", 30
     driver = subprocess.Popen(
@@ -303,7 +272,7 @@ def test_a_key_tells_whatever_changes_a_point(monkeypatch):
         base._replace(problem="pal"),
     ]
     keys = {task.key() for task in [base, *others]}
-    monkeypatch.setattr(frontier_sweep, "versions", lambda: {"highspy": "0"})
+    monkeypatch.setattr(sweep_task, "versions", lambda: {"highspy": "0"})
     assert len(keys | {base.key()}) == len(others) + 2
 
 
@@ -342,11 +311,11 @@ def test_a_folder_that_cannot_be_written_is_told_once(expected, tmp_path, monkey
     def refuse(path, text):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("optsched.sweeps.cache.write_text", refuse)
+    monkeypatch.setattr("optsched.executors.cache.write_text", refuse)
     with pytest.warns(RuntimeWarning) as told:
         assert figures(sweep(executor=1, cache=tmp_path / "points")) == expected
     assert len(told) == 1
-    assert "No space left on device; the sweep goes on without" in str(told[0].message)
+    assert "No space left on device; it goes on without" in str(told[0].message)
 
 
 def test_a_read_only_folder_gives_what_it_has(expected, tmp_path):
@@ -369,14 +338,14 @@ def test_a_read_only_folder_gives_what_it_has(expected, tmp_path):
 
 def test_points_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     point = Point(value=1, method="exact", status="optimal", objective=0.1 + 0.2)
-    cache = Cache(tmp_path)
+    cache = PointCache(tmp_path)
     cache.put("a", point)
-    assert cache.get("a") == point
-    assert cache.get("b") is None
-    monkeypatch.setattr("optsched.sweeps.cache.write_text", _cut(write_text))
+    assert cache.get("a", None) == point
+    assert cache.get("b", None) is None
+    monkeypatch.setattr("optsched.executors.cache.write_text", _cut(write_text))
     with pytest.warns(RuntimeWarning, match="cannot write"):
         cache.put("a", point.model_copy(update={"objective": 1.0}))
-    assert Cache(tmp_path).get("a") == point
+    assert PointCache(tmp_path).get("a", None) == point
 
 
 def _cut(write):

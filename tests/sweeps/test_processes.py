@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from optsched.sweeps.processes import Workers
+from optsched.executors.processes import Workers
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="sends signals")
 # Each worker names itself, and would then work for an hour; Ctrl-C raises even where a shell has
 # started the tests in the background.
 PARENT = """
 import signal
-from optsched.sweeps.processes import Workers
+from optsched.executors.processes import Workers
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 code = "import os, time; os.write(1, b'%d\\\\n' % os.getpid()); " + {work!r}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from optsched.executors import is_lost, submitted
+from optsched.executors.calls import is_lost, submitted
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import all_options, relaxation

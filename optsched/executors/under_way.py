@@ -1,4 +1,4 @@
-"""Points under way: what their solves and rollouts tell, whichever process they are in."""
+"""Tasks under way: what solves and rollouts tell, whichever process they are in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from optsched.sweeps.executor import SweepTask
+    from optsched.executors.tasks import Task
 
     Listener = Callable[[list["UnderWay"]], object]
 
@@ -21,7 +21,7 @@ WIDTH = 160
 
 
 class UnderWay(NamedTuple):
-    """A point that is being computed.
+    """A task that is being computed.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class UnderWay(NamedTuple):
         jobs that have ended. Empty at first.
     """
 
-    value: float
+    called: str
     method: str
     elapsed_s: float
     text: str
@@ -77,7 +77,7 @@ class Board:
 class Watch:
     """Tells a listener which points are under way, and what they tell."""
 
-    def __init__(self, tasks: Mapping[int, SweepTask], listener: Listener) -> None:
+    def __init__(self, tasks: Mapping[int, Task], listener: Listener) -> None:
         self._tasks, self._listener = tasks, listener
         self._begun: dict[int, float] = {}
         self._told: dict[int, str] = {}
@@ -90,6 +90,6 @@ class Watch:
         self._begun = {number: self._begun.get(number, now) for number in texts}
         self._told = dict(texts)
         self._listener([
-            UnderWay(self._tasks[n].value, self._tasks[n].method, now - self._begun[n], text)
+            UnderWay(self._tasks[n].called, self._tasks[n].method, now - self._begun[n], text)
             for n, text in texts.items()
         ])  # fmt: skip
