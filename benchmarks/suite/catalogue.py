@@ -57,6 +57,7 @@ def catalogue(*, quick: bool = False, philly: str | None = None) -> list[Row]:
         *sharing(sizes),
         *budgets(sizes),
         *rollouts(sizes, philly),
+        *bounds(sizes, philly),
         *sia(sizes),
         *tight_rounds(sizes),
     ]
@@ -230,6 +231,17 @@ def rollouts(sizes: Sizes, philly: str | None) -> Iterator[Row]:
             options = {"jobs": jobs, "is_saved": method == "save"} | file
             ours = method == "save"
             yield Row(*size, method, "rollout:checkpoint", options, 120.0, is_ours=ours)
+
+
+def bounds(sizes: Sizes, philly: str | None) -> Iterator[Row]:
+    """Bounds of generated jobs, and of Philly's published ones."""
+    for jobs in sizes.bounded:
+        size, options = ("bound of mean JCT, with proof", jobs, "jobs"), {"jobs": jobs}
+        yield Row(*size, "prices", "bounds:generated", options, 120.0, is_ours=True)
+    if PHILLY_JOBS in sizes.bounded:
+        size = ("bound of mean JCT, published jobs", PHILLY_JOBS, "jobs")
+        options = {} if philly is None else {"file": philly}
+        yield Row(*size, "prices", "bounds:published", options, 120.0, is_ours=True)
 
 
 def sia(sizes: Sizes) -> Iterator[Row]:

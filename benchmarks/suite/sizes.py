@@ -29,6 +29,7 @@ class Sizes(NamedTuple):
     lp_phases: tuple[int, ...]
     proven_phases: tuple[int, ...]
     jobs: tuple[int, ...]
+    bounded: tuple[int, ...]
     saved: tuple[int, ...]
     sia: tuple[int, ...]
     sia_peers: tuple[int, ...]
@@ -57,6 +58,7 @@ FULL = Sizes(
     lp_phases=(10_000, 30_000, 100_000),
     proven_phases=(1000, 10_000, 30_000),
     jobs=(PHILLY_JOBS // 10, PHILLY_JOBS // 3, PHILLY_JOBS),
+    bounded=(PHILLY_JOBS // 8, PHILLY_JOBS // 4, PHILLY_JOBS // 2, PHILLY_JOBS),
     saved=(20_000,),
     sia=(64, 256, 512, 1024, 2048, 8192),
     sia_peers=(64, 256, 512, 1024, 2048),
@@ -84,6 +86,7 @@ QUICK = Sizes(
     lp_phases=(10_000,),
     proven_phases=(1000, 2000, 4000),
     jobs=(1000, 2000, 4000),
+    bounded=(1000, 2000, 4000),
     saved=(1000,),
     sia=(64, 256, 512),
     sia_peers=(256,),

@@ -34,6 +34,8 @@ SHOWN = {
 """Metrics that are shown side by side, and what they are called there."""
 SUBTRACTED = {"jct_mean_s": "mean JCT s", "queueing_delay_mean_s": "mean wait s"}
 """Metrics of which differences are shown."""
+FORESEES = {"all": "all jobs to come", "statistics": "statistics of the whole trace"}
+"""What policies are told that no scheduler could know, by what they declare."""
 DECIMALS = {"utilization": 3, "unfinished": 0}  # of those; others have one
 
 
@@ -178,6 +180,7 @@ def facts_of_policy(entry: Entry) -> Sheet:
     rows += [("differs" if not n else "", text) for n, text in enumerate(entry.differs)]
     rows += [("needs", f"{need.text}; else it {entry.becomes}") for need in entry.needs]
     rows += [("refuses", ", ".join(entry.refuses))] if entry.refuses else []
+    rows += [("is told", FORESEES[entry.clairvoyant])] if entry.clairvoyant else []
     rows.append(("example", entry.example))
     columns = (Column("fact"), Column("text", fold=PROSE))
     return Sheet(columns, tuple(rows), has_heading=False)
@@ -190,7 +193,8 @@ def policy_document(name: str) -> dict[str, Any]:
             "options": option_records(name),
             "faithful": entry.faithful, "differs": list(entry.differs),
             "needs": [need.text for need in entry.needs], "becomes": entry.becomes,
-            "refuses": list(entry.refuses), "example": entry.example}  # fmt: skip
+            "clairvoyant": entry.clairvoyant, "refuses": list(entry.refuses),
+            "example": entry.example}  # fmt: skip
     return {key: text for key, text in told.items() if text or key == "options"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from optsched.registry import loaded
 
@@ -37,6 +37,9 @@ class Entry:
     prefers
         What a scenario should have, or else a part of the policy has nothing to do: its first line
         says so.
+    clairvoyant
+        What it is told of jobs that are still to come, and no scheduler could know: "all", or
+        "statistics" of the whole trace. Tables name those that know all.
     refuses
         What it is refused with at the start: "quotas", "rented", "downtime".
     example
@@ -56,6 +59,7 @@ class Entry:
     needs: tuple[Need, ...] = ()
     becomes: str = ""
     prefers: Need | None = None
+    clairvoyant: Literal["", "statistics", "all"] = ""
     refuses: tuple[str, ...] = ()
     example: str = ""
     is_clairvoyant: bool = False

@@ -121,6 +121,7 @@ GANGS = (
             *_TIRESIAS,
             ROUNDS,
         ),
+        clairvoyant="statistics",
         example="optsched compare philly-small --policy tiresias,tiresias-gittins",
     ),
     Entry(
@@ -151,10 +152,12 @@ GANGS = (
         differs=(
             "It is no scheduler, but the other end of a bracket: it is given all jobs to come, and "
             "runs as many rollouts as it has evaluations before its first decision.",
-            "The order in which wsrpt ends the jobs is a list, too, and jobs are moved in the best "
-            "list (local search). Some policies take part: none of those is better.",
+            "The orders in which policies end the jobs are lists, too, and jobs are moved in the "
+            "best list (local search), in a quick simulation without places and then by the "
+            "engine. Some policies take part: none of those is better.",
             "Where nodes are rented, only policies that rent are compared.",
         ),
+        clairvoyant="all",
         example="optsched compare pal-64 --policy srtf,wsrpt,hindsight",
         is_clairvoyant=True,
     ),

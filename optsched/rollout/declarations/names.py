@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 
+KNOWS_ALL = "knows the future"
+"""What tables say of a policy that is told of jobs to come."""
+
+
 def unmet(scenario: Scenario, policy: str) -> str:
     """Return what a scenario lacks for a policy, named with its options, in a sentence; or ""."""
     found = _lacking(scenario, policy)
@@ -36,12 +40,20 @@ def known_as(scenario: Scenario, policy: str) -> str:
     'sia (no batch sizes here: speedups are taken as they are given)'
     """
     became = became_of(scenario, policy)
+    known = _entry(policy)
+    if knows_all(policy):
+        became = "; ".join(filter(None, (became, KNOWS_ALL)))
     if not became:
-        known = _entry(policy)
         rather = None if known is None else known.prefers
         if rather is not None and not rather.is_met(scenario):
             became = f"no {rather.name} here: {rather.otherwise}"
     return f"{policy} ({became})" if became else policy
+
+
+def knows_all(policy: str) -> bool:
+    """Tell whether a policy, named with its options, is told of jobs that are still to come."""
+    known = _entry(policy)
+    return known is not None and known.clairvoyant == "all"
 
 
 def became_of(scenario: Scenario, policy: str) -> str:

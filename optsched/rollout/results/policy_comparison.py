@@ -212,8 +212,12 @@ class Comparison:
         return {name: text for name, text in told.items() if text}
 
     def label(self, policy: str) -> str:
-        """Return what a policy is called in tables: in brackets what it has become."""
-        return f"{policy} ({self.became[policy]})" if policy in self.became else policy
+        """Return what a policy is called in tables: in brackets what it has become, or foresees."""
+        from optsched.rollout.declarations.names import KNOWS_ALL, knows_all
+
+        told = [self.became[policy]] if policy in self.became else []
+        told += [KNOWS_ALL] if knows_all(policy) else []
+        return f"{policy} ({'; '.join(told)})" if told else policy
 
     @property
     def basis(self) -> str:

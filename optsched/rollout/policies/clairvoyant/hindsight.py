@@ -1,7 +1,9 @@
 """Hindsight: the best schedule that is found when the whole trace is known.
 
-Lists of jobs by alpha-points of a relaxation, and the order in which each of some policies ends
-the jobs, are run by the engine itself; then one job after the other is moved in the best list.
+Lists of jobs by alpha-points of a relaxation, and the orders in which policies end the jobs, are
+improved by local search in a quick simulation without places; the engine itself runs the best ones,
+and says how long jobs really held GPUs for the next search. What rollouts are left move one job
+after the other in the best list.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import random
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import Field
 
 from optsched.rollout.checkpoints.restorable import Restorable, RestorablePolicy
 from optsched.rollout.policies.clairvoyant.alpha_points import alpha_order, relaxed_schedule
+from optsched.rollout.policies.clairvoyant.list_search import ListSearch, neighbour
 from optsched.rollout.policies.repacking.placement import Repacking
 from optsched.rollout.policies.repacking.wsrpt import RepackingOptions
 from optsched.rollout.policies.round_based import Rounds
@@ -39,6 +43,8 @@ RIVALS = (
     "fifo",
 )
 """Policies that take part: none of them is better than what is found."""
+PLACING = ("pal-greedy:order=srtf,backfill=true", "pal:order=srtf,backfill=true")
+"""Those that take part, too, where GPUs differ."""
 SHARING = ("fifo-packed",)
 """Those that take part, too, where GPUs may be shared."""
 RENTING = ("boa-budgeted", "boa", "one-width-per-class")
@@ -52,7 +58,12 @@ class HindsightOptions(RepackingOptions):
     """How much is searched."""
 
     evaluations: Count = Field(
-        default=100, description="Rollouts after which the search ends, those of policies included."
+        default=40, description="Rollouts after which the search ends, those of policies included."
+    )
+    moves: Count = Field(
+        default=1000,
+        description="Lists that a quick simulation tries before each of the first rollouts of a "
+        "list.",
     )
 
 
@@ -136,6 +147,7 @@ class Search:
     def __init__(self, policy: Hindsight, trace: Trace) -> None:
         self.policy, self.trace = policy, trace
         self.left = policy.options.evaluations
+        self.draws = random.Random(policy.seed)
         self.least: Value = WORST
         self.plan: str | list[int] = "fifo"
 
@@ -146,33 +158,36 @@ class Search:
             for name in RENTING:
                 self.tried(name)
             return self.plan
-        ended = []
-        for name in (*RIVALS, *(SHARING if scenario.sharing.max_jobs_per_gpu > 1 else ())):
-            ended.append(self.tried(name)[1])
+        names = [*RIVALS, *(SHARING if scenario.sharing.max_jobs_per_gpu > 1 else ())]
+        names += PLACING if scenario.profile is not None else ()
+        runs = [run for name in names if (run := self.tried(name)) is not None]
         pieces = relaxed_schedule(self.trace, scenario.gpus)
         lists = [alpha_order(pieces, alpha) for alpha in ALPHAS]
-        lists += [sorted(range(len(ends)), key=ends.__getitem__) for ends in ended[:1] if ends]
-        values = [self.tried(jobs)[0] for jobs in lists]
-        least = min(values)
-        self._improve(lists[values.index(least)], least)
+        lists += [_order(run) for run in runs]
+        firsts = [*lists[: len(ALPHAS)], *([_order(runs[0])] if runs else [])]
+        listed = [(run, jobs) for jobs in firsts if (run := self.tried(jobs)) is not None]
+        ended = [(_value(run), n) for n, (run, _) in enumerate(listed)]
+        if ended and min(ended)[0][0] == 0:  # all jobs end by some list
+            run, jobs = self._searched(*listed[min(ended)[1]], lists)
+            self._improve(jobs, _value(run))
         return self.plan
 
-    def tried(self, plan: str | list[int]) -> tuple[Value, list[int]]:
-        """Return how good a plan is and when jobs end by it; take note of it if it is the best.
+    def tried(self, plan: str | list[int]) -> Record | None:
+        """Return the rollout of a plan, and take note of the plan if it is the best.
 
-        A policy that does not know such a scenario is worse than any other.
+        There is none of a policy that does not know such a scenario, or when none are left.
         """
         if self.left <= 0:
-            return WORST, []
+            return None
         self.left -= 1
         try:
             record = self._rollout(plan)
         except ValueError:
-            return WORST, []
+            return None
         value = _value(record)
         if value < self.least:
             self.least, self.plan = value, plan
-        return value, record.jobs.end_us.tolist()
+        return record
 
     def _rollout(self, plan: str | list[int]) -> Record:
         from optsched.rollout.engine.engine import Engine
@@ -180,16 +195,38 @@ class Search:
         made = self.policy.made(plan)
         return Engine(self.policy.scenario, self.trace, made, self.policy.seed).run()
 
+    def _searched(
+        self, run: Record, jobs: list[int], lists: list[list[int]]
+    ) -> tuple[Record, list[int]]:
+        """Return the best list after quick searches, each from what the best rollout has shown."""
+        latest = run
+        while self.left > 0:
+            search = ListSearch(latest, self.policy.options.moves)
+            found = search.improved([jobs, *lists], self.draws)
+            record = self.tried(found)
+            if record is None or _value(record)[0] or found == jobs:
+                break
+            is_better = _value(record) < _value(run)
+            if is_better:
+                run, jobs = record, found
+            elif latest is not run:  # twice in vain
+                break
+            latest, lists = record, [found]
+        return run, jobs
+
     def _improve(self, jobs: list[int], value: Value) -> None:
         """Move one job after the other to another place of a list, while that makes it better."""
-        draws, count = random.Random(self.policy.seed), len(jobs)
-        while self.left > 0 and count > 1:
-            moved, at = list(jobs), draws.randrange(count)
-            far = int(2 ** draws.uniform(0, 6)) * draws.choice((-1, 1))
-            moved.insert(min(count - 1, max(0, at + far)), moved.pop(at))
-            found, _ = self.tried(moved)
-            if found <= value:
-                jobs, value = moved, found
+        while self.left > 0 and len(jobs) > 1:
+            moved = neighbour(jobs, self.draws)
+            record = self.tried(moved)
+            if record is not None and _value(record) <= value:
+                jobs, value = moved, _value(record)
+
+
+def _order(record: Record) -> list[int]:
+    """Return the jobs as a rollout has ended them, those that it has not last."""
+    ends = np.where(record.jobs.end_us < 0, np.iinfo(np.int64).max, record.jobs.end_us)
+    return [int(job) for job in np.argsort(ends, kind="stable")]
 
 
 def _value(record: Record) -> Value:
