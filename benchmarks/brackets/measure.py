@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 HINDSIGHT = "hindsight"
-COMMON = ("fifo", "srtf", "srtf:backfill=true", "las:backfill=true", "philly", "wsrpt")
+COMMON = (
+    "fifo",
+    "srtf",
+    "srtf:backfill=true",
+    "las:backfill=true",
+    "philly",
+    "wsrpt",
+    "wsrpt-lookahead",
+)
 GANGS = ("fifo:backfill=true", "tiresias")
 PLACING = (
     *("pal-greedy", "pal"),
@@ -49,6 +57,18 @@ ORDERS = {
 PLACEMENTS = ("packed-sticky", "pm-first", "pal-greedy", "pal")
 IN_ORDERS = "pal-64"
 """The scenario of which orders and placements are crossed."""
+
+
+ESTIMATED = ("philly-small", "pal-64", "pal-64-persistent")
+TOLD: dict[str, dict[str, object]] = {
+    "the truth": {},
+    "sigma 0.5": {"kind": "noisy", "sigma": 0.5},
+    "sigma 1": {"kind": "noisy", "sigma": 1.0},
+    "means of what has ended": {"kind": "history"},
+}
+"""What policies are told of run times: the truth times a lognormal error, or what was seen."""
+GUESSING = ("srtf", "srtf:backfill=true", "wsrpt", "wsrpt-lookahead", "las:backfill=true")
+"""Those that go by remaining times, and one that knows none."""
 
 
 @dataclass
@@ -92,7 +112,21 @@ class Bracket:
 
 def bracket(name: str, policies: Sequence[str], seeds: Sequence[int]) -> Bracket:
     """Return policies beside the bounds of a scenario, on the same jobs seed by seed."""
+    return bracket_of(read_scenario(name), name, policies, seeds)
+
+
+def estimated(name: str, told: str, seeds: Sequence[int]) -> Bracket:
+    """Return policies that are told of run times as `TOLD` has it; bounds do not depend on that."""
     scenario = read_scenario(name)
+    if TOLD[told]:
+        scenario = scenario.changed({"estimates": TOLD[told]})
+    return bracket_of(scenario, f"{name}, {told}", GUESSING, seeds)
+
+
+def bracket_of(
+    scenario: Scenario, name: str, policies: Sequence[str], seeds: Sequence[int]
+) -> Bracket:
+    """Return policies beside the bounds of a scenario."""
     found = Bracket(name, reason=budget_of(scenario))
     traces = {seed: jobs_of(scenario, seed=seed) for seed in seeds}
     try:

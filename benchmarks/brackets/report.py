@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def markdown(brackets: Sequence[Bracket], head: str) -> str:
     """Return a table of the best policies, and one for each scenario."""
-    lines = [head, "", "| scenario | bound, s | best policy | median | worst |"]
-    lines.append("|---|---:|---|---:|---:|")
+    titles = "scenario | bound, s | best policy | median | worst | hindsight | worst"
+    lines = [head, "", f"| {titles} |", "|---|---:|---|---:|---:|---:|---:|"]
     lines += [_line(_summary(found)) for found in brackets]
     for found in brackets:
         if found.reason is None:
@@ -29,11 +29,11 @@ def markdown(brackets: Sequence[Bracket], head: str) -> str:
 def _summary(found: Bracket) -> tuple[str, ...]:
     bound = f"{median(found.bounds_s.values()):,.0f}" if found.bounds_s else "none"
     if found.reason is not None:
-        return found.scenario, bound, found.reason, "", ""
+        return found.scenario, bound, found.reason, "", "", "", ""
     row = best(found.rows)
-    if row is None:
-        return found.scenario, bound, "none that ends all jobs", "", ""
-    return found.scenario, bound, f"`{row.policy}`", *cells(row)
+    told = ("none that ends all jobs", "", "") if row is None else (f"`{row.policy}`", *cells(row))
+    known = next((cells(row) for row in found.rows if row.policy == HINDSIGHT), ("", ""))
+    return found.scenario, bound, *told, *known
 
 
 def best(rows: Iterable[Row]) -> Row | None:
@@ -60,6 +60,18 @@ def orders_markdown(found: Bracket, head: str) -> str:
     for order in ORDERS:
         told = [by_policy[crossed(placement, order)] for placement in PLACEMENTS]
         lines.append(_line((order, *told)))
+    return "\n".join(lines)
+
+
+def told_markdown(brackets: Sequence[Bracket], head: str) -> str:
+    """Return a row for each scenario and what was told, a column for each policy."""
+    names = [row.policy for row in brackets[0].rows]
+    lines = [head, "", f"| told of run times | {' | '.join(f'`{name}`' for name in names)} |"]
+    lines.append("|---" + "|---:" * len(names) + "|")
+    for found in brackets:
+        lines.append(
+            _line((found.scenario, *("{} ({})".format(*cells(row)) for row in found.rows)))
+        )
     return "\n".join(lines)
 
 

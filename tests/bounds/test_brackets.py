@@ -62,17 +62,17 @@ def test_a_scenario_without_a_bound_says_why(monkeypatch):
     monkeypatch.setattr(measure, "jobs_of", lambda world, seed: trace((0, 1, 5)))
     found = measure.bracket("any", ["fifo"], [0])
     assert (found.bounds_s, found.rows) == ({}, [])
-    assert f"| any | none | {found.reason} |  |  |" in report.markdown([found], "")
+    assert f"| any | none | {found.reason} |  |  |  |  |" in report.markdown([found], "")
     assert "models[e].batches" in found.reason
 
 
 def test_tables_go_to_their_marks_and_equal_simulate(tmp_path, monkeypatch, capsys):
     page = tmp_path / "page.md"
-    marks = [command.begin(), command.begin(orders=True), command.begin(hindsight=True)]
+    marks = [command.begin(), command.begin(orders=True), command.begin(told=True)]
     page.write_text("".join(f"{mark}\n<!-- end -->\n" for mark in marks))
     monkeypatch.setattr(command, "PAGE", page)
     monkeypatch.setitem(measure.POLICIES, "pal-64", ("fifo", "srtf"))
-    few = ["--seeds", "1", "--scenarios", "pal-64,boa-cloud", "--to-docs"]
+    few = ["--no-hindsight", "--seeds", "1", "--scenarios", "pal-64,boa-cloud", "--to-docs"]
     assert command.main(few) == 0
     printed = capsys.readouterr().out
     jct_s = optsched.simulate("pal-64", "srtf", seed=1).metrics["jct_mean_s"]
@@ -81,7 +81,7 @@ def test_tables_go_to_their_marks_and_equal_simulate(tmp_path, monkeypatch, caps
     assert "a budget of 30 of 160 GPUs" in printed
     assert page.read_text().partition(marks[1])[0].count(printed.strip()) == 1
     monkeypatch.setattr(command, "bracket", lambda *_: Bracket("x", {0: 1.0}, [below()]))
-    assert command.main(["--seeds", "0", "--hindsight"]) == 1
+    assert command.main(["--seeds", "0"]) == 1
     assert "BELOW ITS BOUND" in capsys.readouterr().out
 
 
@@ -102,3 +102,20 @@ def test_unknown_scenarios_are_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit):
         command.main(["--scenarios", "nonsense"])
     assert "unknown: nonsense; known: philly-small" in capsys.readouterr().err
+
+
+def test_hindsight_stands_beside_the_best_policy():
+    found = Bracket("x", {0: 10.0, 1: 10.0, 2: 10.0}, rows()[:3])
+    told = report.markdown([found], "").splitlines()[4]
+    assert told == "| x | 10 | `quick` | 20.0 % | 30.0 % | 0.0 % | 0.0 % |"
+
+
+def test_what_is_told_of_run_times_changes_policies_and_not_the_bound(monkeypatch, capsys):
+    monkeypatch.setattr(measure, "GUESSING", ("srtf", "las"))
+    monkeypatch.setattr(command, "ESTIMATED", ("pal-64",))
+    assert command.main(["--seeds", "0", "--told"]) == 0
+    lines = capsys.readouterr().out.splitlines()[4:]
+    assert [line.split(" | ")[0] for line in lines] == [f"| pal-64, {t}" for t in measure.TOLD]
+    by_policy = list(zip(*(line.split(" | ")[1:] for line in lines), strict=True))
+    assert len(set(by_policy[0])) == len(lines)
+    assert len(set(by_policy[1])) == 1

@@ -144,6 +144,22 @@ GANGS = (
         example="optsched compare philly-small --policy srtf,wsrpt",
     ),
     Entry(
+        "wsrpt-lookahead",
+        "wsrpt with the exponent of widths by which the jobs at hand would end soonest",
+        "Bertsekas, Tsitsiklis and Wu, Journal of Heuristics 1997 (rollout algorithms)",
+        POLICIES + "repacking.lookahead:wsrpt_lookahead",
+        faithful="Of some heuristics the one whose simulation is best is followed until the next "
+        "decision.",
+        differs=(
+            "The heuristics are wsrpt with exponents 0.3, 0, 0.6 and 1; the simulation knows the "
+            "jobs at hand alone, none to come, and numbers of GPUs, not places.",
+            "Where jobs end with rounds, remaining times are counted in whole rounds.",
+            "Remaining times are those of the scenario's `estimates`, by default the truth: no "
+            "real scheduler has it.",
+        ),
+        example="optsched compare pal-64 --policy wsrpt,wsrpt-lookahead",
+    ),
+    Entry(
         "hindsight",
         "clairvoyant: the best schedule that is found when the whole trace is known",
         "Goemans et al., SIAM J. Discrete Math. 2002 (lists by alpha-points)",

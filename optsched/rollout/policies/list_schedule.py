@@ -1,4 +1,4 @@
-"""Gangs in the order of a list, preemptively, by numbers of GPUs alone: a tenth of a millisecond.
+"""GangTimes in the order of a list, preemptively, by numbers of GPUs alone: a tenth of a millisecond.
 
 It knows no places, no costs and no failures: who simulates lists by the thousand asks it, and
 the engine about the best few.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 
-class Gangs(NamedTuple):
+class GangTimes(NamedTuple):
     """Jobs by number, in whole units of time.
 
     Attributes
@@ -36,7 +36,7 @@ def unit_us(scenario: Scenario) -> int:
     return max(1, round(scenario.epoch_s * 1_000_000)) if in_rounds else 1
 
 
-def list_schedule(gangs: Gangs, order: Sequence[int], gpus: int) -> list[int]:
+def list_schedule(gangs: GangTimes, order: Sequence[int], gpus: int) -> list[int]:
     """Return when jobs end: at each release and end the first of the list that fit hold GPUs.
 
     Parameters

@@ -11,6 +11,7 @@ from optsched.cli.main import app
 from optsched.rollout import registry
 from optsched.rollout.declarations.names import became_of, known_as, unmet
 from optsched.rollout.policy_options import described
+from optsched.rollout.registry import make
 from optsched.rollout.run import simulate
 from optsched.rollout.scenario_files import read_scenario
 from tests.support.builders.rollout_stub import scenario
@@ -137,3 +138,24 @@ def test_what_a_policy_has_become_is_true(name, other):
         first, second = (simulate(world, policy, seed=seed).record.jobs for policy in (name, other))
         assert (first.first_start_us == second.first_start_us).all()
         assert (first.end_us == second.end_us).all()
+
+
+# --- what policies foresee --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_who_is_told_of_jobs_to_come_declares_it(name):
+    """The engine hands the whole trace to policies that have `prepare`, and to no others."""
+    entry = ENTRIES[name]
+    world = read_scenario("boa-cloud" if "rented" not in entry.refuses else "eaco-28")
+    assert hasattr(make(name, world), "prepare") == bool(entry.clairvoyant)
+
+
+def test_tables_name_who_knows_the_future(tmp_path):
+    words = ("compare", "philly-small", "--set", "trace.jobs=12", "--policy")
+    shown = " ".join(run(*words, "fifo,hindsight:evaluations=2", "--no-bound").split())
+    assert "hindsight:evaluations=2 (knows the future)" in shown
+    assert known_as(PHILLY, "hindsight") == "hindsight (knows the future)"
+    assert known_as(PHILLY, "srtf") == "srtf"
+    assert "is told all jobs to come" in " ".join(run("policies", "hindsight").split())
+    assert json.loads(run("policies", "hindsight", "--json"))["clairvoyant"] == "all"

@@ -126,7 +126,18 @@ def test_the_command_ends_with_one_line_and_2():
 
 
 KEEPERS = [
-    *("fifo", "philly", "las", "srtf", "tiresias", "tiresias-gittins", "pal", "wsrpt", "hindsight"),
+    *(
+        "fifo",
+        "philly",
+        "las",
+        "srtf",
+        "tiresias",
+        "tiresias-gittins",
+        "pal",
+        "wsrpt",
+        "wsrpt-lookahead",
+        "hindsight",
+    ),
     *(rule.name for rule in PLACEMENT_RULES if rule.is_policy),
 ]
 

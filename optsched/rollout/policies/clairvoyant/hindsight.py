@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 ALPHAS = (0.25, 0.5, 0.75, 1.0)
 RIVALS = (
     "wsrpt",
+    "wsrpt-lookahead",
     "wsrpt:width_exponent=1,stay=0",
     "srtf:backfill=true",
     "las:backfill=true",
@@ -58,7 +59,7 @@ class HindsightOptions(RepackingOptions):
     """How much is searched."""
 
     evaluations: Count = Field(
-        default=40, description="Rollouts after which the search ends, those of policies included."
+        default=30, description="Rollouts after which the search ends, those of policies included."
     )
     moves: Count = Field(
         default=1000,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.rollout.policies.list_schedule import Gangs, list_schedule, unit_us
+from optsched.rollout.policies.list_schedule import GangTimes, list_schedule, unit_us
 
 if TYPE_CHECKING:
     import random
@@ -32,17 +32,18 @@ class ListSearch:
         unit, trace = unit_us(record.scenario), record.trace
         held = np.maximum(1, -(-record.jobs.running_us // unit))
         released = -(-trace.submit_us // unit)
-        self.gangs = Gangs(released.tolist(), held.tolist(), trace.gpus.tolist())
+        self.gangs = GangTimes(released.tolist(), held.tolist(), trace.gpus.tolist())
         self.gpus, self.moves = record.scenario.gpus, moves
 
     def total(self, order: Sequence[int]) -> int:
         """Return the sum of all ends."""
         return sum(list_schedule(self.gangs, order, self.gpus))
 
-    def improved(self, lists: Sequence[Sequence[int]], draws: random.Random) -> list[int]:
+    def improved(self, lists: Sequence[list[int]], draws: random.Random) -> list[int]:
         """Return the best of some lists, after moves of one job that do not make it worse."""
-        order = list(min(lists, key=self.total))
-        total, count = self.total(order), len(order)
+        totals = [self.total(jobs) for jobs in lists]
+        total, count = min(totals), len(lists[0])
+        order = list(lists[totals.index(total)])
         for _ in range(self.moves if count > 1 else 0):
             moved = neighbour(order, draws)
             found = self.total(moved)
