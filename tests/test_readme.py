@@ -15,7 +15,7 @@ from optsched.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 README, DOCS = ROOT / "README.md", ROOT / "docs"
-LINES = 135
+LINES = 145
 # Seconds, and gaps that are only rounding.
 SMALL = re.compile(r"\b(\d+\.\d{3}( s)?|\d\.\d\de-1\d)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)\)")
@@ -37,10 +37,15 @@ def test_python_tour():
 
 def test_shell_tour():
     blocks = re.findall(r"\$ optsched (.*?)\n```\n```text\n(.*?)```", README.read_text(), re.DOTALL)
-    assert [command for command, _ in blocks] == ["solve boa/cbd-85"]
+    compared = "compare philly-small --policies fifo,philly,las,srtf"
+    assert [command for command, _ in blocks] == ["solve boa/cbd-85", compared]
     for command, shown in blocks:
         printed = CliRunner(env={"COLUMNS": "80"}).invoke(app, shlex.split(command)).stdout
-        assert SMALL.sub("", shown).split() == SMALL.sub("", printed).split()
+        told, text = SMALL.sub("", printed).split(), SMALL.sub("", shown).split()
+        if text[0] == "...":  # the end of it, but for the last sentence
+            begin = len(told) - told[::-1].index("above") - 1
+            told, text = told[begin:][: len(text) - 1], text[1:]
+        assert text == told
 
 
 def shell_lines():
@@ -80,6 +85,36 @@ def test_own_cluster(tmp_path, monkeypatch, capsys):
     exec(file_of(page, "place.py"), names)
     assert "optimal" in capsys.readouterr().out
     optsched.verify(names["instance"], names["result"])
+
+
+def test_a_slurm_log_stands_beside_its_bound(tmp_path, monkeypatch):
+    """From sacct's lines to the row `as recorded`, as the page has it, and the bound is proven."""
+    page = "own-data.md"
+    monkeypatch.chdir(tmp_path)
+    for name in ("sacct.txt", "mine.json"):
+        Path(name).write_text(file_of(page, name))
+    text = (DOCS / page).read_text("utf-8")
+    commands = r"^optsched (trace import sacct.txt .*|(?:compare|bound|verify) mine.json.*)$"
+    printed = {}
+    for command in re.findall(commands, text, re.MULTILINE):
+        done = CliRunner().invoke(app, command.split())
+        assert done.exit_code == 0, done.output
+        printed[command.split()[0]] = done.stdout
+    rows = dict(
+        re.findall(
+            r"^(as recorded|fifo|las|bound) +(\S+)",
+            printed["compare"].partition("above the bound")[2],
+            re.MULTILINE,
+        )
+    )
+    assert list(rows) == ["fifo", "las", "as recorded", "bound"]
+    assert all(float(rows[name].strip("%")) >= 0 for name in ("fifo", "las", "as recorded"))
+    bound_s = optsched.bound("mine.json").jct_mean_s
+    log = optsched.compare("mine.json", ["fifo"]).frame().loc["as recorded", "jct_mean_s"]
+    assert float(rows["as recorded"].strip("%")) == pytest.approx(
+        100 * (log / bound_s - 1), abs=0.06
+    )
+    assert printed["verify"].startswith("proven: no schedule of my cluster")
 
 
 def test_a_policy_of_ones_own():

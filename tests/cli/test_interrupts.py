@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM, wherever they come: one line, or what the command has by then."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -138,3 +139,52 @@ def test_who_ignores_it_is_not_interrupted():
     )
     code, stdout, _ = ended(prelude, "solve", "boa/hand", "--no-compare")
     assert (code, "interrupted" in stdout) == (0, False)
+
+
+# --- bounds: written whole or not at all --------------------------------------------------------
+
+IN_PRICES = """
+from optsched.bounds.relaxation import prices
+def stop(*_):
+    press()
+    time.sleep(3600)
+prices.fluid_prices = stop
+"""
+IN_WRITING = """
+from pathlib import Path
+def half(self, text, **options):
+    with open(self, "w") as file:
+        file.write(text[: len(text) // 2])
+    press("SIGKILL")
+Path.write_text = half
+"""
+IN_RENAMING = """
+os.replace = lambda *_: press("SIGKILL")
+"""
+
+
+def bounded(prelude, folder):
+    """Bound a few jobs into a file that held something; return the exit code and the file."""
+    file = folder / "bound.json"
+    file.write_text("as it was")
+    few = ("philly-small", "--set", "trace.jobs=9")
+    code, _, stderr = ended(prelude, "bound", *few, "--output", file)
+    return code, stderr, file
+
+
+def test_ctrl_c_leaves_a_file_of_bounds_as_it_was(tmp_path):
+    code, stderr, file = bounded(IN_PRICES, tmp_path)
+    assert (code, stderr, file.read_text()) == (130, "interrupted\n", "as it was")
+    assert os.listdir(tmp_path) == ["bound.json"]
+
+
+@pytest.mark.parametrize("prelude", [IN_WRITING, IN_RENAMING])
+def test_a_kill_leaves_a_file_of_bounds_as_it_was(tmp_path, prelude):
+    code, _, file = bounded(prelude, tmp_path)
+    assert (code, file.read_text()) == (-signal.SIGKILL, "as it was")
+
+
+def test_bounds_that_nobody_stops_are_written(tmp_path):
+    code, stderr, file = bounded("", tmp_path)
+    assert (code, stderr) == (0, "")
+    assert optsched.read_bounds(file).jobs == 9

@@ -1,4 +1,4 @@
-"""GangTimes in the order of a list, preemptively, by numbers of GPUs alone: a tenth of a millisecond.
+"""Gangs in the order of a list, preemptively, by numbers of GPUs alone: a tenth of a millisecond.
 
 It knows no places, no costs and no failures: who simulates lists by the thousand asks it, and
 the engine about the best few.
