@@ -9,7 +9,7 @@ from optsched.bounds.bound import bound_of
 from optsched.bounds.relaxation.prices import SETTINGS
 from optsched.bounds.schedules import Schedules, UnknownPhysics
 from optsched.rollout.results.as_recorded import NAME
-from optsched.rollout.results.bounds.rows import BoundRow
+from optsched.rollout.results.bounds.rows import BOUNDED, BoundRow
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -109,14 +109,15 @@ def _beside(
     metrics: Mapping[str, float | int | None],
     bounds: Bounds,
 ) -> BoundRow:
-    makespan = metrics["makespan_s"]
-    is_told = not metrics["unfinished"] and makespan is not None and bounds.makespan_s > 0
+    shares = {"jct_mean_s": None if above is None else float(above)}
+    for metric in BOUNDED[1:]:
+        value, bound = metrics[metric], getattr(bounds, metric)
+        is_told = value is not None and bound and not metrics["unfinished"]
+        shares[metric] = (value or 0.0) / bound - 1 if is_told else None
     return BoundRow(
         policy=name,
         seed=seed,
-        jct_mean_s_bound=bounds.jct_mean_s,
-        jct_mean_s_above=None if above is None else float(above),
-        makespan_s_bound=bounds.makespan_s,
-        makespan_s_above=(makespan or 0.0) / bounds.makespan_s - 1 if is_told else None,
         schedules=bounds.class_of_schedules,
+        **{f"{metric}_bound": getattr(bounds, metric) for metric in BOUNDED},
+        **{f"{metric}_above": share for metric, share in shares.items()},
     )

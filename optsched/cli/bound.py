@@ -144,7 +144,7 @@ def proven(
     return text, told | {"proven": True, "statement": text}
 
 
-def bounded(compared: Comparison, wanted: bool | None) -> Comparison:
+def with_bounds(compared: Comparison, wanted: bool | None) -> Comparison:
     """Return a comparison with bounds: if they are wanted, or quick where nobody says.
 
     Raises
@@ -157,7 +157,7 @@ def bounded(compared: Comparison, wanted: bool | None) -> Comparison:
 
 
 def rollout_bounds(runs: Sequence[Rollout], wanted: bool | None) -> list[BoundRow]:
-    """Return the bounds of rollouts of one policy by seed, as `bounded` does; else none."""
+    """Return the bounds of rollouts of one policy by seed, as `with_bounds` does; else none."""
     from optsched.bounds.above import rows_above
 
     return list(rows_above({runs[0].record.policy: runs})) if _are_told(runs, wanted) else []
@@ -180,7 +180,7 @@ def _are_told(runs: Sequence[Rollout], wanted: bool | None) -> bool:
 def beside(compared: Comparison) -> list[Sheet | str]:
     """Return a table of how far policies are above their bounds, if these were asked for."""
     from optsched.plugins.plugin import short_names
-    from optsched.rollout.results.bounds.rows import BOUNDED, classes, means
+    from optsched.rollout.results.bounds.rows import bounded, classes, means
     from optsched.rollout.run import metric_text
 
     if not compared.bounds:
@@ -189,18 +189,18 @@ def beside(compared: Comparison) -> list[Sheet | str]:
     for each in compared.bounds:
         by_policy.setdefault(each.policy, []).append(each)
     found = {name: means(rows) for name, rows in by_policy.items()}
+    known = bounded(next(iter(found.values())))
     short = zip(found.values(), short_names(list(found)), strict=True)
-    rows = [
-        (name, *(_share(told[f"{metric}_above"]) for metric in BOUNDED)) for told, name in short
-    ]
+    rows = [(name, *(_share(told[f"{metric}_above"]) for metric in known)) for told, name in short]
     least = dict.fromkeys(
-        (*(f"{metric_text(told[f'{metric}_bound'])} s" for metric in BOUNDED),
+        (*(f"{metric_text(told[f'{metric}_bound'])} {METRICS[metric][1]}" for metric in known),
          classes(by_policy[name]))
         for name, told in found.items()
     )  # fmt: skip
-    rows += [("bound", jct, makespan) for jct, makespan, _ in least]
-    columns = ("above the bound", Column("mean JCT", right=True), Column("makespan", right=True))
-    words = dict.fromkeys(f"No schedule is below the bound: {words}." for _, _, words in least)
+    rows += [("bound", *texts) for *texts, _ in least]
+    heads = (Column(METRICS[metric][0], right=True) for metric in known)
+    columns: list[Column | str] = ["above the bound", *heads]
+    words = dict.fromkeys(f"No schedule is below the bound: {words}." for *_, words in least)
     return ["", sheet(columns, rows), "", *words]
 
 

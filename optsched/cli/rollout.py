@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optsched.cli import completion, console, hints, options
-from optsched.cli.bound import beside, bounded, rollout_bounds
+from optsched.cli.bound import beside, rollout_bounds, with_bounds
 from optsched.cli.instances import scenario_and_trace
 from optsched.cli.printing import output
 from optsched.cli.progress import sweeping
@@ -179,7 +179,7 @@ def compare(
             seeds=options.seeds(seed) if seeds is None else seeds,
             progress=progress, under_way=under_way,
         )  # fmt: skip
-    compared = bounded(compared, bound)
+    compared = with_bounds(compared, bound)
     if table_file is not None:
         _write(compared, table_file, per_seed)
     if picture is not None:

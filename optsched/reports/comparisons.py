@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from optsched.documents.json_files import dumps
 from optsched.reports import html as parts
 from optsched.rollout.results.bounds.bars import bars
-from optsched.rollout.results.bounds.rows import BOUNDED, classes
+from optsched.rollout.results.bounds.rows import bounded, classes
 from optsched.rollout.results.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -67,14 +67,15 @@ def _bounds(told: ComparisonDocument) -> str:
     rows = [row for row in told.policies if isinstance(row.get("jct_mean_s_bound"), float)]
     if not rows:
         return ""
-    head = ["policy"] + [text for metric in BOUNDED for text in (METRICS[metric], "above")]
+    known = bounded(rows[0])
+    head = ["policy", *(text for metric in known for text in (METRICS[metric], "above"))]
     table = [
-        (row["policy"], *(part for metric in BOUNDED
+        (row["policy"], *(part for metric in known
                           for part in (row.get(metric), _share(row.get(f"{metric}_above")))))
         for row in rows
     ]  # fmt: skip
-    least = dict.fromkeys(tuple(row.get(f"{metric}_bound") for metric in BOUNDED) for row in rows)
-    table += [("bound", jct, "", makespan, "") for jct, makespan in least]
+    least = dict.fromkeys(tuple(row.get(f"{metric}_bound") for metric in known) for row in rows)
+    table += [("bound", *(part for value in values for part in (value, ""))) for values in least]
     words = classes(told.bounds)
     note = f"No schedule is below the bound{f' ({words})' if words else ''}, as the file has it."
     values = {str(row["policy"]): row["jct_mean_s"] for row in rows if "jct_mean_s" in row}

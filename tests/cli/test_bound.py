@@ -116,7 +116,7 @@ def test_comparisons_carry_bounds_by_policy_and_seed(tmp_path):
     for row in told["bounds"]:
         best, measured = bounds[row["seed"]], runs[row["policy"], row["seed"]]
         assert row["schedules"] == best.class_of_schedules
-        for metric in ("jct_mean_s", "makespan_s"):
+        for metric in ("jct_mean_s", "makespan_s", "energy_kwh"):
             assert row[f"{metric}_bound"] == measured[f"{metric}_bound"] == getattr(best, metric)
             above = measured[metric] / getattr(best, metric) - 1
             assert row[f"{metric}_above"] == pytest.approx(above, abs=1e-12)

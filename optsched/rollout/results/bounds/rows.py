@@ -9,9 +9,9 @@ from pydantic import Field
 from optsched.instance import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-BOUNDED = ("jct_mean_s", "makespan_s")
+BOUNDED = ("jct_mean_s", "makespan_s", "energy_kwh")
 """Metrics that have a bound: `<metric>_bound` beside them, and `<metric>_above`."""
 BELOW = "below the bound: no schedule of the modelled world does so, the modelled world is too slow"
 
@@ -31,12 +31,16 @@ class BoundRow(Document):
         default=None, description="No schedule of the class has a smaller makespan."
     )
     makespan_s_above: float | None = Field(default=None, description="As of the mean JCT.")
+    energy_kwh_bound: float | None = Field(
+        default=None, description="No schedule of the class takes less energy; none without watts."
+    )
+    energy_kwh_above: float | None = Field(default=None, description="As of the mean JCT.")
     schedules: str = Field(default="", description="The class of schedules, in words.")
 
     @property
     def is_below(self) -> bool:
         """Whether something is below its bound."""
-        return min(self.jct_mean_s_above or 0.0, self.makespan_s_above or 0.0) < 0
+        return min(getattr(self, f"{metric}_above") or 0.0 for metric in BOUNDED) < 0
 
     def figures(self) -> dict[str, float | None]:
         """Return bounds, and how far above them it is, by name."""
@@ -52,6 +56,11 @@ def means(rows: Iterable[BoundRow]) -> dict[str, float | None]:
     """Return the means of rows over seeds; None where one of them has none."""
     table = [row.figures() for row in rows]
     return {name: _mean([row[name] for row in table]) for name in names()}
+
+
+def bounded(figures: Mapping[str, object]) -> list[str]:
+    """Return the metrics of which figures have a bound."""
+    return [metric for metric in BOUNDED if figures.get(f"{metric}_bound") is not None]
 
 
 def classes(rows: Iterable[BoundRow]) -> str:
