@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +42,14 @@ Values = Annotated[
         metavar="A,B,...", help="Instead: these values, ascending.", rich_help_panel=SWEEP
     ),
 ]
+Against = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Of scenarios, with --plot: a metric from left to right, such as cost_usd.",
+        rich_help_panel=SWEEP,
+    ),
+]
 Metric = Annotated[
     str,
     typer.Option(metavar="NAME", help="Of scenarios: the objective.", rich_help_panel=SWEEP),
@@ -62,12 +71,13 @@ def frontier(
     points: Points = 25,
     values: Values = None,
     metric: Metric = "jct_mean_s",
+    against: Against = "",
     method: options.Methods = None,
     policy: options.Policies = None,
     compare: options.AndCompare = False,
     time_limit: options.TimeLimit = None,
     gap: options.Gap = None,
-    seed: options.Seed = 0,
+    seed: options.Seeds = "0",
     processes: options.AllProcesses = None,
     scheduler: options.Scheduler = None,
     cache: options.Cache = None,
@@ -84,6 +94,8 @@ def frontier(
 
     Example: optsched frontier pal-64 --parameter epoch_s --values 60,300,900
 
+    Example: optsched frontier boa-cloud --policy boa --parameter policy.budget --values 24,30,40
+
     Example: optsched frontier boa/cbd-85 --from 20 --to 80 --scheduler tcp://10.0.0.5:8786
     """
     from optsched.sweeps.frontier import frontier as run
@@ -91,7 +103,9 @@ def frontier(
     console.check_output(table_file, (".json", ".csv"))
     console.check_output(picture, options.PICTURES, "--plot")
     swept = chosen_values(first, last, points, values)
-    given: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, "seed": seed}
+    numbers = options.seeds(seed)
+    own = {"seed": numbers[0]} if len(numbers) == 1 else {"seeds": numbers}
+    given: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, **own}
     subject = _subject(source, changes)
     path = parameter or _budget_of(subject)
     with (
@@ -104,7 +118,7 @@ def frontier(
             executor=executor, cache=cache, progress=tell, under_way=under_way,
             **{name: value for name, value in given.items() if value is not None},
         )  # fmt: skip
-    _finish(curve, table_file, picture)
+    _finish(curve, table_file, picture, against)
     raise typer.Exit(_exit_code(curve))
 
 
@@ -150,14 +164,14 @@ def _budget_of(subject: Instance | Scenario) -> str:
     return "budget_gpus"
 
 
-def _finish(curve: Frontier, table_file: str | None, picture: str | None) -> None:
+def _finish(curve: Frontier, table_file: str | None, picture: str | None, against: str) -> None:
     """Write and print what was reached."""
     from optsched.cli.printing import tables
 
     if table_file is not None:
         _write(curve, table_file)
     if picture is not None:
-        console.draw(curve.plot, picture)
+        console.draw(partial(curve.plot, against=against), picture)
     headlines, reached = tables.frontier(curve)
     output.show(
         headlines, "", reached,

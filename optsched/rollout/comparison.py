@@ -87,7 +87,7 @@ def compare(
     if policies is None:
         refuse_policies(where)
     by_name = {label_of(policy): policy for policy in chosen}
-    numbers = _numbers(seeds)
+    numbers = numbered(seeds)
     if not by_name or len(by_name) < len(chosen):
         found = ", ".join(map(label_of, chosen)) or "none"
         raise ValueError(f"policies: expected some, each once, found {found}")
@@ -114,7 +114,7 @@ def compare(
     return Comparison(rollouts, is_one and len(numbers) > 1, resample, numbers)
 
 
-def _numbers(seeds: int | Iterable[int]) -> tuple[int, ...]:
+def numbered(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """Return the seeds that are asked for."""
     if isinstance(seeds, int):
         if seeds < 1:

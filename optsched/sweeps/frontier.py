@@ -15,7 +15,9 @@ from optsched.sweeps.arguments import check_options, checked_methods, checked_va
 from optsched.sweeps.cache import PointCache
 from optsched.sweeps.parameters import ROLLOUT
 from optsched.sweeps.points import Frontier, Point
-from optsched.sweeps.sweep_task import SweepTask, content_of, point_of
+from optsched.sweeps.seeds import averaged, checked_seeds
+from optsched.sweeps.sweep_plan import planned
+from optsched.sweeps.sweep_task import SweepTask, point_of
 from optsched.sweeps.verified_points import result_of
 from optsched.verification import is_proven
 
@@ -42,6 +44,7 @@ def frontier(
     metric: str = "jct_mean_s",
     executor: Executor | int | None = None,
     cache: str | Path | None = None,
+    seeds: int | Iterable[int] | None = None,
     progress: Callable[[float], None] | None = None,
     under_way: Callable[[list[UnderWay]], object] | None = None,
     **options: Any,
@@ -55,7 +58,8 @@ def frontier(
     parameter
         Path of a field as `Instance.changed` takes it, such as ``"budget_gpus"``,
         ``"jobs.*.max_slowdown"``, ``"locality.*.1"``, ``"power_cap_w"`` or ``"jobs.*.restart_s"``;
-        or a function that makes an instance of a value.
+        or a function that makes an instance of a value. Of scenarios also an option of the
+        policies, as ``"policy.budget"``.
     values
         Ascending.
     methods
@@ -71,6 +75,9 @@ def frontier(
     cache
         Folder of points computed before, by the hash of instance, method, options and versions. A
         sweep that was killed goes on from there.
+    seeds
+        Of scenarios: how many seeds, 0, 1, ...; or which. A point is then their mean, with an
+        interval; at each value all policies have the same jobs.
     progress
         Called with the share that is done.
     under_way
@@ -112,8 +119,12 @@ def frontier(
     if blank.problem == ROLLOUT:
         blank.of(metric)  # a misspelt one must not be found after hours
     known = _at_once(instance, parameter, swept, names, options)
-    tasks = _tasks(instance, parameter, swept, names, options, known, blank.origins)
+    numbers = checked_seeds(instance, seeds, options)
+    tasks = planned(instance, parameter, swept, names, options, numbers, known, blank.origins)
     points = known | _computed(tasks, executor, PointCache(cache), progress, under_way)
+    if numbers:
+        blank = blank.model_copy(update={"seeds": numbers})
+        points = averaged(points, len(numbers))
     _check_some_valid(points.values(), parameter)
     whole = blank.model_copy(update={"points": tuple(points[n] for n in sorted(points))})
     whole.confirmed()
@@ -165,53 +176,6 @@ def _at_once(
             number = n * len(names) + names.index(exact)
             points[number] = point_of(value, result)
     return points
-
-
-def _tasks(
-    subject: Subject,
-    parameter: Parameter,
-    values: list[float],
-    names: list[str],
-    options: dict[str, Any],
-    known: Points,
-    origins: dict[str, str],
-) -> dict[int, SweepTask]:
-    """Return what is left to compute, by number: values, and within them methods."""
-    name, options = ROLLOUT, dict(options)
-    if isinstance(subject, Instance):
-        name = subject.problem
-    elif "trace" in options:
-        subject, options = _with_trace(subject, options)
-    tasks = {}
-    for n, value in enumerate(values):
-        numbers = [n * len(names) + m for m in range(len(names))]
-        if all(number in known for number in numbers):
-            continue
-        base = parameter(value) if callable(parameter) else subject
-        changes = {} if callable(parameter) else {parameter: value}
-        content = content_of(base.changed_document(changes))
-        for number, method in zip(numbers, names, strict=True):
-            if number not in known:
-                whose = origins.get(method, "")
-                tasks[number] = SweepTask(
-                    name, base, changes, content, value, method, options, whose
-                )
-    return tasks
-
-
-def _with_trace(scenario: Scenario, options: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
-    """Move the source of a trace into the scenario; a trace itself stays an option."""
-    from optsched.rollout.code_in_files import format_fault
-    from optsched.rollout.trace_source import jobs_of, with_trace
-    from optsched.traces.trace import Trace
-
-    trace = options["trace"]
-    if isinstance(trace, Trace):
-        return scenario, options
-    if format_fault(with_trace(scenario, trace)):  # a scenario may not name it, the caller may
-        return scenario, options | {"trace": jobs_of(scenario, trace)}
-    rest = {name: value for name, value in options.items() if name != "trace"}
-    return with_trace(scenario, trace), rest
 
 
 def _computed(

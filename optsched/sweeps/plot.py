@@ -6,6 +6,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from optsched.results.drawing import axes, plain
+from optsched.sweeps.intervals import interval
 from optsched.sweeps.parameters import ROLLOUT, split_unit
 
 if TYPE_CHECKING:
@@ -23,23 +24,28 @@ FEW = 40  # values whose points are marked on the curve
 LEAST_SPAN = 0.01  # of the figures: a curve that is flatter looks flat
 
 
-def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
+def plot(frontier: Frontier, ax: Axes | None = None, against: str = "") -> Axes:
     """Draw a frontier.
 
     Parameters
     ----------
     ax
         Where to draw; by default a new figure.
+    against
+        Of rollouts: the metric that is drawn from left to right, such as ``"cost_usd"``, in place
+        of the parameter. There is no bound, knee or gap then.
 
     Returns
     -------
     matplotlib.axes.Axes
         The first method's points are a line, broken where there is no plan; the dashed line is the
         bound, and the star the knee. Other methods are points; of rollouts, every policy is a line,
-        and the bound is of every schedule.
+        with the 95 % interval over seeds as a band, and the bound is of every schedule.
         Crosses at the foot are values at which the first method has no result.
     """
     ax = axes(ax)
+    if against:
+        return _plot_against(ax, frontier, against)
     first, *others = frontier.methods
     if frontier.problem == ROLLOUT:
         _draw_policies(ax, frontier)
@@ -54,6 +60,32 @@ def plot(frontier: Frontier, ax: Axes | None = None) -> Axes:
     outside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     if entries > 1:
         ax.legend(fontsize=8, frameon=False, **(outside if entries > 8 else {}))
+    return ax
+
+
+def _plot_against(ax: Axes, frontier: Frontier, metric: str) -> Axes:
+    """Draw the objective of policies over another metric; what stands at a line is the value."""
+    base = frontier.of(metric)  # an error for an unknown metric, or where there are none
+    colours, marks = cycle((CURVE, *COLOURS)), cycle(MARKS)
+    for name, colour, mark in zip(frontier.methods, colours, marks, strict=False):
+        own = zip(frontier.of_method(name), base.of_method(name), strict=True)
+        rows = [(p, q.objective, p.objective) for p, q in own if q.objective is not None]
+        if not rows:
+            continue
+        points, across, up = zip(*rows, strict=True)
+        ax.plot(across, up, color=colour, marker=mark, ms=4, lw=1.5, label=name)
+        ends = [interval(frontier, point) or (y, y) for point, y in zip(points, up, strict=True)]
+        spread = [[y - low for y, (low, _) in zip(up, ends, strict=True)],
+                  [high - y for y, (_, high) in zip(up, ends, strict=True)]]  # fmt: skip
+        ax.errorbar(across, up, yerr=spread, color=colour, ls="", capsize=2, lw=0.8)
+        offset: dict[str, Any] = {"xytext": (3, 3), "textcoords": "offset points", "fontsize": 6}
+        for point, x, y in zip(points, across, up, strict=True):
+            ax.annotate(f"{point.value:.6g}", (x, y), **offset)
+    ax.set_xlabel(_with_unit(base.objective_name, base.objective_unit))
+    ax.set_ylabel(_with_unit(frontier.objective_name, frontier.objective_unit))
+    ax.set_title(f"{frontier.instance}, by {frontier.parameter}", fontsize=10)
+    ax.legend(fontsize=8, frameon=False)
+    plain(ax)
     return ax
 
 
@@ -87,6 +119,7 @@ def _draw_policies(ax: Axes, frontier: Frontier) -> None:
     for name, colour, mark, dash in zip(frontier.methods, colours, marks, dashes, strict=False):
         points = frontier.of_method(name)
         ax.plot(*_line(points), color=colour, marker=mark, ms=4, ls=dash, lw=1.5, label=name)
+        _draw_intervals(ax, frontier, points, colour)
     least: dict[float, float] = {}
     for point in frontier.told:  # of another class of schedules another policy may have another one
         if point.bound is not None:
@@ -94,6 +127,15 @@ def _draw_policies(ax: Axes, frontier: Frontier) -> None:
     if least:
         bounds = [least.get(value, float("nan")) for value in frontier.values]
         ax.plot(frontier.values, bounds, color=BOUND, lw=1, ls=(0, (3, 3)), label="bound")
+
+
+def _draw_intervals(ax: Axes, frontier: Frontier, points: tuple[Point, ...], colour: str) -> None:
+    """Shade the 95 % intervals over seeds, where there are any."""
+    ends = [(point.value, interval(frontier, point)) for point in points]
+    known = [(value, *pair) for value, pair in ends if pair is not None]
+    if known:
+        values, low, high = zip(*known, strict=True)
+        ax.fill_between(values, low, high, color=colour, alpha=0.15, lw=0)
 
 
 def _draw_knee(ax: Axes, frontier: Frontier) -> None:

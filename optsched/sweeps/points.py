@@ -39,7 +39,9 @@ class Point(Document):
         No plan, or schedule of a rollout's trace, has an objective below it.
     metrics
         Of a rollout: what was measured, by name; and bounds where they are quick, as
-        ``jct_mean_s_bound``.
+        ``jct_mean_s_bound``. Of several seeds, their means.
+    draws
+        Of rollouts with several seeds: each metric, seed by seed.
     """
 
     value: float
@@ -54,6 +56,7 @@ class Point(Document):
     deterministic: bool = True
     reason: str = ""
     metrics: dict[str, float] = Field(default={})
+    draws: dict[str, tuple[float, ...]] = Field(default={}, repr=False)
     plan: dict[str, Any] | None = Field(default=None, repr=False)
     certificate: dict[str, Any] | None = Field(default=None, repr=False)
 
@@ -101,6 +104,8 @@ class Frontier(Verifiable):
     methods: tuple[str, ...]
     origins: dict[str, str] = Field(default={})
     options: dict[str, float | int | str | None] = Field(default={})
+    seeds: tuple[int, ...] = Field(default=(), description="Of each point of rollouts, if several.")
+    metric: str = Field(default="", description="Of rollouts: which is the objective.")
     versions: dict[str, str]
     points: tuple[Point, ...]
 
@@ -178,6 +183,7 @@ class Frontier(Verifiable):
         if metric not in METRICS:
             raise ValueError(f"there is no metric '{metric}'; {nearest(metric, METRICS)}")
         changes: dict[str, Any] = {
+            "metric": metric,
             "objective_name": METRICS[metric],
             "objective_unit": split_unit(metric)[1],
             "higher_is_better": metric in HIGHER_IS_BETTER,
@@ -193,33 +199,27 @@ class Frontier(Verifiable):
         pandas.DataFrame
             Columns: the parameter's name, method, status, objective, bound, gap, seconds, reason;
             and of rollouts `difference`, by how much the objective is above that of the first
-            policy at the same value and with the same jobs (one pair each, so that there is no
-            interval: `optsched.compare` has them), and the metrics.
+            policy at the same value and with the same jobs, and the metrics. With several seeds
+            `objective_low`, `objective_high`, `difference_low` and `difference_high`: 95 %
+            intervals over them, of differences seed by seed.
         """
         import pandas as pd
+
+        from optsched.sweeps.intervals import interval_columns, paired_columns
 
         keys = ("method", "status", "objective", "bound", "gap", "seconds", "reason")
         rows = [
             {self.parameter: point.value, **{key: getattr(point, key) for key in keys},
-             **self._paired(point), **point.metrics}
+             **interval_columns(self, point), **paired_columns(self, point), **point.metrics}
             for point in self.told
         ]  # fmt: skip
         return pd.DataFrame(rows).astype({"objective": float, "bound": float, "gap": float})
 
-    def _paired(self, point: Point) -> dict[str, float | None]:
-        """Return the difference of a point of rollouts to that of the first policy beside it."""
-        if self.problem != "rollout" or len(self.methods) < 2:
-            return {}
-        pairs = (p for p in self.points if (p.value, p.method) == (point.value, self.methods[0]))
-        first = next(pairs).objective
-        known = first is not None and point.objective is not None
-        return {"difference": (point.objective or 0.0) - (first or 0.0) if known else None}
-
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, against: str = "") -> Axes:
         """Draw the frontier, and return the axes; see `optsched.sweeps.plot.plot`."""
         from optsched.sweeps.plot import plot
 
-        return plot(self, ax)
+        return plot(self, ax, against)
 
     def slider(self) -> Any:
         """Return a slider over the values, for notebooks; see `optsched.sweeps.slider`."""
@@ -252,7 +252,10 @@ class Frontier(Verifiable):
         rows |= {} if knee is None else {"knee": self.point_text(knee)}
         if self.problem == "rollout":
             seed = self.options.get("seed", 0)
-            rows["pairs"] = f"one rollout a point, seed {seed}; at each value the same jobs for all"
+            each = f"one rollout a point, seed {seed}"
+            if self.seeds:
+                each = f"means over {len(self.seeds)} seeds, with 95 % intervals"
+            rows["pairs"] = f"{each}; at each value the same jobs for all"
         return rows | {"time": f"{sum(point.seconds for point in self.points):.3f} s in methods"}
 
     def __str__(self) -> str:

@@ -36,6 +36,8 @@ class SweepTask(NamedTuple):
         Keywords of `optsched.solve` or `optsched.simulate`.
     origin
         Whose the method or policy is, and the hash of its source; nothing of one of ours.
+    label
+        What its points are called, where an option of the policy is swept.
     """
 
     problem: str
@@ -46,11 +48,13 @@ class SweepTask(NamedTuple):
     method: str
     options: dict[str, Any]
     origin: str = ""
+    label: str = ""
 
     @property
     def called(self) -> str:
-        """What it is called while it is under way."""
-        return f"{self.value:.6g}"
+        """Its value, and the seed where it has one of its own."""
+        seed = self.options.get("seed") if self.problem == ROLLOUT else None
+        return f"{self.value:.6g}" if seed is None else f"{self.value:.6g}, seed {seed}"
 
     def compute(self, tell: Tell | None = None) -> Point:
         """Compute the point; a value that gives no valid instance becomes a point too."""
@@ -140,7 +144,7 @@ def _simulated(task: SweepTask, tell: Tell | None) -> Point:
     left = int(metrics["unfinished"])
     return Point(
         value=task.value,
-        method=task.method,
+        method=task.label or task.method,
         status="simulated",
         seconds=round(done.wall_s, 6),
         reason=f"{left:,} of {len(done.record.trace):,} jobs are unfinished" if left else "",
@@ -149,4 +153,6 @@ def _simulated(task: SweepTask, tell: Tell | None) -> Point:
 
 
 def _invalid(task: SweepTask, reason: str) -> Point:
-    return Point(value=task.value, method=task.method, status="invalid", reason=reason)
+    return Point(
+        value=task.value, method=task.label or task.method, status="invalid", reason=reason
+    )

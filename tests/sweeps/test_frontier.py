@@ -539,3 +539,71 @@ def test_sweeps_that_mean_nothing_are_refused_before_they_begin(arguments, told)
     done = CliRunner().invoke(app, ["frontier", *arguments])
     assert (done.exit_code, done.stdout) == (2, "")
     assert told in done.stderr
+
+
+# --- rollouts with several seeds, and options of policies -----------------------------------------
+
+
+def of_seeds(**options):
+    return optsched.frontier(
+        optsched.read_scenario("philly-small").changed({"trace.jobs": 30}),
+        "epoch_s",
+        [30, 120],
+        methods=["fifo", "las"],
+        executor=1,
+        **options,
+    )
+
+
+def test_points_of_several_seeds_are_means_with_intervals():
+    curve = of_seeds(seeds=[3, 5, 8])
+    alone = [of_seeds(seed=seed) for seed in (3, 5, 8)]
+    for n, point in enumerate(curve.points):
+        draws = [each.points[n].objective for each in alone]
+        assert point.objective == pytest.approx(np.mean(draws))
+        assert point.draws["jct_mean_s"] == tuple(draws)
+    frame = curve.frame()
+    assert (frame["objective_low"] <= frame["objective"]).all()
+    assert (frame["objective"] <= frame["objective_high"]).all()
+    assert (frame.loc[frame["method"] == "fifo", "difference_high"] == 0).all()
+    las = frame[frame["method"] == "las"]
+    assert (las["difference_low"] <= las["difference"]).all()
+    assert "means over 3 seeds" in str(curve)
+    assert Frontier.model_validate_json(curve.to_json()).frame().equals(frame)
+    assert len(curve.plot().collections) == 2
+
+
+def test_an_option_of_policies_is_swept_and_drawn_against_what_it_costs():
+    world = optsched.read_scenario("boa-cloud").changed({"trace.jobs": 12})
+    curve = optsched.frontier(
+        world, "policy.budget", [24, 40], methods=["boa", "boa:rates=history"], executor=1, seeds=2
+    )
+    one = optsched.simulate(world, "boa:rates=history,budget=40", seed=1).metrics["jct_mean_s"]
+    last = curve.of_method("boa:rates=history")[-1]
+    assert last.draws["jct_mean_s"][1] == one
+    axes = curve.plot(against="cost_usd")
+    assert axes.get_xlabel().endswith("(USD)")
+    assert [line.get_label() for line in axes.lines[:1]] == ["boa"]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"seeds": 2, "seed": 1}, "seeds: stand for seed"),
+        ({"seeds": []}, "seeds: expected some"),
+        ({"seeds": [1, 1]}, "each once"),
+    ],
+)
+def test_seeds_of_scenarios_are_checked(options, text):
+    with pytest.raises(ValueError, match=text):
+        of_seeds(**options)
+
+
+def test_several_seeds_are_for_scenarios_and_options_for_policies_that_have_them():
+    with pytest.raises(ValueError, match="an instance is solved with one"):
+        optsched.frontier("boa/hand", budgets=[2, 3], seeds=2)
+    world = optsched.read_scenario("boa-cloud")
+    with pytest.raises(ValueError, match="there is no option 'budget'"):
+        optsched.frontier(world, "policy.budget", [24], methods=["fixed-width"])
+    with pytest.raises(ValueError, match="its option 'budget' is swept; leave it out"):
+        optsched.frontier(world, "policy.budget", [24], methods=["boa:budget=30"])
