@@ -103,9 +103,7 @@ def frontier(
     console.check_output(table_file, (".json", ".csv"))
     console.check_output(picture, options.PICTURES, "--plot")
     swept = chosen_values(first, last, points, values)
-    numbers = options.seeds(seed)
-    own = {"seed": numbers[0]} if len(numbers) == 1 else {"seeds": numbers}
-    given: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, **own}
+    given: dict[str, Any] = {"time_limit_s": time_limit, "gap": gap, **_seeds(seed)}
     subject = _subject(source, changes)
     path = parameter or _budget_of(subject)
     with (
@@ -147,6 +145,12 @@ def chosen_values(
         )
     step = (last - first) / (points - 1)
     return [*(first + n * step for n in range(points - 1)), last]
+
+
+def _seeds(text: str) -> dict[str, Any]:
+    """Return one seed, or several, as `optsched.frontier` takes them."""
+    numbers = options.seeds(text)
+    return {"seed": numbers[0]} if len(numbers) == 1 else {"seeds": numbers}
 
 
 def _subject(source: str, changes: list[str] | None) -> Instance | Scenario:

@@ -109,7 +109,7 @@ def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
         return maker_of(policy, f"policy {label_of(policy)}")(believed(scenario, seed), seed)
     known, rest = named(policy)
     maker = known.maker()
-    told = scenario if known.is_clairvoyant else believed(scenario, seed)
+    told = scenario if known.clairvoyant == "all" else believed(scenario, seed)
     try:
         return maker(told, seed, **read(maker.options, rest))
     except OptionError as error:

@@ -275,8 +275,11 @@ class Frontier(Verifiable):
 def _unverified(point: Point) -> Point:
     """Return a point without what was not verified."""
     if point.status in ("invalid", "simulated"):
-        measured = {k: v for k, v in point.metrics.items() if not k.endswith(("_bound", "_above"))}
-        return point.model_copy(update={"bound": None, "metrics": measured})
+        measured, draws = (
+            {k: v for k, v in told.items() if not k.endswith(("_bound", "_above"))}
+            for told in (point.metrics, point.draws)
+        )
+        return point.model_copy(update={"bound": None, "metrics": measured, "draws": draws})
     changes: dict[str, Any] = {"status": "unverified", "bound": None, "gap": None}
     if point.objective is None:
         changes |= {"status": "error", "reason": "no plan, unverified"}

@@ -44,8 +44,6 @@ class Entry:
         What it is refused with at the start: "quotas", "rented", "downtime".
     example
         A command that shows it.
-    is_clairvoyant
-        Whether it knows the jobs to come, and the truth where others have beliefs.
     """
 
     name: str
@@ -62,7 +60,6 @@ class Entry:
     clairvoyant: Literal["", "statistics", "all"] = ""
     refuses: tuple[str, ...] = ()
     example: str = ""
-    is_clairvoyant: bool = False
 
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""

@@ -175,6 +175,5 @@ GANGS = (
         ),
         clairvoyant="all",
         example="optsched compare pal-64 --policy srtf,wsrpt,hindsight",
-        is_clairvoyant=True,
     ),
 )
