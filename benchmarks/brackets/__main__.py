@@ -4,6 +4,9 @@
     python -m benchmarks.brackets --no-hindsight           # some five minutes
     python -m benchmarks.brackets --orders                 # pal-64: orders x placements
     python -m benchmarks.brackets --told                   # with wrong estimates of run times
+    python -m benchmarks.brackets --energy                 # eaco-28 and 64: watts beside bounds
+    python -m benchmarks.brackets --energy --exact --seeds 0-2    # policy eaco, 1 to 3 CPU min each
+    python -m benchmarks.brackets --bills --seeds 0-2      # boa-cloud: mean JCT at what was billed
     python -m benchmarks.brackets --to-docs                # into docs/brackets.md
 
 Each seed has a trace of its own, and each trace its bound, which the verifier proves before
@@ -18,6 +21,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.brackets.bills import BUDGETED, BUDGETS, bills_markdown, spent
+from benchmarks.brackets.energies import EXACT, SAVING, SCENARIOS, drawn, energies_markdown
 from benchmarks.brackets.measure import (
     ESTIMATED,
     HINDSIGHT,
@@ -42,6 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     head = f"Seeds {', '.join(map(str, chosen.seeds))} ({today})."
+    if chosen.energy or chosen.bills:
+        tables, is_below = _energies(chosen, head) if chosen.energy else _bills(chosen, head)
+        print(tables)
+        if chosen.to_docs:
+            put(PAGE, tables, _mark(chosen))
+        return int(is_below)
     if chosen.orders:
         brackets = [orders_by_placements(chosen.seeds)]
         tables = orders_markdown(brackets[0], head)
@@ -59,6 +70,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.to_docs:
         put(PAGE, tables, begin(chosen.orders, chosen.told))
     return int(any(row.below for found in brackets for row in found.rows))
+
+
+def _energies(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
+    policies = (EXACT,) if chosen.exact else SAVING
+    found = {name: drawn(name, policies, chosen.seeds) for name in SCENARIOS}
+    rows = [row for told in found.values() for rows in told.values() for row in rows]
+    return energies_markdown(found, head), any(row.is_below for row in rows)
+
+
+def _bills(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
+    found = {(p, b): spent(p, b, chosen.seeds) for b in BUDGETS for p in BUDGETED}
+    return bills_markdown(found, head), any(row.is_below for rows in found.values() for row in rows)
+
+
+def _mark(chosen: argparse.Namespace) -> str:
+    what = "--bills" if chosen.bills else "--energy --exact" if chosen.exact else "--energy"
+    return f"<!-- begin: python -m benchmarks.brackets {what} --to-docs -->"
 
 
 def begin(orders: bool = False, told: bool = False) -> str:
@@ -85,6 +113,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-hindsight", dest="hindsight", action="store_false", help="30 rollouts a seed less"
     )
+    what.add_argument("--energy", action="store_true", help="of policies that share GPUs instead")
+    what.add_argument(
+        "--bills", action="store_true", help="mean JCT at the bill, by budget instead"
+    )
+    parser.add_argument("--exact", action="store_true", help="with --energy: of policy eaco")
     parser.add_argument("--to-docs", action="store_true", help="put the tables on the page")
     return parser
 

@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING
 
 from optsched.bounds.certificate import Bounds, scenario_digest, trace_digest
 from optsched.bounds.least_times import world_of
+from optsched.bounds.relaxation.bill_prices import bill_prices
 from optsched.bounds.relaxation.energy_prices import energy_prices
 from optsched.bounds.relaxation.prices import relaxed
 from optsched.bounds.relaxation.rounding import certificate_of
 from optsched.bounds.schedules import Schedules
-from optsched.bounds.verify.bounds import proven_kwh, proven_makespan_s, proven_mean_jct_s
+from optsched.bounds.verify.bounds import (
+    proven_bill,
+    proven_kwh,
+    proven_makespan_s,
+    proven_mean_jct_s,
+    proven_trade,
+)
 from optsched.rollout.trace_source import jobs_of, scenario_of, with_trace
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ def bound(
     seed: int = 0,
     schedules: Schedules | None = None,
 ) -> Bounds:
-    """Return certified lower bounds on JCT, makespan and energy, over every schedule of a class.
+    """Return certified lower bounds of JCT, makespan, energy and cost over a class of schedules.
 
     Parameters
     ----------
@@ -42,7 +49,7 @@ def bound(
     Returns
     -------
     Bounds
-        Seconds and kWh, with the certificates from which `verify_bounds` proves them.
+        Seconds, kWh, GPU-hours and USD, with certificates from which `verify_bounds` proves them.
 
     Raises
     ------
@@ -69,6 +76,9 @@ def bound_of(scenario: Scenario, trace: Trace, schedules: Schedules, seed: int =
     relaxation = relaxed(world)
     certificate = None if relaxation is None else certificate_of(relaxation, len(trace))
     energy = energy_prices(scenario, trace, world, schedules)
+    energy_kwh = proven_kwh(scenario, trace, schedules, energy)
+    gpu_hours, cost_usd = proven_bill(scenario, trace, schedules, energy_kwh)
+    prices = [] if gpu_hours is None else bill_prices(scenario, trace, schedules)
     return Bounds(
         scenario=scenario.name,
         scenario_sha256=scenario_digest(scenario),
@@ -80,8 +90,11 @@ def bound_of(scenario: Scenario, trace: Trace, schedules: Schedules, seed: int =
         class_of_schedules=schedules.words(scenario),
         jct_mean_s=proven_mean_jct_s(world, certificate),
         makespan_s=proven_makespan_s(world),
-        energy_kwh=proven_kwh(scenario, trace, schedules, energy),
+        energy_kwh=energy_kwh,
+        rented_gpu_hours=gpu_hours,
+        cost_usd=cost_usd,
         jct=certificate,
+        trade=proven_trade(scenario, trace, schedules, prices),
         energy=energy,
     )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Moment = Annotated[int, Field(ge=0, lt=1 << 36)]
 Price = Annotated[int, Field(ge=0, lt=1 << 40)]
+Figure = Annotated[float, Field(allow_inf_nan=False)]
 MOST_PRICE_UW: Final = 10**15
 
 
@@ -56,6 +57,28 @@ class EnergyCertificate(Document):
     )
 
 
+class TradeCertificate(Document):
+    """Prices of GPU time, each with the line that it proves of mean JCT by GPU-hours.
+
+    Source: the Lagrangian dual of BOA (arXiv 2602.01404) on the sample path: with a price on GPU
+    time each job is by itself.
+    """
+
+    kind: Literal["price-of-gpu-time"] = "price-of-gpu-time"
+    prices_ppm: Items[Annotated[int, Field(ge=0, le=MOST_PRICE_UW)]] = Field(
+        description="Millionths of a second of all jobs' JCT for each GPU-second."
+    )
+    jct_mean_s: Items[Figure] = Field(
+        description="By price, a bound of the mean JCT and the priced GPU time of a job."
+    )
+
+    def jct_mean_s_at(self, gpu_hours: float, jobs: int) -> float:
+        """Return what the mean JCT of so many jobs is at least with so many GPU-hours, in s."""
+        spent_s = gpu_hours * 3600 / max(1, jobs)
+        lines = zip(self.prices_ppm, self.jct_mean_s, strict=True)
+        return max((jct_s - ppm / 1e6 * spent_s for ppm, jct_s in lines), default=0.0)
+
+
 class Bounds(Document):
     """What no schedule of a class can be below, with certificates.
 
@@ -76,14 +99,25 @@ class Bounds(Document):
     seed: Annotated[int, Field(ge=0)] = Field(default=0, description="That drew the trace.")
     schedules: Schedules
     class_of_schedules: str = Field(description="In words.")
-    jct_mean_s: float | None = Field(description="No schedule's mean JCT is below; None if none.")
-    makespan_s: float = Field(description="No schedule's makespan is below.")
-    energy_kwh: float | None = Field(
+    jct_mean_s: Figure | None = Field(description="No schedule's mean JCT is below; None if none.")
+    makespan_s: Figure = Field(description="No schedule's makespan is below.")
+    energy_kwh: Figure | None = Field(
         default=None,
         description="No schedule's energy is below, PUE included; None without watts, and where "
         "jobs of too many types share GPUs.",
     )
+    rented_gpu_hours: Figure | None = Field(
+        default=None,
+        description="No schedule pays for fewer GPU-hours; None where jobs of too many types "
+        "share GPUs.",
+    )
+    cost_usd: Figure | None = Field(
+        default=None, description="No schedule costs less; None without prices."
+    )
     jct: JctCertificate | None = None
+    trade: TradeCertificate | None = Field(
+        default=None, description="Mean JCT by GPU-hours; None where no job is elastic."
+    )
     energy: EnergyCertificate | None = None
 
 

@@ -62,11 +62,15 @@ class Schedules(Document):
     within_slowdowns
         Whether no job is ever beside others that make it slower than its users bear, as the
         `max_slowdown` of its model has it.
+    moves
+        Whether running jobs may move to as many other GPUs, by which they could cut the overhead
+        of a start or of a change of width short.
     """
 
     trials: bool = False
     gives_up: bool = False
     within_slowdowns: bool = False
+    moves: bool = True
 
     def words(self, scenario: Scenario) -> str:
         """Return in words which schedules they are in a scenario."""
@@ -80,6 +84,8 @@ class Schedules(Document):
             parts.append("no job slower beside others than its users bear")
         if scenario.rented is not None:
             parts.append("any number of the nodes that may be rented")
+        if not self.moves:
+            parts.append("no moves to as many other GPUs")
         parts.append("with trials on one GPU" if self.trials else "no trials")
         parts.append("jobs given up" if self.gives_up else "every job retried to its end")
         return "; ".join(parts)

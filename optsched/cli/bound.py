@@ -26,6 +26,14 @@ WithinSlowdowns = Annotated[
     ),
 ]
 
+Moves = Annotated[
+    bool,
+    options.limit(
+        "--moves/--no-moves",
+        help="Of schedules in which running jobs may move to as many other GPUs.",
+    ),
+]
+
 
 def bound(
     scenario: options.ScenarioName,
@@ -35,13 +43,15 @@ def bound(
     seed: options.Seed = 0,
     changes: options.Changes = None,
     within_slowdowns: WithinSlowdowns = False,
+    moves: Moves = True,
     result_file: options.Output = None,
 ) -> None:
     """Bound what any schedule of a trace could do, with a certificate.
 
-    No schedule of the class that it names has a smaller mean JCT or makespan, or takes less energy.
-    Of trials on one GPU and jobs that are given up it has none. `optsched verify SCENARIO FILE`
-    proves what -o wrote.
+    No schedule of the class that it names has a smaller mean JCT or makespan, or takes less energy,
+    GPU time or money. Where jobs are elastic it says what mean JCT GPU-hours can buy. Of trials on
+    one GPU and jobs that are given up it has none. `optsched verify SCENARIO FILE` proves what -o
+    wrote.
 
     JSON: bounds with their certificate, and worth: of a GPU, of a node, hours and jobs.
 
@@ -58,7 +68,7 @@ def bound(
     where = with_trace(where, source)
     jobs = jobs_of(where, None, seed)
     with console.spinner(f"bounding {where.name}"):
-        schedules = Schedules(within_slowdowns=within_slowdowns)
+        schedules = Schedules(within_slowdowns=within_slowdowns, moves=moves)
         found = run(where, trace=jobs, seed=seed, schedules=schedules)
         said = worth(where, jobs, found)
     if result_file is not None:
@@ -75,8 +85,12 @@ METRICS = {
     "jct_mean_s": ("mean JCT", "s"),
     "makespan_s": ("makespan", "s"),
     "energy_kwh": ("energy", "kWh"),
+    "rented_gpu_hours": ("GPU time paid for", "GPU-h"),
+    "cost_usd": ("cost", "USD"),
 }
 """The metrics that have bounds: what they are called, and their units."""
+MORE_GPU_HOURS = (1.1, 1.5, 2.0)
+"""Over the least, of which the command tells the mean JCT."""
 
 
 def _told(found: Bounds, said: Worth) -> dict[str, str]:
@@ -91,6 +105,7 @@ def _told(found: Bounds, said: Worth) -> dict[str, str]:
         "trace": f"{found.trace}, {found.jobs:,} jobs",
         "schedules": found.class_of_schedules,
         **least,
+        **_traded(found),
         "one more GPU": f"lowers the first by {metric_text(said.gpu_s)} s at most, at these prices",
         "one more node": f"by {metric_text(said.node_s)} s",
         "dearest hours": hours or "none: GPUs are never scarce",
@@ -108,6 +123,20 @@ def _figures(found: Bounds) -> dict[str, str]:
         for name, (value, unit) in told.items()
         if value is not None
     }
+
+
+def _traded(found: Bounds) -> dict[str, str]:
+    """Return what mean JCT some numbers of GPU-hours can buy at best, where jobs are elastic."""
+    from optsched.rollout.run import metric_text
+
+    if found.trade is None or not found.rented_gpu_hours:
+        return {}
+    told = []
+    for more in MORE_GPU_HOURS:
+        hours = more * found.rented_gpu_hours
+        least = max(found.trade.jct_mean_s_at(hours, found.jobs), found.jct_mean_s or 0.0)
+        told.append(f"{metric_text(least)} s at {hours:,.0f} GPU-h")
+    return {"mean JCT at a bill": f"at least {', '.join(told)}"}
 
 
 def proven(
@@ -140,7 +169,7 @@ def proven(
     verify_bounds(where, jobs_of(where, None, bounds.seed), bounds)
     below = " or ".join(f"{name} below {least}" for name, least in _figures(bounds).items())
     text = f"proven: no schedule of {where.name} ({bounds.class_of_schedules}) has {below}"
-    told = bounds.model_dump(mode="json", exclude={"jct", "energy", "schedules"})
+    told = bounds.model_dump(mode="json", exclude={"jct", "energy", "trade", "schedules"})
     return text, told | {"proven": True, "statement": text}
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import optsched
 from benchmarks.brackets import __main__ as command
-from benchmarks.brackets import measure, report
+from benchmarks.brackets import bills, energies, measure, report
 from benchmarks.brackets.measure import Bracket, Row
 from tests.support.builders.rollout_parts import scenario, trace
 
@@ -119,3 +119,27 @@ def test_what_is_told_of_run_times_changes_policies_and_not_the_bound(monkeypatc
     by_policy = list(zip(*(line.split(" | ")[1:] for line in lines), strict=True))
     assert len(set(by_policy[0])) == len(lines)
     assert len(set(by_policy[1])) == 1
+
+
+def test_mean_jct_at_the_bill_is_beside_the_line_of_the_same_jobs(monkeypatch):
+    few = optsched.read_scenario("boa-cloud").changed({"trace.jobs": 8})
+    monkeypatch.setattr(bills, "read_scenario", lambda name: few)
+    rows = bills.spent("boa", 30, [0, 1])
+    assert not any(row.is_below for row in rows)
+    assert all(0 < row.held_above < row.billed_above for row in rows)
+    told = bills.bills_markdown({("boa", 30): rows}, "head").splitlines()[-1]
+    assert told.startswith("| 30 | `boa` | ")
+    assert told.count(" %") == 4
+
+
+def test_energy_is_beside_the_bound_of_the_class_that_a_rollout_is_in(monkeypatch, capsys):
+    few = optsched.read_scenario("eaco-28").changed({"trace.jobs": 12})
+    monkeypatch.setattr(energies, "read_scenario", lambda name: few)
+    found = energies.drawn("eaco-28", ["eaco-greedy", "random-pairs"], [0])
+    assert not any(row.is_below for rows in found.values() for row in rows)
+    greedy = found["eaco-greedy"][0]
+    assert 0 < greedy.above_borne < greedy.above
+    assert command.main(["--energy", "--seeds", "0"]) == 0
+    assert "| eaco-64 | `longest-first` | " in capsys.readouterr().out
+    told = energies.energies_markdown({"x": {"y": [energies.Drawn(0.5, None)]}}, "head")
+    assert "slower than that" in told

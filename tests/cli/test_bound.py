@@ -203,3 +203,14 @@ def test_energy_is_bounded_and_proven_in_both_classes(tmp_path):
         assert ("than its users bear" in proved.stdout) == bool(extra)
         assert " or energy below " in proved.stdout
     assert told[()] < told["--within-slowdowns",]
+
+
+def test_a_bill_is_bounded_and_what_gpu_hours_can_buy(tmp_path):
+    path = tmp_path / "bound.json"
+    done = run("bound", "boa-cloud", "--set", "trace.jobs=10", "--no-moves", "-o", path)
+    assert done.exit_code == 0, done.output
+    assert "mean JCT at a bill" in done.stdout
+    proved = run("verify", "boa-cloud", path, "--set", "trace.jobs=10")
+    assert proved.exit_code == 0, proved.output
+    assert "no moves to as many other GPUs" in proved.stdout
+    assert " or cost below " in proved.stdout

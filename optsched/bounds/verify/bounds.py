@@ -6,14 +6,18 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from optsched.bounds.certificate import scenario_digest, trace_digest
+from optsched.bounds.certificate import TradeCertificate, scenario_digest, trace_digest
 from optsched.bounds.least_times import US, world_of
+from optsched.bounds.verify.bill import Bill
 from optsched.bounds.verify.energy import proven_energy_kwh
 from optsched.bounds.verify.makespan import least_end_us
 from optsched.bounds.verify.mean_jct import proven_total_us
+from optsched.bounds.verify.refusal import Refused
 from optsched.verification import BrokenRule, Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from optsched.bounds.certificate import Bounds, EnergyCertificate, JctCertificate
     from optsched.bounds.least_times import World
     from optsched.bounds.schedules import Schedules
@@ -45,6 +49,33 @@ def proven_kwh(
     return _down(proven_energy_kwh(scenario, trace, schedules, certificate))
 
 
+def proven_bill(
+    scenario: Scenario, trace: Trace, schedules: Schedules, energy_kwh: float | None
+) -> tuple[float | None, float | None]:
+    """Return the least GPU-hours that are paid for, and the least cost; None if unknown."""
+    try:
+        gpu_hours = Bill(scenario, trace, schedules).least_gpu_hours()
+    except Refused:
+        return None, None
+    power = scenario.power
+    usd = gpu_hours * Fraction(scenario.price_usd_per_gpu_h)
+    if power is not None and energy_kwh is not None:
+        usd += Fraction(energy_kwh) * Fraction(power.price_usd_per_kwh)
+    inward = 1 - Fraction(1, 10**12)  # the engine divides and multiplies floats
+    return _down(gpu_hours * inward), _down(usd * inward) if usd else None
+
+
+def proven_trade(
+    scenario: Scenario, trace: Trace, schedules: Schedules, prices_ppm: Sequence[int]
+) -> TradeCertificate | None:
+    """Return the lines that prices of GPU time prove of mean JCT; None without prices or jobs."""
+    if not prices_ppm or not len(trace):
+        return None
+    bill = Bill(scenario, trace, schedules)
+    lines = [_down(bill.line_us(price) / (US * len(trace))) for price in prices_ppm]
+    return TradeCertificate(prices_ppm=list(prices_ppm), jct_mean_s=lines)
+
+
 def verify_bounds(scenario: Scenario, trace: Trace, bounds: Bounds) -> None:
     """Prove bounds from trace and scenario alone.
 
@@ -65,7 +96,11 @@ def verify_bounds(scenario: Scenario, trace: Trace, bounds: Bounds) -> None:
     broken = _of_others(scenario, trace, bounds)
     if not broken:
         world = world_of(scenario, trace, bounds.schedules)
-        broken = [*_unproven(world, bounds), *_unproven_energy(scenario, trace, bounds)]
+        broken = [
+            *_unproven(world, bounds),
+            *_unproven_energy(scenario, trace, bounds),
+            *_unproven_bill(scenario, trace, bounds),
+        ]
         if bounds.class_of_schedules != bounds.schedules.words(scenario):
             broken.append(BrokenRule("class", "the words are not those of the class of schedules"))
     if broken:
@@ -108,6 +143,26 @@ def _unproven_energy(scenario: Scenario, trace: Trace, bounds: Bounds) -> list[B
     if proven is None or bounds.energy_kwh > proven:
         return [BrokenRule("energy_kwh", f"{bounds.energy_kwh} stated, {proven} proven")]
     return []
+
+
+def _unproven_bill(scenario: Scenario, trace: Trace, bounds: Bounds) -> Iterator[BrokenRule]:
+    """Yield what is stated of bills and not proven; it follows `energy_kwh`, which is looked at."""
+    proven = proven_bill(scenario, trace, bounds.schedules, bounds.energy_kwh)
+    for key, least in zip(("rented_gpu_hours", "cost_usd"), proven, strict=True):
+        told = getattr(bounds, key)
+        if told is not None and (least is None or told > least):
+            yield BrokenRule(key, f"{told} stated, {least} proven")
+    if bounds.trade is None:
+        return
+    try:
+        trade = proven_trade(scenario, trace, bounds.schedules, bounds.trade.prices_ppm)
+    except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
+        yield BrokenRule("trade", str(error))
+        return
+    lines = () if trade is None else trade.jct_mean_s
+    stated = bounds.trade.jct_mean_s
+    if len(stated) != len(lines) or any(a > b for a, b in zip(stated, lines, strict=True)):
+        yield BrokenRule("trade", f"jct_mean_s: {list(stated)} stated, {list(lines)} proven")
 
 
 def _down(exact: Fraction) -> float:

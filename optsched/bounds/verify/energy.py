@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from optsched.bounds.verify.groups import Groups, JobTypes, job_types
-from optsched.bounds.verify.least_work import LeastWork, WorkReader
+from optsched.bounds.verify.groups import Groups, job_types
+from optsched.bounds.verify.least_work import WorkReader, least_end_us, least_rates
 from optsched.bounds.verify.refusal import Refused
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def proven_energy_kwh(
     groups = list(Groups(scenario, types, within_slowdowns=schedules.within_slowdowns).all())
     idle = _idle(scenario, min((group.gpu_w for group in groups), default=Fraction(0)))
     prices = _within(groups, idle.busy_w, [Fraction(p, US) for p in certificate.prices_uw])
-    works = WorkReader(scenario, trace, schedules, _least_rates(groups, types)).all()
+    works = WorkReader(scenario, trace, schedules, least_rates(groups, types)).all()
     work_uj = sum(
         (prices[t] * w.gpu_us for t, w in zip(types.of_job, works, strict=True)), Fraction(0)
     )
-    total_uj = work_uj + idle.cluster_w * _least_end_us(scenario, trace, works)
+    total_uj = work_uj + idle.cluster_w * least_end_us(scenario, trace, works)
     return total_uj * INWARD * Fraction(scenario.power.pue) / (US * J_PER_KWH)
 
 
@@ -103,29 +103,3 @@ def _sizes(scenario: Scenario) -> list[int]:
     for path in topology.ancestors.tolist():
         nodes[tuple(path)] = nodes.get(tuple(path), 0) + 1
     return list(nodes.values())
-
-
-def _least_rates(groups: Sequence[Group], types: JobTypes) -> list[Fraction]:
-    """Return by job the least rate of its type in any group; never 0, for such groups are none."""
-    least = [Fraction(1)] * len(types.names)
-    for group in groups:
-        for number, rate in zip(group.types, group.rates, strict=True):
-            least[number] = min(least[number], rate)
-    return [least[number] for number in types.of_job]
-
-
-def _least_end_us(scenario: Scenario, trace: Trace, works: Sequence[LeastWork]) -> Fraction:
-    """Return when the last job ends at least: alone, or with all that comes after it."""
-    capacity = scenario.gpus * scenario.sharing.max_jobs_per_gpu
-    latest = held = Fraction(0)
-    late_first = sorted(
-        zip(trace.submit_us.tolist(), works, strict=True), key=_moment, reverse=True
-    )
-    for submit, work in late_first:
-        held += work.gpu_us
-        latest = max(latest, submit + work.time_us, submit + held / capacity)
-    return latest
-
-
-def _moment(row: tuple[int, LeastWork]) -> int:
-    return row[0]

@@ -1,7 +1,7 @@
 """What each job must hold at least, as the verifiers of energy and cost read it for themselves.
 
-Plainer, and never more, than what the relaxation reads: overheads, delays and rounds are left out,
-and a gang is as fast as on so many of the best GPUs, wherever they are.
+Plainer, and never more, than what the relaxation reads: delays and rounds are left out, and a gang
+is as fast as on so many of the best GPUs, wherever they are.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from optsched.bounds.places import speedup_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from optsched.bounds.schedules import Schedules
+    from optsched.bounds.verify.groups import Group, JobTypes
     from optsched.rollout.scenario import Model, Scenario
     from optsched.traces.trace import Trace
 
 PPB: Final = 1_000_000_000
+US: Final = 1_000_000
 FAILED: Final = 2
 OUTWARD: Final = 1 + Fraction(1, 10**12)
 """More than what floats can lose in the products of a rate."""
@@ -40,12 +42,35 @@ class LeastWork(NamedTuple):
     gpu_us: Fraction
 
 
-class _Speeds(NamedTuple):
-    """Of a model and a demand: seconds, and GPU-seconds, for each unit of work; least width."""
+class Speeds(NamedTuple):
+    """How fast a job can be: of each phase its share of the work, and by width its greatest rate.
 
-    time: Fraction
-    gpu_time: Fraction
-    width: int
+    Attributes
+    ----------
+    phases
+        Rates are parts of work per microsecond.
+    overhead_us
+        The least between holding GPUs, or another number of them, and getting on.
+    """
+
+    phases: tuple[tuple[Fraction, dict[int, Fraction]], ...]
+    overhead_us: int
+
+    @property
+    def time(self) -> Fraction:
+        """The least microseconds for a part of work."""
+        return sum((share / max(rates.values()) for share, rates in self.phases), Fraction(0))
+
+    @property
+    def gpu_time(self) -> Fraction:
+        """The least GPU-microseconds for a part of work."""
+        least = (share * min(k / r for k, r in rates.items()) for share, rates in self.phases)
+        return sum(least, Fraction(0))
+
+    @property
+    def width(self) -> int:
+        """The least width."""
+        return min((min(rates) for _, rates in self.phases), default=1)
 
 
 class WorkReader:
@@ -68,25 +93,40 @@ class WorkReader:
         self._least_rate = least_rate
         self._gpus = scenario.gpus
         self._largest = largest_domains(scenario)
-        self._known: dict[tuple[str, int, Fraction], _Speeds] = {}
+        self._known: dict[tuple[str, int, Fraction], tuple[Speeds, Fraction, Fraction]] = {}
 
     def all(self) -> list[LeastWork]:
         """Return what each job of the trace needs."""
-        return [self._of(job) for job in range(len(self._trace))]
+        return [self.of(job) for job in range(len(self._trace))]
 
-    def _of(self, job: int) -> LeastWork:
-        trace, name = self._trace, self._trace.model[job]
-        demand, least_rate = int(trace.gpus[job]), self._least_rate[job]
-        key = (name, demand, least_rate)
-        if key not in self._known:
-            self._known[key] = self._speeds(self._scenario.models.get(name), demand, least_rate)
-        speeds = self._known[key]
-        work = max(0, int(trace.run_us[job]) * PPB - 100)  # phases are rounded to whole units
-        run, held = work * speeds.time, work * speeds.gpu_time
-        if job not in trace.failures:
+    def of(self, job: int) -> LeastWork:
+        """Return what a job needs."""
+        speeds, time, gpu_time = self._read(job)
+        share = speeds.width * self._least_rate[job]
+        run = self.work(job) * time + speeds.overhead_us
+        held = self.work(job) * gpu_time + speeds.overhead_us * share
+        if job not in self._trace.failures:
             return LeastWork(run, held)
-        ways = self._ways(job, run, held, speeds.width * least_rate)
+        ways = self._ways(job, run, held, share)
         return LeastWork(min(way.time_us for way in ways), min(way.gpu_us for way in ways))
+
+    def speeds(self, job: int) -> Speeds:
+        """Return how fast a job can be."""
+        return self._read(job)[0]
+
+    def work(self, job: int) -> int:
+        """Return the parts of a job's work, less what rounds its phases to whole parts."""
+        return max(0, int(self._trace.run_us[job]) * PPB - 100)
+
+    def _read(self, job: int) -> tuple[Speeds, Fraction, Fraction]:
+        name, demand = self._trace.model[job], int(self._trace.gpus[job])
+        key = (name, demand, self._least_rate[job])
+        if key not in self._known:
+            model = self._scenario.models.get(name)
+            phases = tuple(self._phases(model, demand, self._least_rate[job]))
+            speeds = Speeds(phases, self._overhead_us(model))
+            self._known[key] = (speeds, speeds.time, speeds.gpu_time)
+        return self._known[key]
 
     def _ways(self, job: int, run: Fraction, held: Fraction, share: Fraction) -> list[LeastWork]:
         """Return what is behind a job at each end that it can have, by its failures before.
@@ -117,32 +157,40 @@ class WorkReader:
             return LeastWork(max(run, Fraction(lost)), max(held, taken))
         return LeastWork(run + lost, held + taken)
 
-    def _speeds(self, model: Model | None, demand: int, least_rate: Fraction) -> _Speeds:
-        """Return the least time, and GPU time, of a unit of work, and the least width.
+    def _phases(
+        self, model: Model | None, demand: int, least_rate: Fraction
+    ) -> Iterator[tuple[Fraction, dict[int, Fraction]]]:
+        """Yield the phases of `Speeds`.
 
         A rate of the engine is a whole number of parts per billion, and at least one of them.
         """
         rounding = 2 / least_rate
         if model is None or not model.phases:
-            rate = self._fastest(model, demand) * PPB + rounding
-            return _Speeds(1 / rate, demand / rate, demand)
+            yield Fraction(1), {demand: self._fastest(model, demand) * PPB + rounding}
+            return
         widths = {demand, *(k for phase in model.phases for k in phase.curve.widths)}
         usable = [k for k in sorted(widths) if k <= self._gpus]
-        if not usable:
-            return _Speeds(Fraction(0), Fraction(0), demand)
-        place = {k: self._fastest(model, k) for k in usable}
+        place = {k: self._fastest(model, k) * OUTWARD * PPB for k in usable}
         own = [speedup_at(phase.curve, demand) for phase in model.phases]
         times = [Fraction(p.work_gpu_s) / s for p, s in zip(model.phases, own, strict=True)]
-        time = gpu_time = Fraction(0)
+        whole = sum(times) * OUTWARD
         for phase, speed, span in zip(model.phases, own, times, strict=True):
-            share = span / sum(times) / OUTWARD
-            rates = {
-                k: speedup_at(phase.curve, k) / speed * place[k] * OUTWARD * PPB + rounding
-                for k in usable
-            }
-            time += share / max(rates.values())
-            gpu_time += share * min(k / rate for k, rate in rates.items())
-        return _Speeds(time, gpu_time, usable[0])
+            rates = {k: speedup_at(phase.curve, k) / speed * place[k] + rounding for k in usable}
+            if rates:
+                yield span / whole, rates
+
+    def _overhead_us(self, model: Model | None) -> int:
+        """Return the least overhead of a start or a change of width.
+
+        A move right after it leaves only its own.
+        """
+        costs, own = self._scenario.costs, None if model is None else model.rescale_s
+        seconds = [costs.start_s, costs.restore_s] if own is None else [own]
+        if own is None and model is not None and model.phases:
+            seconds.append(costs.rescale_s)
+        if self._schedules.moves:
+            seconds.append(costs.restore_s + costs.checkpoint_s)
+        return max(0, round(min(seconds) * US) - 1)
 
     def _fastest(self, model: Model | None, width: int) -> Fraction:
         """Return a speed that no gang of a model exceeds, over that of the reference."""
@@ -175,3 +223,29 @@ def largest_domains(scenario: Scenario) -> list[int]:
     if any(group.domain is not None for group in groups):
         largest.insert(1, max(together.values()))
     return largest
+
+
+def least_rates(groups: Sequence[Group], types: JobTypes) -> list[Fraction]:
+    """Return by job the least rate of its type in any group; never 0, for such groups are none."""
+    least = [Fraction(1)] * len(types.names)
+    for group in groups:
+        for number, rate in zip(group.types, group.rates, strict=True):
+            least[number] = min(least[number], rate)
+    return [least[number] for number in types.of_job]
+
+
+def least_end_us(scenario: Scenario, trace: Trace, works: Sequence[LeastWork]) -> Fraction:
+    """Return when the last job ends at least: alone, or with all that comes after it."""
+    capacity = scenario.gpus * scenario.sharing.max_jobs_per_gpu
+    latest = held = Fraction(0)
+    late_first = sorted(
+        zip(trace.submit_us.tolist(), works, strict=True), key=_moment, reverse=True
+    )
+    for submit, work in late_first:
+        held += work.gpu_us
+        latest = max(latest, submit + work.time_us, submit + held / capacity)
+    return latest
+
+
+def _moment(row: tuple[int, LeastWork]) -> int:
+    return row[0]
