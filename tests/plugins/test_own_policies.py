@@ -362,6 +362,7 @@ def test_a_broken_rule_is_told_with_policy_moment_and_advice_by_workers_too(fold
     assert (shown.exit_code, shown.stdout) == (2, "")
     assert re.fullmatch(
         r"error: policy 'own.py:Grabs' breaks a rule at [\d,.]+ s, overcommit: job \d+ \('\d+'\) "
-        r"gets GPU 0, which another job holds; begin with view.free_gpus.* tries all rules\n",
+        r"gets GPU 0, which another job holds; begin with view.free_gpus.* tries all rules "
+        r"\(own.py:Grabs: seed 0\)\n",
         shown.stderr,
     )
