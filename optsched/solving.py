@@ -251,7 +251,8 @@ def _run(entry: Problem, chosen: Method, search: Search) -> Outcome:
     try:
         if certificate is None:
             # A certificate may come with a plan; a greedy method is known by its own ones.
-            taker = search if chosen.kind == "exact" else Search(search.instance)
+            own = Search(search.instance, search.seconds_left())
+            taker = search if chosen.kind == "exact" else own
             certificate = entry.certify(search.instance, taker)
         if chosen.kind == "exact" and search.plans is None and not search.is_interrupted:
             try_greedy(entry, search, certificate, time.process_time() - begun)

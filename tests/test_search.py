@@ -3,6 +3,7 @@
 import pytest
 
 import optsched
+from optsched.eaco.exact import solver as exact
 from optsched.eaco.exact.warm_start import WarmStart as GroupsWarmStart
 from optsched.eaco.exact.warm_start_duals import WarmStartDuals
 from optsched.eaco.greedy.rules import RULES as GROUPING_RULES
@@ -179,3 +180,13 @@ def test_a_row_of_a_table_is_a_method_and_the_policy_of_its_name():
         rule.name for rule in (*PLACEMENT_RULES, *GROUPING_RULES) if getattr(rule, "is_policy", 1)
     }
     assert greedy - tables == {"local-search"}
+
+
+def test_what_certifies_a_greedy_plan_has_the_seconds_that_the_method_left(monkeypatch):
+    """A search of its own had no deadline: a limit of 0.5 s took 5 s on a mutated file."""
+    seen, certify = [], exact.certify
+    monkeypatch.setattr(exact, "certify", lambda i, s: seen.append(s) or certify(i, s))
+    optsched.solve("eaco/paper-four", method="eaco-greedy", time_limit_s=30)
+    optsched.solve("eaco/paper-four", method="eaco-greedy")
+    assert 0 < seen[0].seconds_left() <= 30
+    assert seen[1].deadline is None
