@@ -19,6 +19,7 @@ from optsched.boa import Amdahl, BoaInstance, JobClass, Phase, Power, Table
 from optsched.boa.plan import BoaCertificate
 from optsched.boa.verify import certificate as proof
 from optsched.boa.verify import feasibility
+from tests.support.forgers import boa_offers
 
 EDGES = [1e-9, 1e-9, 1e12, 1e12, 1.0, 3.0, 1 / 3, 0.1]
 BEYOND = [1e-300, 1e300, 5e-324, 1e-160, 1e160]
@@ -55,13 +56,20 @@ def curve(draw, beyond):
 def instance_of(draw):
     """Return an instance whose limit is beside the use of one of its plans, or anywhere."""
     beyond, widths = draw.random() < 0.3, draw.choice(["integer", "integer", "mixed", "continuous"])
-    shared = curve(draw, beyond) if draw.random() < 0.3 else None
+    offered = None
+    if widths != "continuous" and draw.random() < 0.4:
+        offered = boa_offers.offers(draw, lambda: figure(draw, beyond))
+
+    def speedup():
+        if offered is None:
+            return curve(draw, beyond)
+        return boa_offers.by_type(draw, offered, lambda: curve(draw, beyond))
+
+    shared = speedup() if draw.random() < 0.3 else None
     classes = []
     for n in range(draw.randint(1, 3)):
         phases = tuple(
-            Phase.model_construct(
-                work_gpu_s=figure(draw, beyond), speedup=shared or curve(draw, beyond)
-            )
+            Phase.model_construct(work_gpu_s=figure(draw, beyond), speedup=shared or speedup())
             for _ in range(draw.randint(1, 2))
         )
         lost = figure(draw, beyond) if draw.random() < 0.4 and widths != "continuous" else 0.0
@@ -70,12 +78,18 @@ def instance_of(draw):
                 id=f"c{n}",
                 arrival_rate_per_h=figure(draw, beyond),
                 rescale_s=lost,
+                checkpoint_s=draw.choice([None, 60.0, 3600.0]) if offered else None,
                 phases=phases,
             )
         )
-    key = draw.choice(["budget_gpus", "target_mean_jct_s"])
-    loose = BoaInstance.model_construct(widths=widths, classes=tuple(classes), **{key: 1.0})
+    budget = "budget_gpus" if offered is None else "budget_usd_per_h"
+    key = draw.choice([budget, "target_mean_jct_s"])
+    loose = BoaInstance.model_construct(
+        widths=widths, classes=tuple(classes), offers=offered, **{key: 1.0}
+    )
     plans = points(loose)
+    if not plans:  # interruptions eat the work of a phase
+        return instance_of(draw)
     use = draw.choice(plans)[1] * Fraction(draw.choice([1.0, 1.0, 1.2, 3.0]))
     unit = rate(loose) if key == "target_mean_jct_s" else 1
     least, most = (5e-324, 1e308) if beyond else (1e-9, 1e12)
@@ -109,21 +123,17 @@ def rate(instance):
 
 
 def points(instance):
-    """Return value and use, at most, of all plans of one whole width for each phase."""
+    """Return value and use, at most, of all plans of one option for each phase."""
     totals = [(Fraction(0), Fraction(0))]
     for c in instance.classes:
         per_s, ways = Fraction(c.arrival_rate_per_h) / 3600, []
-        choices = [
-            p.speedup.gpus if isinstance(p.speedup, Table) else range(1, p.speedup.max_gpus + 1)
-            for p in c.phases
-        ]
-        for gpus in product(*choices):
+        choices = [list(boa_offers.options(instance, c, phase, speed)) for phase in c.phases]
+        for way in product(*choices):
             jobs = held = Fraction(0)
             before = None
-            for phase, k in zip(c.phases, gpus, strict=True):
-                seconds = Fraction(phase.work_gpu_s) / speed(phase.speedup, k)
-                seconds += Fraction(c.rescale_s) if k != before else 0
-                jobs, held, before = jobs + per_s * seconds, held + per_s * seconds * k, k
+            for option, rent, seconds in way:
+                seconds += Fraction(c.rescale_s) if option != before else 0
+                jobs, held, before = jobs + per_s * seconds, held + per_s * seconds * rent, option
             ways.append((jobs, held) if instance.target_mean_jct_s is None else (held, jobs))
         totals = [(v + a, u + b) for v, u in totals for a, b in ways]
     return totals
@@ -132,7 +142,8 @@ def points(instance):
 def optimum(instance, plans):
     """Return the least objective of the plans, mixed if they may be; None without any."""
     is_target = instance.target_mean_jct_s is not None
-    limit = Fraction(instance.target_mean_jct_s or instance.budget_gpus)
+    budget = instance.budget_gpus if instance.offers is None else instance.budget_usd_per_h
+    limit = Fraction(instance.target_mean_jct_s or budget)
     limit *= rate(instance) if is_target else 1
     within = [(v, u) for v, u in plans if u <= limit]
     if not within:
