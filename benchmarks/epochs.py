@@ -19,7 +19,6 @@ from generators import sharing, sharing_next_epoch
 
 import optsched
 from optsched.rollout.engine.engine import Engine
-from optsched.rollout.policies.pal_adapter import ExactPlacement
 from optsched.rollout.registry import make
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
@@ -46,11 +45,12 @@ class Timed:
 
 def place(scenario, is_cold):
     """Return the policy `pal`, and the times of its placements."""
-    policy = make("pal", scenario)
-    policy.placement = placement = ExactPlacement(gap=GAP)
+    policy = make(f"pal:gap={GAP}", scenario)
+    placement = policy.placement
 
     def forget():
-        placement._last = None if is_cold else placement._last
+        if is_cold:
+            placement.solver.forget()
 
     placement.place = timed = Timed(placement.place, forget)
     return policy, timed
@@ -61,7 +61,8 @@ def part(scenario, is_cold):
     policy = make(f"eaco:gap={SHARING_GAP}", scenario)
 
     def forget():
-        policy._left = None if is_cold else policy._left
+        if is_cold:
+            policy.solver.forget()
 
     policy.plan = timed = Timed(policy.plan, forget)
     return policy, timed
