@@ -21,7 +21,7 @@ def note_failure(text: str) -> None:
 
 @contextmanager
 def noted_failures() -> Iterator[list[str]]:
-    """Give the list of the failures in here, those of worker processes apart."""
+    """Give the list of the failures in here; workers send theirs back with what they have done."""
     noted: list[str] = []
     token = _NOTED.set(noted)
     try:

@@ -1,6 +1,8 @@
 """HiGHS that raises, returns no numbers, or runs out of memory: a plan is at hand all the same."""
 
+import contextlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import highspy
@@ -85,3 +87,14 @@ def test_figures_that_are_no_numbers_are_an_error(change):
 
 def test_every_problem_is_tried():
     assert set(SMALL) == {name.split(".")[-1] for name in PROBLEMS}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_failures_in_workers_are_told_too(workers, monkeypatch):
+    failing(monkeypatch, "RuntimeError: fell over")
+    instance = optsched.read("pal/racks-256")
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(workers)) if workers else None
+        result = optsched.solve(instance, "decomposition", gap=0.05, executor=pool)
+    assert result.plan is not None
+    assert "HiGHS ends with 'RuntimeError: fell over'" in result.message

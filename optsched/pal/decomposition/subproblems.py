@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from optsched.executors.calls import is_lost, submitted
+from optsched.mip.failures import note_failure, noted_failures
 from optsched.mip.incremental_lp import LinearProgram
 from optsched.pal.exact.arrays import arrays
 from optsched.pal.exact.relaxation import all_options, relaxation
@@ -120,9 +121,10 @@ class BlockTask(Protocol[Done]):
         ...
 
 
-def run(task: BlockTask[Done], seconds: float | None) -> Done:
-    """Do a task, in whatever process this is."""
-    return task.run(seconds)
+def run(task: BlockTask[Done], seconds: float | None) -> tuple[Done, list[str]]:
+    """Do a task, in whatever process or thread this is; return the failures of HiGHS there, too."""
+    with noted_failures() as failures:
+        return task.run(seconds), failures
 
 
 def results(tasks: Sequence[BlockTask[Done]], search: Search) -> Iterator[Done]:
@@ -144,9 +146,9 @@ def results(tasks: Sequence[BlockTask[Done]], search: Search) -> Iterator[Done]:
             future.cancel()
 
 
-def _result(task: BlockTask[Done], future: Future[Done], search: Search) -> Done:
+def _result(task: BlockTask[Done], future: Future[tuple[Done, list[str]]], search: Search) -> Done:
     try:
-        return future.result(search.seconds_left())
+        done, failures = future.result(search.seconds_left())
     except TimeoutError:
         return task.run(0.0)
     except Exception as error:
@@ -155,3 +157,6 @@ def _result(task: BlockTask[Done], future: Future[Done], search: Search) -> Done
         text = "a worker died; its part of the work is done in this process"
         warnings.warn(text, RuntimeWarning, stacklevel=4)
         return task.run(search.seconds_left())
+    for failure in failures:
+        note_failure(failure)
+    return done
