@@ -67,8 +67,8 @@ def drawn_by(generator: random.Random) -> Rule:
         if not fitting:
             return None
         sets = [math.comb(counts[domain], job.gpus) for domain in fitting]
-        free = state.free_in(level, _drawn(generator, fitting, sets)).tolist()
-        return np.sort(np.array(generator.sample(free, job.gpus), dtype=np.intp))
+        free = state.free_in(level, _drawn(generator, fitting, sets))
+        return np.sort(free[generator.sample(range(len(free)), job.gpus)])
 
     return rule
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
+from optsched.rollout.policies.steepest_steps import steepest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.policy_needs import refuse_quotas
 from optsched.rollout.policy_options import Count, NonNegative, OptionError, Options, takes
@@ -215,37 +216,16 @@ class Marginal(SharedOut):
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
-        from heapq import heapify, heappop, heappush
-
-        work = self.remaining_s(view, jobs)
-        curves, at, heap = {}, {}, []
-        for job, seconds in zip(jobs, work, strict=True):
+        curves: dict[int, Curve] = {}
+        for job in jobs:
             curve = self.curve(view, job)
-            if curve.least > gpus:
-                continue
-            gpus -= curve.least
-            curves[job], at[job] = (curve, seconds), 0
-            if len(curve.gpus) > 1:
-                heap.append((-_gain(curve, seconds, 0), job))
-        heapify(heap)
-        while heap:
-            _, job = heappop(heap)
-            curve, seconds = curves[job]
-            step = at[job]
-            more = curve.gpus[step + 1] - curve.gpus[step]
-            if more > gpus:
-                continue
-            gpus -= more
-            at[job] = step + 1
-            if step + 2 < len(curve.gpus):
-                heappush(heap, (-_gain(curve, seconds, step + 1), job))
-        return {job: curve.gpus[at[job]] for job, (curve, _) in curves.items()}
-
-
-def _gain(curve: Curve, seconds: float, step: int) -> float:
-    """Return by how much a job gets shorter for each GPU of its next step."""
-    drop = seconds / curve.speed[step] - seconds / curve.speed[step + 1]
-    return drop / (curve.gpus[step + 1] - curve.gpus[step])
+            if curve.least <= gpus:
+                gpus -= curve.least
+                curves[job] = curve
+        chosen = list(curves)
+        work = self.remaining_s(view, chosen) if gpus else []
+        steps = steepest(list(curves.values()), work, gpus) if gpus else [0] * len(chosen)
+        return {job: curves[job].gpus[n] for job, n in zip(chosen, steps, strict=True)}
 
 
 # --- policies ---------------------------------------------------------------------------------

@@ -139,16 +139,20 @@ class Lowest:
 
     def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:
         """Return GPUs for each of the jobs, and let them hold these."""
-        kept = {job: held.of.get(job, ())[:width] for job, width in widths.items()}
-        held.release(widths)
-        for gpus in kept.values():
-            held.nodes.take(gpus)
+        kept: dict[int, Gpus] = {}
+        for job, width in widths.items():
+            own = held.of.pop(job, ())
+            kept[job] = own[:width]
+            if len(own) > width:
+                held.nodes.release(own[width:])
         places = {}
         for job, width in widths.items():
             own = kept[job]
-            more = self.seek(held, width - len(own)) if width > len(own) else ()
-            held.nodes.take(more)
-            places[job] = held.of[job] = tuple(sorted((*own, *more)))
+            if width > len(own):
+                more = self.seek(held, width - len(own))
+                held.nodes.take(more)
+                own = tuple(sorted((*own, *more)))
+            places[job] = held.of[job] = own
         return places
 
     def seek(self, held: Holdings, count: int) -> Gpus:

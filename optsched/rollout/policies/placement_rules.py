@@ -17,7 +17,7 @@ from optsched.rollout.policies.placement_round import Placed
 if TYPE_CHECKING:
     from optsched.pal.greedy.free_gpus import FreeGpus
     from optsched.pal.greedy.list_scheduling import Rule
-    from optsched.pal.greedy.pal_rules import Penalties
+    from optsched.pal.greedy.pal_rules import Penalties, Scores
     from optsched.pal.greedy.rules import PlacementRule
     from optsched.rollout.policies.placement_round import Batch, ClusterData
 
@@ -61,9 +61,12 @@ class RoundRule(Restorable):
 
     def rule(self, world: ClusterData, penalties: Penalties, state: FreeGpus) -> Rule:
         """Return the rule for one round, with penalties by model."""
+        return self.row.rule(state, self.scores(world), penalties, self.generator)
+
+    def scores(self, world: ClusterData) -> Scores:
+        """Return the values of the bins of GPUs by class; none where the rule looks at none."""
         bins = self.bins or self.row.bins
-        scores = {} if bins is None else world.scores(loaded(BINNINGS[bins]))
-        return self.row.rule(state, scores, penalties, self.generator)
+        return {} if bins is None else world.scores(loaded(BINNINGS[bins]))
 
     def order(self, batch: Batch) -> list[int]:
         """Return the places in the batch, the job that chooses first first."""

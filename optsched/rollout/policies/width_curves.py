@@ -66,7 +66,7 @@ class Curves:
 
     def of(self, model: str, demand: int) -> tuple[Curve, ...]:
         """Return the curve of each phase, within the cluster; at least one."""
-        key = (model, demand if not self.phases(model) else 0)
+        key = self._key(model, demand)
         if key not in self._known:
             curves = tuple(self._curve(phase, demand) for phase in self.phases(model))
             self._known[key] = curves or (Curve((demand,), (1.0,)),)
@@ -74,10 +74,13 @@ class Curves:
 
     def useful(self, model: str, demand: int) -> tuple[Curve, ...]:
         """Return the curve of each phase without the widths that a narrower one is as fast as."""
-        key = (model, demand)
+        key = self._key(model, demand)
         if key not in self._useful:
             self._useful[key] = tuple(curve.useful() for curve in self.of(model, demand))
         return self._useful[key]
+
+    def _key(self, model: str, demand: int) -> tuple[str, int]:
+        return model, 0 if self.phases(model) else demand
 
     def _curve(self, phase: Phase, demand: int) -> Curve:
         gpus, speed = curve(phase.curve)
