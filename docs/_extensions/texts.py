@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,11 @@ from optsched.cli.main import app
 from optsched.cluster.importers import FORMATS as TOPOLOGIES
 from optsched.documents.limits import LIMITS, MIB
 from optsched.registry import PROBLEMS, problem
+from optsched.reproduction import registry as reproduced
+from optsched.reproduction.estimates import Estimate
+from optsched.reproduction.texts import interval_text, published_text
+from optsched.reproduction.texts import number as figure_text
+from optsched.reproduction.verdicts import Published
 from optsched.rollout import METRICS
 from optsched.rollout.policy_options import described
 from optsched.rollout.registry import ENTRIES
@@ -31,6 +37,17 @@ if TYPE_CHECKING:
 
     from optsched.rollout.declarations.entry import Entry
 
+CLAIM_HEADS = (
+    "claim",
+    "published",
+    "ours",
+    "95 % interval",
+    "seeds",
+    "exact",
+    "bound",
+    "verdict",
+    "why",
+)
 FIGURES = Path(__file__).parents[1] / "figures"
 
 
@@ -169,6 +186,37 @@ def benchmarks(name: str) -> str:
         parts.append("### How times grow\n\nCPU seconds grow as the size to the power of:\n")
         parts.append(table(tables.SLOPE_HEADS, tables.slope_lines(document)))
     return "\n\n".join(parts)
+
+
+def reproduction() -> str:
+    """Return the rows that ``optsched reproduce all -o FOLDER`` measured, as tables."""
+    document = json.loads((FIGURES / "reproduction.json").read_text("utf-8"))
+    parts = [f"Level {document['level']}, first seed {document['seed']}."]
+    for system in document["systems"]:
+        rows = [row for row in document["rows"] if row["system"] == system]
+        shown = [_claim(row) for row in rows if not row["is_detail"]]
+        parts += [f"### {reproduced.SYSTEMS[system].TITLE}", table(CLAIM_HEADS, shown)]
+        details = Counter(row["verdict"] for row in rows if row["is_detail"])
+        if details:
+            told = ", ".join(f"{count} {name}" for name, count in details.items())
+            parts.append(f"{sum(details.values())} more rows: {told}.")
+    return "\n\n".join(parts)
+
+
+def _claim(row: dict[str, Any]) -> tuple[str, ...]:
+    low, high = row["published_low"], row["published_high"]
+    published = None if low is None else Published(low, high)
+    ours = (
+        None
+        if row["ours"] is None
+        else Estimate(*(row[k] for k in ("ours", "low", "high", "seeds")))
+    )
+    figures = (row["ours"], row["exact"], row["bound"])
+    told, exact, bound = ("" if value is None else figure_text(value) for value in figures)
+    return (
+        f"{row['what']}, {row['unit']}", published_text(published), told, interval_text(ours),
+        str(row["seeds"] or ""), exact, bound, row["verdict"], row["why"],
+    )  # fmt: skip
 
 
 def _measured_on(document: dict[str, Any]) -> str:

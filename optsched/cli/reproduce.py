@@ -68,7 +68,7 @@ Folder = Annotated[
         "--output",
         "-o",
         metavar="DIR",
-        help="Write index.html, reproduction.json, rows.csv and rows.tex there.",
+        help="Write index.html, reproduction.json, draws.json, rows.csv and rows.tex there.",
     ),
 ]
 
@@ -88,7 +88,7 @@ def reproduce(
     Each row: what was published and where, ours with a 95 % interval over seeds, the same by the
     exact method, what no schedule can pass, and a verdict. It takes ten minutes on two cores.
 
-    JSON: systems, level, seed, files, versions, rows, draws, sha256, timings_cpu_s.
+    JSON: systems, level, seed, files, versions, rows, sha256_of_draws, sha256, timings_cpu_s.
 
     Example: optsched reproduce pal --quick -o pal-again
     """
@@ -141,6 +141,7 @@ def _write(found: Reproduction, folder: Path) -> None:
     from optsched.documents.json_files import write_text
 
     write_text(folder / "reproduction.json", found.to_json())
+    write_text(folder / "draws.json", found.draws())
     write_text(folder / "rows.csv", csv_text([row.record() for row in found.rows]))
     write_text(folder / "rows.tex", _table(found.rows).latex() + "\n")
     write_text(folder / "index.html", found.page())

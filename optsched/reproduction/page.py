@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -65,16 +66,18 @@ def _command(found: Reproduction) -> str:
 
 def _system(found: Reproduction, system: str) -> parts.Section:
     rows = [row for row in found.rows if row.claim.system == system]
-    module = SYSTEMS[system]
     first = [row for row in rows if not row.claim.is_detail]
     rest = [row for row in rows if row.claim.is_detail]
     shown = parts.table(HEAD, map(_cells, first), is_prose=True)
     contents = [shown, *_drawn(found, rows, system)]
     if rest:
         table = parts.table(HEAD, map(_cells, rest), is_prose=True)
-        contents.append(f"<details><summary>{len(rest)} more rows</summary>{table}</details>")
+        counts = Counter(str(row.verdict) for row in rest)
+        told = ", ".join(f"{count} {name}" for name, count in counts.items())
+        text = f"{len(rest)} more rows: {told}"
+        contents.append(f"<details><summary>{escape(text)}</summary>{table}</details>")
     contents.append(_settings(rows))
-    return parts.section((module.__doc__ or "").partition("\n")[0].rstrip("."), *contents)
+    return parts.section(SYSTEMS[system].TITLE, *contents)
 
 
 def _drawn(found: Reproduction, rows: list[Row], system: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optsched.reproduction.studies import Study
 
 SYSTEMS: dict[str, ModuleType] = {"boa": boa, "pal": pal, "eaco": eaco, "philly": philly}
-"""Modules with `STUDIES` and `claims()`, by the name of the system."""
+"""Modules with `TITLE`, `STUDIES`, `claims()` and `drawings()`, by the name of the system."""
 STUDIES: dict[str, Study] = {
     study.name: study for module in SYSTEMS.values() for study in module.STUDIES
 }

@@ -69,11 +69,17 @@ class Reproduction:
             "files": self.files,
             "versions": versions(),
             "rows": [row.record() for row in self.rows],
-            "draws": {
+            "sha256_of_draws": hashlib.sha256(self.draws().encode()).hexdigest(),
+        }
+
+    def draws(self) -> str:
+        """Return what the rows were read off as JSON: the figures of each study, seed and cell."""
+        return dumps(
+            {
                 study: {str(seed): cells for seed, cells in seeds.items()}
                 for study, seeds in self.measured.draws.items()
-            },
-        }
+            }
+        )
 
     @property
     def digest(self) -> str:

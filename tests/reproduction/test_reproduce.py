@@ -73,6 +73,7 @@ def test_the_same_seed_gives_the_same_bytes_wherever_it_is_run(found):
         again = optsched.reproduce("eaco", level="quick", only=FEW, executor=executor)
     assert again.content() == found.content()
     assert again.digest == found.digest
+    assert again.draws() == found.draws()
     assert again.page() == found.page()
     said, told = found.document(), again.document()
     assert said.pop("timings_cpu_s").keys() == told.pop("timings_cpu_s").keys()
@@ -225,7 +226,7 @@ def test_the_command_writes_a_folder(tmp_path):
     told = CliRunner().invoke(app, [*words, "--processes", "1"])
     assert told.exit_code == 0, told.output
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"index.html", "reproduction.json", "rows.csv", "rows.tex"}
+    assert names == {"index.html", "reproduction.json", "draws.json", "rows.csv", "rows.tex"}
     kept = (tmp_path / "out/reproduction.json").read_text()
     assert json.loads(told.output) == json.loads(kept)
     page = (tmp_path / "out/index.html").read_text()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from optsched.reproduction.studies import Measured
     from optsched.rollout.scenario import Scenario
 
+TITLE = "BOA: mean JCT against the bill"
 BILL, JCT = "steady_rented_gpus_mean", "jct_mean_s"
 BOA, AUTOSCALING = "boa", "pollux-autoscaling"
 BANDS = ("0.35,high=0.65", "0.45,high=0.7", "0.55,high=0.8", "0.6,high=0.85", "0.7,high=0.95")

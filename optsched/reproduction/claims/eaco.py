@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
+TITLE = "EaCO: jobs that share GPUs"
 TABLES = "eaco-tables"
 FOUR = "eaco/paper-four"
 BOUND = "bound"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from optsched.reproduction.pictures import Drawing
     from optsched.reproduction.studies import Measured
 
+TITLE = "PAL: slow GPUs and distance"
 STUDIES = (*pal_rollouts.STUDIES, *pal_clusters.STUDIES)
 SYNERGY, FRONTERA = pal_clusters.STUDIES
 ABSTRACT = "PAL, SC'24, abstract"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from optsched.reproduction.pictures import Drawing
     from optsched.reproduction.studies import Measured
 
+TITLE = "Philly: a production cluster, and its guidelines"
 PAPER = "Jeon et al., USENIX ATC 2019"
 CELL = "cluster"
 LOADS = (0.5, 0.7, 0.9)
