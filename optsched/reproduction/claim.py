@@ -150,7 +150,7 @@ def _reason(row: Row) -> str:
         Verdict.REPRODUCED: near,
         Verdict.CONSISTENT: near,
         Verdict.REFUTED: f"over {ours.seeds} seeds our interval holds 0, or lies beyond it",
-        Verdict.UNPUBLISHED: "nothing is said, as not all is published that it was measured in",
+        Verdict.UNPUBLISHED: f"in our setting {_times(published, ours):.2f} times as large",
     }
     return said.get(row.verdict) or f"ours is {_times(published, ours):.2f} times as large"
 

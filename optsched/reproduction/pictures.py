@@ -116,8 +116,11 @@ def curves(
         return
     figure = Figure(figsize=(9, 4.4), layout="constrained")
     ax = figure.subplots()
-    for (name, points), style in styled(lines.items()):
-        told = [(x, each) for x, each in points if each is not None]
+    shown = {
+        name: [(x, each) for x, each in points if each is not None]
+        for name, points in lines.items()
+    }
+    for (name, told), style in styled((name, told) for name, told in shown.items() if told):
         xs = [x for x, _ in told]
         ax.plot(xs, [each.value for _, each in told], marker="o", ms=4, label=name, **style)
         ax.fill_between(xs, [each.low for _, each in told], [each.high for _, each in told],

@@ -78,6 +78,8 @@ def _utilisations() -> Iterator[Claim]:
         "utilization": "GPUs with a job / GPUs, first submission to last end",
         "steady_utilization": "GPUs with a job / GPUs, first to last submission",
         "utilization_effective": "GPUs that compute / GPUs, first submission to last end",
+        "work_per_held_gpu_h": "work done / GPU-hours held",
+        "work_per_gpu_h": "work done / GPU-hours, first submission to last end",
     }.items():
         what = f"utilisation, PAL to Packed-Sticky: {words}"
         yield _claim(key.replace("_", "-"), ABSTRACT, what, printed(28), key,

@@ -88,10 +88,20 @@ def across_nodes(task: Task) -> Figures:
 def figures(scenario: Scenario, trace: Trace, task: Task) -> Figures:
     """Return the metrics of a rollout, or the bounds of all schedules."""
     if task.cell != BOUND:
-        return simulate(scenario, task.cell, trace=trace, seed=task.seed).metrics
+        told = simulate(scenario, task.cell, trace=trace, seed=task.seed).metrics
+        return told | _work_done(told, scenario.gpus)
     bounds = bound_of(scenario, trace, Schedules())
     verify_bounds(scenario, trace, bounds)
     return {"jct_mean_s": bounds.jct_mean_s, "makespan_s": bounds.makespan_s}
+
+
+def _work_done(told: Figures, gpus: int) -> dict[str, float]:
+    """Return the work that stayed done per GPU-hour, of those held and of all up to the last end."""
+    work, held, span = (float(told[k] or 0) for k in ("goodput_gpu_h", "gpu_hours", "makespan_s"))
+    return {
+        "work_per_held_gpu_h": work / held if held else 0.0,
+        "work_per_gpu_h": 3600 * work / (gpus * span) if span else 0.0,
+    }
 
 
 def crossed(placement: str, order: str) -> str:
