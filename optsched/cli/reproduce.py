@@ -33,8 +33,8 @@ def _cores() -> int:
 Systems = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[boa|pal|eaco|philly|all]...",
-        help="Whose figures; all by default.",
+        metavar="SYSTEM...",
+        help="boa, pal, eaco, philly, or all, which is the default.",
         show_default=False,
         autocompletion=_systems,
     ),
@@ -85,8 +85,9 @@ def reproduce(
 ) -> None:
     """Measure the figures that published systems rest on, and say which come out.
 
-    Each row: what was published and where, ours with a 95 % interval over seeds, the same by the
-    exact method, what no schedule can pass, and a verdict. It takes ten minutes on two cores.
+    Each row: what was published and where, ours with a 95 % interval over seeds,
+    the same by the exact method, what no schedule can pass, and a verdict. All
+    together take ten minutes on two cores.
 
     JSON: systems, level, seed, files, versions, rows, sha256_of_draws, sha256, timings_cpu_s.
 

@@ -96,7 +96,7 @@ def figures(scenario: Scenario, trace: Trace, task: Task) -> Figures:
 
 
 def _work_done(told: Figures, gpus: int) -> dict[str, float]:
-    """Return the work that stayed done per GPU-hour, of those held and of all up to the last end."""
+    """Return the work that stayed done per GPU-hour that was held, and per GPU-hour there was."""
     work, held, span = (float(told[k] or 0) for k in ("goodput_gpu_h", "gpu_hours", "makespan_s"))
     return {
         "work_per_held_gpu_h": work / held if held else 0.0,
