@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from optsched.reproduction.estimates import Draw
 
 UNMEASURED = "not measured"
+ON = {
+    Basis.GENERATED: "on generated jobs",
+    Basis.FITTED: "in a world fitted to such figures",
+    Basis.AUTHORS: "on the authors' jobs",
+    Basis.TABLES: "from the published tables",
+}
+"""What ours rests on, in words."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +150,10 @@ def _reason(row: Row) -> str:
         return UNMEASURED
     if published is None:
         return "no published figure is at hand"
-    near = f"ours lies within 10 % of it, {row.basis} data"
+    on = "" if row.basis is None else ON[row.basis]
+    near = f"ours lies within 10 % of it, {on}"
     if ours.low <= published.high and ours.high >= published.low:
-        near = f"our interval over {ours.seeds} seeds holds it, {row.basis} data"
+        near = f"our interval over {ours.seeds} seeds holds it, {on}"
     said = {
         Verdict.REPRODUCED: near,
         Verdict.CONSISTENT: near,
