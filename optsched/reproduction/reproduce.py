@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from optsched.reproduction.claim import Claim, Row
     from optsched.reproduction.studies import Measured, Study
 
-WITH_FILES = ("pal",)
+WITH_FILES = ("boa", "pal")
 """Systems that take a file of their authors."""
 
 
@@ -126,7 +126,7 @@ def _files(systems: Iterable[str], data: Mapping[str, str | Path]) -> dict[str, 
     """
     for name in data:
         if name not in WITH_FILES:
-            raise ValueError(f"data: '{name}' takes no file; one of {', '.join(WITH_FILES)} does")
+            raise ValueError(f"data: '{name}' takes no file; {' and '.join(WITH_FILES)} do")
         if name not in systems:
             raise ValueError(f"data: there is a file for '{name}', which is not asked for")
     return {name: str(path) for name, path in data.items()}

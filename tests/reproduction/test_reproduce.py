@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import optsched
 from optsched.cli.main import app
-from optsched.reproduction.claims import boa, eaco, pal, philly
+from optsched.reproduction.claims import boa, boa_rollouts, eaco, pal, philly
 from optsched.reproduction.registry import STUDIES, SYSTEMS, claims_of
 from optsched.reproduction.studies import Level
 from optsched.reproduction.verdicts import Verdict
@@ -177,6 +177,29 @@ def test_workloads_of_a_file_take_the_place_of_seeds(tmp_path):
     jct = whole.measured.of("pal")[1]["packed-sticky"]["jct_mean_s"]
     assert jct >= trace.run_us.mean() / US
     assert len(whole.files["pal"]) == 64
+
+
+def test_jobs_of_boas_authors_have_the_mean_work_of_their_class(tmp_path):
+    path = tmp_path / "workload-1.csv"
+    path.write_text(
+        "name,time,application,num_replicas,batch_size\n"
+        "a,60,cifar10,1,128\nb,120,imagenet,4,200\nc,180,bert,2,24\nd,400,cifar10,1,128\n"
+    )
+    trace = boa_rollouts.authors_jobs(str(path))
+    classes = {each.id: each for each in optsched.read("boa/cbd-85").classes}
+    works = [sum(p.work_gpu_s for p in classes[name].phases) for name in trace.model]
+    assert list(trace.model) == ["cifar10", "bert", "cifar10"]
+    assert (trace.submit_us / US).tolist() == [0, 120, 340]  # from the first on
+    assert trace.gpus.tolist() == [1, 1, 1]
+    assert (trace.run_us / US).tolist() == pytest.approx(works)
+    keys = ["boa-bill-works-0.1"]
+    found = optsched.reproduce("boa", level="quick", only=keys, data={"boa": path})
+    (draw,) = found.measured.of("boa")
+    assert found.frame().loc[keys[0], "data"] == "authors' file"
+    assert all(figures["unfinished"] == 0 for figures in draw.values())
+    path.write_text("name,time,application,num_replicas,batch_size\nb,120,imagenet,4,200\n")
+    with pytest.raises(optsched.InstanceError, match="holds no job of cifar10"):
+        boa_rollouts.authors_jobs(str(path))
 
 
 HOSTILE = {

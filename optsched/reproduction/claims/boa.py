@@ -7,121 +7,41 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from optsched.reproduction.claim import Claim
+from optsched.reproduction.claims.boa_rollouts import (
+    AUTOSCALING,
+    BELIEVING,
+    BILL,
+    BOA,
+    COSTS,
+    ERRORS,
+    JCT,
+    LARGE_COSTS,
+    LARGE_SWEEPS,
+    SIGMAS,
+    SWEEPS,
+    believing,
+)
+from optsched.reproduction.claims.boa_rollouts import STUDIES as STUDIES
 from optsched.reproduction.envelopes import at_cost
 from optsched.reproduction.estimates import Reading, estimate, in_per_cent, level
 from optsched.reproduction.pictures import curves
-from optsched.reproduction.studies import Level, Study, Task
-from optsched.reproduction.verdicts import Basis, Published, printed
-from optsched.rollout.run import simulate
-from optsched.rollout.scenario_files import read_scenario
+from optsched.reproduction.verdicts import Published, printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.reproduction.envelopes import Point
-    from optsched.reproduction.estimates import Draw, Figures
+    from optsched.reproduction.estimates import Draw
     from optsched.reproduction.pictures import Drawing
-    from optsched.reproduction.studies import Measured
-    from optsched.rollout.scenario import Scenario
+    from optsched.reproduction.studies import Measured, Study
 
 TITLE = "BOA: mean JCT against the bill"
-BILL, JCT = "steady_rented_gpus_mean", "jct_mean_s"
-BOA, AUTOSCALING = "boa", "pollux-autoscaling"
-BANDS = ("0.35,high=0.65", "0.45,high=0.7", "0.55,high=0.8", "0.6,high=0.85", "0.7,high=0.95")
-BUDGETS = (22, 24, 27, 30, 33, 36, 40, 45, 50)
-FIXED = (28, 32, 36, 40, 44, 48)
-SWEEPS = {
-    BOA: [f"boa:budget={b}" for b in BUDGETS],
-    "one-width-per-class": [f"one-width-per-class:budget={b}" for b in BUDGETS[1::2]],
-    AUTOSCALING: [f"{AUTOSCALING}:low={band}" for band in BANDS],
-    "sia": [f"sia:gpus={gpus}" for gpus in FIXED[::2]],
-    "equi": [f"equi:gpus={gpus}" for gpus in FIXED],
-    "fixed-width": [f"fixed-width:k={k}" for k in (1, 2, 4, 8)],
-}
-"""By policy the values of its own parameter that make its curve."""
-COSTS = (34, 38, 42)
-"""GPUs billed on average at which curves are compared: those that all of them reach."""
-LARGE = 1.672
-"""Arrivals of the larger workload over those of the smaller: 918 jobs in 48 hours."""
-LARGE_SWEEPS = {
-    BOA: [f"boa:budget={b}" for b in (45, 55, 65, 75, 90)],
-    AUTOSCALING: [f"{AUTOSCALING}:low={band}" for band in BANDS],
-    "pollux": [f"pollux:gpus={gpus}" for gpus in (60, 75, 90)],
-}
-LARGE_COSTS = (60, 70, 80)
-SIGMAS = (0.1, 0.25, 0.5)
-ERRORS = {"arrivals": "arrival rates", "works": "mean works", "speedups": "speedup curves"}
-BELIEVING = " believing "
-"""Between a policy and what it is told with errors, in the name of a cell."""
 ABSTRACT = "BOA, arXiv 2602.01404, abstract"
 ASSUMED = (
     "exponential sizes around the mean of each class, nodes that take 2 minutes to start; speedups "
     "are those of Pollux's traces, since the authors' measurements are not at hand"
 )
 UNKNOWN = "budgets, bands of utility and the large-scale trace are not in what could be read"
-
-
-# --- rollouts ---------------------------------------------------------------------------------
-
-
-def on_rented_nodes(task: Task) -> Figures:
-    """Measure a policy on the authors' stream of three models; it may believe wrong figures."""
-    policy, _, belief = task.cell.partition(BELIEVING)
-    scenario = read_scenario("boa-cloud")
-    if belief:
-        kind, sigma = belief.split()
-        scenario = scenario.changed({f"beliefs.{kind}": float(sigma)})
-    return _figures(scenario, policy, task.seed)
-
-
-def on_many_nodes(task: Task) -> Figures:
-    """Measure a policy on jobs that come 1.67 times as fast."""
-    changes = {
-        "trace.jobs": 250 if task.level is Level.QUICK else 918,
-        "trace.options": {"instance": "boa/cbd-85", "rate": LARGE},
-        "nodes": 64,
-    }
-    return _figures(read_scenario("boa-cloud").changed(changes), task.cell, task.seed)
-
-
-def _figures(scenario: Scenario, policy: str, seed: int) -> Figures:
-    told = simulate(scenario, policy, seed=seed).metrics
-    return {key: told[key] for key in (BILL, JCT, "cost_usd", "unfinished")}
-
-
-def _swept(level: Level) -> list[str]:
-    wrong = [_believing(kind, sigma) for kind in ERRORS for sigma in SIGMAS]
-    return [*(cell for cells in SWEEPS.values() for cell in cells), *wrong]
-
-
-def _swept_large(level: Level) -> list[str]:
-    return [cell for cells in LARGE_SWEEPS.values() for cell in cells]
-
-
-def _believing(kind: str, sigma: float) -> str:
-    return f"boa:budget=30{BELIEVING}{kind} {sigma:g}"
-
-
-STUDIES = (
-    Study(
-        "boa",
-        Basis.GENERATED,
-        "boa-cloud: 170 jobs at the rates of the authors' 85-job workload, up to 40 rented nodes "
-        "of 4 GPUs",
-        _swept,
-        on_rented_nodes,
-        {Level.QUICK: 1, Level.DEFAULT: 5, Level.FULL: 20},
-    ),
-    Study(
-        "boa-large",
-        Basis.GENERATED,
-        "918 jobs of the same classes in 48 hours (--quick: 250 of them), up to 64 rented nodes of "
-        "4 GPUs",
-        _swept_large,
-        on_many_nodes,
-        {Level.QUICK: 1, Level.DEFAULT: 3, Level.FULL: 20},
-    ),
-)
 
 
 # --- readings ---------------------------------------------------------------------------------
@@ -235,7 +155,7 @@ def _errors() -> Iterator[Claim]:
     note = "no study of errors is in what could be read"
     for kind, name in ERRORS.items():
         for sigma in SIGMAS:
-            cell, told = _believing(kind, sigma), f"{name} known with sigma {sigma:g}"
+            cell, told = believing(kind, sigma), f"{name} known with sigma {sigma:g}"
             for key, what, ours in (
                 ("error", "mean JCT above BOA's curve at its bill", loss(cell)),
                 ("bill", "bill off that of true beliefs", off_budget(cell)),
@@ -288,7 +208,7 @@ def drawings(found: Measured) -> Iterator[Drawing]:
     draws = found.of("boa")
     yield from curves(
         {
-            name: [(sigma, estimate(loss(_believing(kind, sigma)), draws)) for sigma in SIGMAS]
+            name: [(sigma, estimate(loss(believing(kind, sigma)), draws)) for sigma in SIGMAS]
             for kind, name in ERRORS.items()
         },
         ("sigma of the error", "mean JCT above BOA's curve at the same bill, %"),

@@ -1,0 +1,142 @@
+"""Rollouts of BOA: what policies that rent nodes are billed, and the mean JCT that they reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.documents.faults import InstanceError
+from optsched.instance import read
+from optsched.reproduction.studies import Level, Study, Task
+from optsched.reproduction.verdicts import Basis
+from optsched.rollout.run import simulate
+from optsched.rollout.scenario_files import read_scenario
+from optsched.traces.importers.registry import import_trace
+from optsched.traces.trace import US, trace_of
+
+if TYPE_CHECKING:
+    from optsched.reproduction.estimates import Figures
+    from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
+
+BILL, JCT = "steady_rented_gpus_mean", "jct_mean_s"
+BOA, AUTOSCALING = "boa", "pollux-autoscaling"
+BANDS = ("0.35,high=0.65", "0.45,high=0.7", "0.55,high=0.8", "0.6,high=0.85", "0.7,high=0.95")
+BUDGETS = (22, 24, 27, 30, 33, 36, 40, 45, 50)
+FIXED = (28, 32, 36, 40, 44, 48)
+SWEEPS = {
+    BOA: [f"boa:budget={b}" for b in BUDGETS],
+    "one-width-per-class": [f"one-width-per-class:budget={b}" for b in BUDGETS[1::2]],
+    AUTOSCALING: [f"{AUTOSCALING}:low={band}" for band in BANDS],
+    "sia": [f"sia:gpus={gpus}" for gpus in FIXED[::2]],
+    "equi": [f"equi:gpus={gpus}" for gpus in FIXED],
+    "fixed-width": [f"fixed-width:k={k}" for k in (1, 2, 4, 8)],
+}
+"""By policy the values of its own parameter that make its curve."""
+COSTS = (34, 38, 42)
+"""GPUs billed on average at which curves are compared: those that all of them reach."""
+LARGE = 1.672
+"""Arrivals of the larger workload over those of the smaller: 918 jobs in 48 hours."""
+LARGE_SWEEPS = {
+    BOA: [f"boa:budget={b}" for b in (45, 55, 65, 75, 90)],
+    AUTOSCALING: [f"{AUTOSCALING}:low={band}" for band in BANDS],
+    "pollux": [f"pollux:gpus={gpus}" for gpus in (60, 75, 90)],
+}
+LARGE_COSTS = (60, 70, 80)
+SIGMAS = (0.1, 0.25, 0.5)
+ERRORS = {"arrivals": "arrival rates", "works": "mean works", "speedups": "speedup curves"}
+BELIEVING = " believing "
+"""Between a policy and what it is told with errors, in the name of a cell."""
+
+
+def on_rented_nodes(task: Task) -> Figures:
+    """Measure a policy on the authors' stream of three models; it may believe wrong figures."""
+    policy, _, belief = task.cell.partition(BELIEVING)
+    scenario = read_scenario("boa-cloud")
+    if belief:
+        kind, sigma = belief.split()
+        scenario = scenario.changed({f"beliefs.{kind}": float(sigma)})
+    trace = None if task.data is None else authors_jobs(task.data)
+    return _figures(scenario, policy, task.seed, trace)
+
+
+def authors_jobs(path: str) -> Trace:
+    """Return the jobs of a workload of Pollux, those of BOA's three models, from the first on.
+
+    The file does not say how long jobs are: each has the mean work of its class on one GPU, and
+    asks for one GPU, as in the generated jobs.
+
+    Raises
+    ------
+    InstanceError
+        If the file is not of this kind, or has none of these models.
+    """
+    instance: Any = read("boa/cbd-85")
+    works = {each.id: sum(phase.work_gpu_s for phase in each.phases) for each in instance.classes}
+    trace = import_trace(path, "pollux")
+    models = list(trace.model or ())
+    kept = [n for n, model in enumerate(models) if model in works]
+    if not kept:
+        raise InstanceError(path, [f"holds no job of {', '.join(works)}"])
+    columns = {
+        "submit_s": [int(trace.submit_us[n]) / US for n in kept],
+        "gpus": [1] * len(kept),
+        "run_s": [works[models[n]] for n in kept],
+        "model": [models[n] for n in kept],
+    }
+    return trace_of(trace.name, trace.source, columns)
+
+
+def _is_one(path: str) -> int:
+    return 1
+
+
+def on_many_nodes(task: Task) -> Figures:
+    """Measure a policy on jobs that come 1.67 times as fast."""
+    changes = {
+        "trace.jobs": 250 if task.level is Level.QUICK else 918,
+        "trace.options": {"instance": "boa/cbd-85", "rate": LARGE},
+        "nodes": 64,
+    }
+    return _figures(read_scenario("boa-cloud").changed(changes), task.cell, task.seed)
+
+
+def _figures(scenario: Scenario, policy: str, seed: int, trace: Trace | None = None) -> Figures:
+    told = simulate(scenario, policy, trace=trace, seed=seed).metrics
+    return {key: told[key] for key in (BILL, JCT, "cost_usd", "unfinished")}
+
+
+def _swept(level: Level) -> list[str]:
+    wrong = [believing(kind, sigma) for kind in ERRORS for sigma in SIGMAS]
+    return [*(cell for cells in SWEEPS.values() for cell in cells), *wrong]
+
+
+def _swept_large(level: Level) -> list[str]:
+    return [cell for cells in LARGE_SWEEPS.values() for cell in cells]
+
+
+def believing(kind: str, sigma: float) -> str:
+    """Return the cell of BOA at its budget of 30 GPUs where one kind of figure has errors."""
+    return f"boa:budget=30{BELIEVING}{kind} {sigma:g}"
+
+
+STUDIES = (
+    Study(
+        "boa",
+        Basis.GENERATED,
+        "boa-cloud: 170 jobs at the rates of the authors' 85-job workload, up to 40 rented nodes "
+        "of 4 GPUs",
+        _swept,
+        on_rented_nodes,
+        {Level.QUICK: 1, Level.DEFAULT: 5, Level.FULL: 20},
+        workloads_of=_is_one,
+    ),
+    Study(
+        "boa-large",
+        Basis.GENERATED,
+        "918 jobs of the same classes in 48 hours (--quick: 250 of them), up to 64 rented nodes of "
+        "4 GPUs",
+        _swept_large,
+        on_many_nodes,
+        {Level.QUICK: 1, Level.DEFAULT: 3, Level.FULL: 20},
+    ),
+)
