@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from optsched.cli import console, options
 from optsched.cli.printing import output
 from optsched.cli.printing.sheets import Column, Sheet, csv_text, sheet
+from optsched.cli.progress import sweeping
 
 if TYPE_CHECKING:
     from optsched.reproduction.claim import Row
@@ -22,12 +22,6 @@ def _systems() -> list[str]:
     from optsched.reproduction.registry import ALL, SYSTEMS
 
     return [*SYSTEMS, ALL]
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    count = os.cpu_count() or 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
 
 
 Systems = Annotated[
@@ -58,10 +52,6 @@ Quick = Annotated[
     bool, options.limit("--quick", help="Few seeds and jobs: one minute on two cores.")
 ]
 Full = Annotated[bool, options.limit("--full", help="20 seeds.")]
-Processes = Annotated[
-    int | None,
-    options.limit(metavar="N", help="Work in so many processes; by default one for each core."),
-]
 Folder = Annotated[
     str | None,
     options.file(
@@ -80,7 +70,8 @@ def reproduce(
     quick: Quick = False,
     full: Full = False,
     seed: options.Seed = 0,
-    processes: Processes = None,
+    processes: options.AllProcesses = None,
+    scheduler: options.Scheduler = None,
     folder: Folder = None,
 ) -> None:
     """Measure the figures that published systems rest on, and say which come out.
@@ -102,10 +93,12 @@ def reproduce(
     files = _files(wanted, data or [])
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    count = _cores() if processes is None else processes
-    with console.workers(count) as executor, console.progress_bar("reproducing") as tell:
+    with (
+        console.executor(processes, scheduler) as executor,
+        sweeping("reproducing") as (progress, under_way),
+    ):
         found = run(wanted, level=level, only=only or (), seed=seed, data=files,
-                    executor=executor, progress=tell)  # fmt: skip
+                    executor=executor, progress=progress, under_way=under_way)  # fmt: skip
     if folder is not None:
         _write(found, Path(folder))
     output.show(

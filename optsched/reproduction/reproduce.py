@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
+    from optsched.executors.under_way import Listener
     from optsched.reproduction.claim import Claim, Row
     from optsched.reproduction.studies import Measured, Study
 
@@ -31,8 +32,9 @@ def reproduce(
     only: Iterable[str] = (),
     seed: int = 0,
     data: Mapping[str, str | Path] | None = None,
-    executor: Executor | None = None,
+    executor: Executor | int | None = None,
     progress: Callable[[float], None] | None = None,
+    under_way: Listener | None = None,
 ) -> Reproduction:
     """Measure what published systems claim, and set it beside their figures.
 
@@ -50,10 +52,13 @@ def reproduce(
     data
         By system the file of its authors, in the place of what is generated.
     executor
-        Runs the rollouts, for example a `concurrent.futures.ProcessPoolExecutor`; by default they
-        run one after the other. It changes no figure.
+        What runs the rollouts, such as a `concurrent.futures.ProcessPoolExecutor`; or in how many
+        processes, 1 for this one alone. By default all CPUs, once that saves time. It changes no
+        figure.
     progress
-        Called now and then with the share that is done.
+        Called with the share of the rollouts that have ended.
+    under_way
+        Called with the rollouts that are running; not of those in an executor of your own.
 
     Returns
     -------
@@ -86,7 +91,7 @@ def reproduce(
         for task in study.tasks(Level(level), seed, _file(study, claims, files))
         if any(task.cell in c.cells for c in claims if c.study == study.name)
     ]
-    found = measure_all(tasks, executor, progress)
+    found = measure_all(tasks, executor, progress, under_way)
     rows = [_row(claim, found, files) for claim in claims]
     digests = {name: digest_of(path) for name, path in files.items()}
     return Reproduction(tuple(names), Level(level), seed, tuple(rows), found, digests)

@@ -8,8 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import optsched
+from optsched.bounds.bound import bound_of
+from optsched.bounds.schedules import Schedules
 from optsched.cli.main import app
-from optsched.reproduction.claims import boa, boa_rollouts, eaco, pal, philly
+from optsched.reproduction.claims import boa, boa_rollouts, pal, philly
 from optsched.reproduction.registry import STUDIES, SYSTEMS, claims_of
 from optsched.reproduction.studies import Level
 from optsched.reproduction.verdicts import Verdict
@@ -39,7 +41,9 @@ def test_rows_are_the_metrics_of_rollouts(found):
     assert row.ours == pytest.approx(geometric(ours / base))
     assert row.low <= row.ours <= row.high
     assert row.seeds == 2
-    bounds = [eaco.bound_kwh(scenario, jobs_of(scenario, None, seed)) for seed in (0, 1)]
+    bounds = [
+        bound_of(scenario, jobs_of(scenario, None, seed), Schedules()).energy_kwh for seed in (0, 1)
+    ]
     assert row.bound == pytest.approx(geometric(bounds / base))
     assert row.bound < row.ours
     longer = [
