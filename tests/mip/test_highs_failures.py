@@ -2,8 +2,9 @@
 
 import contextlib
 import json
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import highspy
 import numpy as np
@@ -13,7 +14,10 @@ from typer.testing import CliRunner
 import optsched
 from optsched.cli.main import app
 from optsched.mip import highs
+from optsched.mip.failures import note_failure, noted_failures
+from optsched.pal.decomposition.subproblems import results
 from optsched.registry import PROBLEMS
+from optsched.search import Search
 
 SMALL = {"boa": "boa/stress", "pal": "pal/tiny", "eaco": "eaco/paper-four", "sia": "sia/hand"}
 
@@ -89,12 +93,22 @@ def test_every_problem_is_tried():
     assert set(SMALL) == {name.split(".")[-1] for name in PROBLEMS}
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_failures_in_workers_are_told_too(workers, monkeypatch):
-    failing(monkeypatch, "RuntimeError: fell over")
-    instance = optsched.read("pal/racks-256")
+class Failing(NamedTuple):
+    """A block in which HiGHS fails."""
+
+    number: int
+
+    def run(self, seconds):
+        note_failure(f"failure {self.number}")
+        return self.number
+
+
+@pytest.mark.parametrize("workers", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+def test_failures_in_workers_are_told_too(workers):
     with contextlib.ExitStack() as stack:
-        pool = stack.enter_context(ThreadPoolExecutor(workers)) if workers else None
-        result = optsched.solve(instance, "decomposition", gap=0.05, executor=pool)
-    assert result.plan is not None
-    assert "HiGHS ends with 'RuntimeError: fell over'" in result.message
+        pool = stack.enter_context(workers(2)) if workers else None
+        search = Search(optsched.read("pal/tiny"), executor=pool)
+        with noted_failures() as failures:
+            done = list(results([Failing(n) for n in range(5)], search))
+    assert done == [0, 1, 2, 3, 4]
+    assert failures == [f"failure {n}" for n in done]

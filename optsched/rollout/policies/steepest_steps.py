@@ -34,7 +34,7 @@ class Steps(NamedTuple):
 
     def only(self, which: Integers) -> Steps:
         """Return some of the steps."""
-        return Steps(*(column[which] for column in self))
+        return Steps(self.gain[which], self.job[which], self.number[which], self.gpus[which])
 
     def in_order(self) -> Steps:
         """Return the steps, the steepest first; of equal ones those of the first job."""

@@ -13,7 +13,7 @@ from optsched.rollout.policies.repacking.placement import Repacking
 from optsched.rollout.policies.round_based import Rounds
 from optsched.rollout.registry import make
 from optsched.rollout.results.metrics import metrics
-from tests.rollout.policies.test_kept_rounds import busy_traces, rolled_out, still_scenarios
+from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
 from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
 

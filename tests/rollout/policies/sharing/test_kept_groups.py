@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.policies.eaco import GroupingPolicy
-from tests.rollout.policies.test_kept_rounds import busy_traces, rolled_out, still_scenarios
+from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
 from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.builders.any_rollouts import digest
 
-BEFORE = Path(__file__).parents[1] / "golden" / "rollouts" / "any-200.json"
+BEFORE = Path(__file__).parents[3] / "golden" / "rollouts" / "any-200.json"
 
 
 def test_random_rollouts_are_as_before():
