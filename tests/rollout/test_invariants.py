@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,14 +49,14 @@ def rollouts(draw):
 
 def untimed(solves):
     """Solves without the seconds that they took."""
-    return tuple(solve._replace(seconds=0.0, verification_s=0.0) for solve in solves)
+    return tuple(replace(solve, seconds=0.0, verification_s=0.0) for solve in solves)
 
 
 def fingerprint(record):
     """All bytes of a record, but for what the clock said of its solves."""
     arrays = [getattr(record.jobs, field).tobytes() for field in FIELDS]
     numbers = (record.end_us, record.busy_gpu_us, record.available_gpu_us, record.spent_gpu_us)
-    epochs = tuple(epoch._replace(solves=untimed(epoch.solves)) for epoch in record.epochs)
+    epochs = tuple(replace(epoch, solves=untimed(epoch.solves)) for epoch in record.epochs)
     rest = (numbers, record.energy_j, record.events, record.intervals, epochs)
     return pickle.dumps((arrays, repr(rest)))
 
