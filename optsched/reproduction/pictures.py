@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from optsched.results.drawing import COLOURS, plain, styled
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MINUTES = "min"
 """A unit of figures that differ by orders of magnitude."""
+CHARACTERS = 130
+"""How many characters of the size of ticks are side by side in a picture."""
 
 
 def overview(rows: Sequence[Row]) -> Iterator[Drawing]:
@@ -50,6 +53,7 @@ def _forest(shown: Sequence[tuple[Row, Estimate, Published]], unit: str) -> Figu
         ax.plot([], [], "|", color="black", ms=11, label="exact method")
     if unit == MINUTES:
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
     else:
         ax.axvline(0, color="0.7", lw=0.8)
     ax.set_yticks(range(len(shown)), [row.claim.what for row, *_ in shown], fontsize=8)
@@ -84,12 +88,17 @@ def bars(
         off = [[e.value - e.low for _, e in chosen], [e.high - e.value for _, e in chosen]]
         ax.bar(xs, heights, width, color=COLOURS[n % len(COLOURS)], label=name,
                yerr=off, error_kw={"lw": 0.8, "ecolor": "0.3"})  # fmt: skip
-    ax.set_xticks(range(len(groups)), groups, fontsize=8)
+    ax.set_xticks(range(len(groups)), _wrapped(groups), fontsize=8)
     ax.axhline(0, color="0.5", lw=0.8)
     ax.set_ylabel(label)
     plain(ax)
     figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
     yield figure, text
+
+
+def _wrapped(groups: Sequence[str]) -> list[str]:
+    """Return names of groups in lines that leave room for those beside them."""
+    return [textwrap.fill(group, CHARACTERS // len(groups)) for group in groups]
 
 
 def curves(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from optsched.documents.json_files import dumps
+from optsched.reproduction.verdicts import Verdict
 from optsched.results.result import versions
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ class Reproduction:
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """How many rows have each verdict, parts of others aside."""
-        return dict(Counter(str(row.verdict) for row in self.rows if not row.claim.is_detail))
+        """How many rows have each verdict, in the order of `Verdict`, parts of others aside."""
+        counts = Counter(row.verdict for row in self.rows if not row.claim.is_detail)
+        return {str(each): counts[each] for each in Verdict if counts[each]}
 
     def frame(self) -> pd.DataFrame:
         """Return a row for each claim, by its key."""
