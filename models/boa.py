@@ -52,14 +52,15 @@ minimised, and the mean JCT is at most :math:`T_0` (target).
 A6, offers. Where GPUs of several types and markets are offered, :math:`k` stands for an option: an
 offer o and a width. :math:`K_{ie}` holds the widths of all offers on which the phase runs; in the
 sum of the budget k becomes the rent :math:`p_o k` in USD/h, for the price :math:`p_o` of a
-GPU-hour, and b is in USD/h; :math:`s_{ie}(k)` is the speedup on the offer's type times what
+GPU-hour, or :math:`p_o n_o \lceil k / n_o \rceil` where whole nodes of :math:`n_o` GPUs are
+billed, and b is in USD/h; :math:`s_{ie}(k)` is the speedup on the offer's type times what
 interruptions leave of the time,
 
 .. math::
 
     \frac{1 - Q L_i}{1 + Q (D_o + R_i)}, \qquad Q = q_o \lceil k / n_o \rceil,
 
-with :math:`q_o` interruptions per second of a node of :math:`n_o` GPUs, :math:`L_i` half the time
+with :math:`q_o` interruptions per second of a node, :math:`L_i` half the time
 between checkpoints, and :math:`D_o` the time until a node is replaced. Only options with
 :math:`Q L_i \le 1/2` are allowed.
 """
@@ -210,8 +211,13 @@ def _named(option: Option) -> tuple[int, str | None]:
 def _rent(instance: BoaInstance, option: Option) -> float:
     """Return what an option costs by time: GPUs, or with offers USD/h."""
     gpus, name = _named(option)
-    price = {offer.id: offer.usd_per_gpu_h for offer in instance.offers or ()}
-    return gpus if name is None else gpus * price[name]
+    offers = {offer.id: offer for offer in instance.offers or ()}
+    if name is None:
+        return gpus
+    offer = offers[name]
+    nodes = -(-gpus // offer.gpus_per_node)
+    paid = nodes * offer.gpus_per_node if offer.bills == "nodes" else gpus
+    return paid * offer.usd_per_gpu_h
 
 
 def _sequence(share: float, options: tuple[Option, ...]) -> WidthSequence:

@@ -28,7 +28,13 @@ class Offer(Document):
     gpu_type: str = Field(min_length=1, description="As phases name it in their curves.")
     market: Literal["on-demand", "spot"] = "on-demand"
     usd_per_gpu_h: Positive
-    gpus_per_node: Gpus = Field(default=1, description="GPUs that are taken away together.")
+    gpus_per_node: Gpus = Field(
+        default=1, description="GPUs that are rented and taken away together."
+    )
+    bills: Literal["gpus", "nodes"] = Field(
+        default="gpus",
+        description="What is paid for: the GPUs that a job holds, or all of each node it runs on.",
+    )
     interruptions_per_node_h: NonNegative = Field(
         default=0.0, description="Of a node on which a job runs; for market 'spot' only."
     )

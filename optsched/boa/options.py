@@ -71,9 +71,10 @@ def rents(instance: BoaInstance, options: Floats) -> Floats:
     """Return the rent of each option."""
     if instance.offers is None:
         return options
-    prices = np.array([offer.usd_per_gpu_h for offer in instance.offers])
+    figures = [(offer.usd_per_gpu_h, _paid_together(offer)) for offer in instance.offers]
     number, gpus = np.divmod(options, OFFER_STEP)
-    found: Floats = gpus * prices[number.astype(np.intp)]
+    prices, together = np.array(figures)[number.astype(np.intp)].T
+    found: Floats = np.ceil(gpus / together) * together * prices
     return found
 
 
@@ -90,12 +91,19 @@ def exact_terms(job_class: JobClass, offer: Offer | None, gpus: int) -> tuple[Ra
     """Return the rent at a width, and what interruptions leave of the speed there."""
     if offer is None:
         return (gpus, 1), (1, 1)
-    rent = (gpus * Fraction(offer.usd_per_gpu_h)).as_integer_ratio()
+    together = _paid_together(offer)
+    paid = -(-gpus // together) * together
+    rent = (paid * Fraction(offer.usd_per_gpu_h)).as_integer_ratio()
     nodes = -(-gpus // offer.gpus_per_node)
     often = Fraction(offer.interruptions_per_node_h) * nodes / 3600
     lost = often * Fraction(job_class.checkpoint_s or 0.0) / 2
     waited = often * (Fraction(offer.restart_s) + Fraction(job_class.rescale_s))
     return rent, ((1 - lost) / (1 + waited)).as_integer_ratio()
+
+
+def _paid_together(offer: Offer) -> int:
+    """Return how many GPUs are paid for if one of them is."""
+    return offer.gpus_per_node if offer.bills == "nodes" else 1
 
 
 def _joined(

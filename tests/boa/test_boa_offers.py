@@ -240,7 +240,7 @@ def test_offers_in_a_plan_without_offers_are_refused():
     [
         {"usd_per_gpu_h": 0.0}, {"usd_per_gpu_h": -1.0}, {"usd_per_gpu_h": math.nan},
         {"interruptions_per_node_h": math.inf}, {"interruptions_per_node_h": -1.0},
-        {"restart_s": math.nan}, {"gpus_per_node": 0}, {"id": "t4-spot"},
+        {"restart_s": math.nan}, {"gpus_per_node": 0}, {"id": "t4-spot"}, {"bills": "jobs"},
     ],
 )  # fmt: skip
 def test_offers_that_were_never_validated_are_refused(three_types, change):
@@ -341,3 +341,71 @@ def test_a_budget_below_the_least_rent_is_infeasible():
     assert result.status == "infeasible"
     assert "USD/h" in result.message
     assert Fraction(result.certificate.least) > 7
+
+
+# --- whole nodes ----------------------------------------------------------------------------------
+
+
+def billed(instance, by):
+    """The instance with all offers billed by GPUs or by nodes."""
+    offers = tuple(offer.model_copy(update={"bills": by}) for offer in instance.offers)
+    return instance.model_copy(update={"offers": offers})
+
+
+@law(100, is_costly=True)
+@given(instance=offered_instances(feasible=True))
+def test_nodes_of_one_gpu_are_billed_as_gpus_to_the_last_digit(instance):
+    ones = tuple(offer.model_copy(update={"gpus_per_node": 1}) for offer in instance.offers)
+    single = instance.model_copy(update={"offers": ones})
+    assume(all(list(options_of(single, c, p)) for c in single.classes for p in c.phases))
+    by_gpu, by_node = (optsched.solve(billed(single, by)) for by in ("gpus", "nodes"))
+    assert (by_gpu.status, by_gpu.objective, by_gpu.bound, by_gpu.plan, by_gpu.certificate) == (
+        by_node.status, by_node.objective, by_node.bound, by_node.plan, by_node.certificate
+    )  # fmt: skip
+
+
+@law(200, is_costly=True)
+@given(instance=offered_instances())
+def test_whole_nodes_never_cost_less(instance):
+    by_gpu, by_node = (solved(billed(instance, by)) for by in ("gpus", "nodes"))
+    if by_node.status == "optimal":
+        assert by_gpu.bound <= by_node.objective
+        assert feasibility.violations(billed(instance, "gpus"), by_node.plan) == []
+
+
+def test_whole_nodes_by_hand():
+    """One class of 3,600 GPU-seconds an hour; two GPUs halve the time, of nodes of four at 1 USD.
+
+    By the GPU 2 of them cost 2 USD/h for half an hour: 1 USD/h. By the node 4 USD/h for half an
+    hour: 2 USD/h, and one GPU for an hour costs 4 USD/h.
+    """
+    curve = {"kind": "table", "gpus": [1, 2], "speedup": [1, 2]}
+    phase = {
+        "work_gpu_s": 3600,
+        "speedup": {"kind": "by-type", "curves": [{"gpu_type": "t4", "speedup": curve}]},
+    }
+    offer = {"id": "all", "gpu_type": "t4", "usd_per_gpu_h": 1, "gpus_per_node": 4}
+    document = {
+        "schema": "optsched/boa/1", "target_mean_jct_s": 3600,
+        "classes": [{"id": "a", "arrival_rate_per_h": 1, "phases": [phase]}],
+    }  # fmt: skip
+    costs = {
+        by: solved(BoaInstance.from_document(document | {"offers": [offer | {"bills": by}]}))
+        for by in ("gpus", "nodes")
+    }
+    assert costs["gpus"].objective == 1
+    assert costs["nodes"].objective == 2
+    assert costs["nodes"].plan.classes[0].sequences[0].gpus == (2,)
+
+
+def test_a_bound_by_nodes_is_not_believed_of_gpus(three_types):
+    """Of nodes of 32 GPUs, which no class fills."""
+    instance, _ = three_types
+    instance = instance.changed({"offers.*.gpus_per_node": 32, "budget_usd_per_h": 60})
+    by_gpu, by_node = (solved(billed(instance, by)) for by in ("gpus", "nodes"))
+    assert by_gpu.objective < by_node.bound
+    assert proof.prove(billed(instance, "nodes"), by_node.certificate) == []
+    assert proof.prove(billed(instance, "gpus"), by_node.certificate)
+    assert {b.rule for b in feasibility.violations(billed(instance, "nodes"), by_gpu.plan)} == {
+        "budget"
+    }

@@ -43,9 +43,17 @@ class Source(NamedTuple):
         """Whether the time of a phase is not simply its work by its speedup."""
         return self.offer is not None and self.offer.interruptions_per_node_h > 0
 
+    @property
+    def is_billed_by_node(self) -> bool:
+        """Whether all GPUs of a node are paid for, used or not."""
+        return self.offer is not None and self.offer.bills == "nodes"
+
     def rent(self, gpus: float) -> Ratio:
         """Return what a width costs."""
         top, bottom = gpus.as_integer_ratio()
+        if self.offer is not None and self.is_billed_by_node:
+            size = self.offer.gpus_per_node
+            top, bottom = -(-top // (bottom * size)) * size, 1
         return top * self.price[0], bottom * self.price[1]
 
     def allows(self, gpus: float) -> bool:

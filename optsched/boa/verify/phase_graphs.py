@@ -102,7 +102,7 @@ def _least_of_phase(jobs: Ratio, found: list[Source], weights: PriceWeights) -> 
 
 def _lightest_here(source: Source, weights: PriceWeights) -> Iterable[tuple[int, Ratio]]:
     """Return widths of a source, of which one has the least weight per work."""
-    if source.is_interrupted:
+    if source.is_interrupted or source.is_billed_by_node:
         return [(k, source.speeds(k)[1]) for _, k in source.options()]
     top, bottom = source.price
     return lightest(source.speedup, PriceWeights(weights.value * bottom, weights.use * top))

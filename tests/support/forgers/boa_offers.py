@@ -26,6 +26,7 @@ def offers(draw, figure):
                 market="spot" if is_spot else "on-demand",
                 usd_per_gpu_h=figure(),
                 gpus_per_node=draw.choice([1, 1, 2, 8, 100_000]),
+                bills=draw.choice(["gpus", "nodes"]),
                 interruptions_per_node_h=draw.choice([0.01, 0.5, 1.0, figure()]) * is_spot,
                 restart_s=draw.choice([0.0, 60.0, figure()]),
                 note="",
@@ -63,7 +64,8 @@ def options(instance, job_class, phase, speed):
                 waiting = Fraction(offer.restart_s) + Fraction(job_class.rescale_s)
                 taken = (1 + often * waiting) / (1 - often * checkpoint / 2)
                 seconds = Fraction(phase.work_gpu_s) / speed(curve, k) * taken
-                yield (offer.id, k), k * Fraction(offer.usd_per_gpu_h), seconds
+                paid = nodes * offer.gpus_per_node if offer.bills == "nodes" else k
+                yield (offer.id, k), paid * Fraction(offer.usd_per_gpu_h), seconds
 
 
 def widths(speedup):

@@ -48,7 +48,9 @@ def options_of(instance, job_class, phase):
         for speedup, k in ((one, k) for one in here for k in one.widths):
             slowdown = slowdown_of(offer, job_class, k)
             if slowdown is not None:
-                rent = k * Fraction(offer.usd_per_gpu_h)
+                paid = math.ceil(k / offer.gpus_per_node) * offer.gpus_per_node
+                paid = paid if offer.bills == "nodes" else k
+                rent = paid * Fraction(offer.usd_per_gpu_h)
                 yield (offer.id, k), rent, seconds_of(phase.work_gpu_s, speedup, k) * slowdown
 
 

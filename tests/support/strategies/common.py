@@ -136,6 +136,7 @@ def offers_and_phases(draw, speedups):
             market=draw(st.sampled_from(["on-demand", "spot"])),
             usd_per_gpu_h=draw(st.one_of(NICE, UGLY)),
             gpus_per_node=draw(st.integers(1, 4)),
+            bills=draw(st.sampled_from(["gpus", "nodes"])),
         )
         for n, name in enumerate(types)
     ]
