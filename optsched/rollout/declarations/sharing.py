@@ -81,13 +81,14 @@ SHARING_POLICIES = (
         "eaco",
         "sharing at least energy, by the exact method, with moves",
         EACO,
-        POLICIES + "eaco:eaco",
+        POLICIES + "sharing.learning_groups:eaco",
         faithful="EaCO's problem: groups of jobs on the same GPUs, tolerances, deadlines, memory, "
         "and the watts of GPUs and nodes; equation (1) with objective=eaco.",
         differs=(
             "EaCO's rule is greedy, job after job; here the groups of least cost are found for all "
             "at once, to a gap, and running jobs may be moved.",
-            _KNOWN,
+            "Rates of groups are taken as told (the scenario's interference); rates=learnt learns "
+            "them, as eaco-trials does, and parts all jobs anew when a group is not as expected.",
             _GANGS,
         ),
         needs=(SHARING,),

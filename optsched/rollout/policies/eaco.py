@@ -22,7 +22,7 @@ from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.sharing.across_nodes import next_across
 from optsched.rollout.policies.sharing.node_pools import NodePools
 from optsched.rollout.policy_needs import refuse_quotas, refuse_unlike_nodes
-from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share, takes
+from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -66,6 +66,7 @@ class GroupingPolicy(RestorablePolicy):
 
     changing: ClassVar[tuple[str, ...]] = ("calls", "_ready")
     keeps_running: bool
+    parts_late: ClassVar[bool] = False
 
     def __init__(
         self, name: str, scenario: Scenario, seed: int, rule: GroupingRule, options: SharingOptions
@@ -86,8 +87,7 @@ class GroupingPolicy(RestorablePolicy):
 
     def decide(self, view: View) -> Decision:
         """Part the jobs again, if there are others than before."""
-        ready, self._ready = self._ready, list(view.ready)
-        if not (view.arrived or view.ended or view.failed) and ready == self._ready:
+        if not self.has_news(view):
             return NOTHING
         queue = self.queue(view)
         if not (queue or len(view.running)):
@@ -97,7 +97,8 @@ class GroupingPolicy(RestorablePolicy):
             return Decision()
         held = {job: view.gpus_of(job) for job in view.running.tolist()}
         if self._frame is None:
-            self._frame = EacoInstanceParts(view.scenario, view.cluster, **self.objective(view))
+            scenario, fields = view.scenario, self.fields(view)
+            self._frame = EacoInstanceParts(scenario, view.cluster, self.parts_late, **fields)
         self.calls += 1
         across: dict[int, Gpus] = {}
         solves: list[SolveRecord] = []
@@ -114,6 +115,11 @@ class GroupingPolicy(RestorablePolicy):
             across |= more
         place = {**decision.place, **across}
         return Decision(place=place, stop=decision.stop, solves=tuple(solves))
+
+    def has_news(self, view: View) -> bool:
+        """Tell whether there are other jobs or nodes than before."""
+        ready, self._ready = self._ready, list(view.ready)
+        return bool(view.arrived or view.ended or view.failed) or ready != self._ready
 
     def _all_stay(self, view: View, queue: list[int]) -> bool:
         """Tell whether nothing can change: nobody waits, and no group will end too late."""
@@ -151,8 +157,8 @@ class GroupingPolicy(RestorablePolicy):
         """Return jobs in the order in which the rule looks at them."""
         return sorted(jobs)
 
-    def objective(self, view: View) -> dict[str, object]:
-        """Return the fields of the instance that say what is minimised."""
+    def fields(self, view: View) -> dict[str, object]:
+        """Return the fields of instances that are the policy's own."""
         return {}
 
     def waiting(self, view: View, jobs: list[int]) -> dict[int, float | None]:
@@ -217,8 +223,8 @@ class ExactGrouping(GroupingPolicy):
             seed=seed,
         )
 
-    def objective(self, view: View) -> dict[str, object]:
-        """Return the fields of the instance that say what is minimised."""
+    def fields(self, view: View) -> dict[str, object]:
+        """Return the fields of instances that say what is minimised."""
         return self._objective
 
     def waiting(self, view: View, jobs: list[int]) -> dict[int, float | None]:
@@ -281,12 +287,6 @@ FLOOR = ("eaco-greedy", "best-delta-energy", FROM_SCRATCH)
 
 
 # --- policies ---------------------------------------------------------------------------------
-
-
-@takes(ExactOptions, draws=True)
-def eaco(scenario: Scenario, seed: int, options: ExactOptions) -> ExactGrouping:
-    """Part the jobs into groups at least cost."""
-    return ExactGrouping("eaco", scenario, seed, options)
 
 
 def sharing(name: str) -> Maker[SharingOptions, GroupingPolicy]:

@@ -54,11 +54,20 @@ class EacoInstanceParts:
     The nodes are equal; whole ones are one pool. A job of a model that the scenario does not
     know is of a type that keeps its GPUs busy. A job that is to be moved works as much longer as a
     move costs in the scenario.
+
+    Parameters
+    ----------
+    parts_late
+        Whether groups are parted in which somebody ends too late who could be in time alone.
+    fields
+        Of the instance: what is minimised, and other rates of groups than the scenario's.
     """
 
-    def __init__(self, scenario: Scenario, cluster: Cluster, **objective: Any) -> None:
+    def __init__(
+        self, scenario: Scenario, cluster: Cluster, parts_late: bool = False, **fields: Any
+    ) -> None:
         width = cluster.largest
-        self.cluster = cluster
+        self.cluster, self.parts_late = cluster, parts_late
         self.models = scenario.models
         costs = scenario.costs
         self.migration_s = costs.restore_s + costs.checkpoint_s
@@ -79,8 +88,7 @@ class EacoInstanceParts:
             nodes=(Nodes(id=WHOLE, gpu=GPU, gpus=width, count=cluster.nodes, power=node_power),),
             types=(*types, JobType(id=OTHER, utilisation=1.0)),
             jobs=(Job(id="none", type=OTHER, work_s=1.0, training_epoch_s=EPOCH_S),),
-            interference=scenario.sharing.interference,
-            **objective,
+            **({"interference": scenario.sharing.interference} | fields),
         )
         assert template.rates  # remembered, and shared by the instances of all calls
         self.template = template
@@ -145,14 +153,15 @@ class EacoInstanceParts:
 
         A job that shares GPUs and cannot be in time would be due at its earliest end alone, and its
         partners would have to go: where there is no room for them, nothing could be decided at all.
-        So running groups may always be kept. Where rates are not known, each may be moved.
+        So running groups may always be kept. Where rates are not known, each may be moved. With
+        `parts_late` this is for jobs alone that could not be in time without partners either.
         """
         jobs, late = {job.id: job for job in rows}, {}
         for place in running if self.template.max_jobs_per_gpu > 1 else ():
             inside = [jobs[name] for name in place.jobs]
             rates = self.template.rates[GPU].of([job.type for job in inside])
             for job in inside if len(inside) > 1 else ():
-                if job.deadline_s is None:
+                if job.deadline_s is None or (self.parts_late and job.work_s <= job.deadline_s):
                     continue
                 if rates.fits and rates.is_known:
                     end = Fraction(job.work_s) / rates.by_type[job.type]

@@ -49,6 +49,16 @@ class LearntRates(Restorable):
         self.seen: dict[Key, dict[str, tuple[int, float]]] = {}
         self._rates: GroupRates | None = None
 
+    @property
+    def table(self) -> Interference:
+        """What is known as a table: groups as they were seen, and the formula for all others."""
+        before = GroupRates(self._with(()), "", self._utilisation)
+        return self._with(self._measured(key, before) for key in sorted(self.seen))
+
+    def has_seen(self, types: Iterable[str]) -> bool:
+        """Tell whether a group was seen."""
+        return tuple(sorted(types)) in self.seen
+
     def allows(self, types: Iterable[str]) -> bool:
         """Tell whether jobs of some types may run on the same GPU, memory aside."""
         chosen = list(types)
@@ -80,9 +90,7 @@ class LearntRates(Restorable):
 
     def _all(self) -> GroupRates:
         if self._rates is None:
-            before = GroupRates(self._with(()), "", self._utilisation)
-            measured = [self._measured(key, before) for key in sorted(self.seen)]
-            self._rates = GroupRates(self._with(measured), "", self._utilisation)
+            self._rates = GroupRates(self.table, "", self._utilisation)
         return self._rates
 
     def _measured(self, key: Key, before: GroupRates) -> MeasuredGroup:

@@ -14,9 +14,14 @@ from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco import ThresholdOptions
 from optsched.rollout.policies.sharing.learnt_rates import Beginning, LearntRates
 from optsched.rollout.policies.sharing.shared_gpus import SharedGpus, Thresholds
+from optsched.rollout.policies.sharing.watches import (
+    ROUNDED,
+    TRAINING_EPOCH_S,
+    TrainingEpoch,
+    Watches,
+)
 from optsched.rollout.policy_needs import refuse_quotas
-from optsched.rollout.policy_options import Positive, takes
-from optsched.traces.trace import US
+from optsched.rollout.policy_options import takes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +32,6 @@ if TYPE_CHECKING:
     Gpus = tuple[int, ...]
 
 NAME = "eaco-trials"
-ROUNDED = 1e-6
-"""Rates are seen with this relative error at most: the engine rounds them."""
 
 
 class TrialOptions(ThresholdOptions):
@@ -39,11 +42,7 @@ class TrialOptions(ThresholdOptions):
         description="What is known of groups before any was seen: formula, that of utilisations; "
         "told, the measured groups of the scenario.",
     )
-    training_epoch_s: Positive = Field(
-        default=1440.0,
-        description="A training epoch of any job alone, of which scenarios know nothing (0.39 to "
-        "0.40 h in the paper's tables): so much work of each job is watched.",
-    )
+    training_epoch_s: TrainingEpoch = TRAINING_EPOCH_S
 
 
 class WatchedGroups(RestorablePolicy):
@@ -58,8 +57,7 @@ class WatchedGroups(RestorablePolicy):
     Attributes
     ----------
     trials
-        By newcomer since when, whether its company is watched (else it is starting), and what each
-        of them had done then.
+        The watches, by newcomer.
     """
 
     name = NAME
@@ -71,11 +69,8 @@ class WatchedGroups(RestorablePolicy):
         refuse_quotas(NAME, scenario)
         self.rates = LearntRates(scenario, options.begins_with)
         self.thresholds = Thresholds(options.utilisation_threshold, options.memory_threshold)
-        self.epoch_us = round(options.training_epoch_s * US)
         self.window = options.window
-        costs = scenario.costs
-        self.start_us = round((costs.start_s + costs.restore_s + costs.checkpoint_s) * US)
-        self.trials: dict[int, tuple[int, bool, dict[int, int]]] = {}
+        self.trials: Watches[int] = Watches(scenario, options.training_epoch_s)
         self._ready: list[bool] = []
 
     def decide(self, view: View) -> Decision:
@@ -108,54 +103,35 @@ class WatchedGroups(RestorablePolicy):
     def _undone(self, view: View, gpus: SharedGpus) -> list[int]:
         """Look at all trials, and return the newcomers that have to leave."""
         undone = []
-        for job, (since, is_watched, done) in list(self.trials.items()):
+        for job in list(self.trials.keys):
             watched = gpus.beside(gpus.of[job]) if job in gpus.of else []
             if len(watched) < 2:
-                del self.trials[job]
-            elif not is_watched or watched != sorted(done):
-                if view.now_us - since >= self.start_us:
-                    self.trials[job] = (view.now_us, True, self._done(view, watched))
-            elif self._is_over(view, done):
-                self._learn(view, gpus, since, done)
-                del self.trials[job]
+                self.trials.end(job)
+            elif seen := self.trials.seen(view, job, watched):
+                self._learn(view, gpus, seen)
                 if not self._holds(view, gpus, watched):
                     undone.append(job)
         return undone
 
-    def _begun(self, view: View, watched: list[int]) -> tuple[int, bool, dict[int, int]]:
-        """Return a trial that begins now; watching does, too, if a start takes no time."""
-        return view.now_us, not self.start_us, self._done(view, watched)
-
-    @staticmethod
-    def _done(view: View, jobs: Iterable[int]) -> dict[int, int]:
-        chosen = list(jobs)
-        return dict(zip(chosen, view.done_us(chosen).tolist(), strict=True))
-
-    def _is_over(self, view: View, before: dict[int, int]) -> bool:
-        now = self._done(view, before)
-        return all(now[job] - before[job] >= self.epoch_us for job in before)
-
-    def _learn(self, view: View, gpus: SharedGpus, since: int, before: dict[int, int]) -> None:
+    def _learn(self, view: View, gpus: SharedGpus, seen: dict[int, float]) -> None:
         """Write the rates of watched jobs into the history, for the GPU that holds each up most."""
-        now = self._done(view, before)
-        found = [(job, gpus.slowest(job)[1]) for job in before]
+        found = [(job, gpus.slowest(job)[1]) for job in seen]
         for job, gpu in found:
-            rate = (now[job] - before[job]) / (view.now_us - since)
             types = gpus.types(gpu)
             if len(types) > 1:
-                self.rates.note(types, view.model(job), min(rate, 1.0))
+                self.rates.note(types, view.model(job), seen[job])
 
     # --- places -------------------------------------------------------------------------------
 
     def _place(self, view: View, gpus: SharedGpus, job: int) -> Gpus | None:
         """Return the GPUs of the first candidate where all rules should hold; the job is there."""
-        locked = {gpu for trial in self.trials for gpu in self._locked(gpus, trial)}
+        locked = {gpu for trial in self.trials.keys for gpu in self._locked(gpus, trial)}
         for chosen in gpus.candidates(job, locked):
             gpus.attach(job, chosen)
             watched = gpus.beside(chosen)
             if self._holds(view, gpus, watched):
                 if len(watched) > 1:
-                    self.trials[job] = self._begun(view, watched)
+                    self.trials.begin(view, job, watched)
                 return chosen
             gpus.detach(job)
         return None

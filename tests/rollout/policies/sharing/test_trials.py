@@ -11,33 +11,16 @@ from optsched.rollout.checkpoints.plain_data import of_json, to_json
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.sharing.learnt_rates import LearntRates
 from optsched.rollout.registry import make
+from tests.support.builders import shared_gpu_worlds
 from tests.support.builders.rollout_parts import scenario, trace
+from tests.support.builders.shared_gpu_worlds import held, world
 from tests.support.strategies.common import law
 
 POLICY = "eaco-trials:training_epoch_s=20"
 
 
-def world(rate, *, gpus=1, tolerance=1.5, most=2, **parts):
-    """Two models that use a fifth of a GPU each, and truly run beside each other at a rate."""
-    model = {"utilisation": 0.2, "max_slowdown": tolerance}
-    groups = [{"types": ["a", "b"], "rates": [rate, rate]}]
-    return scenario(
-        nodes=1,
-        gpus_per_node=gpus,
-        models={"a": model, "b": model},
-        sharing={"max_jobs_per_gpu": most, "interference": {"groups": groups}},
-        **parts,
-    )
-
-
 def rolled(where, jobs, policy=POLICY):
-    return Engine(where, jobs, make(policy, where, 0), 0, keep_intervals=True).run()
-
-
-def held(record, job):
-    """When a job held which GPUs, in seconds."""
-    rows = sorted(each for each in record.intervals if each[0] == job)
-    return [(row[1] / 1e6, row[2] / 1e6, tuple(row[3])) for row in rows]
+    return shared_gpu_worlds.rolled(where, jobs, policy)
 
 
 def test_a_pair_that_breaks_a_tolerance_is_seen_and_undone_at_an_epoch():
