@@ -128,7 +128,7 @@ def _policy_page(entry: Entry) -> str:
     told = [f"(policy-{entry.name})=\n## {entry.name}", f"{_sentence(entry.summary)}"]
     facts = {"Source": entry.source, "Faithful": entry.faithful}
     facts |= {"Needs": "; ".join(f"{need.text}, or it {entry.becomes}" for need in entry.needs)}
-    facts |= {"Refused with": ", ".join(map(code, entry.refuses))}
+    facts |= {"Refused with": ", ".join(map(code, entry.refused_with))}
     told += [f"*{word}:* {_sentence(fact)}" for word, fact in facts.items() if fact]
     if entry.differs:
         told.append("*Differs:*\n\n" + "\n".join(f"- {prose(text)}" for text in entry.differs))

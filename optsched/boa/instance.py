@@ -33,6 +33,24 @@ class Phase(Document):
             raise TypeError("a phase has one curve only where all GPUs are of one type")
         return self.speedup
 
+    @property
+    def curves(self) -> tuple[Speedup, ...]:
+        """The speedups on all types that it runs on."""
+        known = self.speedup
+        return tuple(known.of_type.values()) if isinstance(known, ByType) else (known,)
+
+    def on(self, gpu_type: str) -> Phase:
+        """Return the phase with the one curve that it has on GPUs of a type.
+
+        Raises
+        ------
+        KeyError
+            If it cannot run on them.
+        """
+        if not isinstance(self.speedup, ByType):
+            return self
+        return self.model_copy(update={"speedup": self.speedup.of_type[gpu_type]})
+
 
 class JobClass(Document):
     """Jobs that arrive as one stream and behave alike."""

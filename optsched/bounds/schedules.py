@@ -20,6 +20,7 @@ PHYSICS: Final = {
         *("application_class", "locality", "phases", "rescale_s"),
         *("utilisation", "memory_gb", "max_slowdown"),
     },
+    "nodes": {"count", "gpus", "domain"},
     "sharing": {"max_jobs_per_gpu", "memory_gb", "interference"},
     "costs": {
         *("start_s", "restore_s", "checkpoint_s", "rescale_s", "checkpoint_every_s"),
@@ -114,6 +115,8 @@ def refuse_unknown_physics(scenario: Scenario) -> None:
 def _parts(scenario: Scenario) -> list[tuple[str, Document]]:
     parts: list[tuple[str, Document]] = [("scenario", scenario)]
     parts += [(f"models[{name}]", model) for name, model in scenario.models.items()]
+    if not isinstance(scenario.nodes, int):
+        parts += [(f"nodes[{n}]", group) for n, group in enumerate(scenario.nodes or ())]
     for name in (
         "sharing",
         "costs",

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from optsched.boa.instance import phase_faults
-from optsched.boa.offers import one_type_faults
 from optsched.cluster.topology import Topology
 from optsched.cluster.topology_faults import some
 from optsched.documents.faults import (
@@ -22,6 +21,7 @@ from optsched.documents.faults import (
 from optsched.rollout.batch_sizes import batch_faults
 from optsched.rollout.downtime import downtime_faults
 from optsched.rollout.node_groups import levels_of, node_faults, sizes_of
+from optsched.rollout.physics.type_faults import gpu_type_faults
 from optsched.rollout.spread import spread_faults
 
 
@@ -42,6 +42,7 @@ def scenario_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     for name, model in mapping(document.get("models")).items():
         if isinstance(model, Mapping):
             yield from prefixed(("models", name), _model_faults(document, size, model))
+    yield from gpu_type_faults(document)
     yield from _sharing_faults(document)
     trace = document.get("trace")
     if isinstance(trace, Mapping):
@@ -176,7 +177,6 @@ def _model_faults(
     yield from prefixed(("application_class",), _class_faults(document, name))
     yield from prefixed(("locality",), locality_faults(model.get("locality"), size.levels))
     yield from prefixed(("phases",), phase_faults(model.get("phases")))
-    yield from prefixed(("phases",), one_type_faults(model.get("phases")))
     yield from prefixed(("phases",), _width_faults(model.get("phases"), size))
     batches = model.get("batches")
     if isinstance(batches, Mapping):

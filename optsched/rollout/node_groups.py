@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 UNIFORM_LEVELS = ("node", "cluster")
 DOMAIN_LEVELS = ("node", "domain", "cluster")
+ONLY_TYPE = "gpu"
+"""Of the GPUs of a cluster whose nodes name no type."""
 
 
 class NodeGroup(Document):
@@ -23,6 +25,11 @@ class NodeGroup(Document):
 
     count: Count
     gpus: Count = Field(description="Of each of them.")
+    gpu_type: Name | None = Field(
+        default=None,
+        description="Type of their GPUs; a gang is on GPUs of one. All groups name one, or none "
+        "does.",
+    )
     domain: Name | None = Field(
         default=None,
         description="What they stand in, such as a rack or an RDMA domain; groups may share one. "
@@ -41,6 +48,16 @@ def sizes_of(nodes: Any, gpus_per_node: Any) -> list[int]:
             return []
         sizes += [gpus] * count
     return sizes
+
+
+def type_sizes_of(nodes: Any) -> dict[str, int]:
+    """Return the GPUs of each type that a document names, as far as they can be told."""
+    gpus: dict[str, int] = {}
+    for group in map(mapping, sequence(nodes)):
+        name, count, each = group.get("gpu_type"), group.get("count", 0), group.get("gpus", 0)
+        if isinstance(name, str) and _is_count(count) and _is_count(each):
+            gpus[name] = gpus.get(name, 0) + count * each
+    return gpus
 
 
 def levels_of(nodes: Any) -> tuple[str, ...]:
@@ -65,9 +82,10 @@ def node_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     if isinstance(nodes, list | tuple):
         if each is not None:
             yield ("gpus_per_node",), "cannot stand beside groups of nodes, which have their own"
-        named = [mapping(group).get("domain") is not None for group in nodes]
-        if any(named) and not all(named):
-            yield ("nodes", named.index(False), "domain"), "missing: the other groups have one"
+        for key in ("domain", "gpu_type"):
+            named = [mapping(group).get(key) is not None for group in nodes]
+            if any(named) and not all(named):
+                yield ("nodes", named.index(False), key), "missing: the other groups have one"
     elif each is None:
         yield ("gpus_per_node",), missing
 

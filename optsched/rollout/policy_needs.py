@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from optsched.rollout.scenario import Scenario
 
@@ -38,7 +38,10 @@ SPEEDUPS = Need(
     "speedup curves",
     "models with phases: speedup curves of several widths",
     lambda scenario: any(
-        len(phase.curve.widths) > 1 for model in scenario.models.values() for phase in model.phases
+        len(curve.widths) > 1
+        for model in scenario.models.values()
+        for phase in model.phases
+        for curve in phase.curves
     ),
     "every job has the width that it asks for",
 )
@@ -57,6 +60,27 @@ HARD_QUOTAS = Need(
     lambda scenario: not (scenario.quotas and scenario.lends_quotas),
     "idle quota is borrowed, and nobody takes it back",
 )
+
+
+def refuse_gpu_types(policy: str, scenario: Scenario, knowing: Iterable[str]) -> None:
+    """Refuse at the start a policy that takes all GPUs for alike.
+
+    Parameters
+    ----------
+    knowing
+        Names of policies that know types.
+
+    Raises
+    ------
+    ValueError
+        If the GPUs of the scenario are of several types.
+    """
+    types = tuple(dict.fromkeys(scenario.node_types))
+    if len(types) > 1:
+        raise ValueError(
+            f"policy '{policy}': it knows no GPU types, and scenario '{scenario.name}' has "
+            f"{', '.join(types)}; {', '.join(knowing)} know them"
+        )
 
 
 def refuse_unlike_nodes(policy: str, scenario: Scenario) -> None:

@@ -101,6 +101,7 @@ def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
         If an option is not one of the policy's, or not of its type or range.
     """
     from optsched.rollout.physics.beliefs import believed
+    from optsched.rollout.policy_needs import refuse_gpu_types
     from optsched.rollout.policy_options import OptionError, read
 
     if not isinstance(policy, str):
@@ -109,6 +110,8 @@ def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
         return maker_of(policy, f"policy {label_of(policy)}")(believed(scenario, seed), seed)
     known, rest = named(policy)
     maker = known.maker()
+    if "GPU types" in known.refused_with:
+        refuse_gpu_types(known.name, scenario, [one.name for one in ENTRIES if one.knows_types])
     told = scenario if known.clairvoyant == "all" else believed(scenario, seed)
     try:
         return maker(told, seed, **read(maker.options, rest))

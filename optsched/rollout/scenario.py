@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from optsched.boa.instance import Phase
+from optsched.boa.instance import ByType, Phase
 from optsched.cluster.power import GpuPower, NodePower, Share
 from optsched.cluster.profile import Profile
 from optsched.cluster.topology import Name, Topology
@@ -23,10 +23,10 @@ from optsched.instance import (
     Positive,
     html_rows,
 )
-from optsched.rollout.batch_sizes import BatchSizes, goodput_phases
+from optsched.rollout.batch_sizes import BatchSizes
 from optsched.rollout.downtime import Downtime
 from optsched.rollout.faults import scenario_faults
-from optsched.rollout.node_groups import NodeGroup
+from optsched.rollout.node_groups import ONLY_TYPE, NodeGroup
 from optsched.rollout.scenario_parts import (
     Beliefs,
     Costs,
@@ -57,7 +57,13 @@ class Model(Document):
     phases: Items[Phase] = Field(
         default=(),
         description="Stretches of its work with speedups by width, as in BOA; a job of the trace "
-        "does all of them, scaled to its run time. If none, its width is fixed.",
+        "does all of them, scaled to its run time. If none, its width is fixed. Speedups by type "
+        "name the same types in all phases.",
+    )
+    gpu_speeds: Entries[Name, Positive] = Field(
+        default={},
+        description="By GPU type its speed there, in any unit that all share; it cannot run on "
+        "those left out. If none, and phases have no speedups by type, all types are alike to it.",
     )
     batches: BatchSizes | None = Field(
         default=None,
@@ -73,10 +79,12 @@ class Model(Document):
         default=None, description="Greatest slowdown by sharing that its users bear."
     )
 
-    @cached_property
-    def goodput_phases(self) -> tuple[Phase, ...]:
-        """The phases with the speedups at which a job gets on, batch sizes considered."""
-        return goodput_phases(self.phases, self.batches)
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """The types of GPUs that it runs on; empty if all are alike to it."""
+        if self.phases and isinstance(self.phases[0].speedup, ByType):
+            return tuple(self.phases[0].speedup.of_type)
+        return tuple(self.gpu_speeds)
 
 
 class TraceSource(Document):
@@ -123,6 +131,11 @@ class Scenario(NamedDocument):
     )
     gpus_per_node: Count | None = None
     topology: Topology | None = Field(default=None, description="Instead of the two above.")
+    reference_gpu_type: Name | None = Field(
+        default=None,
+        description="GPU type that run times of the trace are told of; if none, that of the first "
+        "group of nodes.",
+    )
     profile: Profile | None = Field(
         default=None, description="What GPUs are like; policies are told so, but for `beliefs`."
     )
@@ -228,6 +241,15 @@ class Scenario(NamedDocument):
         if isinstance(self.nodes, int):
             return [self.gpus_per_node or 0] * self.nodes
         return [group.gpus for group in self.nodes or () for _ in range(group.count)]
+
+    @cached_property
+    def node_types(self) -> list[str]:
+        """Type of the GPUs of each node."""
+        if self.topology is not None:
+            return [ONLY_TYPE] * len(set(self.topology.ancestors[:, 0].tolist()))
+        if isinstance(self.nodes, int) or self.nodes is None:
+            return [ONLY_TYPE] * (self.nodes or 0)
+        return [group.gpu_type or ONLY_TYPE for group in self.nodes for _ in range(group.count)]
 
     def _repr_html_(self) -> str:
         trace = self.trace.generator or self.trace.file or ""

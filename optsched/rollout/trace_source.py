@@ -6,6 +6,7 @@ from pathlib import Path
 
 from optsched.plugins.errors import PluginError
 from optsched.rollout.code_in_files import format_fault
+from optsched.rollout.physics.gpu_types import GpuTypes
 from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.traces.trace import Trace
 
@@ -82,7 +83,9 @@ def _from_source(source: TraceSource, seed: int) -> Trace:
 def _most(trace: Trace, scenario: Scenario) -> list[int]:
     """Return by job the most GPUs that it can ever have."""
     quotas = {} if scenario.lends_quotas else scenario.quotas
-    return [min(quotas.get(queue, scenario.gpus), scenario.gpus) for queue in trace.queue]
+    types = GpuTypes(scenario)
+    most = [types.most_gpus(model) for model in trace.model]
+    return [min(quotas.get(queue, n), n) for queue, n in zip(trace.queue, most, strict=True)]
 
 
 def _check_gangs(trace: Trace, scenario: Scenario) -> None:
@@ -90,9 +93,11 @@ def _check_gangs(trace: Trace, scenario: Scenario) -> None:
     large = [job for job in range(len(trace)) if trace.gpus[job] > most[job]]
     if not large:
         return
-    job = large[0]
+    job, types = large[0], GpuTypes(scenario)
     limit = f"scenario '{scenario.name}' has {most[job]}"
-    if most[job] < scenario.gpus:
+    if types.are_several:
+        limit = f"it can have {most[job]} of one type in scenario '{scenario.name}'"
+    if most[job] < types.most_gpus(trace.model[job]):
         limit = f"the quota of its queue '{trace.queue[job]}' is {most[job]}"
     more = f"; {len(large) - 1} more jobs are too large" if len(large) > 1 else ""
     text = f"job '{trace.ids[job]}' needs {trace.gpus[job]} GPUs, but {limit}"

@@ -38,7 +38,7 @@ def short_idling(monkeypatch):
 @st.composite
 def rollouts(draw):
     """An engine that has not begun, with a watched policy that does anything."""
-    world = draw(scenarios())
+    world = draw(scenarios(types=None))
     jobs = draw(traces(world))
     anything = Anything(draw(st.integers(0, 999)), wild_calls=draw(st.integers(0, 40)))
     policy = Watched(anything, every_epoch=draw(st.booleans()))
@@ -163,7 +163,17 @@ def assert_as_the_second_engine_has_it(name, world, data):
 @given(st.data())
 def test_adaptive_policies_as_the_second_engine_has_them(name, data):
     none = {"quotas": {}, "downtime": [], "rented": None, "costs.stop_loses_work": False}
-    world = data.draw(scenarios(plain=name != "time-slicing")).changed(none)  # that packs jobs
+    plain = name != "time-slicing"  # that packs jobs
+    world = data.draw(scenarios(plain=plain)).changed(none)
+    assert_as_the_second_engine_has_it(name, world, data)
+
+
+@pytest.mark.parametrize("name", ["equi", "equi:placement=best-fit", "pollux", "sia"])
+@law(100)
+@given(st.data())
+def test_policies_that_know_gpu_types_as_the_second_engine_has_them(name, data):
+    none = {"quotas": {}, "downtime": [], "costs.stop_loses_work": False}
+    world = data.draw(scenarios(plain=True, types=True)).changed(none)
     assert_as_the_second_engine_has_it(name, world, data)
 
 
@@ -182,7 +192,9 @@ POLICIES = (
 def test_a_rollout_that_is_interrupted_at_any_event_ends_as_one_that_is_not(data):
     """Of every registered policy, cut several times; `steps` counts from cut to cut."""
     name = data.draw(st.sampled_from(POLICIES))
-    world, cuts = data.draw(scenarios(plain=True)), data.draw(st.lists(st.integers(0, 12)))
+    types = name in ("equi", "pollux", "sia") and data.draw(st.booleans())
+    world = data.draw(scenarios(plain=True, types=types))
+    cuts = data.draw(st.lists(st.integers(0, 12)))
     jobs, seed = data.draw(traces(world)), data.draw(st.integers(0, 2))
 
     def begun():

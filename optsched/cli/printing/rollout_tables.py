@@ -179,7 +179,7 @@ def facts_of_policy(entry: Entry) -> Sheet:
     rows = [("source", entry.source), ("faithful", entry.faithful)]
     rows += [("differs" if not n else "", text) for n, text in enumerate(entry.differs)]
     rows += [("needs", f"{need.text}; else it {entry.becomes}") for need in entry.needs]
-    rows += [("refuses", ", ".join(entry.refuses))] if entry.refuses else []
+    rows += [("refuses", ", ".join(entry.refused_with))] if entry.refused_with else []
     rows += [("is told", FORESEES[entry.clairvoyant])] if entry.clairvoyant else []
     rows.append(("example", entry.example))
     columns = (Column("fact"), Column("text", fold=PROSE))
@@ -193,7 +193,7 @@ def policy_document(name: str) -> dict[str, Any]:
             "options": option_records(name),
             "faithful": entry.faithful, "differs": list(entry.differs),
             "needs": [need.text for need in entry.needs], "becomes": entry.becomes,
-            "clairvoyant": entry.clairvoyant, "refuses": list(entry.refuses),
+            "clairvoyant": entry.clairvoyant, "refuses": list(entry.refused_with),
             "example": entry.example}  # fmt: skip
     return {key: text for key, text in told.items() if text or key == "options"}
 

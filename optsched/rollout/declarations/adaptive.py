@@ -22,6 +22,10 @@ _POLLUX_DIFFERS = (
     "The penalty of restarts is 30 s, and not on the start of a job that waits.",
     _SPEEDUP,
 )
+_TYPES = (
+    "Of several GPU types it knows but the reference's speedups; a job then gets the fastest place "
+    "within one type that has room for its width or less."
+)
 _BECOMES = "gives jobs what they ask for"
 
 ADAPTIVE = (
@@ -31,12 +35,13 @@ ADAPTIVE = (
         _POLLUX,
         POLICIES + "adaptive.pollux:pollux",
         faithful=f"{_POLLUX_FAITHFUL}.",
-        differs=_POLLUX_DIFFERS,
+        differs=(*_POLLUX_DIFFERS, _TYPES),
         needs=(SPEEDUPS,),
         prefers=BATCHES,
         becomes=_BECOMES,
         refuses=("quotas",),
         example="optsched compare boa-cloud --policy equi,pollux",
+        knows_types=True,
     ),
     Entry(
         "pollux-autoscaling",
@@ -64,7 +69,6 @@ ADAPTIVE = (
         faithful="The integer program of a round, its configurations and its costs of restarts; a "
         "job starts at its least width, and gets at most twice the GPUs that it has run on.",
         differs=(
-            "All GPUs are of one type, for scenarios know no others; several types are its point.",
             _SPEEDUP,
             "A job that restarts need not keep its configuration, and a change has no cost besides "
             "(lambda_a).",
@@ -75,7 +79,8 @@ ADAPTIVE = (
         prefers=BATCHES,
         becomes=_BECOMES,
         refuses=("quotas",),
-        example="optsched compare boa-cloud --policy pollux,sia",
+        example="optsched compare three-types --policy pollux,sia",
+        knows_types=True,
     ),
     Entry(
         "time-slicing",

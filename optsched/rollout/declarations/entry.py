@@ -44,6 +44,9 @@ class Entry:
         What it is refused with at the start: "quotas", "rented", "downtime".
     example
         A command that shows it.
+    knows_types
+        Whether it keeps each job on GPUs of one type where a scenario has several; all others are
+        refused there.
     """
 
     name: str
@@ -60,6 +63,13 @@ class Entry:
     clairvoyant: Literal["", "statistics", "all"] = ""
     refuses: tuple[str, ...] = ()
     example: str = ""
+    knows_types: bool = False
+
+    @property
+    def refused_with(self) -> tuple[str, ...]:
+        """All that it is refused with at the start: `refuses`, and "GPU types" if it knows none."""
+        of_others = self.plugin is not None
+        return self.refuses if self.knows_types or of_others else (*self.refuses, "GPU types")
 
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""

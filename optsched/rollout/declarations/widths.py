@@ -107,12 +107,15 @@ CAPACITY = (
         differs=(
             "GPUs are whole: what is left over goes to the oldest; if there are fewer than jobs, "
             "the youngest wait.",
+            "Of several GPU types it knows but the reference's speedups; a job then gets the "
+            "fastest place within one type that has room for its width or less.",
             _FOR_GOOD,
         ),
         needs=(SPEEDUPS,),
         becomes=_OLDEST,
         refuses=_QUOTAS,
         example=_FIXED + "marginal-greedy",
+        knows_types=True,
     ),
     Entry(
         "fifo-requested",

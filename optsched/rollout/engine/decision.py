@@ -113,6 +113,7 @@ ADVICE = {
     "not-active": "take jobs from view.pending and view.running only",
     "not-submitted": "take jobs from view.pending and view.running only",
     "unknown-job": "take jobs from view.pending and view.running only",
+    "gpu-type": "all GPUs of a job are of one type of view.cluster.types.runs_on(view.model(job))",
     "unknown-gpu": "GPUs are numbers from 0 to view.cluster.gpus - 1",
     "repeated-gpu": "every GPU of a job once",
     "node-not-ready": "view.free_gpus(node) has none of nodes that are not ready",

@@ -56,9 +56,11 @@ class DecisionRules:
         sharing = scenario.sharing
         self.is_shared = sharing.max_jobs_per_gpu > 1
         self.asks_physics = self.is_shared or sharing.memory_gb is not None
-        self.widths: dict[str, tuple[Collection[int], ...]] = {
-            name: tuple(phase.curve.widths for phase in model.phases)
-            for name, model in scenario.models.items()
+        self.types = types = state.cluster.types
+        self.widths: dict[tuple[str, str], tuple[Collection[int], ...]] = {
+            (name, kind): tuple(phase.curve.widths for phase in types.phases(name, kind))
+            for name in scenario.models
+            for kind in types.runs_on(name)
         }
 
     def changes(self, decision: Decision) -> Changes:
@@ -84,8 +86,9 @@ class DecisionRules:
             chosen = self._gpus(job, gpus)
             if chosen == held[job]:
                 continue
+            kind = self._type(job, chosen) if self.types.are_several else self.types.reference
             if len(chosen) != demand[job]:
-                self._check_width(job, len(chosen))
+                self._check_width(job, len(chosen), kind)
             places.append((job, chosen))
         trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
         if stops or trials:
@@ -135,6 +138,8 @@ class DecisionRules:
         if len(chosen) != 1:
             text = f"a trial of {self._job(job)} takes 1 GPU, not {len(chosen)}"
             raise InvalidDecision("gang-size", text)
+        if self.types.are_several:
+            self._type(job, chosen)
         return job, chosen
 
     def _check_accepts(self, decision: Decision) -> None:
@@ -153,8 +158,18 @@ class DecisionRules:
         if len(distinct) != named:
             raise InvalidDecision("repeated-job", "a job is named twice")
 
-    def _check_width(self, job: int, width: int) -> None:
-        tables = self.widths.get(self.trace.model[job], ())
+    def _type(self, job: int, gpus: Gpus) -> str:
+        """Return the one type of GPUs that a job runs on."""
+        kind, model = self.state.cluster.type_of(gpus), self.trace.model[job]
+        if kind is None:
+            raise InvalidDecision("gpu-type", f"{self._job(job)} gets GPUs of several types")
+        if kind not in self.types.runs_on(model):
+            text = f"{self._job(job)} gets GPUs of type '{kind}', on which '{model}' cannot run"
+            raise InvalidDecision("gpu-type", text)
+        return kind
+
+    def _check_width(self, job: int, width: int, kind: str) -> None:
+        tables = self.widths.get((self.trace.model[job], kind), ())
         if any(width in widths for widths in tables):
             return
         text = f"{self._job(job)} needs {self.state.demand[job]} GPUs, not {width}"

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from optsched.rollout.node_groups import DOMAIN_LEVELS, UNIFORM_LEVELS
+from optsched.rollout.physics.gpu_types import GpuTypes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,8 @@ class Cluster:
         Names of the levels of domains, from the node up.
     ancestors
         By level the domain of each node; level 0 is the node itself.
+    types
+        Their types; `types.of_node` has that of each node.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -47,6 +50,7 @@ class Cluster:
             self.size = list(paths.values())
             self.ancestors = [list(column) for column in zip(*paths, strict=True)]
             self.names = [topology.domains[path[0]].id for path in paths]
+        self.types = GpuTypes(scenario)
         self.nodes = len(self.size)
         self.node_of = [n for n, width in enumerate(self.size) for _ in range(width)]
         self.gpus = len(self.node_of)
@@ -64,6 +68,14 @@ class Cluster:
             if len({domains[node] for node in nodes}) == 1:
                 return level
         return len(self.levels) - 1
+
+    def type_of(self, gpus: Sequence[int]) -> str | None:
+        """Return the type of GPUs; None if they are of several."""
+        if not self.types.are_several:
+            return self.types.reference
+        of_node, node_of = self.types.of_node, self.node_of
+        first = of_node[node_of[gpus[0]]]
+        return first if all(of_node[node_of[gpu]] == first for gpu in gpus) else None
 
     def domains(self, level: int) -> list[list[int]]:
         """Return the nodes of each domain of a level."""

@@ -20,7 +20,8 @@ from optsched.rollout.physics.regimes import (
     busy_shares,
     regime_of,
 )
-from optsched.rollout.physics.speeds import JobPace, paces, phase_marks, width_speed
+from optsched.rollout.physics.speeds import JobPace, paces
+from optsched.rollout.physics.widths import phase_marks, width_speed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,9 +44,10 @@ class Physics(Restorable):
     The **rate** of a job is in whole parts per billion of the reference: reference GPUs, in
     the best place, alone, at the gang asked for. It is the product of
 
-    - the speedup of its phase at the number of GPUs that it holds, over that at the gang asked for
-      (1 for models without phases);
-    - 1 / the greatest over its GPUs of V[class, GPU] x the present trouble of its node;
+    - the speedup of its phase at the number of GPUs that it holds, over that at the gang asked for,
+      on GPUs of the reference type (1 for models without phases);
+    - 1 / the greatest over its GPUs of V[class, GPU] x the present trouble of its node, and the
+      speed of so many GPUs of their type over that of the reference (`GpuTypes.slowdown`);
     - 1 / the locality factor of its model at the level where its GPUs meet, and the speed of
       `spread` on so many servers and domains, both relative to the best place that so many GPUs can
       have in this cluster (or to one node, or 1 where run times are as recorded:
@@ -90,9 +92,10 @@ class Physics(Restorable):
         self._marks: dict[tuple[str, int], tuple[Fraction, ...]] = {}
         self._is_crowded = self._neighbours != 1 or self._most > 1
         self._needs_mixes = needs_mixes
+        self._types = cluster.types if cluster.types.are_several else None
         distinct = {id(pace): pace for pace in self._pace}.values()
         is_alike = scenario.spread is None and all(pace.is_plain for pace in distinct)
-        self.is_plain = not self._is_crowded and is_alike
+        self.is_plain = not self._is_crowded and is_alike and self._types is None
 
     # --- speed --------------------------------------------------------------------------------
 
@@ -124,11 +127,15 @@ class Physics(Restorable):
     ) -> Factors:
         pace, width = self._pace[job], len(gpus)
         sharing, turns = self._shared(job, gpus, state)
+        types, slowdown = self._types, self._slowdown(pace, gpus)
+        if types is not None:  # a gang is on one
+            there = types.of_node[self.cluster.node_of[gpus[0]]]
+            slowdown *= types.slowdown(self.trace.model[job], state.phase[job], width, there)
         return Factors(
             width,
             self._demand[job],
             self._ratio(job, state.phase[job], width) if pace.phases else 1.0,
-            self._slowdown(pace, gpus),
+            slowdown,
             self._distances.factor(pace.locality, gpus),
             self._neighbours if is_beside else 1.0,
             sharing,

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
-from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, placing
+from optsched.rollout.policies.adaptive.within_types import SEEKS, WithinTypes
+from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, Placing, placing
 from optsched.rollout.policies.steepest_steps import steepest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.policy_needs import refuse_quotas
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.rollout.engine.view import View
+    from optsched.rollout.physics.gpu_types import GpuTypes
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
 
@@ -47,10 +49,19 @@ class SharedOut(RestorablePolicy, ABC):
         self.name = name
         self.curves = Curves(scenario)
         self.held = Holdings(scenario)
-        self.placing = placing(options.placement)
-        self.gpus = _capacity(scenario, options.gpus)
+        self.placing = self.placed_by(options.placement)
+        self.gpus = _capacity(scenario, options.gpus, self.curves.types)
         self.active: dict[int, None] = {}
         self._phases: dict[int, tuple[Curve, ...]] = {}  # of active jobs, as they were asked for
+
+    def placed_by(self, placement: str) -> Placing:
+        """Return what chooses GPUs, by its name: within a type, if there are several."""
+        if not self.curves.types.are_several:
+            return placing(placement)
+        if placement not in SEEKS:
+            text = f"{placement!r} knows no GPU types: use {', '.join(map(repr, SEEKS))}"
+            raise OptionError(f"option 'placement': {text}")
+        return WithinTypes(self.offers, SEEKS[placement])
 
     @abstractmethod
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
@@ -90,13 +101,31 @@ class SharedOut(RestorablePolicy, ABC):
         jobs = [job for job in self.active if job not in stuck] if stuck else list(self.active)
         shares = self.shares(view, jobs, max(0, gpus - sum(stuck.values()))) | stuck
         held = self.held.of
-        stops = [job for job in held if not shares.get(job)]
+        before = list(held)
         changes = {
-            job: width for job, width in shares.items() if width and width != len(held.get(job, ()))
+            job: width for job, width in shares.items() if width and not self.is_held(job, width)
         }
-        self.held.release(stops)
+        self.held.release([job for job in before if not shares.get(job)])
         places = self.placing.place(view, self.held, changes)
+        stops = [job for job in before if job not in held]
         return Decision(place=places, stop=tuple(sorted(stops)), rent=rent)
+
+    def is_held(self, job: int, width: int) -> bool:
+        """Tell whether a job holds already what it is to have, where that is so many GPUs."""
+        return width == self.held.width(job)
+
+    def offers(self, view: View, job: int, width: int) -> list[tuple[str, int]]:
+        """Return types, and so many GPUs of each, for a job that is given a width of some type.
+
+        No more GPUs than these; the fastest comes first, and of equal ones the fewest GPUs.
+        """
+        found = [
+            (-speed, gpus, name)
+            for name, curve in self.curves_by_type(view, job).items()
+            for gpus, speed in zip(curve.gpus, curve.speed, strict=True)
+            if gpus <= width
+        ]
+        return [(name, gpus) for _, gpus, name in sorted(found)]
 
     # --- what rules ask -----------------------------------------------------------------------
 
@@ -106,6 +135,11 @@ class SharedOut(RestorablePolicy, ABC):
         if phases is None:
             phases = self._phases[job] = self.curves.useful(view.model(job), view.demand(job))
         return phases[0] if len(phases) == 1 else phases[min(view.phase(job), len(phases) - 1)]
+
+    def curves_by_type(self, view: View, job: int) -> dict[str, Curve]:
+        """Return the useful widths of a job in its phase, on each type that it can run on."""
+        phases = self.curves.by_type(view.model(job), view.demand(job))
+        return phases[min(view.phase(job), len(phases) - 1)]
 
     def remaining_s(self, view: View, jobs: Sequence[int]) -> list[float]:
         """Return the work that jobs have left, in seconds at speedup 1, as far as is known.
@@ -120,7 +154,9 @@ class SharedOut(RestorablePolicy, ABC):
         ]
 
 
-def _capacity(scenario: Scenario, gpus: int | None) -> int:
+def _capacity(scenario: Scenario, gpus: int | None, types: GpuTypes) -> int:
+    if types.are_several and gpus not in (None, scenario.gpus):
+        raise OptionError(f"option 'gpus': those of {', '.join(types.names)} differ: leave it null")
     if gpus is None:
         budget = scenario.budget_gpus
         return scenario.gpus if budget is None else max(1, min(scenario.gpus, int(budget)))

@@ -36,6 +36,8 @@ class Holdings(Restorable):
         By job, the GPUs that it holds.
     nodes
         What is free.
+    nodes_of
+        By GPU type the set of its nodes.
     """
 
     changing = ("of", "nodes", "usable", "ready_nodes")
@@ -55,6 +57,9 @@ class Holdings(Restorable):
             self._upto.append(self._upto[-1] + size)
             masks[size] = masks.get(size, 0) | 1 << node
         self._sized = list(masks.items())
+        self.nodes_of = dict.fromkeys(self.cluster.types.names, 0)
+        for node, name in enumerate(self.cluster.types.of_node):
+            self.nodes_of[name] |= 1 << node
 
     def look(self, view: View) -> None:
         """Take note of which nodes can be used now."""
@@ -72,8 +77,12 @@ class Holdings(Restorable):
         """Free GPUs in nodes that can be used."""
         if self.usable == ALL:
             return self.nodes.total
+        return self.free_on(self.usable)
+
+    def free_on(self, nodes: int) -> int:
+        """Return how many GPUs of a set of nodes are free."""
         groups = enumerate(self.nodes.nodes_with)
-        return sum(count * (group & self.usable).bit_count() for count, group in groups)
+        return sum(count * (group & nodes).bit_count() for count, group in groups)
 
     def is_stuck(self, job: int) -> bool:
         """Tell whether a job holds GPUs of a node that is closed: whoever gives one up loses it."""
@@ -103,13 +112,13 @@ class Holdings(Restorable):
             if gpus is not None:
                 self.nodes.release(gpus)
 
-    def lowest(self, count: int) -> Gpus:
+    def lowest(self, count: int, nodes: int = ALL) -> Gpus:
         """Return free GPUs, those of the lowest nodes; so that the highest ones fall empty."""
         some_free = 0
         for group in self.nodes.nodes_with[1:]:
             some_free |= group
         chosen: list[int] = []
-        for node in members(some_free & self.usable):
+        for node in members(some_free & self.usable & nodes):
             share = min(count - len(chosen), self.nodes.count[node])
             chosen.extend(self.nodes.gpus(node, share))
             if len(chosen) == count:
@@ -223,13 +232,13 @@ def _indices(gpus: Gpus) -> Any:
 
 Placement = Literal["lowest", "best-fit", "pal"]
 PLACEMENT = "Where GPUs are taken: on the lowest nodes, by best fit, or by PAL's greedy rule."
-PLACINGS: dict[Placement, Callable[[], Placing]] = {
+PLACINGS: dict[str, Callable[[], Placing]] = {
     "lowest": Lowest,
     "best-fit": BestFit,
     "pal": PalGreedy,
 }
 
 
-def placing(name: Placement) -> Placing:
+def placing(name: str) -> Placing:
     """Return a placing by its name."""
     return PLACINGS[name]()

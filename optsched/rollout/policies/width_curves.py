@@ -6,7 +6,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.boa.speedup_curves import curve
-from optsched.rollout.physics.speeds import phase_marks, width_speed
+from optsched.rollout.physics.gpu_types import GpuTypes
+from optsched.rollout.physics.widths import phase_marks, width_speed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,18 +52,22 @@ class Curve(NamedTuple):
 
 
 class Curves:
-    """Curves of a scenario's models, by phase; a job of another model has the width it asks for."""
+    """Curves of a scenario's models, by phase; a job of another model has the width it asks for.
+
+    On GPUs of the reference type, unless another one is named.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+        self.scenario, self.types = scenario, GpuTypes(scenario)
+        self._most = max(self.types.gpus.values())
+        self._by_type: dict[tuple[str, int], tuple[dict[str, Curve], ...]] = {}
         self._known: dict[tuple[str, int], tuple[Curve, ...]] = {}
         self._useful: dict[tuple[str, int], tuple[Curve, ...]] = {}
         self._works: dict[tuple[str, int], tuple[float, ...]] = {}
 
     def phases(self, model: str) -> Sequence[Phase]:
         """Return the phases of a model, with goodputs; none if its width is fixed."""
-        known = self.scenario.models.get(model)
-        return () if known is None else known.goodput_phases
+        return self.types.phases(model)
 
     def of(self, model: str, demand: int) -> tuple[Curve, ...]:
         """Return the curve of each phase, within the cluster; at least one."""
@@ -82,9 +87,46 @@ class Curves:
     def _key(self, model: str, demand: int) -> tuple[str, int]:
         return model, 0 if self.phases(model) else demand
 
+    def by_type(self, model: str, demand: int) -> tuple[dict[str, Curve], ...]:
+        """Return by phase the useful widths on each type that has room for any, as `useful`."""
+        key = (model, demand)
+        if key not in self._by_type:
+            self._by_type[key] = self._on_types(model, demand)
+        return self._by_type[key]
+
+    def _on_types(self, model: str, demand: int) -> tuple[dict[str, Curve], ...]:
+        types = self.types
+        if not types.are_several:
+            return tuple({types.reference: curve} for curve in self.useful(model, demand))
+        phases: list[dict[str, Curve]] = [{} for _ in self.of(model, demand)]
+        for name in types.runs_on(model):
+            for e, own in enumerate(phases):
+                gpus, speeds = self._figures(model, e, demand, name)
+                count = bisect_right(gpus, types.gpus[name])
+                if count:
+                    own[name] = Curve(gpus[:count], speeds[:count]).useful()
+        return tuple(phases)
+
+    def _figures(
+        self, model: str, phase: int, demand: int, name: str
+    ) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Return the widths of a phase on a type, and the speedup on it at each."""
+        phases = self.types.phases(model, name)
+        if phases:
+            gpus, speed = curve(phases[phase].curve)
+            widths, speeds = tuple(int(k) for k in gpus), speed.tolist()
+        else:
+            widths, speeds = (demand,), [1.0]
+        if self.scenario.models.get(model) is not None and self.scenario.models[model].gpu_speeds:
+            speeds = [
+                speed / self.types.slowdown(model, phase, width, name)
+                for width, speed in zip(widths, speeds, strict=True)
+            ]
+        return widths, tuple(speeds)
+
     def _curve(self, phase: Phase, demand: int) -> Curve:
         gpus, speed = curve(phase.curve)
-        inside = gpus <= self.scenario.gpus
+        inside = gpus <= self._most
         if not inside.any():
             return Curve((demand,), (width_speed(phase.curve, demand),))
         widths = tuple(int(k) for k in gpus[inside])

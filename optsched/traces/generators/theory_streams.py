@@ -42,6 +42,11 @@ class BoaStreamOptions(StreamOptions):
 
     instance: str = Field(default="boa/cbd-85", description="A BOA instance, by name or file.")
     rate: Positive = Field(default=1.0, description="Factor on the arrival rates.")
+    gpu_type: str | None = Field(
+        default=None,
+        description="GPU type that run times are of, where phases have speedups by type; of "
+        "speedup 1 if none.",
+    )
 
 
 class PoissonOptions(StreamOptions):
@@ -89,7 +94,7 @@ def boa(jobs: int, seed: int, options: BoaStreamOptions) -> Trace:
     Raises
     ------
     InstanceError
-        If it is not a BOA instance, or not valid.
+        If it is not a BOA instance, or not valid, or a phase does not run on the GPU type.
     """
     instance: Any = read(options.instance)
     if instance.problem != "boa":
@@ -97,7 +102,13 @@ def boa(jobs: int, seed: int, options: BoaStreamOptions) -> Trace:
         raise InstanceError(options.instance, [fault])
     rng = streams(seed, ("arrivals", "classes", "work"))
     rates = np.array([c.arrival_rate_per_h for c in instance.classes]) * options.rate / 3600
-    means = np.array([sum(_on_one_gpu(phase) for phase in c.phases) for c in instance.classes])
+    name = options.gpu_type
+    for job_class in instance.classes:
+        for e, phase in enumerate(job_class.phases):
+            if name is not None and name not in getattr(phase.speedup, "of_type", ()):
+                fault = f"phase {e} of class '{job_class.id}' has no speedup on GPU type '{name}'"
+                raise InstanceError(options.instance, [fault])
+    means = np.array([sum(_on_one_gpu(p, name) for p in c.phases) for c in instance.classes])
     kind = pick(rng["classes"].random(jobs), rates)
     columns = {
         "submit_s": arrivals_s(rng["arrivals"], jobs, rates.sum(), options.cv),
@@ -108,8 +119,9 @@ def boa(jobs: int, seed: int, options: BoaStreamOptions) -> Trace:
     return trace_of(f"{instance.name}, {jobs} jobs, seed {seed}", instance.source, columns)
 
 
-def _on_one_gpu(phase: Any) -> float:
-    measured = getattr(phase.speedup, "measured", {1: 1.0})
+def _on_one_gpu(phase: Any, gpu_type: str | None) -> float:
+    speedup = phase.speedup if gpu_type is None else phase.on(gpu_type).speedup
+    measured = getattr(speedup, "measured", {1: 1.0})
     return float(phase.work_gpu_s / measured.get(1, 1.0))
 
 

@@ -32,7 +32,8 @@ def test_configurations_are_powers_of_two_and_whole_nodes():
     view, policy = ElasticView(WORLD), make("sia", WORLD)
     jobs = [view.submit(5 if name == "" else 1, model=name) for name in (*MODELS, "")]
     curves = [policy.curve(view, job) for job in jobs]
-    assert [[own.gpus for own in policy._configurations(curve)] for curve in curves] == [
+    known = [policy._configurations({"gpu": curve}) for curve in curves]
+    assert [[own.gpus for own in configurations] for configurations in known] == [
         *([1, 2, 4, 8], [2, 4, 8], [3, 6]),  # the third has no configuration of Sia's
         *([1], [5]),
     ]
@@ -115,7 +116,7 @@ def rows_of(policy, view):
     jobs = list(policy.active)
     if not jobs:
         return []
-    instance = policy._instance(view, jobs, 8)
+    instance = policy._instance(view, jobs, {"gpu": 8})
     assert SiaInstance.from_document(json.loads(instance.to_json())) == instance
     return [
         Row((0, *(o.gpus for o in own)), (waiting.cost, *(o.cost for o in own)))

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from optsched.rollout.physics.speeds import width_speed
+from optsched.rollout.physics.widths import width_speed
 
 PPB = 1_000_000_000
 CAUSES = ("width", "slow_gpu", "distance", "neighbour", "sharing")
@@ -29,12 +29,41 @@ def width_factor(world, job, phase, width):
     model, demand = model_of(world, job), int(world.trace.gpus[job])
     if model is None or not model.phases or width == demand:
         return 1.0
-    return speed_at(model, phase, width) / speed_at(model, phase, demand)
+    kind = reference_of(world)
+    return speed_at(model, phase, width, kind) / speed_at(model, phase, demand, kind)
 
 
-def speed_at(model, phase, width):
-    """The speedup of the curve, or of goodput if there are batch sizes."""
+def reference_of(world):
+    """The type that run times are told of; None where nodes name none."""
+    named = world.scenario.reference_gpu_type
+    return named or kind_of_node(world, 0)
+
+
+def kind_of_node(world, node):
+    if not isinstance(world.scenario.nodes, tuple):
+        return None
+    return [group.gpu_type for group in world.scenario.nodes for _ in range(group.count)][node]
+
+
+def type_factor(world, job, phase, gpus):
+    """How many times as long it takes there as on as many GPUs of the reference type."""
+    model, reference = model_of(world, job), reference_of(world)
+    (kind,) = {kind_of_node(world, node) for node in nodes_of(gpus, world.cluster)}
+    if model is None or kind == reference:
+        return 1.0
+    if model.gpu_speeds:
+        return model.gpu_speeds[reference] / model.gpu_speeds[kind]
+    if not model.phases:
+        return 1.0
+    width = len(gpus)
+    return speed_at(model, phase, width, reference) / speed_at(model, phase, width, kind)
+
+
+def speed_at(model, phase, width, kind=None):
+    """The speedup of the curve on a type of GPUs, or of goodput if there are batch sizes."""
     curve = model.phases[phase].speedup
+    if curve.kind == "by-type":
+        (curve,) = (one.speedup for one in curve.curves if one.gpu_type == kind)
     if model.batches is None:
         return width_speed(curve, width)
     widths = curve.widths
@@ -74,7 +103,7 @@ def goodput(batches, phase, width, speed):
     return max(value(one), value(low), value(many))
 
 
-def slow_gpu_factor(world, job, gpus):
+def slow_gpu_factor(world, job, phase, gpus):
     scenario, model = world.scenario, model_of(world, job)
     name = None if model is None else model.application_class
     slow = []
@@ -86,7 +115,7 @@ def slow_gpu_factor(world, job, gpus):
             (node,) = nodes_of([gpu], world.cluster)
             value *= world.physics.transients.factor[node]
         slow.append(value)
-    return max(slow)
+    return max(slow) * type_factor(world, job, phase, gpus)
 
 
 def speed_on(ladder, count):
@@ -169,7 +198,7 @@ def losses(world, job, state, rate):
     neighbour = neighbour_factor(world, gpus, state)
     sharing, turns = sharing_factor(world, job, gpus, state)
     wide = width_factor(world, job, state.phase[job], len(gpus))
-    slow = slow_gpu_factor(world, job, gpus)
+    slow = slow_gpu_factor(world, job, state.phase[job], gpus)
     is_recorded = world.scenario.reference_place == "recorded"  # then run times stay as they are
     left = [wide, wide / slow, wide / (slow * (1.0 if is_recorded else distance))]
     left += [left[-1] * (1.0 if is_recorded else neighbour)]

@@ -18,7 +18,7 @@ from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.physics import Physics
 from optsched.traces.failure_reasons import SHOWN_BY_ONE_GPU
 from optsched.traces.trace import STATUSES
-from tests.support.oracles.rollout_regimes import CAUSES, PPB, busy_of, losses
+from tests.support.oracles.rollout_regimes import CAUSES, PPB, busy_of, kind_of_node, losses
 
 US = 1_000_000
 KINDS = ("back_off", "fair_share", "capacity", "fragmentation", "order")
@@ -569,6 +569,7 @@ class Replay:
             assert all(self.nodes[node_of[gpu]] in ("ready", "drain") for gpu in job.gpus)
             if job.where == "running" and job.gpus:
                 assert len(job.gpus) in self.widths(job)
+                self.check_type(job)
                 assert self.physics.fits(job.number, job.gpus, state) is None
             if job.where == "trial":
                 assert len(job.gpus) == 1
@@ -580,7 +581,17 @@ class Replay:
     def widths(self, job):
         model = self.scenario.models.get(self.trace.model[job.number])
         phases = () if model is None else model.phases
-        return {int(self.trace.gpus[job.number])}.union(*(p.speedup.widths for p in phases))
+        curves = [getattr(p.speedup, "curves", [p]) for p in phases]
+        kind = kind_of_node(self, self.cluster.node_of[job.gpus[0]])
+        own = [c for of_phase in curves for c in of_phase if getattr(c, "gpu_type", kind) == kind]
+        assert len(own) == len(phases)  # on a type of which its model has nothing, it cannot run
+        return {int(self.trace.gpus[job.number])}.union(*(c.speedup.widths for c in own))
+
+    def check_type(self, job):
+        kinds = {kind_of_node(self, self.cluster.node_of[gpu]) for gpu in job.gpus}
+        model = self.scenario.models.get(self.trace.model[job.number])
+        assert len(kinds) == 1
+        assert model is None or not model.gpu_speeds or kinds <= set(model.gpu_speeds)
 
     def jobs_table(self):
         for job in self.jobs:

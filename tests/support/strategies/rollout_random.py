@@ -6,6 +6,7 @@ In a module of its own, so that policies and engines can be pickled.
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
 import random
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 
 from optsched.rollout.engine.decision import Decision, InvalidDecision
 from optsched.rollout.engine.state import RUNNING, TRIAL
+from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.physics.gpu_types import GpuTypes
 from optsched.traces.trace import Failure
 from tests.support.builders.rollout_parts import scenario, trace
 
@@ -48,8 +51,11 @@ def models(draw, gpus):
 
 
 @st.composite
-def scenarios(draw, plain=False):
-    """All that a scenario can have; plain: what policies that neither share nor rent know."""
+def scenarios(draw, plain=False, types=False):
+    """All that a scenario can have; plain: what policies that neither share nor rent know.
+
+    Types: whether nodes have GPUs of several; with None some have, if it is not plain.
+    """
     nodes, each = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     parts = {"models": draw(models(nodes * each))}
     parts |= draw(calls_and_costs()) | draw(fleets(nodes, each, plain)) | draw(measurements())
@@ -58,6 +64,8 @@ def scenarios(draw, plain=False):
         parts["models"]["m"]["application_class"] = "A"
     # Policies that move jobs for ever may never let one end, so those of the registry are cut off.
     parts["end_s"] = draw(st.sampled_from([100.0, 300.0] if plain else [None, None, 30.0, 100.0]))
+    if draw(st.integers(0, 4)) == 0 if types is None and not plain else types:
+        return draw(typed(parts))
     if draw(st.integers(0, 3)) == 0:
         made = draw(groups(nodes, each))
         if made[0]["domain"] is not None:
@@ -66,6 +74,64 @@ def scenarios(draw, plain=False):
             parts |= {"spread": {**parts["spread"], "domains": apart}} if "spread" in parts else {}
         return scenario(made, None, **parts)
     return scenario(nodes, each, **parts)
+
+
+@st.composite
+def typed(draw, parts):
+    """The same on nodes of two types or three, with what takes all GPUs for alike left out."""
+    own = {key: value for key, value in parts.items() if key not in ("sharing", "rented", "power")}
+    sizes = draw(st.lists(st.integers(1, 3), min_size=2, max_size=4))
+    kinds = ["a", "b", *draw(st.lists(st.sampled_from("abc"), max_size=2))]
+    nodes = [
+        {"count": 1, "gpus": size, "gpu_type": kind}
+        for size, kind in zip(sizes, kinds, strict=False)
+    ]
+    known = sorted({node["gpu_type"] for node in nodes})
+    own["reference_gpu_type"] = draw(st.sampled_from([None, *known]))
+    reference = own["reference_gpu_type"] or "a"
+    count = sum(node["gpus"] for node in nodes)
+    if "profile" in own:
+        own["profile"] |= {"gpus": [f"g{n}" for n in range(count)]}
+        own["profile"]["slowdown"] = {"A": [1.0, 1.3, *[0.9] * count][:count]}
+    if "quotas" in own:
+        own["quotas"] = {"q": draw(st.integers(1, count))}
+    if "downtime" in own:
+        own["downtime"] = draw(st.lists(downtimes(len(nodes)), max_size=2))
+    runs_on = [name for name in known if name == reference or draw(st.booleans())]
+    if draw(st.booleans()):
+        phases = draw(st.lists(phases_by_type(runs_on), min_size=1, max_size=3))
+        own["models"]["e"] |= {"phases": phases}
+        own["models"]["e"].pop("batches", None)
+    else:
+        own["models"]["e"]["gpu_speeds"] = {name: 0.5 + n for n, name in enumerate(runs_on)}
+    if draw(st.booleans()):
+        rest = [name for name in known if name not in runs_on] or known[-1:]
+        own["models"]["m"]["gpu_speeds"] = {reference: 2.0} | dict.fromkeys(rest, draw(SPEEDS))
+    return scenario(nodes, None, **own)
+
+
+SPEEDS = st.sampled_from([0.3, 1.0, 2.0, 3.5])
+
+
+@st.composite
+def phases_by_type(draw, kinds):
+    curves = [
+        {
+            "gpu_type": kind,
+            "speedup": {"kind": "table", "gpus": [1, 2], "speedup": [draw(SPEEDS), draw(SPEEDS)]}
+            if draw(st.booleans())
+            else {"kind": "amdahl", "parallel_fraction": 0.9, "max_gpus": draw(st.integers(1, 4))},
+        }
+        for kind in kinds
+    ]
+    curves = [
+        curve | {"speedup": curve["speedup"] | {"gpus": [1], "speedup": [1.5]}}
+        if curve["speedup"]["kind"] == "table" and draw(st.booleans())
+        else curve
+        for curve in curves
+    ]
+    speedup = {"kind": "by-type", "curves": curves}
+    return {"work_gpu_s": draw(st.sampled_from([1.0, 7.0])), "speedup": speedup}
 
 
 @st.composite
@@ -175,7 +241,8 @@ def groups(draw, nodes, each):
 @st.composite
 def traces(draw, world):
     count = draw(st.integers(0, 7))
-    sizes = st.integers(1, min(world.gpus, 4))
+    types = GpuTypes(world)
+    sizes = st.integers(1, min(4, *(types.most_gpus(model) for model in ("", *world.models))))
     rows = [(draw(TIMES), draw(sizes), draw(TIMES)) for _ in range(count)]
     word = st.sampled_from(["passed", "killed", "failed"])
     after = st.sampled_from([0, 2_000_000, 7_000_001])
@@ -261,7 +328,16 @@ class Observed(Watched):
 def digest(world):
     """A fingerprint of everything that a decision could change."""
     parts = (world.state, world.accounts, world.waiting, world.events, world.fleet)
-    return hashlib.sha256(pickle.dumps([vars(part) for part in parts])).hexdigest()
+    told = io.BytesIO()
+    _Changing(told).dump([vars(part) for part in parts])
+    return hashlib.sha256(told.getvalue()).hexdigest()
+
+
+class _Changing(pickle.Pickler):
+    """Leaves out the cluster: it never changes, but remembers what it was asked."""
+
+    def persistent_id(self, part):
+        return type(part).__name__ if isinstance(part, Cluster | GpuTypes) else None
 
 
 def broken_decisions(view, state):
@@ -294,11 +370,14 @@ def broken_decisions(view, state):
 def _broken_places(view, job):
     total, demand = view.cluster.gpus, view.demand(job)
     node_of = view.cluster.node_of
-    usable = [gpu for gpu in range(total) if view.ready[node_of[gpu]]]
+    kind = runs_on(view, job)[0]
+    own = [gpu for gpu in range(total) if kind_at(view, gpu) == kind]
+    usable = [gpu for gpu in own if view.ready[node_of[gpu]]]
     yield "unknown-gpu", Decision(place={job: (total,)})
     yield "unknown-gpu", Decision(place={job: (-1,)})
     yield "gang-size", Decision(place={job: ()})
-    for gpu in [gpu for gpu in range(total) if gpu not in usable][:1]:
+    yield from _broken_types(view, job)
+    for gpu in [gpu for gpu in own if gpu not in usable][:1]:
         yield "node-not-ready", Decision(place={job: (gpu,)})
     if usable:
         yield "repeated-gpu", Decision(place={job: (usable[0],) * 2})
@@ -322,6 +401,17 @@ def _broken_places(view, job):
     free = [gpu for gpu in usable if not view.jobs_on(gpu)]
     if fits_quota > quota and len(free) >= demand:
         yield "quota", Decision(place={job: free[:demand]})
+
+
+def _broken_types(view, job):
+    node_of, gpus = view.cluster.node_of, range(view.cluster.gpus)
+    kinds = {gpu: kind_at(view, gpu) for gpu in gpus if view.ready[node_of[gpu]]}
+    first = {kind: gpu for gpu, kind in reversed(kinds.items())}
+    if len(first) > 1:
+        yield "gpu-type", Decision(place={job: list(first.values())[:2]})
+    for kind in [kind for kind in first if kind not in runs_on(view, job)][:1]:
+        yield "gpu-type", Decision(place={job: (first[kind],)})
+        yield "gpu-type", Decision(pre_run={job: (first[kind],)}, pre_run_us=1)
 
 
 def check_view(view, state):
@@ -365,6 +455,31 @@ class Anything:
         return plan.decision(wild)
 
 
+def runs_on(view, job):
+    """The types that a job may have, by the scenario."""
+    model = view.scenario.models.get(view.model(job))
+    kinds = [kind_at(view, gpu) for gpu in range(view.cluster.gpus)]
+    by_type = [] if model is None or not model.phases else [model.phases[0].speedup]
+    named = [c.gpu_type for s in by_type if s.kind == "by-type" for c in s.curves]
+    allowed = named or list(getattr(model, "gpu_speeds", {})) or kinds
+    return [kind for kind in dict.fromkeys(kinds) if kind in allowed]
+
+
+def kind_at(view, gpu):
+    """The type of a GPU."""
+    groups = view.scenario.nodes
+    if isinstance(groups, int):
+        return "gpu"
+    kinds = [group.gpu_type or "gpu" for group in groups for _ in range(group.count)]
+    return kinds[view.cluster.node_of[gpu]]
+
+
+def widths_on(view, job, kind):
+    """The widths that the phases of a job have on a type."""
+    phases = view.scenario.models[view.model(job)].phases
+    return {k for phase in phases for k in phase.on(kind).curve.widths}
+
+
 class _Plan:
     """A decision in the making, with the load of every GPU as it would be."""
 
@@ -401,6 +516,7 @@ class _Plan:
     def start(self, job, wild):
         if wild and self.draws.random() < 0.15:
             one = [gpu for gpu in self.usable if not self.on[gpu]]
+            one = [gpu for gpu in one if kind_at(self.view, gpu) in runs_on(self.view, job)]
             if one and self.within_quota(job, 1) and self.fits(one[:1], job):
                 self.trials[job] = (one[0],)
                 self.on[one[0]] += 1
@@ -414,9 +530,14 @@ class _Plan:
         width = self.view.demand(job)
         if self.view.model(job) == "e" and self.draws.random() < 0.5:
             phases = self.view.scenario.models["e"].phases
-            width = self.draws.choice([k for p in phases for k in p.speedup.widths])
+            width = self.draws.choice([k for p in phases for c in p.curves for k in c.widths])
         most = self.view.scenario.sharing.max_jobs_per_gpu
         open_gpus = [gpu for gpu in self.usable if self.on[gpu] < most]
+        if len(self.view.cluster.types.names) > 1:
+            kind = self.draws.choice(runs_on(self.view, job))
+            open_gpus = [gpu for gpu in open_gpus if kind_at(self.view, gpu) == kind]
+            if width != self.view.demand(job) and width not in widths_on(self.view, job, kind):
+                return None
         if len(open_gpus) < width or not self.within_quota(job, width):
             return None
         chosen = self.draws.sample(open_gpus, width)

@@ -61,41 +61,37 @@ class Apart:
         self, view: View, held: Holdings, widths: Mapping[int, int], before: Mapping[int, Gpus]
     ) -> dict[int, Gpus]:
         nodes = self._nodes(held, sum(widths.values()))
-        spread, places = _spread_nodes(held), {}
+        spread, places = spread_nodes(held), {}
         for job in sorted(widths, key=lambda job: (-widths[job], job)):
-            gpus = _place(held, widths[job], nodes, spread)
+            gpus = place_apart(held, widths[job], nodes, spread)
             if gpus is None:
-                most = max(_most_together(held, nodes), _free(held, nodes & ~spread))
+                most = max(_most_together(held, nodes), held.free_on(nodes & ~spread))
                 width = self.narrower(view, job, min(most, widths[job] - 1))
                 gpus = _still_free(held, before.get(job, ()), width, spread)
-                gpus = gpus or (_place(held, width, nodes, spread) if width else None)
+                gpus = gpus or (place_apart(held, width, nodes, spread) if width else None)
             if gpus is not None:
                 held.hold(job, gpus)
                 places[job] = gpus
-                spread |= _nodes_if_spread(held, gpus)
+                spread |= nodes_if_spread(held, gpus)
         return places
 
     def _nodes(self, held: Holdings, gpus: int) -> int:
         """Return the first nodes, if they have room, so that the others can be given back."""
         first = self.first_nodes & held.usable
-        return first if _free(held, first) >= gpus else held.usable
+        return first if held.free_on(first) >= gpus else held.usable
 
 
-def _place(held: Holdings, width: int, nodes: int, spread: int) -> Gpus | None:
+def place_apart(held: Holdings, width: int, nodes: int, spread: int) -> Gpus | None:
+    """Return free GPUs of one node, else of nodes without a job that is on several."""
     together = held.nodes.gang(width, nodes, most_nodes=1)
     return together or held.nodes.gang(width, nodes & ~spread)
 
 
 def _still_free(held: Holdings, gpus: Gpus, width: int, spread: int) -> Gpus | None:
     """Return the GPUs that a job had if it can keep them: a restart would bring it nothing."""
-    if len(gpus) != width or _nodes_if_spread(held, gpus) & spread:
+    if len(gpus) != width or nodes_if_spread(held, gpus) & spread:
         return None
     return gpus if gpus and held.nodes.are_free(gpus) else None
-
-
-def _free(held: Holdings, nodes: int) -> int:
-    groups = enumerate(held.nodes.nodes_with)
-    return sum(count * (group & nodes).bit_count() for count, group in groups)
 
 
 def _most_together(held: Holdings, nodes: int) -> int:
@@ -104,15 +100,16 @@ def _most_together(held: Holdings, nodes: int) -> int:
     return max((count for count, group in enumerate(groups) if group & nodes), default=0)
 
 
-def _spread_nodes(held: Holdings) -> int:
-    """Return the nodes of the jobs that are on several."""
+def spread_nodes(held: Holdings) -> int:
+    """Return the set of nodes of the jobs that are on several."""
     nodes = 0
     for gpus in held.of.values():
-        nodes |= _nodes_if_spread(held, gpus)
+        nodes |= nodes_if_spread(held, gpus)
     return nodes
 
 
-def _nodes_if_spread(held: Holdings, gpus: Gpus) -> int:
+def nodes_if_spread(held: Holdings, gpus: Gpus) -> int:
+    """Return the set of nodes of a gang that is on several; empty if it is on one."""
     node_of = held.cluster.node_of
     if not gpus or node_of[gpus[0]] == node_of[gpus[-1]]:
         return 0

@@ -14,7 +14,7 @@ from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
 from optsched.rollout.policies.adaptive.rescaling import Rescaling
 from optsched.rollout.policies.adaptive.width_history import GROWTH, Growth
 from optsched.rollout.policies.fixed_capacity import SharedOptions
-from optsched.rollout.policies.held_gpus import PLACEMENT, Placing, placing
+from optsched.rollout.policies.held_gpus import PLACEMENT, Placing
 from optsched.rollout.policy_options import Count, Options, Share, takes
 from optsched.traces.trace import US
 
@@ -81,9 +81,7 @@ class Pollux(Rescaling):
         band = options if isinstance(options, AutoscalingOptions) else AutoscalingOptions()
         gpus = options.gpus if isinstance(options, PolluxOptions) else scenario.gpus
         super().__init__(name, scenario, SharedOptions(gpus=gpus), options.growth)
-        self.placing: Placing = (
-            Apart(self._narrower) if options.placement == "apart" else placing(options.placement)
-        )
+        self.placing = self.placed_by(options.placement)
         self.band = (band.low, band.high)
         self.min_nodes = band.min_nodes
         self.seen: deque[float] = deque(maxlen=band.rounds)
@@ -101,6 +99,11 @@ class Pollux(Rescaling):
         if isinstance(self.placing, Apart):
             self.placing.first_nodes = (1 << self.held.nodes_for(self.gpus)) - 1
         return self.share_out(view, min(self.gpus, self.available), self.held.rent(view, self.gpus))
+
+    def placed_by(self, placement: str) -> Placing:
+        """Return what chooses GPUs, by its name."""
+        is_apart = placement == "apart" and not self.curves.types.are_several
+        return Apart(self._narrower) if is_apart else super().placed_by(placement)
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from optsched.rollout.policies.adaptive.width_history import WidthHistory
@@ -36,13 +35,16 @@ class Rescaling(SharedOut):
 
     def share_out(self, view: View, gpus: int, rent: int | None) -> Decision:
         """Give every active job its width of so many GPUs, or less where it finds no place."""
-        before = {job: len(held) for job, held in self.held.of.items()}
         decision = super().share_out(view, gpus, rent)
-        lost = [job for job in before if job not in self.held.of]
-        self.history.stop(view, lost)
+        self.history.stop(view, decision.stop)
         self.history.note(view, {job: len(held) for job, held in decision.place.items()})
-        return replace(decision, stop=tuple(sorted(lost)))
+        return decision
 
     def allowed(self, view: View, job: int) -> Curve:
         """Return the useful widths that a job may be given now."""
         return self.history.limited(view, job, self.curve(view, job))
+
+    def curves_by_type(self, view: View, job: int) -> dict[str, Curve]:
+        """Return the useful widths that a job may be given now, on each type."""
+        told = super().curves_by_type(view, job)
+        return {name: self.history.limited(view, job, own) for name, own in told.items()}

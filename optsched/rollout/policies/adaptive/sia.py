@@ -21,13 +21,11 @@ from optsched.traces.trace import US
 from optsched.verification import closed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
-
-TYPE = "gpu"
 
 
 class SiaOptions(SharedOptions):
@@ -50,13 +48,14 @@ class Sia(Rescaling):
     most twice the GPUs that it has run on so far. Each costs a power of the speedup over the job's
     least; of one that is not held, the speedup counts less, times max(age - restarts x restart_s,
     0) / (age + restart_s), from an age of restart_s on. The choice is an instance of the problem
-    `sia`, solved from what the last round left. All GPUs are of one type: scenarios know no
-    others. Left out: that a job which is being restarted keeps its configuration.
+    `sia`, solved from what the last round left. Where GPUs are of several types, a configuration is
+    of one of them, with the speed there. Left out: that a job which is being restarted keeps its
+    configuration.
 
     Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
     """
 
-    changing = (*Rescaling.changing, "solver", "is_settled", "_last", "_shares")
+    changing = (*Rescaling.changing, "solver", "is_settled", "_last", "_shares", "_types")
 
     def __init__(self, name: str, scenario: Scenario, options: SiaOptions) -> None:
         super().__init__(name, scenario, options, options.growth)
@@ -66,8 +65,13 @@ class Sia(Rescaling):
         self.is_settled = False
         self._last = ""  # digest of the last round, if its plan is within the gap
         self._shares: dict[int, int] = {}
-        self._node = max(self.held.cluster.size)
-        self._known: dict[Curve, tuple[Configuration, ...]] = {}
+        self._types: dict[int, str] = {}  # of the configurations that jobs were given last
+        sizes, types = self.held.cluster.size, self.held.cluster.types
+        self._node = {
+            name: max(size for size, own in zip(sizes, types.of_node, strict=True) if own == name)
+            for name in types.names
+        }
+        self._known: dict[tuple[tuple[str, Curve], ...], tuple[Configuration, ...]] = {}
 
     def decide(self, view: View) -> Decision:
         """Share out the GPUs at epochs; between them nothing changes.
@@ -84,16 +88,14 @@ class Sia(Rescaling):
             return NOTHING if rent is None else Decision(rent=rent)
         self.solves = []
         decision = self.share_out(view, min(self.gpus, self.available), rent)
-        self.is_settled = all(
-            self.held.width(job) == self._best_width(view, job) for job in self.active
-        )
+        self.is_settled = all(self._holding(job) == self._best(view, job) for job in self.active)
         return replace(decision, solves=tuple(self.solves))
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
         if not jobs:
             return {}
-        instance = self._instance(view, jobs, gpus)
+        instance = self._instance(view, jobs, self._capacities(jobs, gpus))
         digest = _digest(instance)
         if digest == self._last:  # all costs are those of the last round, whose plan is in force
             return self._shares
@@ -101,52 +103,94 @@ class Sia(Rescaling):
         self.solves.append(recorded(instance, result))
         if not isinstance(result.plan, SiaPlan):  # there is one: all of them may wait
             return {job: self.held.width(job) for job in jobs}
-        shares = {job: row.gpus for job, row in zip(jobs, result.plan.jobs, strict=True)}
+        rows = dict(zip(jobs, result.plan.jobs, strict=True))
+        known = {job: name for job, name in self._types.items() if job in self.active}
+        self._types = known | {job: row.type for job, row in rows.items() if row.type is not None}
+        shares = {job: row.gpus for job, row in rows.items()}
         self._last = digest if closed(result.gap, result.gap_limit) else ""
         self._shares = shares
         return shares
 
-    def _best_width(self, view: View, job: int) -> int:
-        """Return the width of least cost where no restart is needed, of equal ones the least.
+    def is_held(self, job: int, width: int) -> bool:
+        """Tell whether a job holds so many GPUs of the type that it is to have."""
+        now = self._holding(job)
+        return now is not None and now == (self._types.get(job, now[0]), width)
 
-        It may be one that the job cannot have yet, but soon.
+    def offers(self, view: View, job: int, width: int) -> list[tuple[str, int]]:
+        """Return the configuration that a job is to have."""
+        return [(self._types[job], width)]
+
+    def _holding(self, job: int) -> tuple[str, int] | None:
+        """Return the type of the GPUs that a job holds, and how many; None if it waits."""
+        gpus = self.held.of.get(job, ())
+        name = self.held.cluster.type_of(gpus) if gpus else None
+        return None if name is None else (name, len(gpus))
+
+    def _capacities(self, jobs: Sequence[int], gpus: int) -> dict[str, int]:
+        """Return how many GPUs of each type there are for jobs: so many, if all are of one."""
+        held = self.held
+        if len(held.nodes_of) == 1:
+            return dict.fromkeys(held.nodes_of, gpus)
+        free = {name: held.free_on(nodes & held.usable) for name, nodes in held.nodes_of.items()}
+        for name, count in filter(None, map(self._holding, jobs)):
+            free[name] += count
+        return free
+
+    def _best(self, view: View, job: int) -> tuple[str, int] | None:
+        """Return what costs a job least where no restart is needed, of equal ones the first.
+
+        It may be one that the job cannot have yet, but soon; None if waiting costs less.
         """
-        curve = self.history.limited(view, job, self.curve(view, job), is_soon=True)
-        own = self._configurations(curve)
-        ratios = [configuration.goodput / own[0].goodput for configuration in own]
+        told = super(Rescaling, self).curves_by_type(view, job)
+        own = self._configurations(
+            {
+                name: self.history.limited(view, job, curve, is_soon=True)
+                for name, curve in told.items()
+            }
+        )
+        slowest = min(configuration.goodput for configuration in own)
+        ratios = [configuration.goodput / slowest for configuration in own]
         costs = [configuration_cost(ratio, self.power) for ratio in ratios]
         least = min(costs)
-        return own[costs.index(least)].gpus if least <= self.wait else 0
+        if least > self.wait:
+            return None
+        best = own[costs.index(least)]
+        return best.type, best.gpus
 
-    def _configurations(self, curve: Curve) -> tuple[Configuration, ...]:
-        """Return what a job of a curve may be given; the first one is the slowest."""
-        if curve not in self._known:
-            widths = tuple(k for k in curve.gpus if self._is_configuration(k)) or curve.gpus
-            self._known[curve] = tuple(
-                Configuration(type=TYPE, gpus=k, goodput=curve.speed_at(k)) for k in widths
+    def _configurations(self, curves: Mapping[str, Curve]) -> tuple[Configuration, ...]:
+        """Return what a job of these curves may be given."""
+        key = tuple(curves.items())
+        if key not in self._known:
+            self._known[key] = tuple(
+                Configuration(type=name, gpus=k, goodput=curve.speed_at(k))
+                for name, curve in key
+                for k in self._widths(name, curve)
             )
-        return self._known[curve]
+        return self._known[key]
 
-    def _is_configuration(self, gpus: int) -> bool:
-        return gpus % self._node == 0 if gpus >= self._node else gpus.bit_count() == 1
+    def _widths(self, name: str, curve: Curve) -> tuple[int, ...]:
+        node = self._node[name]
+        few = [k for k in curve.gpus if (k % node == 0 if k >= node else k.bit_count() == 1)]
+        return tuple(few) or curve.gpus
 
-    def _instance(self, view: View, jobs: Sequence[int], gpus: int) -> SiaInstance:
+    def _instance(self, view: View, jobs: Sequence[int], gpus: Mapping[str, int]) -> SiaInstance:
         """Return the round; its parts fit together as they are made here, so none is validated."""
         return SiaInstance.model_construct(
             name="round",
-            gpus={TYPE: gpus},
+            gpus=dict(gpus),
             power=self.power,
             waiting_cost=self.wait,
             jobs=tuple(self._job(view, job) for job in jobs),
         )
 
     def _job(self, view: View, job: int) -> SiaJob:
-        own, width = self._configurations(self.allowed(view, job)), self.held.width(job)
-        current = next((held for held in own if held.gpus == width), None)
+        own, now = self._configurations(self.curves_by_type(view, job)), self._holding(job)
+        current = next((one for one in own if (one.type, one.gpus) == now), None)
+        group = None if current is None else GpuGroup(type=current.type, gpus=current.gpus)
         return SiaJob.model_construct(
             id=str(job),
             configurations=own,
-            current=None if current is None else GpuGroup(type=TYPE, gpus=width),
+            current=group,
             restart_factor=1.0 if current is None else self._restart(view, job),
         )
 
