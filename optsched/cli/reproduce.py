@@ -80,7 +80,8 @@ def reproduce(
     the same by the exact method, what no schedule can pass, and a verdict. All
     together take ten minutes on two cores.
 
-    JSON: systems, level, seed, files, versions, rows, sha256_of_draws, sha256, timings_cpu_s.
+    JSON: systems, level, seed, files, versions, rows, sha256_of_draws, sha256, timings_cpu_s,
+    timings_of_decisions.
 
     Example: optsched reproduce pal --quick -o pal-again
     """

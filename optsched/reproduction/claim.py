@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from optsched.reproduction.estimates import Draw
 
 UNMEASURED = "not measured"
+CLOCKED = "times differ from run to run: ours stand in the picture below and in the JSON's timings"
 ON = {
     Basis.GENERATED: "on generated jobs",
     Basis.FITTED: "in a world fitted to such figures",
@@ -49,6 +50,8 @@ class Claim:
         What else there is to say, such as why there is no figure.
     is_detail
         Whether it is a part of another row.
+    timed
+        Cells of its study whose times are ours: they stand among the timings.
     """
 
     key: str
@@ -66,12 +69,13 @@ class Claim:
     is_setting_published: bool = True
     note: str = ""
     is_detail: bool = False
+    timed: tuple[str, ...] = ()
 
     @property
     def cells(self) -> set[str]:
         """What of its study is read."""
         readings = filter(None, (self.ours, self.exact, self.bound))
-        return {cell for reading in readings for cell in reading.cells}
+        return {*self.timed, *(cell for reading in readings for cell in reading.cells)}
 
 
 @dataclass(frozen=True)
@@ -140,14 +144,16 @@ def row_of(claim: Claim, basis: Basis | None, draws: Sequence[Draw]) -> Row:
         return None if reading is None else estimate(reading, draws)
 
     ours = read(claim.ours)
-    return Row(claim, basis if ours else None, ours, read(claim.exact), read(claim.bound))
+    return Row(
+        claim, basis if ours or claim.timed else None, ours, read(claim.exact), read(claim.bound)
+    )
 
 
 def _reason(row: Row) -> str:
     """Return what the verdict rests on, in words."""
     ours, published = row.ours, row.claim.published
     if ours is None:
-        return UNMEASURED
+        return CLOCKED if row.claim.timed else UNMEASURED
     if published is None:
         return "no published figure is at hand"
     on = "" if row.basis is None else ON[row.basis]
@@ -158,12 +164,15 @@ def _reason(row: Row) -> str:
         Verdict.REPRODUCED: near,
         Verdict.CONSISTENT: near,
         Verdict.REFUTED: f"over {ours.seeds} seeds our interval holds 0, or lies beyond it",
-        Verdict.UNPUBLISHED: f"in our setting {_times(published, ours):.2f} times as large",
+        Verdict.UNPUBLISHED: f"in our setting it {_compared(published, ours)}",
     }
-    return said.get(row.verdict) or f"ours is {_times(published, ours):.2f} times as large"
+    return said.get(row.verdict) or f"ours {_compared(published, ours)}"
 
 
-def _times(published: Published, ours: Estimate) -> float:
-    """Return how many times the nearer end of what was published ours is."""
+def _compared(published: Published, ours: Estimate) -> str:
+    """Say how many times the nearer end of what was published ours is."""
+    if published.low <= ours.value <= published.high:
+        return "lies in the published range"
     nearer = min((published.low, published.high), key=lambda end: abs(end - ours.value))
-    return ours.value / nearer if nearer else float("inf")
+    times = ours.value / nearer if nearer else float("inf")
+    return f"is {times:.2f} times as large" if times >= 0 else "points the other way"

@@ -61,10 +61,13 @@ def measure_all(
             outcomes[number] = outcome
             if progress is not None:
                 progress(len(outcomes) / len(tasks))
-    found = Measured({}, {})
+    found = Measured({}, {}, {})
     for number, task in enumerate(tasks):
         figures, seconds = outcomes[number]
-        found.draws.setdefault(task.study, {}).setdefault(task.seed, {})[task.cell] = figures
+        if STUDIES[task.study].is_timed:
+            found.timings.setdefault(task.study, {}).setdefault(task.cell, figures)
+        else:
+            found.draws.setdefault(task.study, {}).setdefault(task.seed, {})[task.cell] = figures
         name = f"{task.study}: {task.cell}"
         found.seconds[name] = found.seconds.get(name, 0.0) + seconds
     return found

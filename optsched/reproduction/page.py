@@ -32,7 +32,7 @@ HEAD = ("claim", "published", "ours", "95 % interval", "seeds", "exact", "bound"
 
 
 def page(found: Reproduction) -> str:
-    """Return the page; the same bytes for the same content."""
+    """Return the page; the same bytes for the same content and times of decisions."""
     sections = [_summary(found)]
     sections += [_system(found, name) for name in found.systems]
     sections.append(parts.section("Made with", parts.rows_table(versions())))
@@ -82,8 +82,11 @@ def _system(found: Reproduction, system: str) -> parts.Section:
 
 def _drawn(found: Reproduction, rows: list[Row], system: str) -> Iterator[str]:
     """Yield the pictures of a system: published beside ours, then those of its module."""
-    for figure, text in (*overview(rows), *SYSTEMS[system].drawings(found.measured)):
-        yield f"<h3>{escape(text)}</h3>{parts.picture(figure, text)}"
+    for drawn in (*overview(rows), *SYSTEMS[system].drawings(found.measured)):
+        yield f"<h3>{escape(drawn.text)}</h3>{parts.picture(drawn.figure, drawn.text)}"
+        if drawn.rows:
+            table = parts.table(drawn.head, drawn.rows)
+            yield f"<details><summary>Numbers of the picture</summary>{table}</details>"
 
 
 def _settings(rows: list[Row]) -> str:

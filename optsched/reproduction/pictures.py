@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.reproduction.texts import number
 from optsched.results.drawing import COLOURS, plain, styled
 
 if TYPE_CHECKING:
@@ -16,8 +17,21 @@ if TYPE_CHECKING:
     from optsched.reproduction.estimates import Estimate
     from optsched.reproduction.verdicts import Published
 
-    Drawing = tuple[Figure, str]
-    """A picture, and what it shows in words."""
+
+class Drawing(NamedTuple):
+    """A picture, what it shows in words, and its numbers.
+
+    Attributes
+    ----------
+    head, rows
+        The numbers as a table; empty where they stand elsewhere.
+    """
+
+    figure: Figure
+    text: str
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
 
 MINUTES = "min"
 """A unit of figures that differ by orders of magnitude."""
@@ -33,7 +47,8 @@ def overview(rows: Sequence[Row]) -> Iterator[Drawing]:
             told = (row, row.ours, row.claim.published)
             by_unit.setdefault(row.claim.unit, []).append(told)
     for unit, shown in by_unit.items():
-        yield _forest(shown, unit), f"Published figures beside ours with their intervals, {unit}"
+        text = f"Published figures beside ours with their intervals, {unit}"
+        yield Drawing(_forest(shown, unit), text)
 
 
 def _forest(shown: Sequence[tuple[Row, Estimate, Published]], unit: str) -> Figure:
@@ -93,7 +108,10 @@ def bars(
     ax.set_ylabel(label)
     plain(ax)
     figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    yield figure, text
+    rows = tuple(
+        (name, *(_cell(told.get(group)) for group in groups)) for name, told in values.items()
+    )
+    yield Drawing(figure, text, ("", *groups), rows)
 
 
 def _wrapped(groups: Sequence[str]) -> list[str]:
@@ -107,6 +125,7 @@ def curves(
     text: str,
     marks: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     is_log: bool = False,
+    is_log_x: bool = False,
 ) -> Iterator[Drawing]:
     """Yield lines with intervals, and published points in the colour of their line.
 
@@ -116,8 +135,8 @@ def curves(
         By name the points: where, and the estimate there.
     labels
         Of the two axes.
-    is_log
-        Whether y is logarithmic.
+    is_log, is_log_x
+        Whether y is logarithmic, and x.
     """
     from matplotlib.figure import Figure
 
@@ -138,8 +157,19 @@ def curves(
             ax.plot(x, y, "D", color=style["color"], ms=8, mfc="none", mew=1.6)
     if is_log:
         ax.set_yscale("log")
+    if is_log_x:
+        ax.set_xscale("log")
+        ax.set_xticks(xs, [f"{x:g}" for x in xs], minor=False)
+        ax.minorticks_off()
     ax.set_xlabel(labels[0])
     ax.set_ylabel(labels[1])
     plain(ax)
     figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    yield figure, text
+    by_x = {name: dict(points) for name, points in lines.items() if any(e for _, e in points)}
+    xs = sorted({x for points in by_x.values() for x in points})
+    rows = tuple((f"{x:g}", *(_cell(told.get(x)) for told in by_x.values())) for x in xs)
+    yield Drawing(figure, text, (labels[0], *by_x), rows)
+
+
+def _cell(value: Estimate | None) -> str:
+    return "" if value is None else number(value.value)

@@ -91,14 +91,19 @@ class Reproduction:
     def document(self) -> dict[str, Any]:
         """Return all as data: the content, its digest, and the timings, which differ."""
         timings = {name: round(seconds, 3) for name, seconds in self.measured.seconds.items()}
-        return {**self.content(), "sha256": self.digest, "timings_cpu_s": timings}
+        clocks = {"timings_cpu_s": timings, "timings_of_decisions": self.measured.timings}
+        return {**self.content(), "sha256": self.digest, **clocks}
 
     def to_json(self) -> str:
         """Return `document` as JSON."""
         return dumps(self.document())
 
     def page(self) -> str:
-        """Return a page with the rows and pictures, in HTML that fetches nothing."""
+        """Return a page with the rows and pictures, in HTML that fetches nothing.
+
+        The same bytes for the same content, but for the times of decisions, where these were asked
+        for.
+        """
         from optsched.reproduction.page import page
 
         return page(self)

@@ -62,6 +62,8 @@ class Study:
     workloads_of
         Returns how many workloads a file of the authors holds; None: the study takes no file. Each
         takes the place of a seed.
+    is_timed
+        Whether its figures are those of a clock: they stand among the timings, and in no row.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Study:
     seeds: Mapping[Level, int]
     costly: frozenset[str] = frozenset()
     workloads_of: Callable[[str], int] | None = None
+    is_timed: bool = False
 
     def tasks(self, level: Level, first: int, data: str | None) -> Iterator[Task]:
         """Yield all that is to be measured."""
@@ -89,10 +92,21 @@ class Study:
 
 
 class Measured(NamedTuple):
-    """What tasks found: by study and seed the figures of each cell, and CPU seconds by task."""
+    """What tasks found.
+
+    Attributes
+    ----------
+    draws
+        By study and seed the figures of each cell.
+    seconds
+        CPU seconds by task.
+    timings
+        By study that is timed and by cell the figures of the first seed.
+    """
 
     draws: dict[str, dict[int, dict[str, Figures]]]
     seconds: dict[str, float]
+    timings: dict[str, dict[str, Figures]]
 
     def of(self, study: str) -> list[Draw]:
         """Return what each seed of a study found."""

@@ -44,7 +44,7 @@ def test_tables_of_docs_are_the_rows_of_a_run(found, tmp_path, capsys):
 
 def test_groups_of_bars_have_names_beside_each_other():
     values = {"one": {name: None for name in GUIDELINES}}
-    ((figure, _),) = bars(values, "%", "guidelines")
+    ((figure, *_),) = bars(values, "%", "guidelines")
     figure.draw_without_rendering()
     boxes = [each.get_window_extent() for each in figure.axes[0].get_xticklabels()]
     assert all(a.x1 <= b.x0 for a, b in itertools.pairwise(boxes))

@@ -25,7 +25,7 @@ def test_page_renders_and_fetches_nothing(driver):
     assert driver.asked[0].startswith("file:")
     assert driver.get_log("browser") == []
     images = "return [...document.images].map(i => i.complete && i.naturalWidth > 0)"
-    assert driver.execute_script(images) == [True] * 3
+    assert driver.execute_script(images) == [True] * 4
     wide = "return document.documentElement.scrollWidth <= innerWidth"
     assert driver.execute_script(wide)
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from optsched.reproduction.claim import Claim
-from optsched.reproduction.claims import pal_clusters, pal_rollouts
+from optsched.reproduction.claims import pal_clusters, pal_overhead, pal_rollouts
 from optsched.reproduction.claims.pal_clusters import LOADS, ORDERED_LOAD
 from optsched.reproduction.claims.pal_rollouts import (
     BASE,
@@ -20,8 +20,9 @@ from optsched.reproduction.claims.pal_rollouts import (
     WORLD,
     crossed,
 )
-from optsched.reproduction.estimates import Reading, change, estimate
+from optsched.reproduction.estimates import Estimate, Reading, change, estimate
 from optsched.reproduction.pictures import bars, curves
+from optsched.reproduction.studies import Level
 from optsched.reproduction.verdicts import Published, printed
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from optsched.reproduction.studies import Measured
 
 TITLE = "PAL: slow GPUs and distance"
-STUDIES = (*pal_rollouts.STUDIES, *pal_clusters.STUDIES)
+STUDIES = (*pal_rollouts.STUDIES, *pal_clusters.STUDIES, pal_overhead.STUDY)
 SYNERGY, FRONTERA = pal_clusters.STUDIES
+OVERHEAD = pal_overhead.STUDY
 ABSTRACT = "PAL, SC'24, abstract"
 ARTIFACT = "hal-uw/blox-pal, branch artifact, README"
 JOBS = "160 jobs like those of the eight Sia-Philly workloads; --data takes these"
+UNREAD = "are neither in the abstract nor in the artifact, and the text could not be read"
 FIGURE_12 = {(FIRST, 1.0): -30, (FIRST, 3.0): -9, (GREEDY, 1.0): -30, (GREEDY, 3.0): -20}
 """Change of mean JCT by policy and penalty, in %."""
 
@@ -68,7 +71,8 @@ def _headlines() -> Iterator[Claim]:
 
 def _others() -> Iterator[Claim]:
     for policy in RANDOM:
-        what, note = f"mean JCT, {policy} to Packed-Sticky (figure 10)", "it could not be read"
+        what = f"mean JCT, {policy} to Packed-Sticky (figure 10)"
+        note = "the README gives figure 10's means of PM-First and PAL alone"
         yield _claim(policy, ARTIFACT, what, None, "jct_mean_s", policy, note=note, is_detail=True)
 
 
@@ -87,11 +91,13 @@ def _utilisations() -> Iterator[Claim]:
 
 
 def _profiles() -> Iterator[Claim]:
-    jct, note = "jct_mean_s", "how much hangs on the draw of slowdowns and on luck with the clock"
-    for study, words in {
-        "pal-medians": "slowdowns that last: medians of each GPU's runs",
-        "pal-shifted": "submissions half a round later",
-    }.items():
+    jct = "jct_mean_s"
+    for study, words, note in (
+        ("pal-medians", "slowdowns that last: medians of each GPU's runs",
+         "an experiment of ours: how much hangs on the draw of slowdowns"),
+        ("pal-shifted", "submissions half a round later",
+         "an experiment of ours: how much hangs on luck with the clock"),
+    ):  # fmt: skip
         for policy, name in ((GREEDY, "PAL"), (FIRST, "PM-First")):
             yield _claim(f"{study}-{policy}", "none: the same with other data",
                          f"mean JCT, {name} to Packed-Sticky; {words}", None, jct, policy,
@@ -102,6 +108,9 @@ def _penalties() -> Iterator[Claim]:
     for penalty in PENALTIES:
         for policy, name in ((FIRST, "PM-First"), (GREEDY, "PAL")):
             known = FIGURE_12.get((policy, penalty))
+            note = "the script of the artifact sweeps one workload (trace 6), here it is all"
+            if known is None:
+                note = f"the README gives the two ends of the sweep alone; {note}"
             yield Claim(
                 key=f"pal-penalty-{policy}-{penalty:g}", system="pal",
                 where="hal-uw/blox-pal, branch artifact, README (figure 12)",
@@ -109,8 +118,7 @@ def _penalties() -> Iterator[Claim]:
                 published=None if known is None else printed(known), setting=WORLD, assumed=JOBS,
                 study="pal-penalty",
                 ours=change(f"{policy} at {penalty:g}", f"{BASE} at {penalty:g}", "jct_mean_s"),
-                note="the script of the artifact sweeps one workload (trace 6), here it is all",
-                is_detail=known is None,
+                note=note, is_detail=known is None,
             )  # fmt: skip
 
 
@@ -124,7 +132,7 @@ def _orders() -> Iterator[Claim]:
                 ours=change(crossed(policy, order), crossed(BASE, order), "jct_mean_s"),
                 exact=change(crossed(EXACT, order), crossed(BASE, order), "jct_mean_s"),
                 bound=change(BOUND, crossed(BASE, order), "jct_mean_s"),
-                note="the paper's figures by scheduler could not be read",
+                note=f"figures by scheduler {UNREAD}",
             )  # fmt: skip
 
 
@@ -143,7 +151,7 @@ def _synergy() -> Iterator[Claim]:
                 setting=SYNERGY.world, study=SYNERGY.name, exact=exact,
                 ours=change(f"{policy}{options} at {load}", base, "jct_mean_s"),
                 assumed="gangs as in Philly up to 16; jobs are 600, not the 2,000th to 3,000th",
-                note="figures by load and scheduler could not be read",
+                note=f"figures by load and scheduler {UNREAD}",
                 is_detail=policy == FIRST or load != 10,
             )  # fmt: skip
 
@@ -156,14 +164,14 @@ def _testbed() -> Iterator[Claim]:
             published=None, setting=FRONTERA.world, study=FRONTERA.name,
             ours=change(policy, BASE, "jct_mean_s"), exact=change(EXACT, BASE, "jct_mean_s"),
             assumed="50 jobs, since the reduced trace of the scripts is not at hand",
-            note="the testbed's figures could not be read",
+            note=f"the testbed's figures {UNREAD}",
         )  # fmt: skip
     yield Claim(
         key="pal-overhead", system="pal", where="PAL, SC'24", unit="ms", published=None,
         what="time of a placement decision against the size of the cluster",
-        setting="clusters of 64 to 4,096 GPUs",
-        note="the figure could not be read, and figures of clocks are no rows: they differ from "
-        "run to run",
+        setting=OVERHEAD.world, study=OVERHEAD.name,
+        timed=tuple(OVERHEAD.cells(Level.DEFAULT)),
+        note=f"the paper's figures {UNREAD}",
     )  # fmt: skip
 
 
@@ -223,4 +231,25 @@ def drawings(found: Measured) -> Iterator[Drawing]:
     yield from curves(
         lines, ("penalty across nodes", "mean JCT, change from Packed-Sticky, %"),
         "Mean JCT against the penalty; diamonds: published", marks,
+    )  # fmt: skip
+    yield from _overhead(found)
+
+
+def _overhead(found: Measured) -> Iterator[Drawing]:
+    """Yield what decisions take, the first of a rollout and the mean of those after it."""
+    timings = found.timings.get(OVERHEAD.name, {})
+    lines: dict[str, list[tuple[float, Estimate | None]]] = {}
+    for policy, name in pal_overhead.POLICIES.items():
+        for key, words in (("first_ms", "first round"), ("next_ms", "next rounds")):
+            times = [
+                (size, timings.get(pal_overhead.cell_of(policy, size), {}).get(key))
+                for size in pal_overhead.SIZES
+            ]
+            lines[f"{name}, {words}"] = [
+                (size, None if ms is None else Estimate(ms, ms, ms, 1)) for size, ms in times
+            ]
+    yield from curves(
+        lines, ("GPUs of the cluster", "CPU time of a decision, ms"),
+        "CPU time of a decision against the size of the cluster; it differs from run to run",
+        is_log=True, is_log_x=True,
     )  # fmt: skip
