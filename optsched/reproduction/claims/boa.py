@@ -43,7 +43,7 @@ ASSUMED = (
 )
 UNREAD = "the abstract has none, and the text could not be read"
 UNKNOWN = "budgets and bands of utility are not in what could be read"
-UNTRACED = f"trace, {UNKNOWN}; an earlier page of an author had 2 to 3 times"
+UNTRACED = f"trace, {UNKNOWN}; an author's page has 2 to 3 times for a preliminary simulation"
 
 
 # --- readings ---------------------------------------------------------------------------------
@@ -146,13 +146,7 @@ def _along_the_curve() -> Iterator[Claim]:
 def _others() -> Iterator[Claim]:
     what = "mean JCT, Pollux on a fixed cluster to BOA, at equal bills, large workload"
     ours = ratio(LARGE_SWEEPS, "pollux", LARGE_COSTS)
-    yield _claim(
-        "to-pollux-large",
-        what,
-        STUDIES[1],
-        ours,
-        note="the abstract has none, and the text could not be read",
-    )
+    yield _claim("to-pollux-large", what, STUDIES[1], ours, note=UNREAD)
     for other, name in NAMES.items():
         if other in SWEEPS and other != AUTOSCALING:
             yield _claim(f"to-{other}", f"mean JCT, {name} to BOA, at equal bills", STUDIES[0],
