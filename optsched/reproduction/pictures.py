@@ -92,7 +92,7 @@ def bars(
     from matplotlib.figure import Figure
 
     groups = list(dict.fromkeys(group for told in values.values() for group in told))
-    if not groups:
+    if not any(each for told in values.values() for each in told.values()):
         return
     figure = Figure(figsize=(9, 4), layout="constrained")
     ax, width = figure.subplots(), 0.8 / len(values)

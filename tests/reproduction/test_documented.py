@@ -6,6 +6,7 @@ import pytest
 
 import optsched
 from benchmarks import reproduction as documented
+from optsched.reproduction.estimates import Estimate
 from optsched.reproduction.philly.guidelines import GUIDELINES
 from optsched.reproduction.pictures import bars
 from optsched.reproduction.registry import SYSTEMS, claims_of
@@ -43,7 +44,7 @@ def test_tables_of_docs_are_the_rows_of_a_run(found, tmp_path, capsys):
 
 
 def test_groups_of_bars_have_names_beside_each_other():
-    values = {"one": {name: None for name in GUIDELINES}}
+    values = {"one": {name: Estimate(1.0, 0.5, 1.5, 2) for name in GUIDELINES}}
     ((figure, *_),) = bars(values, "%", "guidelines")
     figure.draw_without_rendering()
     boxes = [each.get_window_extent() for each in figure.axes[0].get_xticklabels()]
