@@ -77,7 +77,7 @@ RATES = st.sampled_from([0.3, 0.55, 0.7, 0.95, 1.0])
 MODELS = ["a", "b", "c"]
 
 
-@law(60)
+@law(30)
 @given(st.data())
 def test_what_is_learnt_is_the_truth(data):
     """By groups and types, rounded up at most: so what holds by the truth holds when seen."""
@@ -89,15 +89,14 @@ def test_what_is_learnt_is_the_truth(data):
         groups.append({"types": key, "rates": [rate[name] for name in key]})
     tolerances = st.sampled_from([None, 1.5, 2.0])
     where = scenario(
-        nodes=data.draw(st.integers(1, 2)),
-        gpus_per_node=2,
+        gpus_per_node=data.draw(st.integers(1, 2)),
         models={
             name: {"utilisation": 0.3, "max_slowdown": data.draw(tolerances)} for name in MODELS
         },
         sharing={"max_jobs_per_gpu": 3, "interference": {"groups": groups}},
     )
-    row = st.tuples(st.integers(0, 90), st.integers(1, 2), st.sampled_from([15, 60, 200]))
-    rows = data.draw(st.lists(row, min_size=1, max_size=7))
+    row = st.tuples(st.integers(0, 90), st.just(1), st.sampled_from([15, 100, 300]))
+    rows = data.draw(st.lists(row, min_size=2, max_size=7))
     chosen = [data.draw(names) for _ in rows]
     policy = make(POLICY, where, 0)
     record = Engine(where, trace(*rows, model=chosen), policy, 0).run()
