@@ -88,8 +88,8 @@ STUDY = Study(
     "pal-overhead",
     Basis.GENERATED,
     "clusters of 64 to 4,096 GPUs (--quick: 64 and 256) with slowdowns drawn from those of pal-64, "
-    "rounds of 360 s, FIFO, and a job for each GPU from the start on; exact: to a gap of 0.1 %, or to "
-    "the policy's limit of programs",
+    "rounds of 360 s, FIFO, and a job for each GPU from the start on; exact: to a gap of 0.1 %, or "
+    "to the policy's limit of programs",
     cells,
     decisions,
     dict.fromkeys(Level, 1),
