@@ -174,9 +174,9 @@ def boa_large() -> Document:
     own = sum(entry["arrival_rate_per_h"] for entry in instance["classes"])
     return _document(
         "boa-large",
-        f"{jobs} jobs of six models in {hours} hours, on up to 100 rented nodes of 4 GPUs that take "
-        "2 minutes to start. Of 40 jobs 17 are of ncf, which take less than a minute, and one is of "
-        "imagenet, which takes 148 hours on one GPU: these have three quarters of the work. "
+        f"{jobs} jobs of six models in {hours} hours, on up to 100 rented nodes of 4 GPUs that "
+        "take 2 minutes to start. Of 40 jobs 17 are of ncf, which take less than a minute, and one "
+        "is of imagenet, which takes 148 hours on one GPU: these have three quarters of the work. "
         "Phases, changes of width, sizes and gangs are as in boa-cloud.",
         f"{instance['source']} The models come in the proportion of that workload, at 20 an hour, "
         "as the 960 jobs of Sia's newtrace (siasosp23/artifacts). Nodes: g4dn.12xlarge, epochs of "

@@ -13,6 +13,7 @@ from optsched.registry import UnknownNameError
 from optsched.rollout.declarations.adaptive import ADAPTIVE
 from optsched.rollout.declarations.entry import Entry
 from optsched.rollout.declarations.gangs import GANGS
+from optsched.rollout.declarations.malleable import MALLEABLE
 from optsched.rollout.declarations.placements import PLACEMENTS
 from optsched.rollout.declarations.sharing import SHARING_POLICIES
 from optsched.rollout.declarations.widths import BUDGETS, CAPACITY
@@ -29,6 +30,7 @@ ENTRIES: tuple[Entry, ...] = (
     *PLACEMENTS,
     *BUDGETS,
     *CAPACITY,
+    *MALLEABLE,
     *ADAPTIVE,
     *SHARING_POLICIES,
 )

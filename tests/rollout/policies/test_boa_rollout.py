@@ -206,6 +206,7 @@ def least_mean_jct(record, gpu_us):
         "one-width-per-class:budget=2", "fixed-width:k=2", "fixed-width:k=9",
         "efficiency-threshold:theta=0.6", "equi:gpus=4", "fifo-requested:gpus=6", "srpt-k:gpus=4",
         "srpt-k:gpus=4,knee=0.2", "marginal-greedy:gpus=4", "pollux:gpus=4", "sia:gpus=4",
+        "hesrpt:gpus=4", "smartfill:gpus=4", "wham:gpus=4",
     ],
 )  # fmt: skip
 def test_no_policy_beats_the_bound_at_its_own_cost(policy):
@@ -329,6 +330,9 @@ def test_failed_jobs_come_back():
         "fifo-requested",
         "srpt-k",
         "marginal-greedy",
+        "hesrpt",
+        "smartfill",
+        "wham",
         "pollux",
         "pollux:placement=pal",
         "sia",
@@ -401,7 +405,7 @@ def test_placements_keep_widths_but_not_gpus():
     [
         "boa:widths=mixed", "boa:rates=history,placement=pal", "boa-budgeted:sizes=estimates",
         "efficiency-threshold", "fixed-width", "equi", "marginal-greedy", "srpt-k", "pollux",
-        "pollux-autoscaling:rounds=2", "sia",
+        "pollux-autoscaling:rounds=2", "sia", "hesrpt", "smartfill", "wham",
     ],
 )  # fmt: skip
 def test_a_rollout_goes_on_from_plain_data(policy):

@@ -1,0 +1,1 @@
+"""Theory's policies for malleable jobs on so many GPUs: heSRPT, SmartFill, WHAM."""

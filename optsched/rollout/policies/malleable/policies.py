@@ -1,0 +1,164 @@
+"""heSRPT, SmartFill and WHAM: so many GPUs, shared out anew whenever something happens."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from pydantic import Field
+
+from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
+from optsched.rollout.policies.malleable.optimal_shares import (
+    hesrpt_shares,
+    smartfill_shares,
+    whittle_gains,
+)
+from optsched.rollout.policies.malleable.whole_gpus import envelope, filled, rounded
+from optsched.rollout.policy_options import takes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.documents.arrays import Floats
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.width_curves import Curve, Curves
+    from optsched.rollout.scenario import Scenario
+
+LEAST_EXPONENT, MOST_EXPONENT = 0.01, 0.99
+
+
+class InShares(SharedOut):
+    """Jobs get whole widths near shares of GPUs that a theory says are best."""
+
+    @abstractmethod
+    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
+        """Return the GPUs of each job, not yet whole; the sum is at most so many."""
+
+    def order(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs as the theory has them: those with the most work left first."""
+        left = dict(zip(jobs, self.remaining_s(view, jobs), strict=True))
+        return sorted(jobs, key=lambda job: (-left[job], -job))
+
+    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
+        """Return widths for jobs; what rounding leaves goes to the last in order first."""
+        if not (jobs and gpus):
+            return {}
+        order = self.order(view, jobs)
+        curves = [self.curve(view, job) for job in order]
+        ideal = self.ideal(curves, gpus)
+        widths = rounded(curves[::-1], ideal[::-1], gpus)
+        return dict(zip(reversed(order), widths, strict=True))
+
+
+class HesrptOptions(SharedOptions):
+    """What the theory takes all jobs for."""
+
+    p: Annotated[float, Field(ge=LEAST_EXPONENT, le=MOST_EXPONENT)] | None = Field(
+        default=None,
+        description="All jobs are taken to run at speed k ** p; null: fitted to the curves.",
+    )
+
+
+class Hesrpt(InShares):
+    """The shares of heSRPT: all jobs get some, those with less work left get more.
+
+    Source: Berg, Vesilo and Harchol-Balter, arXiv 1903.09346.
+    """
+
+    def __init__(self, name: str, scenario: Scenario, options: HesrptOptions) -> None:
+        super().__init__(name, scenario, options)
+        self.exponent = fitted_exponent(self.curves) if options.p is None else options.p
+
+    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
+        """Return the GPUs of each job."""
+        shares: list[float] = (gpus * hesrpt_shares(len(curves), self.exponent)).tolist()
+        return shares
+
+
+def fitted_exponent(curves: Curves) -> float:
+    """Return the mean p of k ** p over models, and over the phases of each.
+
+    The p of a phase is fitted by least squares to the logarithms of its useful widths and speeds.
+    Without any curve it is one half.
+    """
+    means = []
+    for model in sorted(curves.scenario.models):
+        if not curves.phases(model):
+            continue
+        phases = map(_exponent, curves.useful(model, 1))
+        found = [exponent for exponent in phases if exponent is not None]
+        if found:
+            means.append(sum(found) / len(found))
+    mean = sum(means) / len(means) if means else 0.5
+    return min(max(mean, LEAST_EXPONENT), MOST_EXPONENT)
+
+
+def _exponent(curve: Curve) -> float | None:
+    gpus, speed = np.log(curve.gpus), np.log(curve.speed)
+    return float(gpus @ speed / (gpus @ gpus)) if gpus[-1] > 0 else None
+
+
+class OnEnvelopes(InShares):
+    """Theories for any concave curve: they are told the envelopes of the jobs' curves."""
+
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        super().__init__(name, scenario, options)
+        self._known: dict[tuple[Curve, int], Floats] = {}  # by curve and GPUs, as asked for
+
+    def envelopes(self, curves: Sequence[Curve], gpus: int) -> list[Floats]:
+        """Return the speeds of each job at 0, 1, 2, ... GPUs."""
+        for curve in curves:
+            if (curve, gpus) not in self._known:
+                self._known[curve, gpus] = envelope(curve, gpus)
+        return [self._known[curve, gpus] for curve in curves]
+
+
+class Smartfill(OnEnvelopes):
+    """The shares of SmartFill: least total flow time for jobs with concave curves.
+
+    Source: Li, Ju, Eryilmaz and Shroff, arXiv 2509.01811.
+    """
+
+    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
+        """Return the GPUs of each job."""
+        shares: list[float] = smartfill_shares(self.envelopes(curves, gpus), gpus).tolist()
+        return shares
+
+
+class Wham(OnEnvelopes):
+    """GPUs go to the largest of Whittle's indices, whatever work is left.
+
+    Source: Li, Harchol-Balter and Berg, arXiv 2602.01411, abstract.
+    """
+
+    def order(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs, the youngest first: the index says nothing of the work left."""
+        return list(reversed(jobs))
+
+    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
+        """Return the GPUs of each job; where prices are infinite, the oldest come first."""
+        gains = [whittle_gains(speed) for speed in self.envelopes(curves, gpus)]
+        shares: list[float] = filled(gains[::-1], gpus)[::-1].tolist()
+        return shares
+
+
+# --- policies ---------------------------------------------------------------------------------
+
+
+@takes(HesrptOptions)
+def hesrpt(scenario: Scenario, seed: int, options: HesrptOptions) -> Hesrpt:
+    """Give jobs the shares of heSRPT."""
+    return Hesrpt("hesrpt", scenario, options)
+
+
+@takes(SharedOptions)
+def smartfill(scenario: Scenario, seed: int, options: SharedOptions) -> Smartfill:
+    """Give jobs the shares of least total flow time for concave curves."""
+    return Smartfill("smartfill", scenario, options)
+
+
+@takes(SharedOptions)
+def wham(scenario: Scenario, seed: int, options: SharedOptions) -> Wham:
+    """Give GPUs to the largest of Whittle's indices."""
+    return Wham("wham", scenario, options)

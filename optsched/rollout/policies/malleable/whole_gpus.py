@@ -1,0 +1,95 @@
+"""From shares of GPUs, as theory has them, to the whole widths that jobs may have."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.boa.exact.hull import hull_vertices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.documents.arrays import Floats, Integers
+    from optsched.rollout.policies.width_curves import Curve
+
+TOLERANCE = 1e-9
+"""How far below a width a share may be that stands for it: what is lost in floating point."""
+
+
+def rounded(curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list[int]:
+    """Return whole widths near shares of GPUs: the method of largest remainders, on given widths.
+
+    Each job gets the largest of its widths within its share, none if there is none. Of the GPUs
+    that are left, the job that is furthest below its share (or least above it) gets those to its
+    next width, again and again; one for whose next width there are too few gets no more. Of equal
+    ones, the first.
+
+    Parameters
+    ----------
+    curves
+        Of each job: its useful widths.
+    shares
+        Of each job, in GPUs; their sum is at most `gpus`.
+    gpus
+        How many there are.
+    """
+    counts = [
+        bisect_right(curve.gpus, share + TOLERANCE)
+        for curve, share in zip(curves, shares, strict=True)
+    ]
+    widths = [curve.gpus[n - 1] if n else 0 for curve, n in zip(curves, counts, strict=True)]
+    left = gpus - sum(widths)
+    above = [(width - shares[job], job) for job, width in enumerate(widths)]
+    heapify(above)
+    while above and left:
+        _, job = heappop(above)
+        if counts[job] == len(curves[job].gpus):
+            continue
+        wider = curves[job].gpus[counts[job]]
+        if wider - widths[job] > left:
+            continue
+        left -= wider - widths[job]
+        widths[job], counts[job] = wider, counts[job] + 1
+        heappush(above, (wider - shares[job], job))
+    return widths
+
+
+def envelope(curve: Curve, gpus: int) -> Floats:
+    """Return the speeds at 0, 1, 2, ... GPUs on the concave envelope of a curve and of 0 at 0.
+
+    Speeds between two widths are what turns at both give. The last number of GPUs is the first of
+    the greatest speed within `gpus`; a curve without a width within them has that of 0 only.
+    """
+    count = bisect_right(curve.gpus, gpus)
+    if not count:
+        return np.zeros(1)
+    widths = np.array(curve.gpus[:count], dtype=float)
+    speeds = np.array(curve.speed[:count])
+    kept = hull_vertices(widths, speeds[:, None])[:, 0]
+    ends = np.concatenate([[0.0], widths[kept]])
+    dense: Floats = np.interp(
+        np.arange(int(ends[-1]) + 1), ends, np.concatenate([[0.0], speeds[kept]])
+    )
+    return dense
+
+
+def filled(gains: Sequence[Floats], gpus: int) -> Integers:
+    """Return how many GPUs each job gets if they go one by one to where the gain is largest.
+
+    Parameters
+    ----------
+    gains
+        Of each job, by its GPUs: what each of them adds, descending. Of equal ones, the first job's
+        goes first; one that adds nothing is not given.
+    """
+    if not gains:
+        return np.zeros(0, dtype=np.int64)
+    every = np.concatenate(gains)
+    owner = np.repeat(np.arange(len(gains)), [len(gain) for gain in gains])
+    first = np.argsort(-every, kind="stable")[:gpus]
+    counts: Integers = np.bincount(owner[first][every[first] > 0], minlength=len(gains))
+    return counts

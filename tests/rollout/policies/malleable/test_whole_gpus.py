@@ -1,0 +1,89 @@
+"""Shares become whole widths: the method of largest remainders, and its laws."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.rollout.policies.malleable.whole_gpus import envelope, filled, rounded
+from optsched.rollout.policies.width_curves import Curve
+from tests.support.strategies.common import law
+
+
+@st.composite
+def curves(draw):
+    """Useful widths of a job: each faster than the one before."""
+    gpus = sorted(draw(st.sets(st.integers(1, 12), min_size=1, max_size=6)))
+    steps = draw(st.lists(st.floats(0.01, 3), min_size=len(gpus), max_size=len(gpus)))
+    return Curve(tuple(gpus), tuple(sum(steps[: n + 1]) for n in range(len(gpus))))
+
+
+@st.composite
+def rounds(draw):
+    """Curves, GPUs, and shares that add up to at most these."""
+    gpus = draw(st.integers(0, 20))
+    rows = draw(st.lists(curves(), min_size=1, max_size=6))
+    parts = [draw(st.floats(0, 1)) for _ in rows]
+    scale = gpus * draw(st.sampled_from([0.5, 1.0])) / max(sum(parts), 1.0)
+    return rows, [scale * part for part in parts], gpus
+
+
+def test_rounding_by_hand():
+    every = Curve(tuple(range(1, 9)), tuple(map(float, range(1, 9))))
+    assert rounded([every] * 3, [1.4, 1.5, 5.1], 8) == [1, 2, 5]
+    assert rounded([every] * 3, [8 / 3] * 3, 8) == [3, 3, 2]
+    fours = Curve((4, 8), (3.0, 4.0))
+    assert rounded([every, fours], [2.5, 5.5], 8) == [4, 4]  # no 4 are left for the second one
+    assert rounded([fours, fours], [3.0, 3.0], 6) == [4, 0]
+    assert rounded([], [], 6) == []
+
+
+@law(1000)
+@given(rounds())
+def test_widths_are_those_of_jobs_and_no_gpu_is_idle_that_one_could_use(drawn):
+    rows, shares, gpus = drawn
+    widths = rounded(rows, shares, gpus)
+    assert sum(widths) <= gpus
+    left = gpus - sum(widths)
+    for row, width in zip(rows, widths, strict=True):
+        assert width in (0, *row.gpus)
+        wider = [k for k in row.gpus if k > width]
+        assert not wider or wider[0] - width > left
+
+
+@law(500)
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.integers(1, 40))
+def test_with_all_widths_a_job_is_less_than_one_gpu_off_its_share(parts, gpus):
+    every = Curve(tuple(range(1, 41)), tuple(map(float, range(1, 41))))
+    shares = [gpus * part / sum(parts) for part in parts]
+    widths = rounded([every] * len(parts), shares, gpus)
+    assert sum(widths) == gpus
+    assert all(abs(k - share) < 1 + 1e-6 for k, share in zip(widths, shares, strict=True))
+
+
+@law(500)
+@given(curves(), st.integers(1, 14))
+def test_envelopes_are_concave_and_above_the_curve(curve, gpus):
+    speeds = envelope(curve, gpus)
+    inside = [(k, s) for k, s in zip(*curve, strict=True) if k <= gpus]
+    if not inside:
+        assert speeds.tolist() == [0.0]
+        return
+    assert len(speeds) == inside[-1][0] + 1
+    steps = [b - a for a, b in pairwise(speeds)]
+    assert all(b <= a + 1e-9 for a, b in pairwise(steps))
+    assert min(steps) > 0
+    assert all(speeds[k] >= s - 1e-9 for k, s in inside)
+    touched = [k for k, s in inside if math.isclose(speeds[k], s)]
+    assert touched[-1] == inside[-1][0]
+
+
+def test_gpus_go_to_the_largest_gain():
+    gains = [np.array([3.0, 1.0]), np.array([2.0, 2.0, 0.0]), np.array([])]
+    assert filled(gains, 3).tolist() == [1, 2, 0]
+    assert filled(gains, 9).tolist() == [2, 2, 0]
+    assert filled([np.array([np.inf]), np.array([np.inf])], 1).tolist() == [1, 0]
+    assert filled([], 3).tolist() == pytest.approx([])
