@@ -67,7 +67,7 @@ def boa(jobs: int, file: str | None = None) -> Outcome:
         epoch_s=60,
         rented={"provision_s": 120},
         costs={"rescale_s": 30},
-        models={name: _model(fraction) for name, fraction in MODELS.items()},
+        models={name: speedup_of(fraction) for name, fraction in MODELS.items()},
         trace=source,
     )
     trace = jobs_of(scenario)
@@ -75,7 +75,8 @@ def boa(jobs: int, file: str | None = None) -> Outcome:
     return _run(scenario.model_copy(update={"budget_gpus": BUDGET * used}), trace, "boa")
 
 
-def _model(fraction: float) -> dict[str, Any]:
+def speedup_of(fraction: float) -> dict[str, Any]:
+    """Return a model whose parallel fraction is given, by Amdahl's law."""
     speedup = {"kind": "amdahl", "parallel_fraction": fraction, "max_gpus": 64}
     return {"phases": [{"work_gpu_s": 3600, "speedup": speedup}]}
 
@@ -133,12 +134,13 @@ def simpy(jobs: int, file: str | None = None) -> Outcome:
     """Run the same jobs through one SimPy container: no nodes, no places, no accounts."""
     trace = jobs_of(_fixed(jobs, file))
     outcome = Outcome(f"{trace.name}, {NODES} nodes of {PER_NODE}")
-    outcome.objective = measured(outcome, _in_container, trace)
+    outcome.objective = measured(outcome, in_container, trace, NODES)
     outcome.note = "objective: mean JCT, s; one container of GPUs, no nodes"
     return outcome
 
 
-def _in_container(trace: Any) -> float:
+def in_container(trace: Any, nodes: int) -> float:
+    """Return the mean JCT in seconds of jobs that take GPUs of one container, in order."""
     import simpy as library
 
     times: list[float] = []
@@ -157,7 +159,7 @@ def _in_container(trace: Any) -> float:
             environment.process(job(environment, pool, gpus, run))
 
     environment = library.Environment()
-    total = NODES * PER_NODE
+    total = nodes * PER_NODE
     pool = library.Container(environment, capacity=total, init=total)
     environment.process(source(environment, pool))
     environment.run()

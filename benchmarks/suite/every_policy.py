@@ -1,0 +1,69 @@
+"""A rollout under one policy, and the same jobs through SimPy: what they took, and how often."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.policies.worlds import Size, made
+from benchmarks.suite.measure import Clock, Outcome, measured_once, peak_mib
+from benchmarks.suite.rollout import in_container
+from optsched.rollout.engine.engine import Engine
+from optsched.rollout.registry import make
+
+
+@dataclass
+class Rolled(Outcome):
+    """What a rollout took.
+
+    Attributes
+    ----------
+    jobs, days
+        How many came, and in which time.
+    decisions
+        Calls of the policy.
+    ended
+        Share of the jobs that had ended when the limit stopped it.
+    gap_median, gap_worst, unverified
+        Of the rounds of an exact policy.
+    """
+
+    jobs: int = 0
+    days: float = 0.0
+    decisions: int = 0
+    ended: float = 1.0
+    gap_median: float | None = None
+    gap_worst: float | None = None
+    unverified: int = 0
+
+
+def under(policy: str, kind: str, size: dict[str, Any], limit_s: float) -> Rolled:
+    """Roll a trace out under a policy, for so many CPU seconds at most."""
+    world, trace = made(kind, Size(**size))
+    found = Rolled("", jobs=len(trace), days=float(trace.submit_us[-1]) / 8.64e10)
+    clock = Clock()
+    engine = Engine(world, trace, make(policy, world), seed=0)
+    ends = time.process_time() + limit_s
+    while engine.step():
+        if time.process_time() > ends:
+            found.status = "stopped"
+            break
+    record = engine.record()
+    found.cpu_s, found.wall_s, found.memory_mib = clock.cpu_s, clock.wall_s, peak_mib()
+    found.ended, found.decisions = engine.share, len(record.epochs)
+    solves = [solve for epoch in record.epochs for solve in epoch.solves]
+    if solves:
+        gaps = sorted(solve.gap for solve in solves if solve.gap == solve.gap)
+        found.unverified = sum(solve.verified is not True for solve in solves)
+        if gaps:
+            found.gap_median, found.gap_worst = gaps[len(gaps) // 2], gaps[-1]
+    return found
+
+
+def simpy(size: dict[str, Any]) -> Rolled:
+    """Run the same jobs through one SimPy container: no nodes, no places, no policy."""
+    _, trace = made("gangs", Size(**size))
+    found = Rolled("", jobs=len(trace), days=float(trace.submit_us[-1]) / 8.64e10)
+    measured_once(found, in_container, trace, size["nodes"])
+    return found
