@@ -8,7 +8,7 @@
     python -m benchmarks.policies --limit-s 600 --csv FILE --growth --to-docs
 
 Jobs of `philly-atc19` on 311 nodes of 8 GPUs at load 0.9 (0.8 for exact policies), those of the
-file on 52 nodes. Each rollout has a process of its own. What came to its end is kept in
+file on 52 nodes. Each rollout has a process of its own. What it took is kept in
 benchmarks/results/policies, so that the tables can be printed again at once; after a change of
 the code: --again. A size that would take longer than the limit is skipped, and the table says so.
 """
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from benchmarks.philly_tables.report import put
 from benchmarks.policies.measure import EXACT, KIND_OF, SIMPY, Measured, in_turn
 from benchmarks.policies.report import growth, markdown
+from benchmarks.policies.rollout import under
 from benchmarks.policies.worlds import Size
-from benchmarks.suite.every_policy import under
 from benchmarks.suite.rollout import NODES
 
 if TYPE_CHECKING:

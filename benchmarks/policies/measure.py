@@ -43,7 +43,7 @@ class Measured:
     Attributes
     ----------
     found
-        As `suite.every_policy.Rolled`; or status "skipped", and the reason.
+        As `rollout.Rolled`; or status "skipped", and the reason.
     """
 
     policy: str
@@ -67,18 +67,20 @@ def measured(policy: str, size: Size, limit_s: float, *, again: bool = False) ->
         size = replace(size, load=EXACT_LOAD)
     path = _file_of(policy, size)
     if path.is_file() and not again:
-        return Measured(policy, size, json.loads(path.read_text()))
+        kept = json.loads(path.read_text())
+        if kept["status"] == "done" or kept["limit_s"] >= limit_s:
+            return Measured(policy, size, kept)
     options: dict[str, Any] = {"size": asdict(size)}
-    function, needs = "every_policy:simpy", ("simpy",)
+    function, needs = ".policies.rollout:simpy", ("simpy",)
     if policy != SIMPY:
         options |= {"policy": policy, "kind": KIND_OF[policy], "limit_s": limit_s}
-        function, needs = "every_policy:under", ()
+        function, needs = ".policies.rollout:under", ()
     limits = {"limit_s": WALL * limit_s, "needs": needs}
     row = Row("rollout", size.jobs, "jobs", policy, function, options, **limits)  # type: ignore[arg-type]
     if missing := row.missing():
         return Measured(policy, size, skipped(f"{', '.join(missing)} not installed"))
     found = in_process(row)
-    if found["status"] == "done":
+    if found["status"] != "skipped":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dumps(found))
     return Measured(policy, size, found)

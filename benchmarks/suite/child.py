@@ -33,9 +33,13 @@ def main() -> int:
 
 
 def called(function: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Call "module:function" of this folder, and return its outcome as a dictionary."""
+    """Call "module:function" and return its outcome as a dictionary.
+
+    The module is one of this folder, or with a dot before it one of the folder above.
+    """
     module, name = function.split(":")
-    outcome = getattr(importlib.import_module(f"benchmarks.suite.{module}"), name)(**options)
+    found = importlib.import_module(f".{module}", __package__ or "benchmarks.suite")
+    outcome = getattr(found, name)(**options)
     return asdict(outcome)
 
 

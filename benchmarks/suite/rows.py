@@ -23,7 +23,7 @@ class Row:
     method
         Who solves it.
     function
-        "module:function" in this folder; it takes `options` and returns an `Outcome`.
+        "module:function", as `child.called` has it; it takes `options` and returns an `Outcome`.
     limit_s
         Seconds after which the method is to stop; the process is ended some time after them.
     needs

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
 
+HAIR = 1e-12
+"""Relative: products of floats that are nearer are compared exactly."""
+
 
 class Draft(NamedTuple):
     """A group without a node yet.
@@ -170,6 +173,10 @@ class GroupCosts:
         job, level, due = self.jobs[n], self.level(draft), self._due[n]
         if job.max_slowdown is None and due is None:
             return True
+        if due is None and level is None and job.max_slowdown is not None:
+            share = mix.speeds[job.type] * job.max_slowdown
+            if abs(share - 1.0) > HAIR:  # no rounding of two floats goes as far
+                return share > 1.0
         rate = mix.rates[job.type] * (Fraction(level.rate) if level else 1)
         if job.max_slowdown is not None and rate * Fraction(job.max_slowdown) < 1:
             return False

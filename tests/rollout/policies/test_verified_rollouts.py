@@ -32,17 +32,25 @@ def epochs(policy, folder):
     return done, rows
 
 
+def solves_of(done):
+    """By row with solves, these."""
+    return [epoch.solves for epoch in done.record.epochs if epoch.solves]
+
+
 @pytest.mark.parametrize("policy", SMALL)
 def test_what_is_called_optimal_was_verified(policy, tmp_path):
     done, rows = epochs(policy, tmp_path)
     assert set(rows["verified"]) == {"true"}
     assert set(rows["status"]) <= {"optimal", "feasible", "infeasible"}
     assert "optimal" in set(rows["status"])
-    for solve in [solve for epoch in done.record.epochs for solve in epoch.solves]:
+    for solve in [solve for solves in solves_of(done) for solve in solves]:
         if solve.status == "infeasible":
             continue
         assert solve.gap == relative_gap(solve.objective, solve.bound, solve.scale) >= 0
         assert (solve.status == "optimal") == closed(solve.gap, SMALL[policy][2])
+    for gap, solves in zip(rows["gap"], solves_of(done), strict=True):
+        stated = [solve.gap for solve in solves if math.isfinite(solve.gap)]
+        assert gap == max(stated, default=math.nan) or (math.isnan(gap) and not stated)
     timing = done.timing()
     assert 0 < timing["verification_s"] < timing["solver_s"] < timing["wall_s"]
     assert timing["verification_share"] == timing["verification_s"] / timing["wall_s"]

@@ -23,8 +23,8 @@ class Rolled(Outcome):
         How many came, and in which time.
     decisions
         Calls of the policy.
-    ended
-        Share of the jobs that had ended when the limit stopped it.
+    limit_s, ended
+        CPU seconds that it might take, and the share of the jobs that had ended when it stopped.
     gap_median, gap_worst, unverified
         Of the rounds of an exact policy.
     """
@@ -32,6 +32,7 @@ class Rolled(Outcome):
     jobs: int = 0
     days: float = 0.0
     decisions: int = 0
+    limit_s: float = 0.0
     ended: float = 1.0
     gap_median: float | None = None
     gap_worst: float | None = None
@@ -41,7 +42,8 @@ class Rolled(Outcome):
 def under(policy: str, kind: str, size: dict[str, Any], limit_s: float) -> Rolled:
     """Roll a trace out under a policy, for so many CPU seconds at most."""
     world, trace = made(kind, Size(**size))
-    found = Rolled("", jobs=len(trace), days=float(trace.submit_us[-1]) / 8.64e10)
+    days = float(trace.submit_us[-1]) / 8.64e10
+    found = Rolled("", jobs=len(trace), days=days, limit_s=limit_s)
     clock = Clock()
     engine = Engine(world, trace, make(policy, world), seed=0)
     ends = time.process_time() + limit_s
