@@ -38,6 +38,7 @@ JOBS = (1_000, 10_000, 82_247)
 FILE_NODES = 52
 GROWN_JOBS, GROWN_NODES = 100_000, 1_250
 OF_GROWTH = 10_000
+LIMIT = "CPU seconds of a rollout; 0: print what is kept, and measure nothing"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cProfile.runctx("under(*called)", names, {}, sort="tottime")
         return 0
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    head = f"On {today}, one core; a rollout ends after {chosen.limit_s:,.0f} CPU s."
+    head = f"On {today}, one core of a machine that others used, too."
+    if chosen.limit_s:
+        head += f" A rollout ends after {chosen.limit_s:,.0f} CPU s."
     tables = _tables(chosen, head)
     print(tables)
     if chosen.to_docs:
@@ -124,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--csv", help="philly_jobs_pollux.csv[.gz]")
     parser.add_argument("--growth", action="store_true", help="exponents besides")
-    parser.add_argument("--limit-s", type=float, default=600.0, help="CPU seconds of a rollout")
+    parser.add_argument("--limit-s", type=float, default=600.0, help=LIMIT)
     parser.add_argument("--profile", metavar="POLICY", choices=list(KIND_OF))
     parser.add_argument("--again", action="store_true", help="roll out, whatever is kept")
     parser.add_argument("--to-docs", action="store_true", help="put the tables on the page")

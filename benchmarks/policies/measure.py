@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from math import log
+from math import inf, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,10 @@ POLICIES = {
         *("time-slicing", "fifo-exclusive", "lucid-ordered", "least-utilised", "sharing-scores"),
         *("eaco-greedy", "best-delta-energy", "longest-first", "eaco"),
     ),
-    "elastic": ("fifo-requested", "equi", "srpt-k", "marginal-greedy", "pollux", "sia"),
+    "elastic": (
+        *("fifo-requested", "equi", "srpt-k", "marginal-greedy", "hesrpt", "smartfill", "wham"),
+        *("pollux", "sia"),
+    ),
 }
 """By what the scenario is about, see `worlds`."""
 KIND_OF = {policy: kind for kind, policies in POLICIES.items() for policy in policies}
@@ -62,7 +65,10 @@ class Measured:
 
 
 def measured(policy: str, size: Size, limit_s: float, *, again: bool = False) -> Measured:
-    """Return what a rollout took, from its file if there is one."""
+    """Return what a rollout took, from its file if there is one.
+
+    With a limit of 0 nothing is measured.
+    """
     if policy in EXACT and size.file is None:
         size = replace(size, load=EXACT_LOAD)
     path = _file_of(policy, size)
@@ -70,6 +76,8 @@ def measured(policy: str, size: Size, limit_s: float, *, again: bool = False) ->
         kept = json.loads(path.read_text())
         if kept["status"] == "done" or kept["limit_s"] >= limit_s:
             return Measured(policy, size, kept)
+    if not limit_s:
+        return Measured(policy, size, skipped("not measured"))
     options: dict[str, Any] = {"size": asdict(size)}
     function, needs = ".policies.rollout:simpy", ("simpy",)
     if policy != SIMPY:
@@ -103,10 +111,14 @@ def in_turn(
             found = skipped("exact policies: the least size alone")
         elif rows and seconds is None:
             found = skipped("a smaller size did not end")
-        elif seconds is not None and seconds > limit_s:
+        elif seconds is not None and seconds > (limit_s or inf):
             found = skipped(f"would take {seconds:,.0f} s") | {"expected_s": seconds}
         else:
-            rows.append(measured(policy, size, limit_s, again=again))
+            row = measured(policy, size, limit_s, again=again)
+            if seconds is not None and row.found["status"] == "skipped":
+                row.found["reason"] += f"; would take {seconds:,.0f} s"
+                row.found["expected_s"] = seconds
+            rows.append(row)
             continue
         rows.append(Measured(policy, size, found))
     return rows
