@@ -37,7 +37,7 @@ PHYSICS: Final = {
 
 WITHOUT_EFFECT: Final = {
     "scenario": {
-        *("schema_id", "name", "description", "source", "policies", "recorded_speed"),
+        *("schema_id", "name", "description", "source", "policies", "recorded_speed", "priorities"),
         *("budget_gpus", "price_usd_per_gpu_h", "estimates", "steady_s", "end_s"),
     },
 }

@@ -83,6 +83,26 @@ def refuse_gpu_types(policy: str, scenario: Scenario, knowing: Iterable[str]) ->
         )
 
 
+def refuse_priorities(policy: str, scenario: Scenario, knowing: Iterable[str]) -> None:
+    """Refuse at the start a policy to which all queues are alike.
+
+    Parameters
+    ----------
+    knowing
+        Names of policies that know priorities.
+
+    Raises
+    ------
+    ValueError
+        If queues of the scenario have priorities.
+    """
+    if scenario.priorities:
+        raise ValueError(
+            f"policy '{policy}': it knows no priorities, and queues of scenario '{scenario.name}' "
+            f"have some; {', '.join(knowing)} know them, and priorities={{}} removes them"
+        )
+
+
 def refuse_unlike_nodes(policy: str, scenario: Scenario) -> None:
     """Refuse at the start a policy whose groups stand on any node alike.
 

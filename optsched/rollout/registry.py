@@ -103,7 +103,7 @@ def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
         If an option is not one of the policy's, or not of its type or range.
     """
     from optsched.rollout.physics.beliefs import believed
-    from optsched.rollout.policy_needs import refuse_gpu_types
+    from optsched.rollout.policy_needs import refuse_gpu_types, refuse_priorities
     from optsched.rollout.policy_options import OptionError, read
 
     if not isinstance(policy, str):
@@ -114,6 +114,9 @@ def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
     maker = known.maker()
     if "GPU types" in known.refused_with:
         refuse_gpu_types(known.name, scenario, [one.name for one in ENTRIES if one.knows_types])
+    if "priorities" in known.refused_with:
+        knowing = [one.name for one in ENTRIES if one.knows_priorities]
+        refuse_priorities(known.name, scenario, knowing)
     told = scenario if known.clairvoyant == "all" else believed(scenario, seed)
     try:
         return maker(told, seed, **read(maker.options, rest))

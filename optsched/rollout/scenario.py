@@ -188,6 +188,11 @@ class Scenario(NamedDocument):
         default={}, description="GPUs that each queue (virtual cluster) may hold at once."
     )
     lends_quotas: bool = Field(default=False, description="Whether queues lend idle ones.")
+    priorities: Entries[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(
+        default={},
+        description="Of the jobs of each queue, for policies that know priorities: higher comes "
+        "first; 0 where none is given.",
+    )
     power: PowerModel | None = None
     estimates: Estimates = Estimates()
     beliefs: Beliefs = Field(

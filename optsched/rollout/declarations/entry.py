@@ -47,6 +47,9 @@ class Entry:
     knows_types
         Whether it keeps each job on GPUs of one type where a scenario has several; all others are
         refused there.
+    knows_priorities
+        Whether jobs of queues of higher priority come first; all others are refused where a
+        scenario has priorities.
     """
 
     name: str
@@ -64,12 +67,15 @@ class Entry:
     refuses: tuple[str, ...] = ()
     example: str = ""
     knows_types: bool = False
+    knows_priorities: bool = False
 
     @property
     def refused_with(self) -> tuple[str, ...]:
-        """All that it is refused with at the start: `refuses`, and "GPU types" if it knows none."""
-        of_others = self.plugin is not None
-        return self.refuses if self.knows_types or of_others else (*self.refuses, "GPU types")
+        """All that it is refused with at the start: `refuses`, and what it does not know."""
+        if self.plugin is not None:
+            return self.refuses
+        known = {"GPU types": self.knows_types, "priorities": self.knows_priorities}
+        return (*self.refuses, *(name for name, is_known in known.items() if not is_known))
 
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""

@@ -101,10 +101,11 @@ SHARING_POLICIES = (
         "sharing the busiest GPUs that should bear it, watched for an epoch, and undone if not",
         EACO,
         POLICIES + "sharing.watched_groups:eaco_trials",
-        faithful="Algorithm 1 to its end: candidates by utilisation, a GPU's threshold each, sets "
-        "that overlap a gang in part; after an epoch of all jobs the rates that were seen are "
-        "written into the history, unseen groups are predicted from it, and a newcomer that breaks "
-        "a tolerance or deadline leaves, for the next candidate.",
+        faithful="Algorithm 1 to its end: a queue by priority, then arrival; candidates by "
+        "utilisation, a GPU's threshold each, sets that overlap a gang in part; after an epoch of "
+        "all jobs the rates that were seen are written into the history, unseen groups are "
+        "predicted from it, and a newcomer that breaks a tolerance or deadline leaves, for the "
+        "next candidate.",
         differs=(
             "The history begins with a formula of utilisations, so that the true rates are not "
             "known; begins_with=told gives it the scenario's measured groups, as in the paper.",
@@ -120,6 +121,7 @@ SHARING_POLICIES = (
         becomes="is fifo with overtaking, without sharing",
         refuses=_REFUSES,
         example=_EXAMPLE + "eaco-greedy,eaco-trials",
+        knows_priorities=True,
     ),
     Entry(
         "lucid-ordered",
@@ -156,6 +158,7 @@ SHARING_POLICIES = (
             needs=() if rule.name == "fifo-exclusive" else (SHARING,),
             becomes=_BECOMES.get(rule.name, ""),
             refuses=_REFUSES,
+            knows_priorities=rule.name == "eaco-greedy",
             example=_EXAMPLE + (rule.name if rule.name != "fifo-exclusive" else "eaco-greedy"),
         )
         for rule in RULES

@@ -21,6 +21,7 @@ from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.sharing.across_nodes import next_across
 from optsched.rollout.policies.sharing.node_pools import NodePools
+from optsched.rollout.policies.sharing.priorities import by_priority
 from optsched.rollout.policy_needs import refuse_quotas, refuse_unlike_nodes
 from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share
 
@@ -150,12 +151,11 @@ class GroupingPolicy(RestorablePolicy):
 
     def queue(self, view: View) -> list[int]:
         """Return the waiting jobs that are looked at, in order."""
-        waiting: list[int] = view.pending[: self.window].tolist()
-        return waiting
+        return by_priority(view, view.pending.tolist())[: self.window]
 
     def arranged(self, view: View, jobs: Iterable[int]) -> list[int]:
         """Return jobs in the order in which the rule looks at them."""
-        return sorted(jobs)
+        return by_priority(view, jobs)
 
     def fields(self, view: View) -> dict[str, object]:
         """Return the fields of instances that are the policy's own."""

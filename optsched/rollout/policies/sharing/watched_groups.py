@@ -13,6 +13,7 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco import ThresholdOptions
 from optsched.rollout.policies.sharing.learnt_rates import Beginning, LearntRates
+from optsched.rollout.policies.sharing.priorities import by_priority
 from optsched.rollout.policies.sharing.shared_gpus import SharedGpus, Thresholds
 from optsched.rollout.policies.sharing.watches import (
     ROUNDED,
@@ -91,8 +92,8 @@ class WatchedGroups(RestorablePolicy):
         for job in undone:
             gpus.detach(job)
         place: dict[int, Gpus] = {}
-        waiting = view.pending[: self.window].tolist()
-        for job in sorted([*undone, *waiting]):
+        waiting = by_priority(view, view.pending.tolist())[: self.window]
+        for job in by_priority(view, [*undone, *waiting]):
             found = self._place(view, gpus, job)
             if found is not None:
                 place[job] = found
