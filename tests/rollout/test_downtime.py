@@ -114,8 +114,8 @@ def test_faults_of_downtime_name_their_path(changes, expected):
 
 
 KNOWN = ("fifo", "philly", "srtf", "packed-sticky", "pal-greedy", "equi", "pollux", "srpt-k", "sia",
-         "hesrpt", "smartfill", "wham", "boa", "fixed-width", "fifo-exclusive", "random-pairs",
-         "eaco-greedy")  # fmt: skip
+         "hesrpt", "smartfill", "wham", "gavel", "boa", "fixed-width", "fifo-exclusive",
+         "random-pairs", "eaco-greedy")  # fmt: skip
 
 
 @law(60)

@@ -83,6 +83,27 @@ ADAPTIVE = (
         knows_types=True,
     ),
     Entry(
+        "gavel",
+        "so many GPUs, gangs in rounds by shares of time on each GPU type: fairness or makespan",
+        "Narayanan et al., Gavel, OSDI 2020; stanford-futuredata/gavel",
+        POLICIES + "gavel.rounds:gavel",
+        faithful="The linear programs of max-min fairness and of the makespan over shares of time "
+        "on each type, solved anew when jobs come or go, and rounds in the order of share over "
+        "time received.",
+        differs=(
+            "Among the shares of the best least gain those of the greatest sum are taken; in the "
+            "released code, what the solver finds.",
+            "Speeds are normalised by an equal share of all GPUs, as in the paper; the released "
+            "code solves another program for that.",
+            "Speeds on each type are told, not estimated, and jobs never share GPUs.",
+            "A gang that no share is left for fills up GPUs that would be idle.",
+            "The makespan is that of the work that is the oracle's, by default the truth.",
+        ),
+        refuses=("quotas",),
+        example="optsched compare three-types --policy gavel,gavel:objective=makespan,sia",
+        knows_types=True,
+    ),
+    Entry(
         "time-slicing",
         "Gandiva: turns on GPUs when they run out, packing that pays, moves, growing and shrinking",
         "Xiao et al., Gandiva, OSDI 2018",

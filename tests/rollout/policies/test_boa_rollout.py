@@ -333,6 +333,7 @@ def test_failed_jobs_come_back():
         "hesrpt",
         "smartfill",
         "wham",
+        "gavel",
         "pollux",
         "pollux:placement=pal",
         "sia",
