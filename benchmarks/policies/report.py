@@ -30,7 +30,8 @@ def line(row: Measured) -> str:
     if found["status"] == "skipped":
         return f"| {name} | | | | | {found['reason']} |"
     jobs = found["ended"] * found["jobs"]
-    rates = f"{_rate(jobs / row.cpu_s)} | {_rate(found['decisions'] / row.cpu_s)}"
+    decisions = "" if row.policy == SIMPY else _rate(found["decisions"] / row.cpu_s)
+    rates = f"{_rate(jobs / row.cpu_s)} | {decisions}"
     return (
         f"| {name} | {_number(row.cpu_s)} | {rates} | {found['memory_mib']:,.0f} | {_note(row)} |"
     )
