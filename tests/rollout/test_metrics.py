@@ -282,6 +282,10 @@ def costs(written):
     rented = last.spent_gpu_s / HOUR
     cost, energy = paid(written.scenario, last.spent_gpu_s, last.energy_j)
     yield "rented_gpu_hours", rented
+    yield "idle_gpu_h", (last.available_gpu_s - last.busy_gpu_s) / HOUR
+    yield "unready_gpu_h", (last.spent_gpu_s - last.available_gpu_s) / HOUR
+    yield "over_budget_gpu_h", None  # the scenario has no budget: see results/test_budgets.py
+    yield "least_budget_gpus", None
     yield "rented_gpus_mean", last.spent_gpu_s / last.now_s
     yield "cost_usd", cost
     yield "energy_kwh", energy

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.cli.printing.sheets import Column, Sheet, facts, sheet
 from optsched.cli.printing.tables import PROSE
 from optsched.rollout.declarations.names import known_as
+from optsched.rollout.results.billing.budgets import unkept
 from optsched.rollout.results.bounds.rows import BOUNDED, classes, means
 from optsched.rollout.results.metrics import METRICS
 from optsched.rollout.results.outputs import summary
@@ -23,7 +24,9 @@ def rollout(runs: Sequence[Rollout], bounds: Sequence[BoundRow] = ()) -> list[Sh
     """Return what was run, and its metrics; of several seeds their range; and bounds at the end."""
     parts = _figures(runs[0], bounds) if len(runs) == 1 else _of_seeds(runs, bounds)
     words = f"No schedule is below the bounds: {classes(bounds)}."
-    return [*parts, *(["", words] if bounds else [])]
+    unkept_budget = unkept(runs[0].record, runs[0].metrics["least_budget_gpus"])
+    told = [text for text in (unkept_budget, words if bounds else "") if text]
+    return [*parts, *(line for text in told for line in ("", text))]
 
 
 def _figures(rollout: Rollout, bounds: Sequence[BoundRow]) -> tuple[Sheet, str, Sheet]:

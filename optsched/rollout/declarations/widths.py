@@ -44,11 +44,11 @@ BUDGETS = (
         faithful="At a fixed price its widths are BOA's: those of least time + price x GPU time, "
         "which do not depend on arrival rates.",
         differs=(
-            "It is no published policy: an integral controller sets the price by what is billed, "
-            "from the order of a node to its return, where BOA counts GPUs held.",
-            "A GPU that is ordered is charged for its start, and GPUs that are billed but idle "
-            "cost a job nothing for as long as one job comes after another.",
-            _GROWING,
+            "It is no published policy: a ledger sets the price by what is billed, from the order "
+            "of a node to its return, where BOA counts GPUs held.",
+            "Widths are billed in whole nodes, jobs of less than a node share nodes, and what is "
+            "idle beside a job is given to it until others want it.",
+            "A job is as long as its phases so far showed, not as its class on average.",
         ),
         needs=(SPEEDUPS,),
         becomes=_REQUESTED,

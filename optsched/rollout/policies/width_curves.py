@@ -64,6 +64,7 @@ class Curves:
         self._known: dict[tuple[str, int], tuple[Curve, ...]] = {}
         self._useful: dict[tuple[str, int], tuple[Curve, ...]] = {}
         self._works: dict[tuple[str, int], tuple[float, ...]] = {}
+        self._marks: dict[tuple[str, int], tuple[float, ...]] = {}
 
     def phases(self, model: str) -> Sequence[Phase]:
         """Return the phases of a model, with goodputs; none if its width is fixed."""
@@ -139,13 +140,23 @@ class Curves:
         """
         key = (model, demand)
         if key not in self._works:
-            self._works[key] = self._phase_works(self.phases(model), demand)
+            self._works[key] = self._phase_works(model, demand)
         return self._works[key]
 
-    def _phase_works(self, phases: Sequence[Phase], demand: int) -> tuple[float, ...]:
+    def marks(self, model: str, demand: int) -> tuple[float, ...]:
+        """Return the shares of the run time at the gang asked for at which phases begin; then 1."""
+        key = (model, demand)
+        if key not in self._marks:
+            phases = self.phases(model)
+            ends = map(float, phase_marks(tuple(phases), demand)) if phases else (1.0,)
+            self._marks[key] = (0.0, *ends)
+        return self._marks[key]
+
+    def _phase_works(self, model: str, demand: int) -> tuple[float, ...]:
+        phases = self.phases(model)
         if not phases:
             return (1.0,)
-        marks = [0.0, *map(float, phase_marks(tuple(phases), demand))]
+        marks = self.marks(model, demand)
         return tuple(
             (after - before) * width_speed(phase.curve, demand)
             for before, after, phase in zip(marks, marks[1:], phases, strict=False)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.rollout.engine.waiting import KINDS
+from optsched.rollout.results.billing.budgets import billed
 from optsched.rollout.results.decision_log import all_solves
 from optsched.rollout.results.fairness import finish_time_fairness, jain_index
 from optsched.rollout.results.given_up import given_up
 from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.rollout.results.record import ACTIVE, Integrals
 from optsched.rollout.results.size_classes import by_size
-from optsched.rollout.results.time_averages import WHOLE, counted, of_time
+from optsched.rollout.results.time_averages import GPU_H, WHOLE, counted, of_time, of_window
 from optsched.rollout.results.why_jobs_wait import delays_of
 from optsched.traces.summary import seen_us
 from optsched.traces.trace import FAILED, KILLED, PASSED, STATUSES, US
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from optsched.rollout.results.record import Record
 
 
-GPU_H = 3600 * US  # GPU-microseconds
 SLOWDOWN_FLOOR_US = 60 * US
 METRICS = {
     "jct_mean_s": "mean job completion time (JCT)",
@@ -59,6 +59,10 @@ METRICS = {
     "overhead_gpu_h": "starts, restores, changes of width",
     "rented_gpu_hours": "paid for: nodes ready or starting",
     "rented_gpus_mean": "GPUs paid for, average over time",
+    "idle_gpu_h": "of them ready, and held by no job",
+    "unready_gpu_h": "of them not ready yet",
+    "over_budget_gpu_h": "of them beyond budget and drain",
+    "least_budget_gpus": "no schedule keeps a smaller budget",
     "cost_usd": "rent and energy",
     "energy_kwh": "energy of the site, with PUE",
     "steady_s": "first to last submission, or `steady_s`",
@@ -237,24 +241,12 @@ def _of_cluster(record: Record) -> dict[str, float | int | None]:
     gaps = [solve.gap for solve in solves if math.isfinite(solve.gap)]
     return {
         **{key: whole[key] for key in WHOLE},
-        "rented_gpu_hours": record.spent_gpu_us / GPU_H,
-        **_of_window(record),
+        **billed(record),
+        **of_window(record),
         "decisions": len(record.epochs),
         "solver_calls": len(solves),
         "solver_fallbacks": sum(solve.fallback for solve in solves),
         "solver_gap_max": max(gaps, default=None),
-    }
-
-
-def _of_window(record: Record) -> dict[str, float | None]:
-    """Return the metrics of the steady state, and of the time from then to the end."""
-    begin, end = record.window
-    steady, drain = of_time(record, begin, end), of_time(record, end, counted(record))
-    return {
-        "steady_s": (end.now_us - begin.now_us) / US,
-        **{f"steady_{key}": steady[key] for key in (*WHOLE, "waiting_jobs_mean")},
-        "drain_s": (record.end_us - end.now_us) / US,
-        "drain_utilization": drain["utilization"],
     }
 
 

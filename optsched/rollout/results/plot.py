@@ -14,9 +14,10 @@ import numpy as np
 from optsched.plugins.plugin import short_names
 from optsched.results.drawing import COLOURS, axes, plain, styled
 from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.results.billing.budgets import allowed_so_far
 from optsched.rollout.results.decision_log import epoch_column
-from optsched.rollout.results.metrics import GPU_H
 from optsched.rollout.results.record import ACTIVE
+from optsched.rollout.results.time_averages import GPU_H
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ def utilization_over_time(records: Records, ax: Axes | None = None) -> Axes:
 
 
 def cost_over_time(records: Records, ax: Axes | None = None) -> Axes:
-    """Draw by rollout the money spent so far, or the GPU-hours if they have no price."""
+    """Draw by rollout the money spent so far, or the GPU-hours if they have no price.
+
+    Dashed: what the budget of rented nodes allows, until the last arrival, and with the drain.
+    """
     ax = _axes(ax)
     unit = _unit(records)
     priced = any(_prices(record) != (0, 0) for record in records.values())
@@ -116,6 +120,10 @@ def cost_over_time(records: Records, ax: Axes | None = None) -> Axes:
         gpu_hour, joule = _prices(record) if priced else (1.0, 0.0)
         total = spent / GPU_H * gpu_hour + energy * joule
         ax.plot(edges / unit[1], total, label=name, **style)
+        seconds, allowed = allowed_so_far(record)
+        ax.plot(
+            seconds / unit[1], allowed * gpu_hour, **style | {"linestyle": "--", "linewidth": 1}
+        )
     ax.set_ylim(bottom=0)
     ax.set_ylabel("cost so far (USD)" if priced else "GPU-hours paid for so far")
     return _over_time(ax, records, unit)

@@ -47,3 +47,15 @@ def of_time(record: Record, begin: Integrals, end: Integrals) -> dict[str, float
         "cost_usd": cost,
         "energy_kwh": energy,
     }
+
+
+def of_window(record: Record) -> dict[str, float | None]:
+    """Return the metrics of the steady state, and of the time from then to the end."""
+    begin, end = record.window
+    steady, drain = of_time(record, begin, end), of_time(record, end, counted(record))
+    return {
+        "steady_s": (end.now_us - begin.now_us) / US,
+        **{f"steady_{key}": steady[key] for key in (*WHOLE, "waiting_jobs_mean")},
+        "drain_s": (record.end_us - end.now_us) / US,
+        "drain_utilization": drain["utilization"],
+    }

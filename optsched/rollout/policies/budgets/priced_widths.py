@@ -6,7 +6,6 @@ fixed price the widths of a class do not depend on arrival rates, its own or tho
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -33,12 +32,24 @@ class Work(NamedTuple):
         Seconds that a start and every change of width take.
     provision_s
         Seconds for which a GPU is billed before it can be used.
+    node_gpus
+        GPUs of a node: nodes are billed whole.
+    holes
+        GPUs billed per GPU held of nodes that jobs share.
     """
 
     works_s: Sequence[float]
     curves: Sequence[Curve]
     rescale_s: float
     provision_s: float
+    node_gpus: int = 1
+    holes: float = 1.0
+
+    def billed(self, gpus: int) -> float:
+        """Return the GPUs that are billed for a width: those of whole nodes, or of a shared one."""
+        nodes = -(-gpus // self.node_gpus)
+        whole = float(nodes * self.node_gpus)
+        return whole if nodes > 1 else min(gpus * self.holes, whole)
 
 
 class PricedPlan(NamedTuple):
@@ -78,7 +89,7 @@ def priced_plan(work: Work, price: float) -> PricedPlan:
     job that asks for it, while the job runs on as it was.
     """
     widths = (0, *sorted({k for curve in work.curves for k in curve.gpus}))
-    gpus, rows = np.array(widths, dtype=float), np.arange(len(widths))
+    gpus, rows = np.array([work.billed(width) for width in widths]), np.arange(len(widths))
     count = len(work.works_s)
     best = np.zeros((count, len(widths)), dtype=np.intp)
     cost, seconds, gpu_s = np.zeros((3, count + 1, len(widths)))
@@ -101,47 +112,3 @@ def _speeds(widths: Sequence[int], curve: Curve) -> Floats:
     """Return the speed of a phase at each width, next to none where it may not have it."""
     known = dict(zip(curve.gpus, curve.speed, strict=True))
     return np.array([known.get(k, SLOWEST) for k in widths])
-
-
-class Surroundings(NamedTuple):
-    """What a running job finds at the end of a phase.
-
-    Attributes
-    ----------
-    held
-        The GPUs that it holds.
-    idle
-        GPUs that are billed and that nobody holds or waits for.
-    node_gpus
-        GPUs of a node: nodes are billed whole.
-    for_s
-        For how long what is idle would stay so.
-    """
-
-    held: int
-    idle: int
-    node_gpus: int
-    for_s: float
-
-
-def width_among_nodes(
-    work: Work, plan: PricedPlan, phase: int, price: float, around: Surroundings
-) -> int:
-    """Return the width of a phase if for a while GPUs are billed by whole nodes.
-
-    A wider job takes what is idle for nothing and orders nodes for the rest, and a narrower one
-    saves what makes up whole nodes. From `around.for_s` on each GPU has its price again.
-    """
-    held, idle, size, for_s = around
-    curve = work.curves[phase]
-    found = []
-    for gpus, speed in zip(curve.gpus, curve.speed, strict=True):
-        seconds = work.works_s[phase] / speed + (work.rescale_s if gpus != held else 0.0)
-        ordered, saved = max(0, gpus - held - idle), max(0, held - gpus) // size
-        billed = min(held + size * (math.ceil(ordered / size) - saved), max(gpus, held))
-        first = min(seconds, for_s)
-        gpu_s = first * billed + (seconds - first) * gpus
-        gpu_s += work.provision_s * ordered
-        cost = seconds + price * gpu_s + plan.cost[phase + 1, plan.place(gpus)]
-        found.append((float(cost), gpus))
-    return min(found)[1]

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 import optsched
 from optsched.boa.instance import BoaInstance
 from optsched.rollout.policies.budgets.priced_widths import (
-    Surroundings,
     Work,
     priced_plan,
-    width_among_nodes,
 )
 from optsched.rollout.policies.width_curves import Curve
 from tests.support.strategies.common import law
@@ -22,7 +20,7 @@ PRICES = st.sampled_from([0.0, 1e-4, 0.02, 0.3, 1.0, 40.0])
 
 
 @st.composite
-def works(draw, provision=(0.0, 2.0, 90.0)):
+def works(draw, provision=(0.0, 2.0, 90.0), nodes=(1, 4)):
     """Jobs of up to three phases, whose curves may fall and need not have the same widths."""
     phases = draw(st.lists(WORKS, min_size=1, max_size=3))
     curves = []
@@ -30,7 +28,9 @@ def works(draw, provision=(0.0, 2.0, 90.0)):
         gpus = tuple(sorted(draw(st.sets(st.sampled_from([1, 2, 3, 4, 6, 8]), min_size=1))))
         curves.append(Curve(gpus, tuple(draw(st.integers(1, 60)) / 8 for _ in gpus)))
     rescale_s = draw(st.sampled_from([0.0, 1.0, 30.0]))
-    return Work(tuple(phases), tuple(curves), rescale_s, draw(st.sampled_from(provision)))
+    size = draw(st.sampled_from(nodes))
+    provision_s = draw(st.sampled_from(provision))
+    return Work(tuple(phases), tuple(curves), rescale_s, provision_s, size, 1.0 + (size - 1) / 50)
 
 
 def totals(work, widths, held, first=0):
@@ -40,7 +40,8 @@ def totals(work, widths, held, first=0):
     for amount, curve, gpus in rest:
         takes = amount / curve.speed_at(gpus) + (work.rescale_s if gpus != held else 0.0)
         seconds += takes
-        gpu_s += takes * gpus + work.provision_s * max(0, gpus - held)
+        billed = work.billed(gpus)
+        gpu_s += takes * billed + work.provision_s * max(0, billed - work.billed(held))
         held = gpus
     return seconds, gpu_s
 
@@ -65,7 +66,7 @@ def test_a_plan_is_the_best_of_all_sequences(work, price, data):
 
 
 @law(100)
-@given(st.lists(works(provision=(0.0,)), min_size=1, max_size=3), PRICES, st.data())
+@given(st.lists(works(provision=(0.0,), nodes=(1,)), min_size=1, max_size=3), PRICES, st.data())
 def test_at_a_fixed_price_the_widths_are_optimal_whatever_the_arrival_rates(jobs, price, data):
     """The same widths for any rates; the budget that they use differs, and the exact method agrees.
 
@@ -91,19 +92,14 @@ def test_at_a_fixed_price_the_widths_are_optimal_whatever_the_arrival_rates(jobs
         assert result.objective >= jct * (1 - 1e-6) - slack - 1e-6
 
 
-def test_idle_gpus_of_a_node_cost_nothing_and_half_a_node_saves_nothing():
+def test_nodes_are_billed_whole_but_those_that_jobs_share():
     curve = Curve((1, 2, 4, 8), (1.0, 1.9, 3.0, 5.0))
-    work = Work((100.0,), (curve,), 1.0, 60.0)
-    plan = priced_plan(work, 5.0)
-    assert plan.width(0, 1) == 1
-
-    def width(held, idle, for_s=1e6):
-        return width_among_nodes(work, plan, 0, 5.0, Surroundings(held, idle, 4, for_s))
-
-    assert width(held=1, idle=3) == 4
-    assert width(held=1, idle=1) == 2
-    assert width(held=1, idle=0) == 1
-    assert width(held=1, idle=3, for_s=0.0) == 2  # without an order there is no start to pay for
-    assert width(held=1, idle=19) == 8
-    assert width(held=4, idle=0) == 4
-    assert width(held=8, idle=0) == 4
+    work = Work((100.0,), (curve,), 1.0, 60.0, 4, 1.05)
+    billed = [work.billed(gpus) for gpus in (0, 1, 3, 4, 5, 8)]
+    assert billed == pytest.approx([0, 1.05, 3.15, 4, 8, 8])
+    assert Work((100.0,), (curve,), 1.0, 60.0, 4, 1.5).billed(3) == 4
+    six = Work((100.0,), (Curve((4, 6), (3.0, 4.0)),), 0.0, 0.0, 4)
+    assert priced_plan(six, 0.6).width(0, 0) == 4  # 6 GPUs would be billed as 8
+    assert priced_plan(six._replace(node_gpus=1), 0.6).width(0, 0) == 4
+    assert priced_plan(six._replace(node_gpus=1), 0.2).width(0, 0) == 6
+    assert priced_plan(six, 0.2).width(0, 0) == 4

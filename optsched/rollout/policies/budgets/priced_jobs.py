@@ -1,0 +1,183 @@
+"""Jobs at a price: their classes, how long each of them is, and its plans at prices."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from optsched.rollout.policies.budgets import arrival_rates as known
+from optsched.rollout.policies.budgets.priced_widths import PricedPlan, Work, priced_plan
+from optsched.rollout.policies.budgets.streams import StreamOptions, StreamWidths
+from optsched.rollout.policies.held_gpus import PLACEMENT, Placement
+from optsched.traces.trace import US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.scenario import Scenario
+
+STEPS_OF_PRICE = 10  # of each factor e: prices are rounded to them, so that plans are kept
+STEPS_OF_SIZE = 2  # of each factor 2
+HOLES = 1.05  # GPUs billed per GPU that jobs hold of nodes that they share
+DEAREST, CHEAPEST = 30, -90  # steps of prices, in seconds of JCT per GPU-second
+UNKNOWN_S = 60.0  # run time of a job of a class that nothing is known of
+
+
+class PricedOptions(StreamOptions):
+    """How long jobs are taken to be."""
+
+    placement: Placement = Field(
+        default="lowest", description="Of clusters that are not rented: " + PLACEMENT
+    )
+    sizes: Literal["observed", "mean", "estimates"] = Field(
+        default="observed",
+        description="How long a job is: as its class on average, and from the end of its first "
+        "phase on as that phase showed; always as its class; or as the oracle tells.",
+    )
+
+
+class LeastUse(NamedTuple):
+    """Seconds, and GPU-seconds billed, of a job at its widths of least use."""
+
+    seconds: float
+    gpu_s: float
+
+
+class PricedJobs(StreamWidths):
+    """Jobs with plans at prices, each as long as it is known to be.
+
+    Attributes
+    ----------
+    step
+        The price of the moment, in steps.
+    scales
+        By job, how much longer it is than the mean of its class, rounded.
+    """
+
+    changing: ClassVar[tuple[str, ...]] = (*StreamWidths.changing, "step", "scales")
+
+    def __init__(self, name: str, scenario: Scenario, seed: int, options: PricedOptions) -> None:
+        super().__init__(name, scenario, seed, options)
+        self.sizes = options.sizes
+        rented = scenario.rented
+        self.provision_s = 0.0 if rented is None else rented.provision_s
+        self.is_rented = rented is not None
+        self.node_gpus = 1 if rented is None else self.held.cluster.largest
+        self.step = 0
+        self.scales: dict[int, float] = {}
+        self._plans: dict[tuple[known.Key, float, int], PricedPlan] = {}
+        self._least: dict[known.Key, LeastUse] = {}
+
+    def renewed(self) -> None:
+        """Forget plans for streams as they were."""
+        self._plans.clear()
+        self._least.clear()
+
+    def forget(self, job: int) -> None:
+        """Let a job want nothing."""
+        super().forget(job)
+        self.scales.pop(job, None)
+
+    # --- how long jobs are --------------------------------------------------------------------
+
+    def observe(self, view: View) -> None:
+        """Learn from phases that ended how long their jobs are."""
+        if self.sizes != "observed":
+            return
+        for job in view.advanced:
+            over = self._shares_over(view, job)[self.phase(view, job)]
+            if job in self.held.of and over > 0:
+                run_s = float(view.done_us([job])[0]) / US / over
+                self.scales[job] = self._ratio(view, job, run_s)
+
+    def scale(self, view: View, job: int) -> float:
+        """Return how much longer than the mean of its class a job is, rounded."""
+        if self.sizes == "estimates" and job not in self.scales:
+            run_s = float(view.remaining_us([job])[0]) / US
+            self.scales[job] = self._ratio(view, job, run_s)
+        return self.scales.get(job, 1.0)
+
+    def _ratio(self, view: View, job: int, run_s: float) -> float:
+        works = self.curves.works(view.model(job), view.demand(job))
+        ratio = run_s * sum(works) / sum(self._works(self.key(view, job))) if run_s > 0 else 1.0
+        step = round(STEPS_OF_SIZE * math.log2(min(max(ratio, 1e-3), 1e3)))
+        return float(2.0 ** (step / STEPS_OF_SIZE))
+
+    def _shares_over(self, view: View, job: int) -> Sequence[float]:
+        """Return the share of a job's run time that is over when each phase begins, then 1."""
+        return self.curves.marks(view.model(job), view.demand(job))
+
+    # --- plans --------------------------------------------------------------------------------
+
+    def phase(self, view: View, job: int) -> int:
+        """Return the phase of a job, the last one if all its work is done."""
+        return min(view.phase(job), len(self.curves.of(view.model(job), view.demand(job))) - 1)
+
+    def key(self, view: View, job: int) -> known.Key:
+        """Return the class of a job."""
+        return self.sums.key(view.model(job), view.demand(job))
+
+    def plan(self, view: View, job: int) -> PricedPlan:
+        """Return the plan of a job at the price of the moment."""
+        return self.plan_at(self.key(view, job), self.scale(view, job), self.step)
+
+    def plan_at(self, key: known.Key, scale: float, step: int) -> PricedPlan:
+        """Return the plan of a class at a price."""
+        named = (key, scale, step)
+        if named not in self._plans:
+            works = tuple(work * scale for work in self._works(key))
+            rescale_s = known.rescale_s(self.scenario, key[0])
+            curves, size = self.curves.of(*key), self.node_gpus
+            work = Work(works, curves, rescale_s, self.provision_s, size, HOLES)
+            self._plans[named] = priced_plan(work, math.exp(step / STEPS_OF_PRICE))
+        return self._plans[named]
+
+    def least_use(self, key: known.Key) -> LeastUse:
+        """Return what the mean job of a class takes at its widths of least use."""
+        if key not in self._least:
+            seconds = gpu_s = 0.0
+            for work, curve in zip(self._works(key), self.curves.of(*key), strict=True):
+                gpus = known.cheapest(curve.gpus, curve.speed)
+                seconds += work / curve.speed_at(gpus)
+                gpu_s += gpus * work / curve.speed_at(gpus)
+            self._least[key] = LeastUse(seconds, gpu_s)
+        return self._least[key]
+
+    def _works(self, key: known.Key) -> tuple[float, ...]:
+        """Return the works of a class; of one that nobody has seen yet, those that it declares."""
+        stream = self.streams.get(key)
+        if stream is not None:
+            return tuple(max(work, known.LEAST_WORK_S) for work in stream.works_s)
+        declared = self.curves.phases(key[0])
+        if declared:
+            return tuple(phase.work_gpu_s for phase in declared)
+        return tuple(UNKNOWN_S * work for work in self.curves.works(*key))
+
+    # --- what is left -------------------------------------------------------------------------
+
+    def left_of_phases(self, view: View) -> dict[int, float]:
+        """Return by running job the share of its phase that is still to be done."""
+        jobs = list(self.held.of)
+        left = {}
+        for job, done_us in zip(jobs, view.done_us(jobs).tolist() if jobs else (), strict=True):
+            phase, over = self.phase(view, job), self._shares_over(view, job)
+            works = self.curves.works(view.model(job), view.demand(job))
+            run_s = self.scale(view, job) * sum(self._works(self.key(view, job))) / sum(works)
+            rest = over[phase + 1] - done_us / US / run_s
+            left[job] = min(max(rest / max(over[phase + 1] - over[phase], 1e-12), 0.0), 1.0)
+        return left
+
+    def phase_s(self, view: View, job: int, width: int) -> float:
+        """Return the seconds of a whole phase, the one in which a job is, at a width or below."""
+        curve = self.curve(view, job)
+        speed = curve.speed_at(max(curve.at_most(width), curve.least))
+        work = self._works(self.key(view, job))[self.phase(view, job)]
+        return work * self.scale(view, job) / speed
+
+    def gap_s(self) -> float:
+        """Return the mean time between two arrivals."""
+        rate_per_h = sum(stream.rate_per_h for stream in self.streams.values())
+        return 3600 / rate_per_h if rate_per_h else 0.0

@@ -1,0 +1,1 @@
+"""What rollouts were billed, and what their budgets allow."""

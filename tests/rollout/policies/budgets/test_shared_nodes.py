@@ -1,0 +1,179 @@
+"""Nodes of their own for wide jobs, shared ones for narrow jobs, and a ledger that holds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.rollout.engine.engine import Engine
+from optsched.rollout.policies.budgets.boa_budgeted import Budgeted, BudgetedOptions
+from optsched.rollout.policies.budgets.ledger import Ledger
+from optsched.rollout.policies.budgets.priced_jobs import DEAREST, LeastUse
+from optsched.rollout.run import simulate
+from optsched.rollout.scenario import Scenario
+from optsched.traces.trace import US, trace_of
+from tests.support.strategies.common import law
+
+CURVES = {
+    "poor": [1.0, 1.2, 1.3, 1.4, 1.6],
+    "good": [1.0, 1.9, 2.7, 3.6, 6.0],
+    "super": [1.0, 2.2, 3.1, 4.9, 9.0],
+}
+GPUS = [1, 2, 3, 4, 8]
+
+
+class Watched(Budgeted):
+    """Takes down what it was asked for and what it knew at each call."""
+
+    def __init__(self, scenario, **options):
+        super().__init__("watched", scenario, 0, BudgetedOptions(**options))
+        self.calls = []
+
+    def decide(self, view):
+        decision = super().decide(view)
+        self.calls.append((self.debt_s, self.step))
+        return decision
+
+    def balance(self, view):
+        balance = super().balance(view)
+        self.debt_s = -balance / self.budget
+        return balance
+
+
+@st.composite
+def rented_worlds(draw):
+    """Up to a dozen jobs on rented nodes of 4 GPUs; curves from poor to better than linear."""
+    names = draw(st.lists(st.sampled_from(sorted(CURVES)), min_size=1, max_size=3))
+    models = {
+        f"m{n}": {
+            "rescale_s": draw(st.sampled_from([0.0, 5.0, 60.0])),
+            "phases": [
+                {
+                    "work_gpu_s": draw(st.sampled_from([10.0, 200.0])),
+                    "speedup": {"kind": "table", "gpus": GPUS, "speedup": CURVES[other]},
+                }
+                for other in (name, *draw(st.lists(st.sampled_from(sorted(CURVES)), max_size=2)))
+            ],
+        }
+        for n, name in enumerate(names)
+    }
+    document = {
+        "name": "rented",
+        "nodes": draw(st.integers(2, 6)),
+        "gpus_per_node": 4,
+        "models": models,
+        "trace": {"generator": "none", "jobs": 1},
+        "epoch_s": 60.0,
+        "rented": {"provision_s": draw(st.sampled_from([0.0, 20.0, 120.0]))},
+    }
+    count = draw(st.integers(1, 12))
+    known = [*models, "fixed"]  # a model without curves has the width that it asks for
+    columns = {
+        "submit_s": sorted(draw(st.integers(0, 2000)) for _ in range(count)),
+        "gpus": [draw(st.sampled_from([1, 2, 5])) for _ in range(count)],
+        "run_s": [draw(st.sampled_from([30.0, 300.0, 3000.0])) for _ in range(count)],
+        "model": [draw(st.sampled_from(known)) for _ in range(count)],
+    }
+    return Scenario.from_document(document, "rented"), trace_of("t", "", columns)
+
+
+@law(200, is_costly=True)
+@given(rented_worlds(), st.sampled_from([0.5, 3.0, 9.0]), st.sampled_from([60.0, 600.0]))
+def test_with_the_most_debt_nothing_is_promised_but_at_the_dearest_price(world, budget, repay_s):
+    """The ledger never promises beyond what it allows and `repay_s` of the budget."""
+    scenario, trace = world
+    policy = Watched(scenario, budget=budget, repay_s=repay_s)
+    record = Engine(scenario, trace, policy, seed=0).run()
+    assert (record.jobs.outcome == 0).all()
+    assert policy.calls
+    for debt_s, step in policy.calls:
+        assert step == DEAREST or debt_s < repay_s
+
+
+@law(300)
+@given(
+    st.floats(-1e7, 1e7), st.floats(0.1, 100), st.floats(1, 1e5), st.floats(1, 1e5),
+    st.integers(0, 10**13), st.integers(0, 10**13),
+)  # fmt: skip
+def test_more_is_affordable_with_more_and_nothing_with_the_most_debt(
+    balance, budget, repay_s, give_s, held_us, ready_us
+):
+    ledger = Ledger(budget, repay_s, give_s)
+    ledger.held_us, ledger.ready_us = held_us, ready_us
+    assert ledger.waste >= 1
+    assert ledger.affordable(-repay_s * budget) == 0
+    assert ledger.affordable(min(balance, 0.0)) <= budget
+    assert ledger.affordable(balance) <= ledger.affordable(balance + 1.0)
+
+
+@law(300)
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(1, 40), st.integers(1, 90)), min_size=1),
+    st.integers(1, 9),
+)
+def test_the_ledger_allows_the_budget_and_the_drain(jobs, budget):
+    """In the end budget x time from first to last arrival + the rest of jobs after the last."""
+    ledger, jobs = Ledger(float(budget), 60.0, 60.0), sorted(jobs)
+    for number, (arrival, seconds, gpu_s) in enumerate(jobs):
+        ledger.enter(number, float(arrival), LeastUse(seconds / 2, gpu_s / 2), 2.0)
+    first, last = jobs[0][0], jobs[-1][0]
+    drain = sum(gpu_s * max(0, at + s - last) / s for at, s, gpu_s in jobs)
+    assert ledger.allowed(float(last)) == pytest.approx(budget * (last - first) + drain)
+    later = ledger.allowed(1000.0)
+    assert later == budget * (1000.0 - first)
+    assert not ledger.jobs
+    assert Ledger(float(budget), 60.0, 60.0).allowed(5.0) == 0
+
+
+def one_model(speedup, *jobs, nodes=6, **fields):
+    """Jobs (submit_s, run_s) of one model, on nodes of 4 GPUs that take 10 s to start."""
+    table = {"kind": "table", "gpus": GPUS, "speedup": speedup}
+    document = {
+        "name": "one",
+        "nodes": nodes,
+        "gpus_per_node": 4,
+        "models": {"m": {"phases": [{"work_gpu_s": 100.0, "speedup": table}], "rescale_s": 2.0}},
+        "trace": {"generator": "none", "jobs": 1},
+        "rented": {"provision_s": 10.0},
+        **fields,
+    }
+    submit, run = zip(*jobs, strict=True)
+    columns = {
+        "submit_s": submit,
+        "gpus": [1] * len(jobs),
+        "run_s": run,
+        "model": ["m"] * len(jobs),
+    }
+    return Scenario.from_document(document, "one"), trace_of("t", "", columns)
+
+
+def test_jobs_that_scale_badly_share_a_node_and_take_what_is_idle_beside_them():
+    flat = [1.0, 1.05, 1.1, 1.2, 1.25]
+    world, trace = one_model(flat, (0.0, 400.0), (100.0, 400.0), (100.0, 400.0), (100.0, 400.0))
+    told = simulate(world, "boa-budgeted:budget=0.1", trace=trace, keep_intervals=True)
+    record = told.record
+    widths = [[len(gpus) for j, *_, gpus in record.intervals if j == job] for job in range(4)]
+    assert widths[0][0] == 4  # alone on a node: all of it
+    assert 1 in widths[0]  # and no more than it wants when three others have come
+    assert {epoch.rented_nodes for epoch in record.epochs if epoch.busy_gpus} == {1}
+
+
+def test_a_job_that_wants_whole_nodes_has_them_for_itself():
+    linear = [1.0, 2.0, 3.0, 4.0, 8.0]
+    world, trace = one_model(linear, (0.0, 400.0), (1.0, 400.0), (2.0, 400.0))
+    record = simulate(world, "boa-budgeted:budget=1000000", trace=trace, keep_intervals=True).record
+    nodes = [{gpu // 4 for gpu in gpus} for *_, gpus in record.intervals]
+    assert [len(gpus) for *_, gpus in record.intervals] == [8, 8, 8]
+    assert sum(map(len, nodes)) == len(set().union(*nodes)) == 6
+
+
+@pytest.mark.parametrize(("provision_s", "arrival_s", "nodes"), [(10.0, 53.0, 1), (5.0, 45.0, 2)])
+def test_a_node_is_not_ordered_when_one_is_about_to_be_free(provision_s, arrival_s, nodes):
+    """The first job has a phase behind it, so that it is known for how long it goes on."""
+    table = {"kind": "table", "gpus": [4], "speedup": [4.0]}
+    phases = [{"work_gpu_s": 100.0, "speedup": table} for _ in range(2)]
+    fields = {"models": {"m": {"phases": phases, "rescale_s": 0.0}}}
+    fields["rented"] = {"provision_s": provision_s}
+    world, trace = one_model([1.0] * 5, (0.0, 200.0), (arrival_s, 200.0), **fields)
+    record = simulate(world, "boa-budgeted:budget=9", trace=trace).record
+    assert record.jobs.end_us[0] == pytest.approx((provision_s + 50) * US, abs=2)
+    assert max(epoch.rented_nodes for epoch in record.epochs) == nodes
