@@ -21,6 +21,7 @@ from optsched.eaco.verify.feasibility import total_j
 from optsched.eaco.verify.group_energy import ExactFigures, wakes_j
 from optsched.eaco.verify.group_enumeration import GroupOptions
 from optsched.eaco.verify.rates import equal_rates_hold
+from optsched.search import Search
 from optsched.verification import proof_terms
 from tests.support.oracles.eaco import brute_force
 from tests.support.strategies.common import law
@@ -384,3 +385,13 @@ def test_a_bent_power_curve_once_left_many_jobs_without_a_bound(gpu):
     assert result.is_verified
     assert result.bound >= 0.5 * result.objective
     assert proof_terms(instance, result.certificate) < 10_000
+
+
+def test_a_plan_of_before_further_groups_came_can_be_offered():
+    search = Search(optsched.read("eaco/quads-60"), gap=0.2)
+    columns = large_scale._Columns(search.instance, search)
+    columns.relaxed()
+    before = search.objective
+    assert len(columns.generation.pool.cost) > 1
+    columns._take(np.zeros(1))
+    assert search.objective == before

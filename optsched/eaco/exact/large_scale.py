@@ -295,6 +295,6 @@ class _Columns:
         return duals, lagrangian(self.frame, {}, (), Proof(duals, (), {}), 0.0)
 
     def _take(self, x: NDArray[np.float64]) -> None:
-        """Offer the plan that has each group of the program so often."""
-        chosen = self.generation.pool.take(x > 0.5)
-        offer_columns(self.search, self.classes, chosen, x[x > 0.5], {})
+        """Offer the plan that has each group so often; of those that came later, none."""
+        taken = np.flatnonzero(x > 0.5)
+        offer_columns(self.search, self.classes, self.generation.pool.take(taken), x[taken], {})
