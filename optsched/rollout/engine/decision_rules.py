@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -202,7 +203,13 @@ class DecisionRules:
     def _check_free(self, changes: Changes) -> None:
         state = self.state
         leaving = set(changes.leaving(state))
-        taken: set[int] = set()
+        wanted = [gpus for _, gpus in (*changes.places, *changes.trials)]
+        taken: set[int] = set().union(*wanted)
+        if len(taken) == sum(map(len, wanted)):
+            jobs_there = chain.from_iterable(map(state.jobs_on.__getitem__, taken))
+            if leaving.issuperset(jobs_there):
+                return
+        taken.clear()
         for job, gpus in (*changes.places, *changes.trials):
             for gpu in gpus:
                 others = state.jobs_on[gpu]

@@ -66,16 +66,19 @@ class Losses(Restorable):
         if not worked:
             return
         self.since[job] = state.attempt_us[job]
-        total = self.total.setdefault(job, [0] * len(per_us))
-        for n, rate in enumerate(per_us):
-            total[n] += rate * worked
+        total, unsaved = self.total.get(job), self.unsaved.get(job)
+        if total is None:
+            total = self.total[job] = [0] * len(per_us)
         # A checkpoint during the regime leaves what came after it, and of that regime alone.
-        open_us = min(worked, state.unsaved_us[job])
-        new = [rate * open_us for rate in per_us]
-        if state.unsaved_us[job] > worked:
-            before = self.unsaved.get(job, [0] * len(per_us))
-            new = [a + b for a, b in zip(before, new, strict=True)]
-        self.unsaved[job] = new
+        open_us = state.unsaved_us[job]
+        if unsaved is None or open_us <= worked:
+            unsaved = self.unsaved[job] = [0] * len(per_us)
+        if open_us > worked:
+            open_us = worked
+        for n, rate in enumerate(per_us):
+            if rate:
+                total[n] += rate * worked
+                unsaved[n] += rate * open_us
 
     def undo(self, job: int) -> None:
         """Take back what was lost since the last checkpoint; the GPUs were unused all the same."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.checkpoints.restorable import Restorable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.scenario import Scenario
@@ -142,11 +142,11 @@ class State(Restorable):
             self.goal[job] = tail[0]
         self.submitted = job + 1
 
-    def attach(self, job: int, gpus: tuple[int, ...]) -> None:
-        """Put a job on GPUs."""
+    def attach(self, job: int, gpus: tuple[int, ...], kept: tuple[int, ...] = ()) -> None:
+        """Put a job on GPUs; it never left those that it kept."""
         jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
-        alone = (job,)
-        for gpu in gpus:
+        alone, coming = (job,), set(gpus).difference(kept) if kept else gpus
+        for gpu in coming:
             others = jobs_on[gpu]
             if others:
                 jobs_on[gpu] = others + alone
@@ -155,15 +155,16 @@ class State(Restorable):
                 free_of[node_of[gpu]] -= 1
                 self.busy_gpus += 1
         if self.closed:
-            self.ready_gpus += sum(jobs_on[gpu] == alone for gpu in self._on_closed(gpus))
+            self.ready_gpus += sum(jobs_on[gpu] == alone for gpu in self._on_closed(coming))
         self.gpus_of[job] = gpus
         self.width[job] = len(gpus)
 
-    def detach(self, job: int) -> tuple[int, ...]:
-        """Take a job off its GPUs and return them."""
+    def detach(self, job: int, kept: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Take a job off its GPUs and return them; it stays on those that it is to keep."""
         jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
         gpus, alone = self.gpus_of[job], (job,)
-        for gpu in gpus:
+        leaving = set(gpus).difference(kept) if kept else gpus
+        for gpu in leaving:
             if jobs_on[gpu] == alone:
                 jobs_on[gpu] = ()
                 free_of[node_of[gpu]] += 1
@@ -171,12 +172,12 @@ class State(Restorable):
             else:
                 jobs_on[gpu] = tuple(other for other in jobs_on[gpu] if other != job)
         if self.closed:
-            self.ready_gpus -= sum(not jobs_on[gpu] for gpu in self._on_closed(gpus))
+            self.ready_gpus -= sum(not jobs_on[gpu] for gpu in self._on_closed(leaving))
         self.gpus_of[job] = ()
         self.width[job] = 0
         return gpus
 
-    def _on_closed(self, gpus: Sequence[int]) -> list[int]:
+    def _on_closed(self, gpus: Iterable[int]) -> list[int]:
         node_of, status = self.cluster.node_of, self.node_state
         return [gpu for gpu in gpus if status[node_of[gpu]] != READY]
 

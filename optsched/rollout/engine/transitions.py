@@ -54,6 +54,7 @@ class Dispatch(Restorable):
         self.state, self.accounts, self.waiting = state, accounts, waiting
         self.events, self.physics, self.trace = events, physics, trace
         self.overheads = Overheads(scenario, trace.model)
+        self.is_shared = scenario.sharing.max_jobs_per_gpu > 1
         self.stop_loses_work = scenario.costs.stop_loses_work
         self.ends_at_us = round(scenario.epoch_s * US) if scenario.finish_at_epochs else 1
         self.touched: list[int] = []
@@ -64,17 +65,22 @@ class Dispatch(Restorable):
         self.intervals: list[tuple[int, int, int, tuple[int, ...]]] = []
 
     def apply(self, changes: Changes, pre_run_us: int, now: int) -> None:
-        """Apply the changes of a decision: all who leave GPUs leave them first."""
+        """Apply the changes of a decision: all who leave GPUs leave them first.
+
+        Where GPUs are shared, the order in which jobs came to them counts, and a job that is moved
+        comes anew to those that it keeps.
+        """
         for job in changes.stops:
             self._stop(job, now)
         moves, starts = [], []
         for job, gpus in changes.places:
             if self.state.status[job] == RUNNING:
-                moves.append((job, gpus, len(self._take_off(job, now))))
+                kept = () if self.is_shared else gpus
+                moves.append((job, gpus, self._take_off(job, now, kept)))
             else:
                 starts.append((job, gpus))
-        for job, gpus, width in moves:
-            self._move(job, gpus, width, now)
+        for job, gpus, old in moves:
+            self._move(job, gpus, old, now)
         for job, gpus in starts:
             self._start(job, gpus, now)
         for job, gpus in changes.trials:
@@ -93,8 +99,8 @@ class Dispatch(Restorable):
         self._put_on(job, gpus, overhead, now)
         self.touched.append(job)
 
-    def _move(self, job: int, gpus: tuple[int, ...], old_width: int, now: int) -> None:
-        if len(gpus) == old_width:
+    def _move(self, job: int, gpus: tuple[int, ...], old: tuple[int, ...], now: int) -> None:
+        if len(gpus) == len(old):
             self.accounts.migrations[job] += 1
             self._interrupt(job)
             overhead = self.overheads.move()
@@ -102,7 +108,7 @@ class Dispatch(Restorable):
             self.accounts.rescales[job] += 1
             self.accounts.save(job)
             overhead = self.overheads.rescale(job)
-        self._put_on(job, gpus, overhead, now)
+        self._put_on(job, gpus, overhead, now, () if self.is_shared else old)
         self.touched.append(job)
 
     def _stop(self, job: int, now: int) -> None:
@@ -206,9 +212,11 @@ class Dispatch(Restorable):
         if self.accounts.first_start[job] < 0:
             self.accounts.first_start[job] = now
 
-    def _put_on(self, job: int, gpus: tuple[int, ...], overhead: int, now: int) -> None:
+    def _put_on(
+        self, job: int, gpus: tuple[int, ...], overhead: int, now: int, kept: tuple[int, ...] = ()
+    ) -> None:
         state = self.state
-        state.attach(job, gpus)
+        state.attach(job, gpus, kept)
         state.running.add(job)
         state.settled[job] = now
         state.ready_at[job] = now + overhead
@@ -217,10 +225,10 @@ class Dispatch(Restorable):
         if self.held_since is not None:
             self.held_since[job] = now
 
-    def _take_off(self, job: int, now: int) -> tuple[int, ...]:
+    def _take_off(self, job: int, now: int, kept: tuple[int, ...] = ()) -> tuple[int, ...]:
         self.accounts.settle(job, now)
         self.accounts.losses.end(job)
-        gpus = self.state.detach(job)
+        gpus = self.state.detach(job, kept)
         self.state.running.remove(job)
         self.waiting.hold(job, -len(gpus))
         self.events.forget(job)

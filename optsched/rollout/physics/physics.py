@@ -13,13 +13,7 @@ from optsched.rollout.engine.state import DOWN, OFF, PPB
 from optsched.rollout.physics.colocation import Colocation
 from optsched.rollout.physics.distance import Distances
 from optsched.rollout.physics.node_slowdowns import Transients
-from optsched.rollout.physics.regimes import (
-    AT_REFERENCE,
-    Factors,
-    Regime,
-    busy_shares,
-    regime_of,
-)
+from optsched.rollout.physics.regimes import AT_REFERENCE, Factors, Regime, busy_shares, regime_of
 from optsched.rollout.physics.speeds import JobPace, paces
 from optsched.rollout.physics.widths import phase_marks, width_speed
 
@@ -89,13 +83,16 @@ class Physics(Restorable):
         self._regimes: dict[Factors, Regime] = {}
         self._stays: dict[int, Stay] = {}
         self._ratios: dict[tuple[str, int, int, int], float] = {}
+        self._of_width: dict[tuple[str, int, int, int], Regime] = {}
         self._marks: dict[tuple[str, int], tuple[Fraction, ...]] = {}
         self._is_crowded = self._neighbours != 1 or self._most > 1
         self._needs_mixes = needs_mixes
         self._types = cluster.types if cluster.types.are_several else None
-        distinct = {id(pace): pace for pace in self._pace}.values()
-        is_alike = scenario.spread is None and all(pace.is_plain for pace in distinct)
-        self.is_plain = not self._is_crowded and is_alike and self._types is None
+        distinct = list({id(pace): pace for pace in self._pace}.values())
+        is_alike = scenario.spread is None and self._types is None and not self._is_crowded
+        self.is_plain = is_alike and all(pace.is_plain for pace in distinct)
+        is_anywhere = all(pace[:2] == (None, None) for pace in distinct) and events is None
+        self._is_of_width = is_alike and is_anywhere  # all that a rate depends on
 
     # --- speed --------------------------------------------------------------------------------
 
@@ -108,6 +105,11 @@ class Physics(Restorable):
         if self.is_plain:
             return AT_REFERENCE
         gpus = state.gpus_of[job]
+        if self._is_of_width:
+            width = (self.trace.model[job], state.phase[job], self._demand[job], len(gpus))
+            if width not in self._of_width:
+                self._of_width[width] = self._regime(self._factors(job, gpus, False, state))
+            return self._of_width[width]
         is_beside = self._neighbours != 1 and len(gpus) > 1 and self._has_neighbour(gpus, state)
         if self._most > 1 or self.transients is not None:
             return self._regime(self._factors(job, gpus, is_beside, state))
@@ -229,8 +231,6 @@ class Physics(Restorable):
         return self._ratios[key]
 
     def _has_neighbour(self, gpus: tuple[int, ...], state: Occupancy) -> bool:
-        if len(gpus) < 2:
-            return False
         own, node_of = set(gpus), self.cluster.node_of
         for node in {node_of[gpu] for gpu in gpus}:
             for gpu in self._gpus(node):
