@@ -7,7 +7,8 @@ enumerated, job by job: if none is left at the end, no plan costs less than the 
 
 Excesses and budgets are exact integers. For the enumeration they are put in units in which a budget
 is at most 2**40, excesses rounded down and budgets up, so that no plan is lost and no sum of two
-numbers overflows 63 bits.
+numbers overflows 63 bits. Partial plans of the same uses are put together, with the least sum of
+every row: that loses no plan either, and there are no more of them than uses.
 """
 
 from __future__ import annotations
@@ -151,23 +152,24 @@ def _enumerate(choices: list[Wholes], budget: Wholes, capacities: int) -> str | 
             return f"more than {MOST_SUMS:,} sums of partial plans are to be looked at"
         # a sum is below its budget, at most 2**40, and an excess at most 2**40: no overflow
         sums = (sums[:many, None, :] + choices[level][None, :, :]).reshape(-1, len(budget))
-        sums = _undominated(sums[(sums < budget).all(axis=1)], capacities)
+        sums = _together(sums[(sums < budget).all(axis=1)], capacities)
         if len(sums):
             stack.append((level + 1, sums))
     return None
 
 
-def _undominated(sums: Wholes, capacities: int) -> Wholes:
-    """Leave out partial plans that are in no row below another one of the same uses.
+def _together(sums: Wholes, capacities: int) -> Wholes:
+    """Put partial plans of the same uses together: of each row the least sum.
 
-    Whatever completes the one that is left out completes the other one as well.
+    Whatever completes one of them below every budget completes these sums. All rows are of costs
+    and uses, so but for rounding, which keeps plans of equal costs apart, all least sums are those
+    of the cheapest.
     """
     if len(sums) < 2:
         return sums
-    used = sums[:, -capacities:] if capacities else sums[:, :0]
-    order = np.lexsort((sums.sum(axis=1), *used.T))
+    used = sums[:, sums.shape[1] - capacities :]
+    order = np.lexsort(used.T) if capacities else np.arange(len(sums))
     sums, used = sums[order], used[order]
     is_new = np.concatenate(([True], (used[1:] != used[:-1]).any(axis=1)))
-    first = np.maximum.accumulate(np.where(is_new, np.arange(len(sums)), 0))
-    is_worse = (sums[first] <= sums).all(axis=1) & ~is_new
-    return sums[~is_worse]
+    together: Wholes = np.minimum.reduceat(sums, np.flatnonzero(is_new))
+    return together

@@ -10,6 +10,7 @@ from benchmarks.proving.rounds import Choice, Round, verify_round
 from benchmarks.proving.sia import even, instances, plain_program, unlike, widths
 from optsched.mip import highs
 from optsched.sia import ChoiceCertificate
+from optsched.sia.verify import enumeration
 from optsched.sia.verify.certificate import Enumeration, Prices, prove
 from optsched.verification import Violation
 from tests.support.forgers.sia import try_forgeries
@@ -147,6 +148,34 @@ def test_an_enumeration_proves_up_to_the_best_plan_and_no_further():
     nodes = (Enumeration(rows=(Prices(prices=(0.1, 0.1, 0.1)),)),)
     for bound, refused in ((chosen.objective * (1 - 1e-9), 0), (chosen.objective * (1 + 1e-9), 1)):
         assert len(prove(instance, ChoiceCertificate(bound=bound, nodes=nodes))) == refused
+
+
+def _round_of_whole_hundredths(seed, jobs=60, gpus=1499):
+    """Jobs of three curves with costs as Sia's: partial plans of equal costs abound."""
+    draw, sizes = np.random.default_rng(seed), (1, 2, 4, *range(8, 65, 8))
+    options = {}
+    for job in range(jobs):
+        serial = 1 - draw.choice([0.999, 0.98, 0.9])
+        speeds = [1 / (serial + (1 - serial) / size) for size in sizes]
+        held, factor = draw.choice(sizes), draw.uniform(0.8, 1)
+        ratios = [v if size == held else factor * v for v, size in zip(speeds, sizes, strict=True)]
+        costs = [
+            (round(100 * ratio**-0.5) / 100, [size])
+            for ratio, size in zip(ratios, sizes, strict=True)
+        ]
+        options[job] = [*costs, (1.1, [0])]
+    return Round.of(options, [gpus])
+
+
+@pytest.mark.parametrize("seed", [3, 26])
+def test_partial_plans_that_rounding_keeps_apart_are_not_looked_at_one_by_one(seed, monkeypatch):
+    monkeypatch.setattr(enumeration, "MOST_SUMS", 1_000_000)  # they were more than 10 ** 9
+    instance = _round_of_whole_hundredths(seed)
+    chosen = Choice(gap=0.0).decide(instance)
+    assert isinstance(chosen.certificate.nodes[0], Enumeration)
+    assert prove(instance, chosen.certificate) == []
+    above = chosen.certificate.model_copy(update={"bound": chosen.objective + 1e-6})
+    assert [fault.rule for fault in prove(instance, above)] == ["bound"]
 
 
 def test_rounds_to_prove_are_many_and_named():
