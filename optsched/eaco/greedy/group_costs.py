@@ -6,20 +6,17 @@ Both are remembered, so that rules may ask for the same group again and again.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.due_times import due_s
+from optsched.eaco.greedy.type_mix import TypeMix, phases_of
 from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures
-from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes, PowerLevel
-
-HAIR = 1e-12
-"""Relative: products of floats that are nearer are compared exactly."""
 
 
 class Draft(NamedTuple):
@@ -41,27 +38,6 @@ class Draft(NamedTuple):
     nodes: int
     location: str | None = None
     level: int | None = None
-
-
-class TypeMix(NamedTuple):
-    """Job types side by side on GPUs of one type, at full power.
-
-    Attributes
-    ----------
-    may_share
-        Whether their number, memory, utilisation and rates allow it; true of one alone.
-    rates
-        By type.
-    gpu_w
-        Watts of each GPU; 0 if the jobs cannot run together.
-    """
-
-    may_share: bool
-    is_known: bool
-    rates: dict[str, Fraction]
-    speeds: dict[str, float]
-    utilisation: float
-    gpu_w: float
 
 
 class GroupCosts:
@@ -171,12 +147,8 @@ class GroupCosts:
 
     def _bears(self, n: int, draft: Draft, mix: TypeMix) -> bool:
         job, level, due = self.jobs[n], self.level(draft), self._due[n]
-        if job.max_slowdown is None and due is None:
-            return True
-        if due is None and level is None and job.max_slowdown is not None:
-            share = mix.speeds[job.type] * job.max_slowdown
-            if abs(share - 1.0) > HAIR:  # no rounding of two floats goes as far
-                return share > 1.0
+        if due is None and level is None:
+            return job.max_slowdown is None or mix.bears(job.type, job.max_slowdown)
         rate = mix.rates[job.type] * (Fraction(level.rate) if level else 1)
         if job.max_slowdown is not None and rate * Fraction(job.max_slowdown) < 1:
             return False
@@ -246,18 +218,12 @@ class GroupCosts:
 
     def phases(self, draft: Draft) -> Iterator[tuple[float, float]]:
         """Yield seconds and watts of each GPU, phase by phase."""
-        level = self.level(draft)
+        level, gpu = self.level(draft), self.pool(draft).gpu
+        types = [self.jobs[n].type for n in draft.jobs]
+        works = [self.work_s(n, draft) for n in draft.jobs]
         factor = 1.0 if level is None else level.rate
-        work = {n: self.work_s(n, draft) for n in draft.jobs}
-        left, mix = dict(work), self.mix(draft)
-        while left:
-            now = self.side_by_side(self.pool(draft).gpu, [self.jobs[n].type for n in left])
-            mix = now if now.is_known else mix
-            rates = {n: factor * mix.speeds[self.jobs[n].type] for n in left}
-            seconds = min(left[n] / rates[n] for n in left)
+        for seconds, mix in phases_of(partial(self.side_by_side, gpu), types, works, factor):
             yield seconds, self.gpu_w(draft, mix)
-            left = {n: left[n] - seconds * rates[n] for n in left}
-            left = {n: rest for n, rest in left.items() if rest > SETTINGS.done_share * work[n]}
 
     def peak_w(self, draft: Draft) -> float:
         """Return the greatest watts of each GPU of a group in any phase."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from optsched.eaco.greedy.grouping import Grouping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from optsched.eaco.greedy.group_costs import Draft, GroupCosts
 
@@ -272,8 +272,12 @@ def labels(estimates: GroupCosts) -> dict[str, int]:
 
     A type without any pair that fits has label 2.
     """
-    gpu = estimates.nodes[0].gpu
-    names = sorted({job.type for job in estimates.jobs})
+    names = {job.type for job in estimates.jobs}
+    return labels_of(estimates, estimates.nodes[0].gpu, sorted(names))
+
+
+def labels_of(estimates: GroupCosts, gpu: str, names: Sequence[str]) -> dict[str, int]:
+    """Return Lucid's label of each of some types, which are all that there are, on some GPUs."""
     by_type = {}
     for name in names:
         mixes = [estimates.side_by_side(gpu, [name, other]) for other in names]

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain, takewhile
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, ClassVar
 
 from optsched.eaco.greedy.group_costs import GroupCosts
 from optsched.eaco.greedy.rules import BY_NAME, GroupingRule
@@ -20,46 +18,29 @@ from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.sharing.across_nodes import next_across
+from optsched.rollout.policies.sharing.kept.rounds import RULES, KeptRounds
 from optsched.rollout.policies.sharing.node_pools import NodePools
+from optsched.rollout.policies.sharing.options import (
+    THRESHOLDS,
+    ExactOptions,
+    SharingOptions,
+    ThresholdOptions,
+)
 from optsched.rollout.policies.sharing.priorities import by_priority
 from optsched.rollout.policy_needs import refuse_quotas, refuse_unlike_nodes
-from optsched.rollout.policy_options import Count, Gap, Maker, Options, Positive, Share
+from optsched.rollout.policy_options import Maker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.decision import SolveRecord
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.eaco_adapter import Present
+    from optsched.rollout.policies.sharing.kept.groups import Member
     from optsched.rollout.scenario import Scenario
 
     Gpus = tuple[int, ...]
-
-
-class SharingOptions(Options):
-    """Which jobs are looked at, and what waiting costs them."""
-
-    waiting_kwh: Positive = Field(
-        default=1.0, description="Cost of a job's waiting, besides the energy that its work takes."
-    )
-    window: Count | None = Field(
-        default=None, description="How many waiting jobs are looked at, the earliest; null: all."
-    )
-
-
-class ThresholdOptions(SharingOptions):
-    """EaCO's rule besides: the two thresholds of Algorithm 1, of which no value is published."""
-
-    utilisation_threshold: Share = Field(
-        default=1.0, description="GPUs that are busier take no further job."
-    )
-    memory_threshold: Share = Field(
-        default=1.0, description="GPUs of whose memory a larger share is taken take none either."
-    )
-
-
-THRESHOLDS = {"utilisation_threshold", "memory_threshold"}
 
 
 class GroupingPolicy(RestorablePolicy):
@@ -67,6 +48,7 @@ class GroupingPolicy(RestorablePolicy):
 
     changing: ClassVar[tuple[str, ...]] = ("calls", "_ready")
     keeps_running: bool
+    keeps_groups: ClassVar[bool] = True
     parts_late: ClassVar[bool] = False
 
     def __init__(
@@ -85,21 +67,53 @@ class GroupingPolicy(RestorablePolicy):
         self._has_deadlines: bool | None = None
         self._costs: GroupCosts | None = None
         self._frame: EacoInstanceParts | None = None
+        self._kept: KeptRounds | None = None
 
     def decide(self, view: View) -> Decision:
         """Part the jobs again, if there are others than before."""
         if not self.has_news(view):
             return NOTHING
-        queue = self.queue(view)
+        self._note_deadlines(view)
+        kept = self._kept_rounds(view)
+        if kept is not None:
+            if not (kept.queue or kept.groups.of):
+                return NOTHING
+            place = kept.decide(view, self.window, self.rank(view)) if kept.queue else {}
+            if place is not None:
+                self.calls += 1
+                return Decision(place=place)
+            self._kept = None
+        return self._formed(view, self.queue(view))
+
+    def _kept_rounds(self, view: View) -> KeptRounds | None:
+        """Return what is kept, brought up to date; None if groups must be formed each time."""
+        if self._has_deadlines or not self.keeps_groups or self.rule.name not in RULES:
+            self._kept = None
+        elif self._kept is not None:
+            self._kept.note(view)
+        else:
+            self._kept = KeptRounds(view, self._parts(view), self.rule, self.thresholds)
+        return self._kept
+
+    def _parts(self, view: View) -> EacoInstanceParts:
+        if self._frame is None:
+            scenario, fields = view.scenario, self.fields(view)
+            self._frame = EacoInstanceParts(scenario, view.cluster, self.parts_late, **fields)
+        return self._frame
+
+    def rank(self, view: View) -> Callable[[Member], float] | None:
+        """Return what tells where a job stands now, the least first; None: as when it came."""
+        return None
+
+    def _formed(self, view: View, queue: list[int]) -> Decision:
+        """Form groups of all jobs that are there, from an instance."""
         if not (queue or len(view.running)):
             return NOTHING
         if self._all_stay(view, queue):
             self.calls += 1
             return Decision()
         held = {job: view.gpus_of(job) for job in view.running.tolist()}
-        if self._frame is None:
-            scenario, fields = view.scenario, self.fields(view)
-            self._frame = EacoInstanceParts(scenario, view.cluster, self.parts_late, **fields)
+        self._parts(view)
         self.calls += 1
         across: dict[int, Gpus] = {}
         solves: list[SolveRecord] = []
@@ -122,13 +136,16 @@ class GroupingPolicy(RestorablePolicy):
         ready, self._ready = self._ready, list(view.ready)
         return bool(view.arrived or view.ended or view.failed) or ready != self._ready
 
-    def _all_stay(self, view: View, queue: list[int]) -> bool:
-        """Tell whether nothing can change: nobody waits, and no group will end too late."""
+    def _note_deadlines(self, view: View) -> None:
+        """Take note whether any job has had a deadline."""
         jobs = view.arrived
         if self._has_deadlines is None:
             jobs = [*view.running.tolist(), *view.pending.tolist()]
         late = any(view.deadline_us(job) >= 0 for job in jobs)
         self._has_deadlines = self._has_deadlines or late
+
+    def _all_stay(self, view: View, queue: list[int]) -> bool:
+        """Tell whether nothing can change: nobody waits, and no group will end too late."""
         return self.keeps_running and not (queue or self._has_deadlines)
 
     def _of_rule(
@@ -176,25 +193,6 @@ class GroupingPolicy(RestorablePolicy):
         return plan, []
 
 
-class ExactOptions(SharingOptions):
-    """What is minimised, and when a search ends."""
-
-    window: Count | None = Field(
-        default=20, description="How many waiting jobs are looked at, the earliest; null: all."
-    )
-    objective: Literal["run-to-completion", "epoch", "eaco"] = Field(
-        default="run-to-completion",
-        description="run-to-completion (O1); epoch (O2), over the scenario's epoch or horizon_s; "
-        "eaco, equation (1) of the paper: a training epoch takes an hour alone, and jobs that "
-        "EaCO's rule lets wait are left out.",
-    )
-    energy_weight: Share = Field(default=0.5, description="eaco: the weight of energy.")
-    horizon_s: Positive | None = Field(default=None, description="epoch: null: scenario's epoch.")
-    gap: Gap = Field(default=1e-2, description="Relative gap at which a search ends.")
-    programs: Count = Field(default=50, description="Linear programs after which a search ends.")
-    time_limit_s: Positive = Field(default=60.0, description="Of each search.")
-
-
 class ExactGrouping(GroupingPolicy):
     """At every change the groups of least cost, by the problem's exact method.
 
@@ -205,6 +203,7 @@ class ExactGrouping(GroupingPolicy):
     """
 
     changing = (*GroupingPolicy.changing, "solver", "_pools")
+    keeps_groups = False
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
         super().__init__(name, scenario, seed, BY_NAME["eaco-greedy"], options)

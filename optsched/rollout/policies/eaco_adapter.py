@@ -40,6 +40,12 @@ def _at_least(value: Fraction) -> float:
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
+def work_left_s(view: View, jobs: Sequence[int]) -> list[float]:
+    """Return the seconds that jobs still need alone, as far as the view tells."""
+    left = np.nan_to_num(view.remaining_us(jobs) / US, nan=UNKNOWN_S).tolist()
+    return [max(seconds, LEAST_S) for seconds in left]
+
+
 class Present(NamedTuple):
     """The jobs at a moment: an instance, the GPUs of each of its locations, and its nodes."""
 
@@ -114,10 +120,9 @@ class EacoInstanceParts:
             The nodes that there are, none of `jobs` outside of them; None: all nodes are whole.
         """
         pools = NodePools(self.cluster, None, {}) if pools is None else pools
-        left = np.nan_to_num(view.remaining_us(jobs) / US, nan=UNKNOWN_S).tolist()
         rows = tuple(
-            self._job(view, job, max(seconds, LEAST_S), waiting_kwh[job])
-            for job, seconds in zip(jobs, left, strict=True)
+            self._job(view, job, seconds, waiting_kwh[job])
+            for job, seconds in zip(jobs, work_left_s(view, jobs), strict=True)
         )
         groups: dict[Gpus, list[int]] = {}
         for job in jobs:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from optsched.rollout.policies.eaco import ExactGrouping, ExactOptions
+from optsched.rollout.policies.eaco import ExactGrouping
 from optsched.rollout.policies.sharing.learnt_rates import LearntRates
+from optsched.rollout.policies.sharing.options import ExactOptions
 from optsched.rollout.policies.sharing.watches import (
     ROUNDED,
     TRAINING_EPOCH_S,

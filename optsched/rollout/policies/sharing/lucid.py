@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from optsched.eaco.greedy.grouping import Grouping
 from optsched.eaco.greedy.published_rules import THRESHOLDS, labels
 from optsched.eaco.greedy.rules import GroupingRule
-from optsched.rollout.policies.eaco import GroupingPolicy, SharingOptions
+from optsched.rollout.policies.eaco import GroupingPolicy
+from optsched.rollout.policies.sharing.options import SharingOptions
 from optsched.rollout.policy_options import takes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from optsched.eaco.greedy.group_costs import GroupCosts
     from optsched.rollout.engine.decision import Decision
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.sharing.kept.groups import Member
     from optsched.rollout.scenario import Scenario
 
 NAME = "lucid-ordered"
@@ -86,6 +88,10 @@ class Lucid(GroupingPolicy):
     def arranged(self, view: View, jobs: Iterable[int]) -> list[int]:
         """Return jobs in the order in which the rule looks at them."""
         return sorted(jobs, key=lambda job: (self.estimate_us(view, job) * view.demand(job), job))
+
+    def rank(self, view: View) -> Callable[[Member], float]:
+        """Return what tells where a job stands now, the least first."""
+        return lambda each: self.estimate_us(view, each.job) * each.gang
 
     def estimate_us(self, view: View, job: int) -> float:
         """Return for how long a job is thought to hold GPUs, in all."""

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
-from optsched.rollout.policies.eaco import ThresholdOptions
 from optsched.rollout.policies.sharing.learnt_rates import Beginning, LearntRates
+from optsched.rollout.policies.sharing.options import ThresholdOptions
 from optsched.rollout.policies.sharing.priorities import by_priority
 from optsched.rollout.policies.sharing.shared_gpus import SharedGpus, Thresholds
 from optsched.rollout.policies.sharing.watches import (

@@ -1,4 +1,4 @@
-"""Groups that nothing can change are left alone: policies decide as those that part jobs again."""
+"""Policies that keep groups from call to call decide as those that part all jobs again."""
 
 import pytest
 from hypothesis import given
@@ -26,13 +26,14 @@ def test_groups_that_stay_are_those_that_the_rule_forms_again(data, policy, most
     cut = rolled_out(world, jobs, policy, data.draw(st.integers(0, 30)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(GroupingPolicy, "_all_stay", lambda *_: False)
+        patched.setattr(GroupingPolicy, "keeps_groups", False)
         anew = rolled_out(world, jobs, policy)
     assert kept == anew == cut
 
 
 @pytest.mark.parametrize("deadline", [-1.0, 1000.0])
 def test_with_deadlines_groups_are_judged_again_though_nobody_waits(deadline, monkeypatch):
-    """One job ends while the other runs and none waits."""
+    """One job ends while the other runs and none waits; without deadlines no instance is made."""
     formed = []
     before = GroupingPolicy._of_rule
 
@@ -44,4 +45,4 @@ def test_with_deadlines_groups_are_judged_again_though_nobody_waits(deadline, mo
     world = scenario(1, 2, sharing={"max_jobs_per_gpu": 2})
     jobs = trace((0, 1, 10), (0, 1, 20), deadline_s=[deadline, deadline])
     rolled_out(world, jobs, "eaco-greedy")
-    assert len(formed) == (1 if deadline < 0 else 2)
+    assert len(formed) == (0 if deadline < 0 else 2)
