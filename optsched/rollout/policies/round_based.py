@@ -29,6 +29,7 @@ from optsched.rollout.policies.round_options import (
     binned,
 )
 from optsched.rollout.policies.rounds.fresh_rounds import FreshRounds
+from optsched.rollout.policies.rounds.moving_rules import moving_places_of
 from optsched.rollout.policies.rounds.places import places_of
 from optsched.rollout.policies.rounds.sticky_rounds import StickyRounds
 from optsched.rollout.policies.tiresias.queues import Tiresias
@@ -108,13 +109,14 @@ class Rounds(RestorablePolicy):
     def _keeping(self, view: View, world: ClusterData) -> StickyRounds | FreshRounds:
         placement, order = self.placement, self.order
         assert isinstance(placement, Sticky | NonSticky)
-        places = places_of(view, world, placement.rules)
         if isinstance(placement, Sticky):
+            places = places_of(view, world, placement.rules)
             steady = order.steady(view.scenario)
             assert steady is not None
             return StickyRounds(view, world, places, steady, self.backfill)
+        moving = moving_places_of(view, world, placement.rules)
         by_class = placement.rules.row.bins is not None
-        return FreshRounds(view, world, places, order, self.backfill, by_class)
+        return FreshRounds(view, world, moving, order, self.backfill, by_class)
 
     def _anew(self, view: View, world: ClusterData) -> Decision:
         """Look at all jobs."""

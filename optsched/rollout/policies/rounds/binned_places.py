@@ -1,8 +1,7 @@
-"""PM-First and PAL on sets of nodes, where the slowdowns of GPUs are a few bins: no array is made.
+"""PM-First and PAL on masks of nodes, where the slowdowns of GPUs are a few bins.
 
 The rules are `pal_rules.pm_first_rule` and `pal_rules.pal_rule` without caps; which GPUs they pick
-is the same. Of each class there is kept which nodes have so many free GPUs of a bin, or of it and
-better ones. What is taken or released changes that for a few nodes only.
+is the same.
 """
 
 from __future__ import annotations
@@ -13,87 +12,95 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.rollout.policies.free_nodes import members
+from optsched.rollout.policies.rounds.moving_places import ChangedMasks, MaskedPlaces, lowest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from array import array
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from optsched.documents.arrays import Floats
     from optsched.pal.greedy.pal_rules import Penalties
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.policies.placement_round import GangJob
-    from optsched.rollout.policies.rounds.places import Pick
+    from optsched.rollout.policies.rounds.moving_places import Place
 
-    Gpus = tuple[int, ...]
+    Ranks = NDArray[np.int16]
 
-MOST_BINS = 32
+MOST_BINS = 64
 """Of a class; with more of them arrays are quicker."""
 
+MOST_KNOWN = 256
+"""Masks of a node of which the bins are remembered."""
 
-class _Bins:
+WITHIN, ACROSS = range(2)
+"""How a place was chosen: the first number of `Place.why`."""
+
+
+class Bins:
     """The free GPUs of each node by the bin of a class; as they were when it was last asked.
 
     Attributes
     ----------
     values
         Of each bin, ascending.
-    stale
-        Nodes whose free GPUs may have changed since.
-    exactly, upto
-        By bin and number, the set of nodes with so many free GPUs of the bin; and of it or better
-        ones.
+    inside, upto
+        By node and bin, which of its GPUs are of the bin; and of it or better ones.
     """
 
-    def __init__(self, scores: Floats, cluster: Cluster, free: Sequence[int]) -> None:
+    def __init__(self, scores: Floats, cluster: Cluster, masks: array[int]) -> None:
         values, ranks = np.unique(scores, return_inverse=True)
         self.values: list[float] = values.tolist()
-        self.stale: set[int] = set(range(cluster.nodes))
-        self._free = free
-        none = [0] * (cluster.largest + 1)
-        self.exactly = [none.copy() for _ in self.values]
-        self.upto = [none.copy() for _ in self.values]
-        self._total = [0] * len(self.values)
-        self._inside: list[list[int]] = []  # by node and bin, which of its GPUs
-        self._counts: list[tuple[int, ...]] = []  # by node, as they were
-        self._known: list[dict[int, tuple[int, ...]]] = [{} for _ in cluster.size]
-        for node, (first, size) in enumerate(zip(cluster.first, cluster.size, strict=True)):
-            masks = [0] * len(self.values)
+        self.inside: list[list[int]] = []
+        self.upto: list[list[int]] = []
+        for first, size in zip(cluster.first, cluster.size, strict=True):
+            inside = [0] * len(self.values)
             for n, rank in enumerate(ranks[first : first + size].tolist()):
-                masks[rank] |= 1 << n
-            self._inside.append(masks)
-            self._counts.append((0,) * len(masks))
-            for groups in (*self.exactly, *self.upto):
-                groups[0] |= 1 << node
+                inside[rank] |= 1 << n
+            self.inside.append(inside)
+            self.upto.append([sum(inside[: rank + 1]) for rank in range(len(inside))])
+        self._masks, self._changes = masks, ChangedMasks()
+        none = np.full(cluster.largest + 1, len(values), dtype=np.int16)
+        none[0] = 0
+        # By number and node, the bin of the worst of so many best GPUs; that of none is the last.
+        self._worst = np.repeat(none[:, None], cluster.nodes, axis=1)
+        self._none, self._total = none, [0] * len(self.values)
+        self._nodes_with = [[0] * (cluster.largest + 1) for _ in self.values]  # by bin and number
+        self._counts: list[tuple[tuple[int, int], ...]] = [() for _ in self.inside]
+        self._known: list[dict[int, tuple[tuple[tuple[int, int], ...], Ranks]]] = [
+            {} for _ in self.inside
+        ]
 
     def look(self) -> None:
         """Bring everything up to date."""
-        free, exactly, upto = self._free, self.exactly, self.upto
-        for node in self.stale:
-            left, before = free[node], self._counts[node]
-            counts = self._known[node].get(left)
-            if counts is None:
-                counts = tuple([(left & mask).bit_count() for mask in self._inside[node]])
-                self._known[node][left] = counts
-            if counts == before:
-                continue
+        masks, groups, total = self._masks, self._nodes_with, self._total
+        for node in self._changes.nodes(masks):
+            known, mask = self._known[node], masks[node]
+            found = known.get(mask)
+            if found is None:
+                if len(known) == MOST_KNOWN:
+                    known.clear()
+                found = known[mask] = self._of_mask(node, mask)
+            counts, self._worst[:, node] = found
+            bit = 1 << node
+            for rank, count in self._counts[node]:
+                groups[rank][count] ^= bit
+                total[rank] -= count
+            for rank, count in counts:
+                groups[rank][count] ^= bit
+                total[rank] += count
             self._counts[node] = counts
-            bit, old_sum, new_sum = 1 << node, 0, 0
-            for rank, (old, new) in enumerate(zip(before, counts, strict=True)):
-                old_sum, new_sum = old_sum + old, new_sum + new
-                if old != new:
-                    exactly[rank][old] ^= bit
-                    exactly[rank][new] ^= bit
-                    self._total[rank] += new - old
-                if old_sum != new_sum:
-                    upto[rank][old_sum] ^= bit
-                    upto[rank][new_sum] ^= bit
-        self.stale.clear()
 
-    def least_within(self, size: int) -> int:
-        """Return the least bin within which a node has so many free GPUs; -1 if there is none."""
-        for rank, groups in enumerate(self.upto):
-            if any(groups[size:]):
-                return rank
-        return -1
+    def _of_mask(self, node: int, mask: int) -> tuple[tuple[tuple[int, int], ...], Ranks]:
+        """Return (bin, free GPUs of it) where there are any, and the bins of the worst."""
+        found = ((rank, (mask & of).bit_count()) for rank, of in enumerate(self.inside[node]))
+        counts = tuple((rank, count) for rank, count in found if count)
+        worst, upto = self._none.copy(), 1
+        for rank, count in counts:
+            worst[upto : upto + count] = rank
+            upto += count
+        return counts, worst
 
     def least_across(self, size: int) -> int:
         """Return the least bin within which there are so many free GPUs; -1 if there is none."""
@@ -103,39 +110,53 @@ class _Bins:
                 return rank
         return -1
 
-    def fullest(self, rank: int) -> int:
-        """Return the first of the nodes with the most free GPUs up to a bin."""
-        group = next(group for group in reversed(self.upto[rank]) if group)
-        return (group & -group).bit_length() - 1
+    def fullest(self, size: int) -> tuple[int, int, int]:
+        """Return the least bin within which a node has so many free GPUs, and of which node.
 
-    def up_to(self, node: int, rank: int) -> int:
-        """Return which free GPUs of a node are up to a bin."""
-        return self._free[node] & sum(self._inside[node][: rank + 1])
+        Returns
+        -------
+        tuple
+            Bin, the first of the nodes with the most free GPUs up to it, and how many these are.
+            Without such a node the bin is one more than the last.
+        """
+        least: list[int] = self._worst.min(axis=1).tolist()
+        rank = least[size] if size < len(least) else len(self.values)
+        if rank == len(self.values):
+            return rank, -1, 0
+        most = size
+        while most + 1 < len(least) and least[most + 1] <= rank:
+            most += 1
+        return rank, int((self._worst[most] <= rank).argmax()), most
 
     def better(self, rank: int) -> Iterator[tuple[int, int]]:
         """Yield (node, which GPUs) of all that are free and better than a bin."""
         if rank:
-            for node in members(sum(self.upto[rank - 1][1:])):
-                yield node, self.up_to(node, rank - 1)
+            masks, upto = self._masks, self.upto
+            for node in (self._worst[1] < rank).nonzero()[0].tolist():
+                yield node, masks[node] & upto[node][rank - 1]
 
-    def tied(self, rank: int, size: int) -> Iterator[tuple[int, int]]:
-        """Yield (node, which GPUs) of a bin; those first that have most nearly so many of it."""
-        groups, free = self.exactly[rank], self._free
-        for counts in _nearest(len(groups) - 1, size):
+    def tied(self, rank: int, size: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (distance, node, which GPUs) of a bin, those first that have most nearly so many.
+
+        The distance is that of the number of these from the size.
+        """
+        groups, masks, inside = self._nodes_with[rank], self._masks, self.inside
+        for distance, counts in _nearest(len(groups) - 1, size):
             for node in members(sum([groups[count] for count in counts])):
-                yield node, free[node] & self._inside[node][rank]
+                yield distance, node, masks[node] & inside[node][rank]
 
 
 @cache
-def _nearest(most: int, size: int) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers from 1 on, those most nearly as large as a size first, equals together."""
-    groups: dict[int, list[int]] = {}
+def _nearest(most: int, size: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return (distance, numbers) of the numbers from 1 on, those first that are nearest a size."""
+    groups: dict[int, tuple[int, ...]] = {}
     for count in range(1, most + 1):
-        groups.setdefault(abs(count - size), []).append(count)
-    return tuple(tuple(groups[distance]) for distance in sorted(groups))
+        distance = abs(count - size)
+        groups[distance] = (*groups.get(distance, ()), count)
+    return tuple(sorted(groups.items()))
 
 
-class BinnedPlaces:
+class BinnedPlaces(MaskedPlaces):
     """Free GPUs of a cluster, and the rules that look at their bins.
 
     Parameters
@@ -149,62 +170,92 @@ class BinnedPlaces:
     def __init__(
         self, cluster: Cluster, scores: Mapping[str, Floats], penalties: Penalties | None
     ) -> None:
-        self.first, self.node_of = cluster.first, cluster.node_of
-        self.free = cluster.gpus
+        super().__init__(cluster)
         self._cluster, self._scores, self._penalties = cluster, scores, penalties
-        self._free = [(1 << size) - 1 for size in cluster.size]
-        self._bins: dict[str, _Bins] = {}
+        self._bins: dict[str, Bins] = {}
 
-    def take(self, gpus: Gpus) -> None:
-        """Mark free GPUs as in use."""
-        self._turn(gpus)
-        self.free -= len(gpus)
-
-    def release(self, gpus: Gpus) -> None:
-        """Mark GPUs in use as free."""
-        self._turn(gpus)
-        self.free += len(gpus)
-
-    def rule(self) -> Pick:
-        """Return the rule for a round."""
-        return self._pick
-
-    def _turn(self, gpus: Gpus) -> None:
-        free, node_of, first = self._free, self.node_of, self.first
-        for gpu in gpus:
-            node = node_of[gpu]
-            free[node] ^= 1 << (gpu - first[node])
-        nodes = [node_of[gpu] for gpu in gpus]
-        for bins in self._bins.values():
-            bins.stale.update(nodes)
-
-    def _pick(self, gang: GangJob) -> Gpus | None:
+    def choose(self, gang: GangJob) -> Place | None:
+        """Return a place for a gang; None if there is none."""
         name, size = gang.application_class, gang.gpus
         bins = self._bins.get(name)
         if bins is None:
-            bins = self._bins[name] = _Bins(self._scores[name], self._cluster, self._free)
+            bins = self._bins[name] = Bins(self._scores[name], self._cluster, self.masks)
         bins.look()
-        across = bins.least_across(size)
+        across, within = bins.least_across(size), 0
         if across < 0:
             return None
         if self._penalties is not None and size > 1:
-            within, penalty = bins.least_within(size), self._penalties[gang.model]
-            values = bins.values
-            if within >= 0 and penalty[0] * values[within] <= penalty[-1] * values[across]:
-                node = bins.fullest(within)
-                return tuple(self._numbers(node, bins.up_to(node, within))[:size])
-        return self._fastest(bins, across, size)
+            within, node, count = bins.fullest(size)
+            penalty, values = self._penalties[gang.model], bins.values
+            if node >= 0 and penalty[0] * values[within] <= penalty[-1] * values[across]:
+                free = self.masks[node] & bins.upto[node][within]
+                why = (WITHIN, within, node, count, across)
+                return self.place(((node, lowest(free, size)),), why)
+        return self._fastest(bins, across, size, within)
 
-    def _fastest(self, bins: _Bins, rank: int, size: int) -> Gpus:
-        chosen: list[int] = []
-        for node, which in bins.better(rank):
-            chosen += self._numbers(node, which)
-        for node, which in bins.tied(rank, size):
-            if len(chosen) == size:
-                break
-            chosen += self._numbers(node, which)[: size - len(chosen)]
-        return tuple(sorted(chosen))
+    def _fastest(self, bins: Bins, rank: int, size: int, within: int) -> Place:
+        chosen, left = dict(bins.better(rank)), size
+        for mask in chosen.values():
+            left -= mask.bit_count()
+        for distance, node, mask in bins.tied(rank, size):
+            count = mask.bit_count()
+            chosen[node] = chosen.get(node, 0) | (mask if count <= left else lowest(mask, left))
+            left -= count
+            if left <= 0:
+                return self.place(chosen.items(), (ACROSS, rank, distance, node, within))
+        raise AssertionError("there are as many free GPUs up to the bin")
 
-    def _numbers(self, node: int, which: int) -> list[int]:
-        first = self.first[node]
-        return [first + n for n in members(which)]
+    # --- what would stay ----------------------------------------------------------------------
+
+    def stays(self, gang: GangJob, place: Place, changed: Mapping[int, int]) -> bool:
+        """Tell whether nothing has changed on which the choice of a place depended."""
+        bins, why = self._bins[gang.application_class], place.why
+        if why[0] == WITHIN:
+            return self._stays_within(bins, gang.gpus, why, changed)
+        return self._stays_across(bins, gang.gpus, why, changed)
+
+    def _stays_within(
+        self, bins: Bins, size: int, why: tuple[int, ...], changed: Mapping[int, int]
+    ) -> bool:
+        """Tell whether no node has become better, and GPUs across nodes no better bin.
+
+        They were worse by the product with the penalty, and still are if there are no more of a
+        better bin than theirs.
+        """
+        _, within, best, most, across = why
+        for node, change in changed.items():
+            upto, now = bins.upto[node], self.masks[node]
+            if node == best:
+                if change & upto[within]:
+                    return False
+                continue
+            if across and change & now & upto[across - 1]:
+                return False
+            count = (now & upto[within]).bit_count()
+            if count > most or (count == most and node < best):
+                return False
+            if within and (now & upto[within - 1]).bit_count() >= size:
+                return False
+        return True
+
+    def _stays_across(
+        self, bins: Bins, size: int, why: tuple[int, ...], changed: Mapping[int, int]
+    ) -> bool:
+        """Tell whether better GPUs are the same, and none of the bin comes before the last chosen.
+
+        No node has become better than the best one was, which was too bad.
+        """
+        _, rank, most, last, within = why
+        for node, change in changed.items():
+            upto, tied, now = bins.upto[node], bins.inside[node][rank], self.masks[node]
+            if rank and change & upto[rank - 1]:
+                return False
+            if within and (now & upto[within - 1]).bit_count() >= size:
+                return False
+            if change & tied:
+                for mask in (now, now ^ change):
+                    count = (mask & tied).bit_count()
+                    distance = abs(count - size)
+                    if count and (distance < most or (distance == most and node <= last)):
+                        return False
+        return True

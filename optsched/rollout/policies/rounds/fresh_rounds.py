@@ -1,7 +1,9 @@
-"""Rounds in which every admitted job is placed again, from the first one that stands elsewhere on.
+"""Rounds in which every admitted job is placed again, where what it depends on has changed.
 
 A rule places jobs one after the other, and each gets what depends on those before it alone. So
 jobs that come in the same order as in the last round, up to some point, get the same GPUs again.
+From there on the rounds are gone through side by side, with the GPUs that are free in one of them
+only; a job for which these do not matter gets the same GPUs again without a look at the others.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.placement_round import GangJob
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.job_orders import Order
     from optsched.rollout.policies.placement_round import ClusterData
-    from optsched.rollout.policies.rounds.places import Pick, Places
+    from optsched.rollout.policies.rounds.moving_places import MovingPlaces, Place
 
     Gpus = tuple[int, ...]
 
@@ -33,7 +37,7 @@ class FreshRounds:
         self,
         view: View,
         world: ClusterData,
-        places: Places,
+        places: MovingPlaces,
         order: Order,
         backfill: bool,
         by_class: bool,
@@ -41,16 +45,20 @@ class FreshRounds:
         self.world, self.places, self.order, self.backfill = world, places, order, backfill
         self.rank = {name: n for n, name in enumerate(world.classes)} if by_class else {}
         self.active: dict[int, GangJob] = {}
+        self.wanted = 0  # GPUs of all of them
         self.held: dict[int, Gpus] = {}
-        self.sequence: list[tuple[int, Gpus | None]] = []  # None: no place was found
+        self.sequence: list[tuple[int, Place | None]] = []  # None: no place was found
         self.joined: set[int] = set()  # since the last round: they hold no GPUs
         self._join(view, [*view.running.tolist(), *view.pending.tolist()])
         self.held.update((job, view.gpus_of(job)) for job in view.running.tolist())
+        self._strangers = list(self.held)  # who hold GPUs that no round here has given them
 
     def note(self, view: View) -> None:
         """Take note of what has happened since the last call."""
         for job in (*view.ended, *view.failed):
-            self.active.pop(job, None)
+            gang = self.active.pop(job, None)
+            if gang is not None:
+                self.wanted -= gang.gpus
             self.held.pop(job, None)
         self._join(view, list(view.arrived))
 
@@ -58,55 +66,104 @@ class FreshRounds:
         """Place the admitted jobs; running ones that are not among them are stopped."""
         chosen = self._chosen(view)
         same = 0
-        for job, (before, _) in zip(chosen, self.sequence, strict=False):
-            if job != before:
+        for job, (other, _) in zip(chosen, self.sequence, strict=False):
+            if job != other:
                 break
             same += 1
         joined, self.joined = self.joined, set()
-        places = {job: gpus for job, gpus in self.sequence[:same] if job in joined and gpus}
+        places = {}
+        if joined:
+            begin = self.sequence[:same]
+            places = {job: at.gpus for job, at in begin if at is not None and job in joined}
         if same == len(chosen) == len(self.sequence) and not places:
             return NOTHING
-        for _, gpus in self.sequence[same:]:
-            if gpus is not None:
-                self.places.release(gpus)
-        del self.sequence[same:]
-        pick = self.places.rule()
-        for job in chosen[same:]:
-            gpus = self._picked(self.active[job], pick)
-            self.sequence.append((job, gpus))
-            if gpus is not None and gpus != self.held.get(job):
-                places[job] = gpus
-        kept = {job for job, gpus in self.sequence if gpus is not None}
-        stops = sorted(job for job in self.held if job not in kept)
+        before = self.sequence[same:]
+        after = self._placed(chosen[same:], before)
+        self.sequence[same:] = after
+        held, kept = self.held, {job for job, at in after if at is not None}
+        for job, at in after:
+            if at is not None and at.gpus != held.get(job):
+                places[job] = at.gpus
+        left, self._strangers = [*(job for job, _ in before), *self._strangers], []
+        stops = sorted(job for job in left if job in held and job not in kept)
         for job in stops:
-            del self.held[job]
-        self.held.update(places)
+            del held[job]
+        held.update(places)
         return Decision(place=places, stop=tuple(stops))
 
-    def _picked(self, gang: GangJob, pick: Pick) -> Gpus | None:
-        if gang.gpus > self.places.free:
-            return None
-        gpus = pick(gang)
-        if gpus is not None:
-            self.places.take(gpus)
-        return gpus
+    def _placed(
+        self, chosen: list[int], before: list[tuple[int, Place | None]]
+    ) -> list[tuple[int, Place | None]]:
+        """Return the places of jobs in their order, beside which the last round had others."""
+        places, active = self.places, self.active
+        for _, place in before:
+            if place is not None:
+                places.release(place)
+        choose = places.begin()
+        left, gone_through, after = set(chosen), 0, []
+        changed: dict[int, int] = {}
+        for job in chosen:
+            last: Place | None = None
+            while gone_through < len(before):
+                other, last = before[gone_through]
+                if other == job:
+                    gone_through += 1
+                    break
+                if other in left:
+                    last = None
+                    break
+                _turn(changed, last)
+                gone_through, last = gone_through + 1, None
+            left.remove(job)
+            place, gang = last, active[job]
+            if last is None or (changed and not places.stays(gang, last, changed)):
+                place = choose(gang) if gang.gpus <= places.free else None
+                _turn(changed, last)
+                _turn(changed, place)
+            if place is not None:
+                places.take(place)
+            after.append((job, place))
+        return after
 
     def _chosen(self, view: View) -> list[int]:
         """Return the jobs that are admitted, the one that chooses first first."""
-        active, room, chosen = self.active, len(self.world.node_of), []
-        for job in self.order.sort(view, list(active)):
+        active, room = self.active, len(self.world.node_of)
+        chosen = self.order.sort(view, list(active))
+        if self.wanted > room:
+            chosen = self._admitted(chosen, room)
+        if self.rank:
+            chosen.sort(key=self._class_of)
+        return chosen
+
+    def _admitted(self, jobs: Iterable[int], room: int) -> list[int]:
+        active, admitted = self.active, []
+        for job in jobs:
             size = active[job].gpus
             if size <= room:
                 room -= size
-                chosen.append(job)
+                admitted.append(job)
+                if not room:
+                    break
             elif not self.backfill:
                 break
-        if self.rank:
-            chosen.sort(key=lambda job: self.rank[active[job].application_class])
-        return chosen
+        return admitted
+
+    def _class_of(self, job: int) -> int:
+        return self.rank[self.active[job].application_class]
 
     def _join(self, view: View, jobs: list[int]) -> None:
         self.joined.update(jobs)
         for job in jobs:
             model = view.model(job)
-            self.active[job] = GangJob(view.demand(job), self.world.class_of(model), model)
+            gang = GangJob(view.demand(job), self.world.class_of(model), model)
+            self.wanted += gang.gpus - (self.active[job].gpus if job in self.active else 0)
+            self.active[job] = gang
+
+
+def _turn(changed: dict[int, int], place: Place | None) -> None:
+    """Note that one round has taken a place where the other one is gone through to."""
+    if place is not None:
+        for node, mask in place.masks:
+            change = changed.pop(node, 0) ^ mask
+            if change:
+                changed[node] = change

@@ -9,11 +9,9 @@ import numpy as np
 
 from optsched.pal.greedy.free_gpus import FreeGpus
 from optsched.pal.greedy.packing_rules import consolidate
-from optsched.pal.greedy.pal_rules import pal_rule, pm_first_rule
 from optsched.registry import loaded
 from optsched.rollout.policies.free_nodes import FreeNodes, members
 from optsched.rollout.policies.placement_rules import RoundRule
-from optsched.rollout.policies.rounds.binned_places import MOST_BINS, BinnedPlaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,19 +112,17 @@ class RuledPlaces:
 
 def places_of(view: View, world: ClusterData, rules: RoundRule) -> Places:
     """Return all GPUs of a cluster as free, for the rule of a policy."""
-    if type(rules) is RoundRule:
-        entry = loaded(rules.row.entry)
-        if entry is consolidate:
-            return PackedPlaces(view)
-        if entry in (pm_first_rule, pal_rule):
-            scores = rules.scores(world)
-            if max(len(np.unique(row)) for row in scores.values()) <= MOST_BINS:
-                penalties = _Penalties(world) if entry is pal_rule else None
-                return BinnedPlaces(view.cluster, scores, penalties)
-    return RuledPlaces(world, partial(rules.rule, world, _Penalties(world)))
+    if type(rules) is RoundRule and loaded(rules.row.entry) is consolidate:
+        return PackedPlaces(view)
+    return ruled(world, rules)
 
 
-class _Penalties(dict[str, tuple[float, ...]]):
+def ruled(world: ClusterData, rules: RoundRule) -> RuledPlaces:
+    """Return all GPUs of a cluster as free, for any rule, on arrays."""
+    return RuledPlaces(world, partial(rules.rule, world, ModelPenalties(world)))
+
+
+class ModelPenalties(dict[str, tuple[float, ...]]):
     """Penalties by model, those that the scenario does not know included."""
 
     def __init__(self, world: ClusterData) -> None:
