@@ -81,7 +81,11 @@ def test_no_policy_of_the_registry_is_below_its_bound(data):
     world = data.draw(scenarios(plain=True))
     assume(is_bounded(world))
     jobs = data.draw(traces(world))
-    name = data.draw(st.sampled_from(["fifo", "srtf", "srtf:backfill=true", "las", "pal-greedy"]))
+    name = data.draw(
+        st.sampled_from(
+            ["fifo", "srtf", "srtf:backfill=true", "las", "pal-greedy", "foresight:moves=9"]
+        )
+    )
     check(world, jobs, Schedules(), Engine(world, jobs, make(name, world), 0).run())
 
 

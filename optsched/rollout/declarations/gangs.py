@@ -160,6 +160,28 @@ GANGS = (
         example="optsched compare pal-64 --policy wsrpt,wsrpt-lookahead",
     ),
     Entry(
+        "foresight",
+        "at every decision the best list that a search finds in a simulation of the jobs at hand "
+        "and of some to come",
+        "Bertsekas, Tsitsiklis and Wu, Journal of Heuristics 1997 (rollout algorithms); Chang, "
+        "Givan and Chong, AIPS 2000 (simulated arrivals)",
+        POLICIES + "foresight.foresight:foresight",
+        faithful="What to do now is what begins the best of many simulated futures, and is asked "
+        "again at the next decision.",
+        differs=(
+            "There is one future, not a sample of some: the jobs of the last half hour (expects_s) "
+            "come once more in the next one, as long as they were told to be.",
+            "Its schedules are those of lists: local search from the last list and from wsrpt's "
+            "with exponents 0.3, 0, 0.6 and 1.",
+            "The simulation knows how many GPUs are how fast for whom, and that gangs which need "
+            "several nodes are slower there; it knows no nodes, neighbours, failures, quotas and "
+            "costs of moves. The rules of wsrpt place what the list has first.",
+            "Remaining times are those of the scenario's `estimates`, by default the truth: no "
+            "real scheduler has it. Where one is unknown, or with too many jobs, it is wsrpt.",
+        ),
+        example="optsched compare pal-64 --policy wsrpt,foresight",
+    ),
+    Entry(
         "hindsight",
         "clairvoyant: the best schedule that is found when the whole trace is known",
         "Goemans et al., SIAM J. Discrete Math. 2002 (lists by alpha-points)",

@@ -136,6 +136,7 @@ KEEPERS = [
         "pal",
         "wsrpt",
         "wsrpt-lookahead",
+        "foresight",
         "hindsight",
     ),
     *(rule.name for rule in PLACEMENT_RULES if rule.is_policy),

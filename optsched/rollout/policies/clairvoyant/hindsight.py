@@ -17,7 +17,8 @@ from pydantic import Field
 
 from optsched.rollout.checkpoints.restorable import Restorable, RestorablePolicy
 from optsched.rollout.policies.clairvoyant.alpha_points import alpha_order, relaxed_schedule
-from optsched.rollout.policies.clairvoyant.list_search import ListSearch, neighbour
+from optsched.rollout.policies.clairvoyant.list_search import ListSearch
+from optsched.rollout.policies.foresight.local_search import neighbour
 from optsched.rollout.policies.repacking.placement import Repacking
 from optsched.rollout.policies.repacking.wsrpt import RepackingOptions
 from optsched.rollout.policies.round_based import Rounds

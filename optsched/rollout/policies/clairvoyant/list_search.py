@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.rollout.policies.foresight.local_search import improved
 from optsched.rollout.policies.list_schedule import GangTimes, list_schedule, unit_us
 
 if TYPE_CHECKING:
@@ -35,27 +37,10 @@ class ListSearch:
         self.gangs = GangTimes(released.tolist(), held.tolist(), trace.gpus.tolist())
         self.gpus, self.moves = record.scenario.gpus, moves
 
-    def total(self, order: Sequence[int]) -> int:
-        """Return the sum of all ends."""
+    def total(self, order: Sequence[int], most: float = inf) -> float:
+        """Return the sum of all ends, whatever it is."""
         return sum(list_schedule(self.gangs, order, self.gpus))
 
     def improved(self, lists: Sequence[list[int]], draws: random.Random) -> list[int]:
         """Return the best of some lists, after moves of one job that do not make it worse."""
-        totals = [self.total(jobs) for jobs in lists]
-        total, count = min(totals), len(lists[0])
-        order = list(lists[totals.index(total)])
-        for _ in range(self.moves if count > 1 else 0):
-            moved = neighbour(order, draws)
-            found = self.total(moved)
-            if found <= total:
-                order, total = moved, found
-        return order
-
-
-def neighbour(order: Sequence[int], draws: random.Random) -> list[int]:
-    """Return a list in which one job stands elsewhere, near places more often than far ones."""
-    moved, count = list(order), len(order)
-    at, bits = draws.randrange(count), count.bit_length()
-    far = int(2 ** draws.uniform(0, bits)) * draws.choice((-1, 1))
-    moved.insert(min(count - 1, max(0, at + far)), moved.pop(at))
-    return moved
+        return improved(self, lists, self.moves, draws)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import optsched
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.clairvoyant.hindsight import Listed
-from optsched.rollout.policies.clairvoyant.list_search import ListSearch, neighbour
+from optsched.rollout.policies.clairvoyant.list_search import ListSearch
+from optsched.rollout.policies.foresight.local_search import neighbour
 from optsched.rollout.policies.list_schedule import GangTimes, list_schedule
 from optsched.rollout.policies.repacking.placement import Repacking
 from optsched.rollout.policies.round_based import Rounds

@@ -1,0 +1,134 @@
+"""Foresight: the list by which the jobs at hand, and some to come, would end soonest.
+
+At each decision lists of jobs are searched in a quick simulation, and the first of the best list
+hold GPUs until the next decision. The simulation knows the jobs at hand, and takes those that came
+in the last half hour to come once more in the next one: without them, jobs would be given GPUs as
+if nobody were to come. The best list is where the search goes on at the next decision.
+
+Source: Bertsekas, Tsitsiklis and Wu, "Rollout algorithms for combinatorial optimization", Journal
+of Heuristics 1997; Chang, Givan and Chong, "On-line scheduling via sampling", AIPS 2000: arrivals
+to come are simulated. Here they are those of the past.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.policies.foresight.gang_needs import GangNeeds
+from optsched.rollout.policies.foresight.local_search import improved
+from optsched.rollout.policies.repacking.lookahead import EXPONENTS, LookaheadOptions
+from optsched.rollout.policies.repacking.placement import Repacking
+from optsched.rollout.policies.repacking.wsrpt import Wsrpt
+from optsched.rollout.policies.round_based import Rounds
+from optsched.rollout.policy_options import NonNegative, Tries, takes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.foresight.quick_schedule import QuickSchedule
+    from optsched.rollout.scenario import Scenario
+
+
+class ForesightOptions(LookaheadOptions):
+    """What is simulated, and how jobs are placed."""
+
+    moves: Tries = Field(
+        default=60,
+        description="Lists that are tried at a decision, beside those that it begins with.",
+    )
+    expects_s: NonNegative = Field(
+        default=1800.0,
+        description="Jobs that came within so many seconds are taken to come once more in as "
+        "many; 0: nobody comes.",
+    )
+
+
+class Foresight(Restorable):
+    """Orders jobs by the best list of a local search."""
+
+    changing = ("_list", "_first_us", "_draws")
+
+    def __init__(self, options: ForesightOptions) -> None:
+        self.options = options
+        self._list: list[int] = []  # jobs at hand, and -1 - job for one that is to come once more
+        self._first_us: dict[int, float] = {}  # of jobs that came lately: what was told of each
+        self._draws = random.Random(0)
+        self._needs: GangNeeds | None = None
+
+    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs, the most urgent first."""
+        numbers = sorted(jobs)
+        left = view.remaining_us(numbers)
+        self._note(view, dict(zip(numbers, left.tolist(), strict=True)))
+        schedule = None
+        if numbers and len(numbers) <= self.options.most_jobs and not np.isnan(left).any():
+            schedule = self._schedule(view, numbers, left.tolist())
+        if schedule is None:
+            self._list = []
+            return Wsrpt(EXPONENTS[0], self.options.stay).sort(view, numbers)
+        runs = [bool(view.gpus_of(job)) for job in numbers]
+        names = [*numbers, *(-1 - job for job in self._first_us)]
+        starts = self._starts(schedule, names, runs)
+        order = improved(schedule, starts, self.options.moves, self._draws)
+        self._list = [names[n] for n in order]
+        return [names[n] for n in order if n < len(numbers)]
+
+    def steady(self, scenario: Scenario) -> None:
+        """Return None: where a job stands depends on all others."""
+
+    def _note(self, view: View, left_us: dict[int, float]) -> None:
+        """Take note of jobs that have come, and forget those that came too long ago."""
+        since = view.now_us - self.options.expects_s * 1e6
+        for job in [job for job in self._first_us if view.submit_us(job) <= since]:
+            del self._first_us[job]
+        for job in view.arrived:
+            told = left_us.get(job, np.nan)
+            if job not in self._first_us and view.submit_us(job) > since and not np.isnan(told):
+                self._first_us[job] = told
+
+    def _schedule(self, view: View, jobs: list[int], left: list[float]) -> QuickSchedule | None:
+        if self._needs is None:
+            self._needs = GangNeeds(view)
+        again = list(self._first_us)
+        later = self.options.expects_s * 1e6 - view.now_us
+        release = [0.0] * len(jobs) + [view.submit_us(job) + later for job in again]
+        return self._needs.schedule(
+            view, [*jobs, *again], [*left, *self._first_us.values()], release
+        )
+
+    def _starts(
+        self, schedule: QuickSchedule, names: list[int], runs: list[bool]
+    ) -> list[list[int]]:
+        """Return lists of gangs to begin with: the last one with those that came, and Smith's."""
+        times = np.array([schedule.alone(n) for n in range(len(names))])
+        widths = np.array(schedule.gangs.width, dtype=float)
+        on = np.array([*runs, *[False] * (len(names) - len(runs))], dtype=float)
+        keys = [times * widths**power * (1 - self.options.stay * on) for power in EXPONENTS]
+        lists: list[list[int]] = [np.lexsort((-on, key)).tolist() for key in keys]
+        if self._list:
+            lists.insert(0, self._continued(names, lists[0], keys[0].tolist()))
+        return lists
+
+    def _continued(self, names: list[int], order: list[int], keys: list[float]) -> list[int]:
+        """Return the last list without those that are gone, others before the first behind them."""
+        number = {name: n for n, name in enumerate(names)}
+        jobs = [number[name] for name in self._list if name in number]
+        known = set(jobs)
+        for n in order:
+            if n not in known:
+                at = next((k for k, other in enumerate(jobs) if keys[other] > keys[n]), len(jobs))
+                jobs.insert(at, n)
+        return jobs
+
+
+@takes(ForesightOptions)
+def foresight(scenario: Scenario, seed: int, options: ForesightOptions) -> Rounds:
+    """Search lists of the jobs at hand, and of some to come, at every decision."""
+    placement = Repacking(options.horizon_s)
+    return Rounds("foresight", Foresight(options), placement, backfill=True)

@@ -1,0 +1,153 @@
+"""GangWorks in the order of a list, preemptively, on GPUs of unlike speeds: under a millisecond.
+
+As `list_schedule`, but gangs get on as fast as the GPUs that are left for them allow. Who simulates
+lists by the hundred asks it, and the engine about what came out best.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from math import ceil, inf
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Entry = tuple[int, int]  # place in the list, gang
+
+ROUNDING = 1e-9
+"""In rounds: so much of one more round is an error of floats."""
+
+
+class GangWorks(NamedTuple):
+    """Jobs by number, in units of time: rounds, where GPUs are held for whole rounds.
+
+    Attributes
+    ----------
+    release
+        When each can begin, from now on.
+    work
+        For how long it holds GPUs of slowdown 1 at the best place.
+    width
+        How many GPUs it takes, none more than there are.
+    kind
+        Which row of slowdowns is its own.
+    factor
+        How much slower it is for distance.
+    """
+
+    release: Sequence[float]
+    work: Sequence[float]
+    width: Sequence[int]
+    kind: Sequence[int]
+    factor: Sequence[float]
+
+
+class QuickSchedule:
+    """Schedules of lists on a cluster of which only the slowdowns of GPUs are known.
+
+    Of the gangs that run, those of the first row of slowdowns choose first, as in PAL, and the
+    first of the list among them. Each takes the fastest GPUs that those of its kind have left; the
+    ones that other kinds have taken are as fast as any for it. Moves are free.
+
+    Parameters
+    ----------
+    slowdowns
+        By kind those of all GPUs, ascending.
+    gpus
+        How many there are, at most as many as a row has.
+    in_rounds
+        Whether gangs hold GPUs for whole units of time.
+    """
+
+    def __init__(
+        self, gangs: GangWorks, slowdowns: Sequence[Sequence[float]], gpus: int, in_rounds: bool
+    ) -> None:
+        self.gangs, self.gpus, self.in_rounds = gangs, gpus, in_rounds
+        self.slowdowns = slowdowns
+        self._is_alike = all(row[0] == row[-1] for row in slowdowns)
+        self._by_release = sorted(
+            (n for n, time in enumerate(gangs.release) if time > 0),
+            key=lambda n: (gangs.release[n], n),
+        )
+
+    def alone(self, n: int) -> float:
+        """Return for how long a gang holds the fastest GPUs, with the cluster to itself."""
+        gangs = self.gangs
+        row = self.slowdowns[gangs.kind[n]]
+        return self._held(gangs.work[n] * row[gangs.width[n] - 1] * gangs.factor[n])
+
+    def total(self, order: Sequence[int], most: float = inf) -> float:
+        """Return the sum of all ends, or some number above `most` if that is above it.
+
+        Parameters
+        ----------
+        order
+            All gangs, the most urgent first; those behind one that does not fit may run before it.
+        """
+        release, coming = self.gangs.release, self._by_release
+        place = [0] * len(order)
+        for rank, n in enumerate(order):
+            place[n] = rank
+        left = list(self.gangs.work)
+        active = [(rank, n) for rank, n in enumerate(order) if release[n] <= 0]
+        now = total = 0.0
+        come, count = 0, len(coming)
+        while active or come < count:
+            if not active:
+                now = max(now, release[coming[come]])
+            while come < count and release[coming[come]] <= now:
+                insort(active, (place[coming[come]], coming[come]))
+                come += 1
+            running = self._running(active)
+            factors = self._factors(running)
+            needs = [
+                self._held(left[n] * factor)
+                for (_, n), factor in zip(running, factors, strict=True)
+            ]
+            lasts = min(needs)
+            if come < count:
+                lasts = min(lasts, release[coming[come]] - now)
+            now += lasts
+            for entry, need, factor in zip(running, needs, factors, strict=True):
+                if need <= lasts:
+                    total += now
+                    active.remove(entry)
+                else:
+                    left[entry[1]] -= lasts / factor
+            least = total + now * (len(active) + count - come)
+            if least > most:
+                return least
+        return total
+
+    def _held(self, time: float) -> float:
+        return float(max(1, ceil(time - ROUNDING))) if self.in_rounds else time
+
+    def _running(self, active: Sequence[Entry]) -> list[Entry]:
+        width, free, running = self.gangs.width, self.gpus, []
+        for entry in active:
+            if width[entry[1]] <= free:
+                free -= width[entry[1]]
+                running.append(entry)
+                if not free:
+                    break
+        return running
+
+    def _factors(self, running: list[Entry]) -> list[float]:
+        """Return how much slower each gang is for slow GPUs and distance; sort them by kind."""
+        _, _, width, kind, factor = self.gangs
+        rows = self.slowdowns
+        if self._is_alike:
+            return [rows[kind[n]][0] * factor[n] for _, n in running]
+        running.sort(key=lambda entry: kind[entry[1]])
+        found, gpus = [], self.gpus
+        taken = others = 0  # by gangs of the present kind, and of those before it
+        last = -1
+        for _, n in running:
+            if kind[n] != last:
+                last, others, taken = kind[n], others + taken, 0
+            left = gpus - taken
+            slowest = taken + -(-width[n] * left // (left - others)) - 1
+            found.append(rows[last][slowest] * factor[n])
+            taken += width[n]
+        return found
