@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.pal.greedy.free_gpus import FreeGpus, column_of
+from optsched.rollout.engine.decision import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,3 +152,14 @@ class Placed:
 
     gpus: dict[int, Indices]
     solves: list[SolveRecord] = field(default_factory=list)
+
+    def decision(self, batch: Batch, running: list[int]) -> Decision:
+        """Return what changes by it; running jobs that it does not place are stopped."""
+        places = {}
+        for n, indices in self.gpus.items():
+            gpus = tuple(sorted(indices.tolist()))
+            if gpus != batch.held[n]:
+                places[batch.jobs[n]] = gpus
+        kept = {batch.jobs[n] for n in self.gpus}
+        stops = tuple(job for job in running if job not in kept)
+        return Decision(place=places, stop=stops, solves=tuple(self.solves))

@@ -18,6 +18,8 @@ from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies import job_orders
 from optsched.rollout.policies.placement_round import Batch, ClusterData
 from optsched.rollout.policies.placement_rules import NonSticky, RoundRule, Sticky
+from optsched.rollout.policies.repacking.kept_rounds import RepackingRounds
+from optsched.rollout.policies.repacking.placement import Repacking
 from optsched.rollout.policies.round_options import (
     BinnedOptions,
     LasOptions,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.placement_round import Placed
     from optsched.rollout.policies.placement_rules import Placement
     from optsched.rollout.policies.tiresias.gittins import Gittins
     from optsched.rollout.scenario import Scenario
@@ -76,7 +77,7 @@ class Rounds(RestorablePolicy):
         self.every_epoch = every_epoch
         self._world: ClusterData | None = None
         self._last: tuple[list[int], list[bool]] | None = None
-        self._kept: StickyRounds | FreshRounds | None = None
+        self._kept: StickyRounds | RepackingRounds | FreshRounds | None = None
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; what is kept from round to round is asked for again."""
@@ -95,7 +96,7 @@ class Rounds(RestorablePolicy):
         """Return whether rounds may look at what has changed alone."""
         if scenario.quotas or scenario.nodes_change:
             return False
-        if isinstance(self.placement, Sticky):
+        if isinstance(self.placement, Sticky | Repacking):
             return self.order.steady(scenario) is not None
         return isinstance(self.placement, NonSticky) and self.placement.settled
 
@@ -106,17 +107,21 @@ class Rounds(RestorablePolicy):
             self._kept.note(view)
         return self._kept.decide(view)
 
-    def _keeping(self, view: View, world: ClusterData) -> StickyRounds | FreshRounds:
-        placement, order = self.placement, self.order
-        assert isinstance(placement, Sticky | NonSticky)
-        if isinstance(placement, Sticky):
-            places = places_of(view, world, placement.rules)
-            steady = order.steady(view.scenario)
-            assert steady is not None
-            return StickyRounds(view, world, places, steady, self.backfill)
-        moving = moving_places_of(view, world, placement.rules)
-        by_class = placement.rules.row.bins is not None
-        return FreshRounds(view, world, moving, order, self.backfill, by_class)
+    def _keeping(
+        self, view: View, world: ClusterData
+    ) -> StickyRounds | RepackingRounds | FreshRounds:
+        placement, order, backfill = self.placement, self.order, self.backfill
+        if isinstance(placement, NonSticky):
+            moving = moving_places_of(view, world, placement.rules)
+            by_class = placement.rules.row.bins is not None
+            return FreshRounds(view, world, moving, order, backfill, by_class)
+        steady = order.steady(view.scenario)
+        assert steady is not None
+        if isinstance(placement, Repacking):
+            return RepackingRounds(view, world, placement, steady, order, backfill)
+        assert isinstance(placement, Sticky)
+        places = places_of(view, world, placement.rules)
+        return StickyRounds(view, world, places, steady, backfill)
 
     def _anew(self, view: View, world: ClusterData) -> Decision:
         """Look at all jobs."""
@@ -133,7 +138,7 @@ class Rounds(RestorablePolicy):
         if self.placement.settled and last == self._last and all(held):
             return NOTHING
         batch = Batch(view, world, chosen, held, world.usable(view.ready), lent)
-        return _difference(batch, self.placement.place(batch), running)
+        return self.placement.place(batch).decision(batch, running)
 
     def _admitted(self, view: View, active: list[int], quotas: dict[str, int]) -> list[int]:
         """Return the jobs that get GPUs, in order, and take them off the quotas.
@@ -187,17 +192,6 @@ def _with_running(
         if queue in quotas:
             quotas[queue] -= size
     return [job for job in active if job in kept]
-
-
-def _difference(batch: Batch, placed: Placed, running: list[int]) -> Decision:
-    places = {}
-    for n, indices in placed.gpus.items():
-        gpus = tuple(sorted(indices.tolist()))
-        if gpus != batch.held[n]:
-            places[batch.jobs[n]] = gpus
-    kept = {batch.jobs[n] for n in placed.gpus}
-    stops = tuple(job for job in running if job not in kept)
-    return Decision(place=places, stop=stops, solves=tuple(placed.solves))
 
 
 # --- policies ---------------------------------------------------------------------------------

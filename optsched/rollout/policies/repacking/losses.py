@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     Gpus = tuple[int, ...]
 
 
+MOST_KNOWN = 100_000
+"""Places of which the factor is remembered."""
+
+
 class Mover(NamedTuple):
     """A gang that is to have a place.
 
@@ -85,6 +89,8 @@ class PlaceLosses:
             if self._distances is not None and len(gpus) > 1:
                 locality = self._locality.get(gang.model, self._other)
                 factor *= self._distances.factor(locality or None, gpus)
+            if len(self._known) == MOST_KNOWN:
+                self._known.clear()
             self._known[key] = factor
         return factor
 

@@ -16,7 +16,8 @@ from optsched.traces.trace import US
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from optsched.rollout.policies.placement_round import Batch
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.placement_round import Batch, ClusterData
 
     Gpus = tuple[int, ...]
     Start = tuple[dict[int, Gpus], list[int]]  # gangs that stay, and in which order others choose
@@ -36,17 +37,22 @@ class Repacking(Restorable):
     horizon_s
         For how long a placement is taken to stand: what moves take is weighed against it.
 
+    Attributes
+    ----------
+    settled_jobs
+        Those that were placed last, ascending.
+
     Notes
     -----
     Nothing is placed again before a job comes, ends, starts or stops.
     """
 
-    changing = ("_settled",)
+    changing = ("settled_jobs",)
 
     horizon_s: float = 3600.0
     sticky: bool = field(default=False, init=False)
     settled: bool = field(default=True, init=False)
-    _settled: list[int] = field(default_factory=list, init=False, repr=False)
+    settled_jobs: list[int] = field(default_factory=list, init=False, repr=False)
     _losses: PlaceLosses | None = field(default=None, init=False, repr=False, compare=False)
 
     def place(self, batch: Batch) -> Placed:
@@ -57,13 +63,17 @@ class Repacking(Restorable):
             for n, gpus in enumerate(batch.held)
             if gpus and all(usable[gpu] for gpu in gpus)
         }
-        before, self._settled = self._settled, sorted(batch.jobs)
-        if len(held) == len(batch.jobs) and before == self._settled:
+        before, self.settled_jobs = self.settled_jobs, sorted(batch.jobs)
+        if len(held) == len(batch.jobs) and before == self.settled_jobs:
             return _placed(held)
+        losses = self.losses(batch.view, batch.world)
+        return _placed(self._least(losses, batch, usable, held))
+
+    def losses(self, view: View, world: ClusterData) -> PlaceLosses:
+        """Return what places cost in a scenario."""
         if self._losses is None:
-            view = batch.view
-            self._losses = PlaceLosses(view.scenario, view.cluster, batch.world, self.horizon_s)
-        return _placed(self._least(self._losses, batch, usable, held))
+            self._losses = PlaceLosses(view.scenario, view.cluster, world, self.horizon_s)
+        return self._losses
 
     def _least(
         self, losses: PlaceLosses, batch: Batch, usable: list[bool], held: dict[int, Gpus]

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from optsched.rollout.physics.cluster import Cluster
+    from optsched.rollout.policies.repacking.kept_nodes import KeptNodes
     from optsched.rollout.policies.repacking.losses import Mover, PlaceLosses
 
     Gpus = tuple[int, ...]
@@ -38,6 +39,13 @@ class Plan:
         self._on_node: list[list[int]] = [[] for _ in free]
         for n, gpus in places.items():
             self._hold(n, gpus)
+
+    @classmethod
+    def within(cls, gangs: list[Mover], losses: PlaceLosses, kept: KeptNodes) -> Plan:
+        """Return a plan beside gangs that keep their places: what it adds is added to `kept`."""
+        plan = cls(gangs, kept.cluster, losses, [], {})
+        plan.free, plan._on_node = kept.gpus, kept.gangs
+        return plan
 
     def add(self, n: int) -> None:
         """Give a gang the place where least is lost; there are as many free GPUs as it takes."""

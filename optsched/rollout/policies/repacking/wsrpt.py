@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.policies.job_orders import Unnoting
 from optsched.rollout.policies.repacking.placement import Repacking
 from optsched.rollout.policies.round_based import Rounds
 from optsched.rollout.policy_options import Options, Positive, Share, takes
@@ -22,7 +22,9 @@ from optsched.rollout.policy_options import Options, Positive, Share, takes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.job_orders import Keys
     from optsched.rollout.scenario import Scenario
 
 
@@ -53,7 +55,7 @@ class WsrptOptions(RepackingOptions):
 
 
 @dataclass
-class Wsrpt(Restorable):
+class Wsrpt(Unnoting):
     """The least remaining time per weight first; a gang's weight is its width^(-width_exponent).
 
     Parameters
@@ -69,16 +71,28 @@ class Wsrpt(Restorable):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the most urgent first; those of unknown times last, by number."""
         numbers = sorted(jobs)
-        left = view.remaining_us(numbers)
-        widths = np.array([view.demand(job) for job in numbers], dtype=float)
-        runs = np.array([bool(view.gpus_of(job)) for job in numbers], dtype=float)
+        keys, stays = self.seen(view, numbers)
+        return [numbers[n] for n in np.lexsort((stays, keys)).tolist()]
+
+    def steady(self, scenario: Scenario) -> Wsrpt | None:
+        """Return itself if estimates stay while jobs wait, and only fall while they run."""
+        return None if scenario.estimates.kind == "history" else self
+
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return the weighted time that is left, and -1 for jobs that run.
+
+        Of jobs that nothing is known of, those that run go first, for a stop gains nothing.
+        """
+        left = view.remaining_us(jobs)
+        widths = np.array([view.demand(job) for job in jobs], dtype=float)
+        runs = np.array([bool(view.gpus_of(job)) for job in jobs], dtype=float)
         keys = np.where(np.isnan(left), np.inf, left) * widths**self.width_exponent
         keys[np.isfinite(keys)] *= (1 - self.stay * runs)[np.isfinite(keys)]
-        # Of jobs that nothing is known of, those that run go first, for a stop gains nothing.
-        return [numbers[n] for n in np.lexsort((-runs, keys)).tolist()]
+        return np.array([keys, -runs])
 
-    def steady(self, scenario: Scenario) -> None:
-        """Return None: where a job stands changes as it starts and stops."""
+    def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
+        """Return both as they were when jobs were seen: what is left only falls."""
+        return seen[0], seen[1]
 
 
 @takes(WsrptOptions)

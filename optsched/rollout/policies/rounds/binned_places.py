@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optsched.pal.greedy.pal_rules import Penalties
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.policies.placement_round import GangJob
-    from optsched.rollout.policies.rounds.moving_places import Place
+    from optsched.rollout.policies.rounds.moving_places import Choose, Place
 
     Ranks = NDArray[np.int16]
 
@@ -173,6 +173,10 @@ class BinnedPlaces(MaskedPlaces):
         super().__init__(cluster)
         self._cluster, self._scores, self._penalties = cluster, scores, penalties
         self._bins: dict[str, Bins] = {}
+
+    def begin(self) -> Choose:
+        """Begin a round, and return the rule."""
+        return self.choose
 
     def choose(self, gang: GangJob) -> Place | None:
         """Return a place for a gang; None if there is none."""

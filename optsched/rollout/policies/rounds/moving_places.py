@@ -93,14 +93,6 @@ class MaskedPlaces:
         self.free = cluster.gpus
         self.masks = array("Q", [(1 << size) - 1 for size in cluster.size])
 
-    def begin(self) -> Choose:
-        """Begin a round, and return the rule."""
-        return self.choose
-
-    def choose(self, gang: GangJob) -> Place | None:
-        """Return a place for a gang; None if there is none."""
-        raise NotImplementedError
-
     def take(self, place: Place) -> None:
         """Mark the free GPUs of a place as in use."""
         masks = self.masks
@@ -149,6 +141,10 @@ class MovingPacked(MaskedPlaces):
         self._count = [0] * cluster.nodes
         self._nodes_with = [0] * (cluster.largest + 1)
         self._nodes_with[0] = (1 << cluster.nodes) - 1
+
+    def begin(self) -> Choose:
+        """Begin a round, and return the rule."""
+        return self.choose
 
     def choose(self, gang: GangJob) -> Place | None:
         """Return the best fit of a node, else the nodes with the most free GPUs."""

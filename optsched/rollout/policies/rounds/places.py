@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Pick = Callable[[GangJob], Gpus | None]  # free GPUs, ascending; None if there is no place
 
 
-class Places(Protocol):
+class OpenPlaces(Protocol):
     """Free GPUs; all of the cluster at first."""
 
     @property
@@ -39,6 +39,10 @@ class Places(Protocol):
     def release(self, gpus: Gpus) -> None:
         """Mark GPUs in use as free."""
         ...
+
+
+class Places(OpenPlaces, Protocol):
+    """Free GPUs, and a rule that picks some for a gang."""
 
     def rule(self) -> Pick:
         """Return the rule for a round."""

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.job_orders import SteadyOrder
     from optsched.rollout.policies.placement_round import ClusterData
-    from optsched.rollout.policies.rounds.places import Places
+    from optsched.rollout.policies.rounds.places import OpenPlaces, Places
     from optsched.rollout.policies.rounds.waiting_jobs import Scan
 
 
-class StickyRounds:
+class KeptJobs:
     """Who waits and who runs, kept from round to round in a cluster without quotas.
 
     Its nodes are ready all the time. Where jobs stand is as `SteadyOrder` says.
     """
 
     def __init__(
-        self, view: View, world: ClusterData, places: Places, order: SteadyOrder, backfill: bool
+        self, view: View, world: ClusterData, places: OpenPlaces, order: SteadyOrder, backfill: bool
     ) -> None:
-        self.world, self.places, self.order, self.backfill = world, places, order, backfill
+        self.world, self.free, self.order, self.backfill = world, places, order, backfill
         self.waiting, self.running = WaitingJobs(), Running(order)
         self._started: dict[int, tuple[int, ...]] = {}  # at the last call, as those that stopped
         self._stopped: list[int] = []
@@ -52,37 +52,14 @@ class StickyRounds:
         self.order.note(view, started, stopped)
         for job in (*view.ended, *view.failed):
             if job in self.running.gpus:
-                self.places.release(self.running.remove(job))
+                self.free.release(self.running.remove(job))
             elif job in started:
-                self.places.release(started.pop(job))
+                self.free.release(started.pop(job))
         if started:
             self.running.add(view, started)
         if stopped or view.arrived:
             self._join(view, [*stopped, *view.arrived])
         self._started, self._stopped = {}, []
-
-    def decide(self, view: View) -> Decision:
-        """Start the waiting jobs that are admitted, and stop those whose GPUs they need."""
-        admitted, lent = self._admitted(view)
-        if not admitted:
-            return NOTHING
-        pick = self.places.rule()
-        places: dict[int, tuple[int, ...]] = {}
-        stops = []
-        widths = {job: len(self.running.gpus[job]) for job in lent}
-        for job in admitted:
-            size, model = view.demand(job), view.model(job)
-            for other in preempted(size - self.places.free, widths):
-                del widths[other]
-                self.places.release(self.running.remove(other))
-                stops.append(other)
-            gpus = pick(GangJob(size, self.world.class_of(model), model))
-            assert gpus is not None, "no rule of these wants more than room"
-            places[job] = gpus
-            self.places.take(gpus)
-            self.waiting.remove(job)
-        self._started, self._stopped = places.copy(), stops
-        return Decision(place=places, stop=tuple(sorted(stops)))
 
     def _join(self, view: View, jobs: list[int]) -> None:
         for standing in standings(self.order, view, jobs):
@@ -90,7 +67,7 @@ class StickyRounds:
 
     def _admitted(self, view: View) -> tuple[list[int], list[int]]:
         """Return the waiting jobs that are admitted and the running ones that are not, in order."""
-        admitted, spare, scan = [], self.places.free, self.waiting.scan()
+        admitted, spare, scan = [], self.free.free, self.waiting.scan()
         while scan.next is not None:
             standing, size = scan.next
             if size <= spare:
@@ -135,3 +112,36 @@ class StickyRounds:
                 break
         lent += [job for _, job in reversed(behind)]
         return admitted, lent
+
+
+class StickyRounds(KeptJobs):
+    """Running jobs keep their GPUs; those that start get some by a rule."""
+
+    def __init__(
+        self, view: View, world: ClusterData, places: Places, order: SteadyOrder, backfill: bool
+    ) -> None:
+        super().__init__(view, world, places, order, backfill)
+        self.places = places
+
+    def decide(self, view: View) -> Decision:
+        """Start the waiting jobs that are admitted, and stop those whose GPUs they need."""
+        admitted, lent = self._admitted(view)
+        if not admitted:
+            return NOTHING
+        pick = self.places.rule()
+        places: dict[int, tuple[int, ...]] = {}
+        stops = []
+        widths = {job: len(self.running.gpus[job]) for job in lent}
+        for job in admitted:
+            size, model = view.demand(job), view.model(job)
+            for other in preempted(size - self.places.free, widths):
+                del widths[other]
+                self.places.release(self.running.remove(other))
+                stops.append(other)
+            gpus = pick(GangJob(size, self.world.class_of(model), model))
+            assert gpus is not None, "no rule of these wants more than room"
+            places[job] = gpus
+            self.places.take(gpus)
+            self.waiting.remove(job)
+        self._started, self._stopped = places.copy(), stops
+        return Decision(place=places, stop=tuple(sorted(stops)))

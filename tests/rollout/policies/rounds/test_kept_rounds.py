@@ -25,7 +25,8 @@ ORDERS = (
     *("random-sticky:backfill=true,order=srtf", "packed-non-sticky", "pal-greedy", "pm-first"),
     *("packed-non-sticky:order=srtf", "packed-non-sticky:order=las,backfill=true"),
     *("pal-greedy:order=srtf,backfill=true", "pm-first:order=tiresias", "pal-multilevel:order=las"),
-    *("random-non-sticky", "random-non-sticky:order=srtf"),
+    *("random-non-sticky", "random-non-sticky:order=srtf", "wsrpt", "wsrpt:backfill=false"),
+    *("wsrpt:horizon_s=20", "wsrpt:width_exponent=1,stay=0", "wsrpt-lookahead"),
 )
 
 
