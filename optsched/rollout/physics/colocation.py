@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from optsched.eaco.interference import GroupRates
 from optsched.rollout.checkpoints.restorable import Restorable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from optsched.rollout.physics.cluster import Occupancy
     from optsched.rollout.scenario import Scenario
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 ALONE = "\0"
 """Begins the types of jobs whose model the scenario does not know: no model's name does."""
+
+MOST_COMPANIES = 10_000
+"""Jobs on a GPU whose mix is remembered."""
 
 
 class Mix(NamedTuple):
@@ -72,6 +76,7 @@ class Colocation(Restorable):
         self._power = None if scenario.power is None else scenario.power.gpu
         self._memory_gb = {name: Fraction(model.memory_gb) for name, model in models.items()}
         self._mixes: dict[tuple[str, ...], Mix] = {}
+        self._of_jobs: dict[tuple[int, ...], Mix] = {}
         self._before: dict[int, Mix] = {}
         self._remembers = table.fallback != "utilisation"
 
@@ -98,12 +103,44 @@ class Colocation(Restorable):
 
     def of(self, jobs: tuple[int, ...]) -> Mix:
         """Return the mix of some jobs; rates of groups that are not known are by utilisation."""
+        known = self._of_jobs.get(jobs)
+        if known is not None:
+            return known
         types = self.type_of
         key = tuple(sorted([types[job] for job in jobs])) if len(jobs) > 1 else (types[jobs[0]],)
         mix = self._mixes.get(key)
         if mix is None:
             mix = self._mixes[key] = self._mix(key)
+        if len(self._of_jobs) == MOST_COMPANIES:
+            self._of_jobs.clear()
+        self._of_jobs[jobs] = mix
         return mix
+
+    def shared(
+        self, job: int, gpus: tuple[int, ...], state: Occupancy, busy: Sequence[float]
+    ) -> tuple[float, float]:
+        """Return the least rate of a job over its GPUs, and the turns that it has on them.
+
+        Parameters
+        ----------
+        busy
+            By job the share of time for which its GPUs compute when it runs alone.
+        """
+        types, name, jobs_on = self.type_of, self.type_of[job], state.jobs_on
+        slowest, turns, turn = math.inf, 0.0, 0.0
+        before, rates = None, None
+        for gpu in gpus:
+            jobs, now = jobs_on[gpu], self.on(gpu, state).rates
+            if jobs != before or now is not rates:  # a gang meets the same jobs on most GPUs
+                before, rates = jobs, now
+                slowest = min(slowest, now[name])
+                turn = 1 / max(1.0, sum([busy[other] * now[types[other]] for other in jobs]))
+            turns += turn
+        return slowest, turns
+
+    def watts(self, gpus: Sequence[int], state: Occupancy) -> float:
+        """Return what some GPUs with jobs draw."""
+        return sum([self.on(gpu, state).gpu_w for gpu in gpus])
 
     def _mix(self, key: tuple[str, ...]) -> Mix:
         rates = self._table.of(key)

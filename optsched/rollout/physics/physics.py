@@ -5,7 +5,6 @@ Policies never see this module: what they know is in the view.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
@@ -208,17 +207,9 @@ class Physics(Restorable):
         A GPU on which jobs would be busy for more than all of its time is divided in proportion.
         What they would be is told from the jobs on that GPU alone, so it is at least what they are.
         """
-        colocation = self._colocation
-        if self._most == 1 or colocation is None:
+        if self._most == 1 or self._colocation is None:
             return 1.0, float(len(gpus))
-        types, busy, name = colocation.type_of, self._busy, colocation.type_of[job]
-        slowest, turns = math.inf, 0.0
-        for gpu in gpus:
-            rates = colocation.on(gpu, state).rates
-            slowest = min(slowest, rates[name])
-            wanted = sum(busy[other] * rates[types[other]] for other in state.jobs_on[gpu])
-            turns += 1 / max(1.0, wanted)
-        return slowest, turns
+        return self._colocation.shared(job, gpus, state, self._busy)
 
     def _ratio(self, job: int, phase: int, width: int) -> float:
         demand = self._demand[job]
@@ -293,7 +284,7 @@ class Physics(Restorable):
         if not busy and power.idle_nodes == "sleep":
             return power.node.sleep_w
         bare = power.gpu.bare_w * (self.cluster.size[node] - len(busy))
-        return power.node.base_w + bare + sum(colocation.on(gpu, state).gpu_w for gpu in busy)
+        return power.node.base_w + bare + colocation.watts(busy, state)
 
     def _gpus(self, node: int) -> range:
         first = self.cluster.first[node]

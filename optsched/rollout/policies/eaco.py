@@ -18,7 +18,7 @@ from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.sharing.across_nodes import next_across
-from optsched.rollout.policies.sharing.kept.rounds import RULES, KeptRounds
+from optsched.rollout.policies.sharing.kept.rounds import KNOWN, KeptRounds
 from optsched.rollout.policies.sharing.node_pools import NodePools
 from optsched.rollout.policies.sharing.options import (
     THRESHOLDS,
@@ -78,16 +78,16 @@ class GroupingPolicy(RestorablePolicy):
         if kept is not None:
             if not (kept.queue or kept.groups.of):
                 return NOTHING
-            place = kept.decide(view, self.window, self.rank(view)) if kept.queue else {}
-            if place is not None:
+            decision = kept.decide(view, self.window, self.rank(view))
+            if decision is not None:
                 self.calls += 1
-                return Decision(place=place)
+                return decision
             self._kept = None
         return self._formed(view, self.queue(view))
 
     def _kept_rounds(self, view: View) -> KeptRounds | None:
         """Return what is kept, brought up to date; None if groups must be formed each time."""
-        if self._has_deadlines or not self.keeps_groups or self.rule.name not in RULES:
+        if self._has_deadlines or not self.keeps_groups or self.rule.name not in KNOWN:
             self._kept = None
         elif self._kept is not None:
             self._kept.note(view)

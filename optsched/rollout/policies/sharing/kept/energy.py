@@ -36,18 +36,26 @@ class Energy:
         self._left_s.clear()
         self._kwh.clear()
 
-    def look_at(self, groups: Iterable[KeptGroup], member: Member) -> None:
-        """Ask how long all jobs of some groups and another one still need."""
+    def look_at(self, members: Iterable[Member]) -> None:
+        """Ask how long jobs still need, if that is not known."""
         known, view = self._left_s, self._view
-        jobs = [each.job for group in groups for each in group.members if each.job not in known]
-        if member.job not in known:
-            jobs.append(member.job)
+        jobs = [member.job for member in members if member.job not in known]
         if jobs and view is not None:
             known.update(zip(jobs, work_left_s(view, jobs), strict=True))
+
+    def left_s(self, member: Member) -> float:
+        """Return how long a job still needs alone, which was asked."""
+        return self._left_s[member.job]
 
     def alone(self, member: Member, gpus: int) -> float:
         """Return the kWh of a job alone on a node of so many GPUs."""
         return self._of((member.type,), [self._left_s[member.job]], member.gang, gpus)
+
+    def kwh(self, works: list[tuple[str, float]], gang: int, gpus: int) -> float:
+        """Return the kWh of jobs, by type and work, on nodes of so many GPUs."""
+        works.sort()
+        types = tuple([name for name, _ in works])
+        return self._of(types, [work for _, work in works], gang, gpus)
 
     def rise(self, group: KeptGroup, member: Member, gpus: int) -> float:
         """Return by how many kWh a group costs more with one more job."""
@@ -55,13 +63,10 @@ class Energy:
         left = self._left_s
         works = [(each.type, left[each.job]) for each in group.members]
         if types != group.types:
-            works.sort()
-            before = self._of(group.types, [work for _, work in works], group.gang, gpus)
+            before = self.kwh(works, group.gang, gpus)
             self._kwh[group] = group.types, before
         works.append((member.type, left[member.job]))
-        works.sort()
-        wider = self.mixes.wider(group.types, member.type) or ()
-        return self._of(wider, [work for _, work in works], group.gang, gpus) - before
+        return self.kwh(works, group.gang, gpus) - before
 
     def _of(self, types: Types, works: Sequence[float], gang: int, gpus: int) -> float:
         """Return the kWh of jobs of some types, sorted, with so much work each."""

@@ -239,6 +239,10 @@ class KeptGroups:
         self.whole = sum(1 << node for node in pools.nodes.get(WHOLE, ()))
         return pools
 
+    def inside(self) -> Iterator[KeptGroup]:
+        """Yield the groups that the instance has."""
+        return (group for group in self.by_gpus.values() if group.is_inside)
+
     def types(self) -> Iterator[str]:
         """Yield the types of the jobs that the instance has; some more than once."""
         for by_types in self.shelves.values():

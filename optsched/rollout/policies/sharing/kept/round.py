@@ -6,6 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from optsched.rollout.policies.sharing.kept.groups import LAST, KeptGroup
+from optsched.rollout.policies.sharing.kept.pool_packing import put
 from optsched.rollout.policies.sharing.node_pools import WHOLE
 
 if TYPE_CHECKING:
@@ -115,37 +116,14 @@ class Round:
         """Return by number of free GPUs the whole nodes that are left beside one more gang."""
         if all(group.gang >= gang for group in self._on_whole):
             packed = list(self._packed)
-            return packed if self._put(gang, packed) is not None else None
+            return packed if put(packed, gang, self.pools.whole) is not None else None
         packed = list(self._base)
         gangs = sorted([gang, *(group.gang for group in self._on_whole)], reverse=True)
-        return packed if all(self._put(each, packed) is not None for each in gangs) else None
-
-    def _put(self, gang: int, free: list[int]) -> list[int] | None:
-        """Return the nodes for a gang, which takes them; None if there are none."""
-        width = self.pools.width
-        if gang > width:
-            return self._put_wide(gang // width, free) if not gang % width else None
-        for count in range(gang, width + 1):
-            nodes = free[count]
-            if nodes:
-                bit = nodes & -nodes
-                free[count] ^= bit
-                free[count - gang] ^= bit
-                return [bit.bit_length() - 1]
-        return None
-
-    def _put_wide(self, many: int, free: list[int]) -> list[int] | None:
-        """Return the first empty nodes that stand side by side among the whole ones."""
-        empty = free[-1]
-        row: list[int] = []
-        for node in self.pools.whole if empty.bit_count() >= many else ():
-            row = [*row, node] if empty >> node & 1 else []
-            if len(row) == many:
-                for each in row:
-                    free[-1] ^= 1 << each
-                    free[0] ^= 1 << each
-                return row
-        return None
+        return (
+            packed
+            if all(put(packed, each, self.pools.whole) is not None for each in gangs)
+            else None
+        )
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -155,7 +133,7 @@ class Round:
         nodes_of = {group: [node] for group, node in self._node_of.items()}
         packed = list(self._base)
         for group in sorted(self._on_whole, key=lambda group: -group.gang):
-            nodes = self._put(group.gang, packed)
+            nodes = put(packed, group.gang, self.pools.whole)
             assert nodes is not None
             nodes_of[group] = nodes
         for group in self.opened:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from optsched.rollout.policies.sharing.kept import rules
+from optsched.rollout.engine.decision import Decision
+from optsched.rollout.policies.sharing.across_nodes import next_across
+from optsched.rollout.policies.sharing.kept import regrouping_rules, rules
 from optsched.rollout.policies.sharing.kept.energy import Energy
 from optsched.rollout.policies.sharing.kept.groups import KeptGroups, Member
 from optsched.rollout.policies.sharing.kept.mixes import Mixes
+from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 from optsched.rollout.policies.sharing.kept.round import Round
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from optsched.eaco.greedy.rules import GroupingRule
     from optsched.rollout.engine.view import View
@@ -35,6 +38,12 @@ RULES: dict[str, Callable[..., Any]] = {
     "lucid-ordered": rules.lucid_ordered,
 }
 """By the name of the rule. "random-pairs" is this one while all jobs find GPUs of their own."""
+REGROUPING: dict[str, Callable[[Regrouped, Sequence[Member]], None]] = {
+    "longest-first": regrouping_rules.longest_first,
+    "fifo-packed": regrouping_rules.fifo_packed,
+}
+"""Those that part running jobs anew, too."""
+KNOWN = {*RULES, *REGROUPING}
 ONLY_IF_ALL_FIT = ("random-pairs",)
 STANDING: Rank = attrgetter("rank")
 
@@ -57,7 +66,7 @@ class KeptRounds:
     ) -> None:
         self.rule, self.is_in_order, self.thresholds = rule.name, rule.is_in_order, thresholds
         self.mixes = Mixes(parts)
-        self.energy = Energy(self.mixes, parts)
+        self.energy, self.move_s = Energy(self.mixes, parts), parts.migration_s
         self.groups = KeptGroups(view.cluster, self.mixes)
         self.queue: list[Member] = []
         self._limit_gb = view.scenario.sharing.memory_gb
@@ -81,8 +90,8 @@ class KeptRounds:
 
     # --- a decision ---------------------------------------------------------------------------
 
-    def decide(self, view: View, window: int | None, rank: Rank | None) -> dict[int, Gpus] | None:
-        """Return the GPUs of jobs that get some; None if groups must be formed from an instance.
+    def decide(self, view: View, window: int | None, rank: Rank | None) -> Decision | None:
+        """Return what changes; None if groups must be formed from an instance.
 
         Parameters
         ----------
@@ -91,16 +100,23 @@ class KeptRounds:
         rank
             Of a job, at present; None: as when it came.
         """
-        groups, queue = self.groups, self.queue[:window]
+        queue = self.queue[:window]
         if rank is not None:
             present = rank
             queue = sorted(self.queue, key=lambda each: (present(each), each.job))[:window]
+        self.energy.begin(view)
+        if self.rule in REGROUPING:
+            return self._regrouped(view, queue)
+        return self._joined(view, queue, rank or STANDING) if queue else Decision()
+
+    def _joined(self, view: View, queue: list[Member], rank: Rank) -> Decision | None:
+        """Let jobs that wait join others or have GPUs of their own; the running ones stay."""
+        groups = self.groups
         across: dict[int, Gpus] = {}
         left = list(queue)
-        self.energy.begin(view)
         while True:
             groups.look_at(view.ready, across)
-            round_ = Round(groups, rank or STANDING, self.energy)
+            round_ = Round(groups, rank, self.energy)
             if groups.misfits or not self._by_rule(round_, left):
                 round_.undo()
                 return None
@@ -115,32 +131,68 @@ class KeptRounds:
             across[member.job] = gpus
             left.remove(member)
         round_.keep()
-        self._keep(queue, place, across)
-        return place | across
+        for gpus in across.values():
+            groups.free.release(gpus)
+        self._keep({}, across, queue)
+        for member in queue:
+            if member.job in place:
+                del self.queue[bisect_left(self.queue, member)]
+        return Decision(place=place | across)
+
+    def _regrouped(self, view: View, queue: list[Member]) -> Decision:
+        """Part all jobs anew, running ones included."""
+        groups = self.groups
+        held = {job: group.gpus for job, group in groups.of.items()}
+        across: dict[int, Gpus] = {}
+        left = list(queue)
+        while True:
+            pools = groups.look_at(view.ready, across)
+            drafts = Regrouped(groups, self.energy, self.move_s)
+            running = (each for group in groups.inside() for each in group.members)
+            REGROUPING[self.rule](drafts, sorted([*running, *self._hosted(left)]))
+            place, stop = drafts.decided()
+            waiting = [member.job for member in left]
+            more: dict[int, Gpus] = {}
+            if any(job not in place for job in waiting):
+                more = next_across(view, pools, waiting, held, place, in_order=self.is_in_order)
+            if not more:
+                break
+            across |= more
+            left = [member for member in left if member.job not in across]
+        self._keep(stop, place | across, queue)
+        return Decision(place=place | across, stop=tuple(stop))
+
+    def _keep(self, stop: Iterable[int], place: dict[int, Gpus], queue: Sequence[Member]) -> None:
+        """Let jobs stop, move and start."""
+        groups = self.groups
+        coming = {member.job: member for member in queue if member.job in place}
+        for job in (*stop, *place):
+            if job in groups.of:
+                group = groups.of[job]
+                coming[job] = next(each for each in group.members if each.job == job)
+                groups.remove(job)
+            else:
+                del self.queue[bisect_left(self.queue, coming[job])]
+        for job in stop:
+            insort(self.queue, coming[job])
+        for job, gpus in place.items():
+            groups.add(coming[job], gpus)
 
     def _by_rule(self, round_: Round, queue: Sequence[Member]) -> bool:
         """Let the rule have the jobs that some pool could hold; tell whether it knows what to do.
 
         Of the queue, where it is in order, only those before one that none can.
         """
-        sizes = {member.gang: True for member in queue}
-        sizes = {gang: round_.pools.hosts(gang) for gang in sizes}
-        if self.is_in_order:
-            hosted = list(takewhile(lambda member: sizes[member.gang], queue))
-        else:
-            hosted = [member for member in queue if sizes[member.gang]]
+        hosted = self._hosted(queue)
         waiting = RULES[self.rule](round_, hosted, **self.thresholds)
         return not (waiting and self.rule in ONLY_IF_ALL_FIT)
 
-    def _keep(
-        self, queue: Sequence[Member], place: dict[int, Gpus], across: dict[int, Gpus]
-    ) -> None:
-        for member in queue:
-            if member.job in place or member.job in across:
-                del self.queue[bisect_left(self.queue, member)]
-            if member.job in across:
-                self.groups.free.release(across[member.job])
-                self.groups.add(member, across[member.job])
+    def _hosted(self, queue: Sequence[Member]) -> list[Member]:
+        hosts = self.groups.pools.hosts
+        sizes = {gang: hosts(gang) for gang in {member.gang for member in queue}}
+        if self.is_in_order:
+            return list(takewhile(lambda member: sizes[member.gang], queue))
+        return [member for member in queue if sizes[member.gang]]
 
     # --- across nodes -------------------------------------------------------------------------
 

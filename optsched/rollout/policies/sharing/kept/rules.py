@@ -100,7 +100,7 @@ def best_delta_energy(round_: Round, queue: Sequence[Member]) -> None:
     energy = round_.energy
     for member in _still_possible(round_, queue):
         groups = sorted(open_to(round_, member), key=position)
-        energy.look_at(groups, member)
+        energy.look_at([member, *(each for group in groups for each in group.members)])
         least, best = inf, None
         for group in groups:
             rise = energy.rise(group, member, round_.gpus_beside(group))

@@ -1,0 +1,156 @@
+"""Groups formed of all jobs anew, running ones included, over what is kept of who runs where."""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING
+
+from optsched.rollout.policies.sharing.kept.pool_packing import PoolPacking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from optsched.rollout.policies.sharing.kept.energy import Energy
+    from optsched.rollout.policies.sharing.kept.groups import KeptGroup, KeptGroups, Member
+
+    Gpus = tuple[int, ...]
+
+
+class Draft:
+    """A group without GPUs yet, as `optsched.eaco.greedy.group_costs.Draft`.
+
+    Attributes
+    ----------
+    members
+        In order.
+    types
+        Of its members, sorted.
+    home
+        The running group whose GPUs it takes over; None for other GPUs.
+    node
+        The node that is its pool; -1 for the pool of whole nodes.
+    """
+
+    __slots__ = ("gang", "home", "kwh", "members", "node", "types")
+
+    def __init__(self, member: Member, home: KeptGroup | None, node: int) -> None:
+        self.members, self.home, self.node = [member], home, node
+        self.types: tuple[str, ...] = (member.type,)
+        self.gang = member.gang
+        self.kwh: float | None = None
+
+
+class Regrouped:
+    """Groups that keep every rule, while a rule forms them, and the jobs that wait.
+
+    Attributes
+    ----------
+    drafts
+        In the order in which they were opened.
+    taken
+        Running groups whose GPUs some draft has.
+    """
+
+    def __init__(self, kept: KeptGroups, energy: Energy, move_s: float) -> None:
+        self.kept, self.mixes, self.energy, self.move_s = kept, kept.mixes, energy, move_s
+        self.packing = PoolPacking(kept.pools, kept.cluster, kept.whole)
+        self.drafts: list[Draft] = []
+        self.taken: set[KeptGroup] = set()
+        self.waiting: list[Member] = []
+
+    # --- places -------------------------------------------------------------------------------
+
+    def alone(self, member: Member) -> Draft | None:
+        """Return a new group of one job: on its own GPUs if it runs, else on other ones."""
+        home = self.kept.of.get(member.job)
+        if home is not None and home not in self.taken and self.packing.has_room_at(home.gpus):
+            return Draft(member, home, self.packing.pool_of(home.gpus))
+        node = self.packing.host(member.gang)
+        return None if node is None else Draft(member, None, node)
+
+    def open(self, draft: Draft) -> None:
+        """Let a group be one of the drafts."""
+        self.drafts.append(draft)
+        self._settle(draft)
+
+    def _settle(self, draft: Draft) -> None:
+        if draft.home is None:
+            self.packing.add(draft.node, draft.gang)
+        else:
+            self.taken.add(draft.home)
+            self.packing.hold(draft.home.gpus)
+
+    def home_beside(self, draft: Draft, member: Member) -> KeptGroup | None:
+        """Return the running group whose GPUs a draft has with one more job; None: other GPUs."""
+        if draft.home is not None:
+            return draft.home
+        home = self.kept.of.get(member.job)
+        if home is None or home in self.taken or self.packing.pool_of(home.gpus) != draft.node:
+            return None
+        return home if self.packing.has_room_at(home.gpus, without=draft.gang) else None
+
+    def join(self, draft: Draft, member: Member) -> None:
+        """Put a job into a group."""
+        home = self.home_beside(draft, member)
+        if home is not draft.home:
+            self.packing.remove(draft.node, draft.gang)
+            draft.home = home
+            self._settle(draft)
+        insort(draft.members, member)
+        draft.types = tuple(sorted((*draft.types, member.type)))
+        draft.kwh = None
+
+    # --- costs --------------------------------------------------------------------------------
+
+    def time_left_s(self, member: Member) -> float:
+        """Return how long a job takes alone, moved if it runs."""
+        left = self.energy.left_s(member)
+        return left + self.move_s if member.job in self.kept.of else left
+
+    def kwh(self, draft: Draft) -> float:
+        """Return what a group costs."""
+        if draft.kwh is None:
+            draft.kwh = self._cost(draft.members, draft.home, draft)
+        return draft.kwh
+
+    def kwh_with(self, draft: Draft, member: Member) -> float:
+        """Return what a group costs with one more job."""
+        return self._cost([*draft.members, member], self.home_beside(draft, member), draft)
+
+    def _cost(self, members: list[Member], home: KeptGroup | None, draft: Draft) -> float:
+        of, left = self.kept.of, self.energy.left_s
+        works = []
+        for member in members:
+            now = of.get(member.job)
+            is_moved = now is not None and now is not home
+            works.append((member.type, left(member) + self.move_s if is_moved else left(member)))
+        return self.energy.kwh(works, draft.gang, self.packing.gpus_of(draft.node))
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def gpus(self) -> Iterator[tuple[Draft, Gpus]]:
+        """Yield the GPUs of each draft: first of those that take over others' GPUs."""
+        held = [draft for draft in self.drafts if draft.home is not None]
+        for draft in held:
+            assert draft.home is not None
+            yield draft, draft.home.gpus
+        new = [draft for draft in self.drafts if draft.home is None]
+        nodes = self.packing.nodes([(draft.node, draft.gang) for draft in new])
+        busy = {gpu for draft in held if draft.home is not None for gpu in draft.home.gpus}
+        busy |= self.kept.pools.taken
+        cluster = self.kept.cluster
+        for draft, chosen in zip(new, nodes, strict=True):
+            inside = (cluster.first[n] + g for n in chosen for g in range(cluster.size[n]))
+            gpus = tuple([gpu for gpu in inside if gpu not in busy][: draft.gang])
+            busy.update(gpus)
+            yield draft, gpus
+
+    def decided(self) -> tuple[dict[int, Gpus], list[int]]:
+        """Return the GPUs of jobs that get others than they hold, and the jobs that are stopped."""
+        place = {}
+        for draft, gpus in self.gpus():
+            for member in draft.members:
+                now = self.kept.of.get(member.job)
+                if now is None or now.gpus != gpus:
+                    place[member.job] = gpus
+        return place, [member.job for member in sorted(self.waiting) if member.job in self.kept.of]

@@ -1,0 +1,118 @@
+"""EaCO's greedy rules that part all jobs anew: each does what the rule of its name does.
+
+Those are in `optsched.eaco.greedy.published_rules` and `simple_rules`. Here it is for jobs without
+deadlines, and what is allowed is known by gang size and types.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+from optsched.eaco.greedy.published_rules import THRESHOLDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from optsched.rollout.policies.sharing.kept.groups import Member
+    from optsched.rollout.policies.sharing.kept.regrouped import Draft, Regrouped
+
+
+def fifo_packed(groups: Regrouped, jobs: Sequence[Member]) -> None:
+    """Do as `fifo_packed`."""
+    rest = _exclusively(groups, jobs)
+    for n, member in enumerate(rest):
+        best, most = None, THRESHOLDS.packed_from
+        for draft in _open_to(groups, member):
+            speeds = groups.mixes.of(tuple(sorted((*draft.types, member.type)))).speeds
+            both = speeds[draft.types[0]] + speeds[member.type]
+            if len(draft.types) == 1 and both > most:
+                best, most = draft, both
+        if best is None:
+            groups.waiting += rest[n:]
+            break
+        groups.join(best, member)
+
+
+def _exclusively(groups: Regrouped, jobs: Sequence[Member]) -> Sequence[Member]:
+    """Place jobs alone up to the first that finds no room; return that one and those behind it."""
+    for n, member in enumerate(jobs):
+        draft = groups.alone(member)
+        if draft is None:
+            return jobs[n:]
+        groups.open(draft)
+    return ()
+
+
+def _open_to(groups: Regrouped, member: Member) -> Iterator[Draft]:
+    """Yield the groups that a job may join, in order."""
+    wider = groups.mixes.wider
+    for draft in groups.drafts:
+        if draft.gang == member.gang and wider(draft.types, member.type) is not None:
+            yield draft
+
+
+def longest_first(groups: Regrouped, jobs: Sequence[Member]) -> None:
+    """Do as the rule of that name."""
+    groups.energy.look_at(jobs)
+    times = {member: groups.time_left_s(member) for member in jobs}
+    left = _Left(sorted(jobs, key=lambda member: -times[member]))
+    late = []
+    for n, member in enumerate(left.jobs):
+        if not left.take(n):
+            continue
+        draft = groups.alone(member)
+        if draft is None:
+            late.append(member)
+            continue
+        groups.open(draft)
+        found = left.after(n, groups, draft)
+        while found is not None:
+            other = left.jobs[found]
+            if _pays(groups, draft, other):
+                left.take(found)
+                groups.join(draft, other)
+            found = left.after(found, groups, draft)
+    for member in late:
+        rises = [(groups.kwh_with(d, member) - groups.kwh(d), d) for d in _open_to(groups, member)]
+        if rises:
+            groups.join(min(rises, key=lambda rise: rise[0])[1], member)
+        else:
+            groups.waiting.append(member)
+
+
+def _pays(groups: Regrouped, draft: Draft, other: Member) -> bool:
+    alone = groups.alone(other)
+    if alone is None:
+        return True
+    return groups.kwh_with(draft, other) < groups.kwh(draft) + groups.kwh(alone)
+
+
+class _Left:
+    """Jobs in the order of a rule, and which of each gang size and type are in no group yet."""
+
+    def __init__(self, jobs: list[Member]) -> None:
+        self.jobs = jobs
+        self._of: dict[int, dict[str, list[int]]] = {}
+        for n, member in enumerate(jobs):
+            self._of.setdefault(member.gang, {}).setdefault(member.type, []).append(n)
+
+    def take(self, n: int) -> bool:
+        """Let a job be left no more; tell whether it was."""
+        member = self.jobs[n]
+        rest = self._of[member.gang][member.type]
+        place = bisect_left(rest, n)
+        is_left = place < len(rest) and rest[place] == n
+        if is_left:
+            del rest[place]
+        return is_left
+
+    def after(self, n: int, groups: Regrouped, draft: Draft) -> int | None:
+        """Return the next job behind another that may join a group; None if there is none."""
+        wider = groups.mixes.wider
+        found = [
+            rest[bisect_right(rest, n)]
+            for name, rest in self._of[draft.gang].items()
+            if rest and rest[-1] > n and wider(draft.types, name) is not None
+        ]
+        return min(found, default=None)
