@@ -12,6 +12,8 @@ from optsched.documents.json_files import dumps, load, write_text
 from optsched.instances import parts, philly_parts
 from optsched.instances.eaco_parts import EACO
 from optsched.instances.pal_parts import ACROSS, BLOX
+from optsched.instances.parts import scenario_document
+from optsched.instances.rented_scenarios import boa_cloud, boa_large, rented_types
 from optsched.rollout.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ PAL_CLASSES = {
 
 def philly_small() -> Document:
     """Return a small cluster of Philly's kind, to try policies on."""
-    return _document(
+    return scenario_document(
         "philly-small",
         "400 jobs as in Philly on 64 GPUs in three RDMA domains, 6 servers of 8 and 8 of 2, at "
         "90 % load: gangs, failures with retries, kills by users, interference between neighbours "
@@ -70,7 +72,7 @@ def philly_small() -> Document:
 def philly_atc19() -> Document:
     """Return Philly's virtual clusters and servers, with as many jobs as in the paper."""
     nodes = philly_parts.groups(philly_parts.GPUS)
-    return _document(
+    return scenario_document(
         "philly-atc19",
         "The paper's 96,260 jobs in 75 days, on servers of 8 and of 2 GPUs in RDMA domains, in 11 "
         "virtual clusters that lend what they do not use: one rollout takes minutes, "
@@ -113,7 +115,7 @@ def philly_atc19() -> Document:
 def pal_64() -> Document:
     """Return the cluster of PAL's simulations, with slowdowns of single runs."""
     profile = load(parts.FOLDER / "pal" / "sia-64.json")["profile"]
-    return _document(
+    return scenario_document(
         "pal-64",
         "160 jobs on 16 nodes of 4 GPUs in rounds of 360 s: first in, first out, moves for free, a "
         "penalty of 1.7 across nodes. One GPU, n8/3, is 2.83 x slow for class A for good, as drawn "
@@ -140,76 +142,6 @@ def pal_64_persistent() -> Document:
         "description": "As pal-64, but each GPU has the median of the runs of a measured GPU: so "
         "much is left of the gain when passing trouble of single runs is taken out.",
         "profile": load(parts.FOLDER / "pal" / "sia-64-persistent.json")["profile"],
-    }
-
-
-def boa_cloud() -> Document:
-    """Return rented nodes for the stream of jobs of the BOA authors' 85-job workload."""
-    instance = load(parts.FOLDER / "boa" / "cbd-85.json")
-    return _document(
-        "boa-cloud",
-        "170 jobs of cifar10, deepspeech2 and bert that come at the rates of the BOA authors' "
-        "85-job workload (11.4 an hour), on up to 40 rented nodes of 4 GPUs that take 2 minutes to "
-        "start. Speedups change from training epoch to training epoch; a change of width costs 25 "
-        "to 120 s. The budget is 30 GPUs, averaged over time. Each job is as long as its class on "
-        "average times an exponential draw, and asks for one GPU.",
-        f"{instance['source']} Nodes: g4dn.12xlarge, at most 40, epochs of 60 s, as there; price: "
-        "3.912 USD/h. Price, provisioning, exponential sizes and the budget are assumed.",
-        policies=[
-            *("boa", "boa-budgeted", "one-width-per-class", "fixed-width:k=8", "equi"),
-            "pollux-autoscaling:low=0.6,high=0.85",
-        ],
-        nodes=40,
-        gpus_per_node=4,
-        models=_phases(instance),
-        trace={"generator": "boa", "jobs": 170, "options": {"instance": "boa/cbd-85"}},
-        **_rented(30),
-    )
-
-
-def boa_large() -> Document:
-    """Return rented nodes for as many jobs as in Sia's longest trace, of all models of Pollux."""
-    instance = load(parts.FOLDER / "boa" / "six-models.json")
-    jobs, hours = 960, 48
-    own = sum(entry["arrival_rate_per_h"] for entry in instance["classes"])
-    return _document(
-        "boa-large",
-        f"{jobs} jobs of six models in {hours} hours, on up to 100 rented nodes of 4 GPUs that "
-        "take 2 minutes to start. Of 40 jobs 17 are of ncf, which take less than a minute, and one "
-        "is of imagenet, which takes 148 hours on one GPU: these have three quarters of the work. "
-        "Phases, changes of width, sizes and gangs are as in boa-cloud.",
-        f"{instance['source']} The models come in the proportion of that workload, at 20 an hour, "
-        "as the 960 jobs of Sia's newtrace (siasosp23/artifacts). Nodes: g4dn.12xlarge, epochs of "
-        "60 s, as in the BOA authors' fork; price: 3.912 USD/h. Price, provisioning, the most "
-        "nodes, exponential sizes and the budget are assumed.",
-        policies=["boa", "boa-budgeted", "one-width-per-class", "pollux-autoscaling"],
-        nodes=100,
-        gpus_per_node=4,
-        models=_phases(instance),
-        trace={
-            "generator": "boa",
-            "jobs": jobs,
-            "options": {"instance": "boa/six-models", "rate": round(jobs / hours / own, 7)},
-        },
-        **_rented(instance["budget_gpus"]),
-    )
-
-
-def _rented(budget_gpus: float) -> Document:
-    """Return what the authors' nodes have in common."""
-    return {
-        "epoch_s": 60,
-        "rented": {"provision_s": 120},
-        "budget_gpus": budget_gpus,
-        "price_usd_per_gpu_h": 0.978,
-    }
-
-
-def _phases(instance: Document) -> Document:
-    """Return the models of a scenario with the classes of an instance of BOA."""
-    return {
-        entry["id"]: {"phases": entry["phases"], "rescale_s": entry["rescale_s"]}
-        for entry in instance["classes"]
     }
 
 
@@ -240,7 +172,7 @@ def _eaco(nodes: int, load_text: str) -> Document:
         "its pairs have.",
     }
     curve = {"kind": "power-law", "exponent": 0.48}
-    return _document(
+    return scenario_document(
         f"eaco-{nodes}",
         f"{nodes} nodes of 8 V100s and 240 jobs of EaCO's four models, 8 GPUs each, that come at "
         f"0.845 an hour and take 35.5 h on average, the mean of the paper's tables. {load_text} "
@@ -275,11 +207,6 @@ def _eaco(nodes: int, load_text: str) -> Document:
     )
 
 
-def _document(name: str, description: str, source: str, **content: object) -> Document:
-    head = {"schema": "optsched/scenario/1", "name": name}
-    return {**head, "description": description, "source": source, **content}
-
-
 SCENARIOS = (
     philly_small,
     philly_atc19,
@@ -287,6 +214,7 @@ SCENARIOS = (
     pal_64_persistent,
     boa_cloud,
     boa_large,
+    rented_types,
     eaco_28,
     eaco_64,
 )

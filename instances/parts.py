@@ -27,6 +27,12 @@ def rows(data: Path, name: str) -> list[Row]:
         return list(csv.DictReader(file))
 
 
+def scenario_document(name: str, description: str, source: str, **content: object) -> Document:
+    """Return the document of a scenario."""
+    head = {"schema": "optsched/scenario/1", "name": name}
+    return {**head, "description": description, "source": source, **content}
+
+
 def texts(cls: type[Instance], documents: Iterable[Document]) -> dict[str, str]:
     """Return the text of each instance of a problem by the name of its file, validated."""
     by_file = {}

@@ -55,8 +55,7 @@ class InstanceError(ValueError):
     def __init__(self, origin: str, faults: list[str], more: int = 0) -> None:
         beyond = len(faults) - LIMITS.faults
         faults = [cut(fault, LIMITS.fault_chars) for fault in faults[: LIMITS.faults]]
-        self.origin = origin
-        self.faults = faults
+        self.origin, self.faults = origin, faults
         self.more = more + max(0, beyond)
         total = len(faults) + self.more
         count = f"{total:,} faults" if total > 1 else "1 fault"
@@ -83,6 +82,8 @@ class SchemaPlace:
 
     def tagged(self, tag: object) -> SchemaPlace | None:
         """Return the alternative of a union that a tag names; None if it names none."""
+        if str(tag).startswith("tuple["):  # of what may be a list, or a number
+            return next((self._at(o) for o in self.node.get("anyOf", ()) if "items" in o), None)
         mapping = self.node.get("discriminator", {}).get("mapping", {})
         return self._at({"$ref": mapping[tag]}) if tag in mapping else None
 
@@ -177,8 +178,7 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 
 def path_text(path: Path) -> str:
     """Write a path as in ``classes[2].phases[0].speedup.gpus[3]``."""
-    text = "".join(_step(part) for part in path)
-    return text.removeprefix(".") or "document"
+    return "".join(map(_step, path)).removeprefix(".") or "document"
 
 
 def shown(value: object) -> str:
@@ -229,10 +229,10 @@ def cut(text: str, most: int = 40) -> str:
 
 
 def _is_echo(detail: ErrorDetails) -> bool:
-    """Tell whether a list is called too short only because its entries have faults."""
-    if detail["type"] not in ("too_short", "tuple_too_short"):
-        return False
-    return bool(len(detail["input"]) >= detail["ctx"]["min_length"])
+    """Tell whether a list is called too short, or no number, only as its entries have faults."""
+    if detail["type"] in ("too_short", "tuple_too_short"):
+        return bool(len(detail["input"]) >= detail["ctx"]["min_length"])
+    return detail["loc"][-1:] == ("constrained-int",) and bool(sequence(detail["input"]))
 
 
 def _located(loc: Path, here: SchemaPlace) -> tuple[Path, SchemaPlace, SchemaPlace]:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from optsched.cluster.topology import Name
 from optsched.documents.faults import Fault, mapping, sequence
-from optsched.instance import Document
+from optsched.instance import Document, Positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +29,11 @@ class NodeGroup(Document):
         default=None,
         description="Type of their GPUs; a gang is on GPUs of one. All groups name one, or none "
         "does.",
+    )
+    usd_per_gpu_h: Positive | None = Field(
+        default=None,
+        description="Price of each of their GPUs where they are of several types, in place of "
+        "`price_usd_per_gpu_h`. All groups have one, or none has; GPUs of a type have the same.",
     )
     domain: Name | None = Field(
         default=None,
@@ -82,7 +87,7 @@ def node_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     if isinstance(nodes, list | tuple):
         if each is not None:
             yield ("gpus_per_node",), "cannot stand beside groups of nodes, which have their own"
-        for key in ("domain", "gpu_type"):
+        for key in ("domain", "gpu_type", "usd_per_gpu_h"):
             named = [mapping(group).get(key) is not None for group in nodes]
             if any(named) and not all(named):
                 yield ("nodes", named.index(False), key), "missing: the other groups have one"

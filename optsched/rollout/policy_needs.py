@@ -76,9 +76,10 @@ def refuse_gpu_types(policy: str, scenario: Scenario, knowing: Iterable[str]) ->
         If the GPUs of the scenario are of several types.
     """
     types = tuple(dict.fromkeys(scenario.node_types))
+    rented = "" if scenario.rented is None else " of rented nodes"
     if len(types) > 1:
         raise ValueError(
-            f"policy '{policy}': it knows no GPU types, and scenario '{scenario.name}' has "
+            f"policy '{policy}': it knows no GPU types{rented}, and scenario '{scenario.name}' has "
             f"{', '.join(types)}; {', '.join(knowing)} know them"
         )
 

@@ -45,6 +45,16 @@ class OptionError(ValueError):
     """Options that a policy does not take, or not as they are."""
 
 
+class OfType(Options):
+    """GPUs of one type, where rented ones are of several."""
+
+    gpu_type: str | None = Field(
+        default=None,
+        description="Where rented GPUs are of several types: rent these alone; null: all types, in "
+        "the proportion of the scenario's nodes.",
+    )
+
+
 O_contra = TypeVar("O_contra", bound=Options, contravariant=True)
 P_co = TypeVar("P_co", bound="Policy", covariant=True)
 

@@ -112,8 +112,9 @@ def make(policy: PolicyLike, scenario: Scenario, seed: int = 0) -> Policy:
         return maker_of(policy, f"policy {label_of(policy)}")(believed(scenario, seed), seed)
     known, rest = named(policy)
     maker = known.maker()
-    if "GPU types" in known.refused_with:
-        refuse_gpu_types(known.name, scenario, [one.name for one in ENTRIES if one.knows_types])
+    if not known.knows_types_of(scenario):
+        knowing = [one.name for one in ENTRIES if one.knows_types_of(scenario)]
+        refuse_gpu_types(known.name, scenario, knowing)
     if "priorities" in known.refused_with:
         knowing = [one.name for one in ENTRIES if one.knows_priorities]
         refuse_priorities(known.name, scenario, knowing)

@@ -184,6 +184,10 @@ class Scenario(NamedDocument):
         default=None, description="Time-average GPUs that may be rented, for policies of BOA."
     )
     price_usd_per_gpu_h: NonNegative = 0.0
+    budget_usd_per_h: Positive | None = Field(
+        default=None,
+        description="Time-average of what may be billed, where groups of nodes have prices.",
+    )
     quotas: Entries[str, Count] = Field(
         default={}, description="GPUs that each queue (virtual cluster) may hold at once."
     )
@@ -239,6 +243,12 @@ class Scenario(NamedDocument):
     def nodes_change(self) -> bool:
         """Whether there are times when some node cannot be used."""
         return self.rented is not None or bool(self.downtime)
+
+    @property
+    def has_prices(self) -> bool:
+        """Whether groups of nodes have prices of their own."""
+        groups = () if isinstance(self.nodes, int) or self.nodes is None else self.nodes
+        return any(group.usd_per_gpu_h is not None for group in groups)
 
     @cached_property
     def node_sizes(self) -> list[int]:

@@ -42,6 +42,7 @@ ADAPTIVE = (
         refuses=("quotas",),
         example="optsched compare boa-cloud --policy equi,pollux",
         knows_types=True,
+        rents_types=True,
     ),
     Entry(
         "pollux-autoscaling",
@@ -60,6 +61,7 @@ ADAPTIVE = (
         becomes=_BECOMES,
         refuses=("quotas",),
         example="optsched compare boa-cloud --policy pollux,pollux-autoscaling",
+        rents_types=True,
     ),
     Entry(
         "sia",
@@ -81,6 +83,7 @@ ADAPTIVE = (
         refuses=("quotas",),
         example="optsched compare three-types --policy pollux,sia",
         knows_types=True,
+        rents_types=True,
     ),
     Entry(
         "gavel",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.decision import Policy
     from optsched.rollout.policy_needs import Need
     from optsched.rollout.policy_options import Maker
+    from optsched.rollout.scenario import Scenario
 
 POLICIES = "optsched.rollout.policies."
 
@@ -45,8 +46,10 @@ class Entry:
     example
         A command that shows it.
     knows_types
-        Whether it keeps each job on GPUs of one type where a scenario has several; all others are
-        refused there.
+        Whether it keeps each job on GPUs of one type where a scenario has several that are not
+        rented; all others are refused there.
+    rents_types
+        Whether it does so where the nodes are rented; all others are refused there.
     knows_priorities
         Whether jobs of queues of higher priority come first; all others are refused where a
         scenario has priorities.
@@ -67,6 +70,7 @@ class Entry:
     refuses: tuple[str, ...] = ()
     example: str = ""
     knows_types: bool = False
+    rents_types: bool = False
     knows_priorities: bool = False
 
     @property
@@ -75,7 +79,15 @@ class Entry:
         if self.plugin is not None:
             return self.refuses
         known = {"GPU types": self.knows_types, "priorities": self.knows_priorities}
+        if self.rents_types:
+            known = {"owned GPU types": self.knows_types, **known, "GPU types": True}
         return (*self.refuses, *(name for name, is_known in known.items() if not is_known))
+
+    def knows_types_of(self, scenario: Scenario) -> bool:
+        """Tell whether it knows the GPU types of a scenario, where there are several."""
+        if self.plugin is not None or len(set(scenario.node_types)) < 2:
+            return True
+        return self.knows_types if scenario.rented is None else self.rents_types
 
     def maker(self) -> Maker[Any, Policy]:
         """Import the maker; its `options` are what the policy takes."""

@@ -35,6 +35,7 @@ BUDGETS = (
         clairvoyant="statistics",
         refuses=_QUOTAS,
         example=_BUDGET + "one-width-per-class",
+        rents_types=True,
     ),
     Entry(
         "boa-budgeted",
@@ -55,6 +56,7 @@ BUDGETS = (
         clairvoyant="statistics",
         refuses=_QUOTAS,
         example=_BUDGET + "boa-budgeted",
+        rents_types=True,
     ),
     Entry(
         "one-width-per-class",
@@ -69,6 +71,7 @@ BUDGETS = (
         clairvoyant="statistics",
         refuses=_QUOTAS,
         example=_BUDGET + "one-width-per-class",
+        rents_types=True,
     ),
     Entry(
         "fixed-width",
@@ -81,6 +84,7 @@ BUDGETS = (
         becomes=_REQUESTED,
         refuses=_QUOTAS,
         example=_BUDGET + "fixed-width:k=8",
+        rents_types=True,
     ),
     Entry(
         "efficiency-threshold",
@@ -116,6 +120,7 @@ CAPACITY = (
         refuses=_QUOTAS,
         example=_FIXED + "marginal-greedy",
         knows_types=True,
+        rents_types=True,
     ),
     Entry(
         "fifo-requested",

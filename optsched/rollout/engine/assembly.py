@@ -19,6 +19,7 @@ from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.physics.estimates import Oracle
 from optsched.rollout.physics.physics import Physics
 from optsched.rollout.physics.regimes import busy_shares
+from optsched.rollout.prices.node_rates import BILL
 from optsched.rollout.results.parts_of_held_time import counted_until_now
 from optsched.traces.trace import US
 
@@ -39,6 +40,8 @@ class Simulation(Restorable):
         The present moment in microseconds.
     busy_gpu_us, available_gpu_us, spent_gpu_us
         Integrals until now, as in `Record`.
+    bill
+        Integral of what nodes with prices cost, in units of 1 / `BILL` USD.
     has_news
         Whether the last decision said anything new of what waiting jobs accept.
     busy_shares
@@ -47,7 +50,7 @@ class Simulation(Restorable):
 
     changing = (
         *("now", "busy_gpu_us", "available_gpu_us", "spent_gpu_us", "physics", "oracle", "state"),
-        *("accounts", "waiting", "events", "fleet", "dispatch", "view", "meter", "window"),
+        *("bill", "accounts", "waiting", "events", "fleet", "dispatch", "view", "meter", "window"),
     )
 
     def __init__(
@@ -55,7 +58,7 @@ class Simulation(Restorable):
     ) -> None:
         every_s = scenario.costs.checkpoint_every_s
         self.trace, self.now, self.has_news = trace, 0, False
-        self.busy_gpu_us = self.available_gpu_us = self.spent_gpu_us = 0
+        self.busy_gpu_us = self.available_gpu_us = self.spent_gpu_us = self.bill = 0
         self.cluster = Cluster(scenario)
         self.physics = Physics(scenario, self.cluster, trace, seed)
         self.oracle = Oracle(scenario, trace, seed)
@@ -97,15 +100,21 @@ class Simulation(Restorable):
         self.busy_gpu_us += state.busy_gpus * span
         self.available_gpu_us += state.ready_gpus * span
         self.spent_gpu_us += state.paid_gpus * span
+        self.bill += state.paid_rate * span
         self.now = time
 
-    def integrals(self) -> tuple[int, int, int, int]:
+    @property
+    def billed_usd(self) -> float:
+        """What nodes with prices have cost until now."""
+        return self.bill / BILL
+
+    def integrals(self) -> tuple[int, int, int, int, int]:
         """Return the present moment and the integrals up to it, in whole numbers."""
-        return (self.now, self.busy_gpu_us, self.available_gpu_us, self.spent_gpu_us)
+        return (self.now, self.busy_gpu_us, self.available_gpu_us, self.spent_gpu_us, self.bill)
 
     def go_back(self, integrals: Sequence[int]) -> None:
         """Go back to a moment after which nothing happened."""
-        self.now, self.busy_gpu_us, self.available_gpu_us, self.spent_gpu_us = integrals
+        self.now, self.busy_gpu_us, self.available_gpu_us, self.spent_gpu_us, self.bill = integrals
 
     def apply(self, decision: Decision) -> int:
         """Apply a decision, all of it or nothing, and return how many things it changed.
@@ -123,9 +132,7 @@ class Simulation(Restorable):
         for job, place in decision.accepts.items():
             self.has_news |= self.waiting.accept(job, (place[0], place[1]), self.now)
         if decision.rent is not None:
-            before = self.fleet.rented
-            self.fleet.rent(decision.rent, self.now)
-            count += abs(self.fleet.rented - before)
+            count += self.fleet.rent(decision.rent, self.now)
         return count
 
     def settle(self) -> None:

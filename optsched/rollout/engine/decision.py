@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from optsched.verification import relative_gap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from optsched.rollout.engine.view import View
 
@@ -66,6 +67,10 @@ class SolveRecord:
         return self.status if self.verified else unproven.get(self.status, self.status)
 
 
+Rent = int | Mapping[str, int] | None
+"""Nodes to have rented, by type where there are several; None leaves them."""
+
+
 @dataclass(frozen=True)
 class Decision:
     """A sparse change: what is not named stays as it is.
@@ -78,7 +83,8 @@ class Decision:
     stop
         Running jobs that go back to waiting.
     rent
-        Nodes to have rented from now on, where the cluster is rented; None leaves it.
+        Nodes to have rented from now on, where the cluster is rented; by type where its GPUs are of
+        several, and those of types that are not named stay. None leaves it.
     solves
         Calls of solvers, for the record.
     pre_run
@@ -96,7 +102,7 @@ class Decision:
 
     place: Mapping[int, Sequence[int]] = field(default_factory=dict)
     stop: Sequence[int] = ()
-    rent: int | None = None
+    rent: Rent = None
     solves: Sequence[SolveRecord] = ()
     pre_run: Mapping[int, Sequence[int]] = field(default_factory=dict)
     pre_run_us: int = 0

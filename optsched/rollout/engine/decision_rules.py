@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +11,7 @@ from optsched.rollout.engine.decision import InvalidDecision
 from optsched.rollout.engine.state import DELAYED, ENDED, READY, RUNNING, TRIAL, WAITING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from optsched.rollout.engine.decision import Decision
     from optsched.rollout.engine.state import State
@@ -265,12 +266,18 @@ class DecisionRules:
             text = f"queue '{name}' would hold {wanted} of its {self.quotas[name]} GPUs"
             raise InvalidDecision("quota", text)
 
-    def _check_rent(self, nodes: int) -> None:
-        most = len(self.state.node_state)
+    def _check_rent(self, rent: int | Mapping[str, int]) -> None:
         if not self.is_rented:
             raise InvalidDecision("rent-range", "this cluster is not rented")
-        if not 0 <= nodes <= most:
-            raise InvalidDecision("rent-range", f"{nodes} nodes: there are {most}")
+        if self.types.are_several != isinstance(rent, Mapping):
+            text = "expected nodes by type" if self.types.are_several else "expected a number"
+            raise InvalidDecision("rent-range", f"{text}, found {rent!r}")
+        for name, nodes in rent.items() if isinstance(rent, Mapping) else [("", rent)]:
+            of_node = self.types.of_node
+            most = of_node.count(name) if name else len(of_node)
+            if not 0 <= nodes <= most:
+                of_type = f" of type '{name}'" if name else ""
+                raise InvalidDecision("rent-range", f"{nodes} nodes{of_type}: there are {most}")
 
     def _job(self, job: int) -> str:
         return f"job {job} ('{self.trace.ids[job]}')"

@@ -195,7 +195,7 @@ class Engine(Restorable):
     def _decide(self, is_epoch: bool) -> None:
         """Call the policy, apply what it decides, and note it."""
         world, delivery, view = self.world, self.delivery, self.world.view
-        view.open(world.now, is_epoch, world.spent_gpu_us)
+        view.open(world.now, is_epoch, world.spent_gpu_us, world.billed_usd)
         view.arrived, view.ended = delivery.arrived, delivery.ended
         view.failed, view.advanced = delivery.failed, delivery.advanced
         try:
@@ -232,8 +232,8 @@ class Engine(Restorable):
             world.spent_gpu_us,
         )
         meter = world.meter
-        real = (0.0, 0.0) if meter is None else (meter.watts, meter.joules(world.now))
-        self.log.append(whole, real, solves)
+        power = (0.0, 0.0) if meter is None else (meter.watts, meter.joules(world.now))
+        self.log.append(whole, (*power, world.billed_usd), solves)
 
 
 def _no_decision(policy: Policy, found: object) -> str:

@@ -139,7 +139,7 @@ class Delivery(Restorable):
         retries = getattr(self.policy, "retries", None)
         if retries is None:
             return False
-        world.view.open(world.now, False, world.spent_gpu_us)
+        world.view.open(world.now, False, world.spent_gpu_us, world.billed_usd)
         return not retries(world.view, job, world.trace.failures[job][failures - 1].reason)
 
     def _on_downtime(self, node: int) -> None:

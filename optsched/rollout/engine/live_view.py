@@ -33,7 +33,10 @@ class LiveView(Restorable):
         When a policy first asked how far jobs are, by which the truth about speeds shows.
     """
 
-    changing = ("now_us", "is_epoch", "spent_gpu_us", "arrived", "ended", "failed", "advanced")
+    changing = (
+        *("now_us", "is_epoch", "spent_gpu_us", "billed_usd"),
+        *("arrived", "ended", "failed", "advanced"),
+    )
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class LiveView(Restorable):
         self.now_us = 0
         self.is_epoch = False
         self.spent_gpu_us = 0
+        self.billed_usd = 0.0
         self.first_look_us = NEVER
         self.arrived: Sequence[int] = []
         self.ended: Sequence[int] = []
@@ -60,9 +64,10 @@ class LiveView(Restorable):
         self._slowdowns: dict[str, tuple[float, ...]] = {}
         self._deadlines: list[int] = trace.deadline_us.tolist()
 
-    def open(self, now: int, is_epoch: bool, spent_gpu_us: int) -> None:
+    def open(self, now: int, is_epoch: bool, spent_gpu_us: int, billed_usd: float = 0.0) -> None:
         """Begin a new call: arrays of the last one are forgotten."""
         self.now_us, self.is_epoch, self.spent_gpu_us = now, is_epoch, spent_gpu_us
+        self.billed_usd = billed_usd
         self._arrays.clear()
 
     @property
@@ -94,6 +99,10 @@ class LiveView(Restorable):
     def rented(self) -> int:
         """Nodes that are paid for now, ready or starting."""
         return self._fleet.rented
+
+    def rented_of(self, gpu_type: str) -> int:
+        """Return how many nodes of a type are paid for now."""
+        return self._fleet.rented_of(gpu_type)
 
     def gpus_of(self, job: int) -> tuple[int, ...]:
         """Return the GPUs that a job holds, ascending; none if it waits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.prices.node_rates import node_rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,6 +50,8 @@ class State(Restorable):
         By node: GPUs without jobs, what it is (OFF, ..., DOWN), and whether it is READY.
     closed
         How many nodes are DRAINING or DOWN.
+    paid_rate
+        What is paid for costs so much, in nano-USD per hour, where groups of nodes have prices.
     ready_gpus
         Of nodes that are READY, and those with jobs of nodes that are DRAINING.
     waiting, running
@@ -85,6 +88,7 @@ class State(Restorable):
         "busy_gpus",
         "ready_gpus",
         "paid_gpus",
+        "paid_rate",
     )
 
     def __init__(self, scenario: Scenario, cluster: Cluster, trace: Trace) -> None:
@@ -123,6 +127,8 @@ class State(Restorable):
         self.free_of = list(cluster.size)
         self.busy_gpus = self.closed = 0
         self.ready_gpus = self.paid_gpus = sum(cluster.size[:first])
+        self._rates = node_rates(scenario)
+        self.paid_rate = sum(self._rates[:first])
 
     @property
     def free_gpus(self) -> int:
@@ -194,6 +200,8 @@ class State(Restorable):
         size, old = self.cluster.size[node], self.node_state[node]
         self.ready_gpus += size * ((status == READY) - (old == READY))
         self.paid_gpus += size * ((status != OFF) - (old != OFF))
+        if self._rates:
+            self.paid_rate += self._rates[node] * ((status != OFF) - (old != OFF))
         self.node_state[node] = status
         if READY in (old, status):
             self.ready = (*self.ready[:node], status == READY, *self.ready[node + 1 :])

@@ -85,6 +85,15 @@ class View(Protocol):
         """GPU-microseconds paid for so far."""
         ...
 
+    @property
+    def billed_usd(self) -> float:
+        """What nodes with prices of their own have cost so far."""
+        ...
+
+    def rented_of(self, gpu_type: str) -> int:
+        """Return how many nodes of a type are paid for now, ready or starting."""
+        ...
+
     def gpus_of(self, job: int) -> tuple[int, ...]:
         """Return the GPUs that a job holds, ascending; none if it waits."""
         ...

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 from optsched.boa.offers import curve_documents, one_type_faults
 from optsched.documents.faults import Fault, mapping, nearest, prefixed, sequence, shown
 from optsched.rollout.node_groups import type_sizes_of
+from optsched.rollout.prices.faults import price_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ALIKE = {
-    "rented": "nodes of several GPU types are not rented: leave it out",
-    "budget_gpus": "GPUs of several types have no common budget: leave it out",
+    "budget_gpus": "GPUs of several types have no common budget: give budget_usd_per_h",
+    "price_usd_per_gpu_h": "GPUs of several types have no common price: give usd_per_gpu_h of each "
+    "group of nodes",
     "power": "has the watts of one GPU type, but nodes are of several: leave it out",
 }
 """Fields that take all GPUs for alike."""
@@ -29,6 +31,7 @@ def gpu_type_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
         yield ("reference_gpu_type",), text
     if len(gpus) > 1:
         yield from _alike_faults(document)
+    yield from price_faults(document)
     models = mapping(document.get("models"))
     for name, model in models.items():
         if gpus:
@@ -54,7 +57,7 @@ def _idle_type_faults(document: Mapping[str, Any], runs_on: list[list[str]]) -> 
 
 def _alike_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     for key, text in ALIKE.items():
-        if document.get(key) is not None:
+        if document.get(key):
             yield (key,), text
     most = mapping(document.get("sharing")).get("max_jobs_per_gpu", 1)
     if most != 1:

@@ -15,13 +15,14 @@ from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, 
 from optsched.rollout.policies.steepest_steps import steepest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.policy_needs import refuse_quotas
-from optsched.rollout.policy_options import Count, NonNegative, OptionError, Options, takes
+from optsched.rollout.policy_options import Count, NonNegative, OfType, OptionError, Options, takes
+from optsched.rollout.prices.fleets import capacity, check_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from optsched.rollout.engine.decision import Rent
     from optsched.rollout.engine.view import View
-    from optsched.rollout.physics.gpu_types import GpuTypes
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
 
@@ -36,6 +37,10 @@ class SharedOptions(Options):
     placement: Placement = Field(default="lowest", description=PLACEMENT)
 
 
+class SharedOfType(SharedOptions, OfType):
+    """As `SharedOptions`; of rented GPUs of several types those of one, or of all."""
+
+
 class SharedOut(RestorablePolicy, ABC):
     """At every call each active job is given a width, 0 to wait; the sum is at most C.
 
@@ -48,9 +53,11 @@ class SharedOut(RestorablePolicy, ABC):
         refuse_quotas(name, scenario)
         self.name = name
         self.curves = Curves(scenario)
-        self.held = Holdings(scenario)
+        self.gpu_type = options.gpu_type if isinstance(options, OfType) else None
+        check_type(self.gpu_type, scenario)
+        self.held = Holdings(scenario, self.gpu_type)
         self.placing = self.placed_by(options.placement)
-        self.gpus = _capacity(scenario, options.gpus, self.curves.types)
+        self.gpus = capacity(scenario, options.gpus, self.held)
         self.active: dict[int, None] = {}
         self._phases: dict[int, tuple[Curve, ...]] = {}  # of active jobs, as they were asked for
 
@@ -95,7 +102,7 @@ class SharedOut(RestorablePolicy, ABC):
         news = (left, view.arrived, view.advanced)
         return any(news) or before != self.held.usable
 
-    def share_out(self, view: View, gpus: int, rent: int | None) -> Decision:
+    def share_out(self, view: View, gpus: int, rent: Rent) -> Decision:
         """Give every active job its width of so many GPUs; on a closed node jobs keep theirs."""
         stuck = {job: self.held.width(job) for job in self.held.stuck}
         jobs = [job for job in self.active if job not in stuck] if stuck else list(self.active)
@@ -133,8 +140,15 @@ class SharedOut(RestorablePolicy, ABC):
         """Return the useful widths of a job in its phase: each is faster than the one before."""
         phases = self._phases.get(job)
         if phases is None:
-            phases = self._phases[job] = self.curves.useful(view.model(job), view.demand(job))
+            phases = self._phases[job] = self._curves_of(view, job)
         return phases[0] if len(phases) == 1 else phases[min(view.phase(job), len(phases) - 1)]
+
+    def _curves_of(self, view: View, job: int) -> tuple[Curve, ...]:
+        """Return the useful widths of a job in each phase, on the one type of GPUs if there is."""
+        if self.gpu_type is None:
+            return self.curves.useful(view.model(job), view.demand(job))
+        by_type = self.curves.by_type(view.model(job), view.demand(job))
+        return tuple(phase[self.gpu_type] for phase in by_type)
 
     def curves_by_type(self, view: View, job: int) -> dict[str, Curve]:
         """Return the useful widths of a job in its phase, on each type that it can run on."""
@@ -152,17 +166,6 @@ class SharedOut(RestorablePolicy, ABC):
             seconds * (self.curve(view, job).speed_at(view.demand(job)) or 1.0)
             for job, seconds in zip(jobs, left, strict=True)
         ]
-
-
-def _capacity(scenario: Scenario, gpus: int | None, types: GpuTypes) -> int:
-    if types.are_several and gpus not in (None, scenario.gpus):
-        raise OptionError(f"option 'gpus': those of {', '.join(types.names)} differ: leave it null")
-    if gpus is None:
-        budget = scenario.budget_gpus
-        return scenario.gpus if budget is None else max(1, min(scenario.gpus, int(budget)))
-    if gpus > scenario.gpus:
-        raise OptionError(f"option 'gpus': must be at most {scenario.gpus}, found {gpus}")
-    return gpus
 
 
 class Equi(SharedOut):
@@ -267,8 +270,8 @@ class Marginal(SharedOut):
 # --- policies ---------------------------------------------------------------------------------
 
 
-@takes(SharedOptions)
-def equi(scenario: Scenario, seed: int, options: SharedOptions) -> Equi:
+@takes(SharedOfType)
+def equi(scenario: Scenario, seed: int, options: SharedOfType) -> Equi:
     """Share the GPUs out equally."""
     return Equi("equi", scenario, options)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.free_nodes import ALL, FreeNodes, members
+from optsched.rollout.prices.fleets import fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,12 +39,16 @@ class Holdings(Restorable):
         What is free.
     nodes_of
         By GPU type the set of its nodes.
+    fleet
+        The nodes that are rented, in the order in which they are needed: types in proportion.
     """
 
     changing = ("of", "nodes", "usable", "ready_nodes")
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, gpu_type: str | None = None) -> None:
         self.cluster = Cluster(scenario)
+        self.fleet = fleet(self.cluster, gpu_type)
+        self._is_part = len(self.fleet) < self.cluster.nodes
         self.nodes = FreeNodes(self.cluster)
         self.of: dict[int, Gpus] = {}
         self.usable = ALL
@@ -53,7 +58,8 @@ class Holdings(Restorable):
         self._ready: Sequence[bool] | None = None
         self._upto = [0]
         masks: dict[int, int] = {}
-        for node, size in enumerate(self.cluster.size):
+        for node in self.fleet:
+            size = self.cluster.size[node]
             self._upto.append(self._upto[-1] + size)
             masks[size] = masks.get(size, 0) | 1 << node
         self._sized = list(masks.items())
@@ -71,6 +77,8 @@ class Holdings(Restorable):
         self._ready = ready if isinstance(ready, tuple) else None
         self.usable = sum(map((1).__lshift__, compress(range(len(ready)), ready)))
         self.ready_nodes = sum(ready)
+        if self._is_part:
+            self.usable &= sum(1 << node for node in self.fleet)
 
     @property
     def free(self) -> int:
@@ -127,16 +135,29 @@ class Holdings(Restorable):
 
     def nodes_for(self, gpus: int) -> int:
         """Return how many nodes, from the first on, have so many GPUs; all if they have fewer."""
-        return min(bisect_left(self._upto, gpus), self.cluster.nodes)
+        return min(bisect_left(self._upto, gpus), len(self.fleet))
 
-    def rent(self, view: View, gpus: int) -> int | None:
+    def gpus_of_first(self, nodes: int) -> int:
+        """Return how many GPUs so many nodes have, from the first on."""
+        return self._upto[min(nodes, len(self.fleet))]
+
+    def rent(self, view: View, gpus: int) -> int | dict[str, int] | None:
         """Return how many nodes to rent so that there are so many GPUs; None to change nothing."""
         if not self._is_rented:
             return None
+        if self.cluster.types.are_several:
+            return self._rent_types(view, self.fleet[: self.nodes_for(gpus)])
         wanted, now = self.nodes_for(gpus), view.rented
         if wanted >= now:
             return None if wanted == now else wanted
         return wanted if now > self.ready_nodes or self._has_empty_node() else None
+
+    def _rent_types(self, view: View, nodes: Sequence[int]) -> dict[str, int] | None:
+        wanted = dict.fromkeys(self.nodes_of, 0)
+        for node in nodes:
+            wanted[self.cluster.types.of_node[node]] += 1
+        rent = {name: count for name, count in wanted.items() if count != view.rented_of(name)}
+        return rent or None
 
     def _has_empty_node(self) -> bool:
         nodes_with = self.nodes.nodes_with

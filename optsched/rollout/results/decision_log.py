@@ -27,11 +27,11 @@ WHOLE = (
     "available_gpu_us",
     "spent_gpu_us",
 )
-REAL = ("power_w", "energy_j")
+REAL = ("power_w", "energy_j", "billed_usd")
 
 
 class EpochLog(Restorable, Sequence[EpochRecord]):
-    """One row per decision, in 96 bytes; rows become an `EpochRecord` when they are read."""
+    """One row per decision, in 104 bytes; rows become an `EpochRecord` when they are read."""
 
     changing = ("_whole", "_real", "_solves")
 
@@ -43,7 +43,7 @@ class EpochLog(Restorable, Sequence[EpochRecord]):
     def append(
         self,
         whole: tuple[int, ...],
-        real: tuple[float, float],
+        real: tuple[float, float, float],
         solves: Sequence[SolveRecord],
     ) -> None:
         """Add a row: the numbers of `WHOLE`, those of `REAL`, and calls of solvers."""

@@ -39,6 +39,7 @@ def record_of(engine: Engine) -> Record:
         available_gpu_us=world.available_gpu_us,
         spent_gpu_us=world.spent_gpu_us,
         energy_j=world.joules,
+        billed_usd=world.billed_usd,
         events=engine.delivery.count,
         is_starved=engine.is_starved,
         window=world.window.ends(counted),

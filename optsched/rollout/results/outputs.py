@@ -190,6 +190,8 @@ def epochs_frame(record: Record) -> pd.DataFrame:
     for key in ("busy_gpu_us", "available_gpu_us", "spent_gpu_us"):
         columns[key.replace("_us", "_s")] = _ended(record, key, getattr(record, key)) / US
     columns["energy_j"] = _ended(record, "energy_j", record.energy_j)
+    if record.scenario.has_prices:
+        columns["billed_usd"] = _ended(record, "billed_usd", record.billed_usd)
     columns["changes"] = _ended(record, "changes", 0)
     columns |= {key: np.zeros(rows, np.int64) for key in ("solves", "fallbacks")}
     columns |= {key: np.full(rows, np.nan) for key in ("gap", "objective", "bound")}

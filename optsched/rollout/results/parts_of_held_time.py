@@ -77,8 +77,9 @@ def counted_until_now(world: Simulation) -> Integrals:
     """Return what was counted from the start until now."""
     world.settle_running()
     return Integrals(
-        *world.integrals(),
+        *world.integrals()[:4],
         int(effective_gpu_us(world).sum()),
         int(waiting_us(world).sum()),
         world.joules,
+        world.billed_usd,
     )

@@ -114,16 +114,15 @@ def cost_over_time(records: Records, ax: Axes | None = None) -> Axes:
     """
     ax = _axes(ax)
     unit = _unit(records)
-    priced = any(_prices(record) != (0, 0) for record in records.values())
+    priced = any(_prices(r) != (0, 0) or r.scenario.has_prices for r in records.values())
     for name, record, style in _styled(records):
-        edges, (spent, energy) = _windows(record, "spent_gpu_us", "energy_j")
+        edges, (spent, energy, billed) = _windows(record, "spent_gpu_us", "energy_j", "billed_usd")
         gpu_hour, joule = _prices(record) if priced else (1.0, 0.0)
-        total = spent / GPU_H * gpu_hour + energy * joule
+        total = spent / GPU_H * gpu_hour + energy * joule + billed
         ax.plot(edges / unit[1], total, label=name, **style)
         seconds, allowed = allowed_so_far(record)
-        ax.plot(
-            seconds / unit[1], allowed * gpu_hour, **style | {"linestyle": "--", "linewidth": 1}
-        )
+        told = allowed * (gpu_hour or 1.0)  # of several GPU types it is money already
+        ax.plot(seconds / unit[1], told, **style | {"linestyle": "--", "linewidth": 1})
     ax.set_ylim(bottom=0)
     ax.set_ylabel("cost so far (USD)" if priced else "GPU-hours paid for so far")
     return _over_time(ax, records, unit)

@@ -95,7 +95,7 @@ class Integrals(NamedTuple):
 
     Attributes
     ----------
-    busy_gpu_us, available_gpu_us, spent_gpu_us, energy_j
+    busy_gpu_us, available_gpu_us, spent_gpu_us, energy_j, billed_usd
         As in `Record`.
     effective_gpu_us
         For how long GPUs computed, jobs side by side each for its share.
@@ -110,6 +110,7 @@ class Integrals(NamedTuple):
     effective_gpu_us: int = 0
     waiting_us: int = 0
     energy_j: float = 0.0
+    billed_usd: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class EpochRecord:
 
     Attributes
     ----------
-    busy_gpu_us, available_gpu_us, spent_gpu_us, energy_j
+    busy_gpu_us, available_gpu_us, spent_gpu_us, energy_j, billed_usd
         The integrals of `Record` from the start until now.
     """
 
@@ -135,6 +136,7 @@ class EpochRecord:
     available_gpu_us: int = 0
     spent_gpu_us: int = 0
     energy_j: float = 0.0
+    billed_usd: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +157,8 @@ class Record:
         Energy of the cluster, without PUE; 0 if the scenario has no power model.
     events
         How many events were processed.
+    billed_usd
+        What rented nodes with prices of their own cost; 0 if they have none.
     window
         What was counted until the steady state began, and until it ended.
     is_starved
@@ -179,3 +183,4 @@ class Record:
     """Whose the policy is, and the hash of its source, if it is not one of optsched."""
     is_starved: bool = False
     window: tuple[Integrals, Integrals] = (Integrals(), Integrals())
+    billed_usd: float = 0.0

@@ -25,17 +25,18 @@ def counted(record: Record) -> Integrals:
         int(record.jobs.effective_gpu_us.sum()),
         int(record.jobs.waiting_us.sum()),
         record.energy_j,
+        record.billed_usd,
     )
 
 
 def of_time(record: Record, begin: Integrals, end: Integrals) -> dict[str, float | None]:
     """Return the metrics of the time between two moments; None where there is nothing to divide."""
     scenario = record.scenario
-    span, busy, available, spent, effective, waiting, joules = (
+    span, busy, available, spent, effective, waiting, joules, billed_usd = (
         after - before for before, after in zip(begin, end, strict=True)
     )
     energy = None
-    cost = spent / GPU_H * scenario.price_usd_per_gpu_h
+    cost = billed_usd if scenario.has_prices else spent / GPU_H * scenario.price_usd_per_gpu_h
     if scenario.power is not None:
         energy = joules / 3.6e6 * scenario.power.pue
         cost += energy * scenario.power.price_usd_per_kwh

@@ -210,7 +210,7 @@ FAULTS = {
         {"nodes": [{"count": 1, "gpus": 4}], "models": {"e": {"phases": [PHASE]}}},
         "models.e.phases[0].speedup.kind: 'by-type' is for",
     ),
-    "rented": ({"rented": {}}, "rented: nodes of several GPU types are not rented"),
+    "rented": ({"rented": {}}, "nodes[0].usd_per_gpu_h: missing: rented nodes of several GPU"),
     "a budget": ({"budget_gpus": 3}, "budget_gpus: GPUs of several types have no common budget"),
     "sharing": ({"sharing": {"max_jobs_per_gpu": 2}}, "sharing.max_jobs_per_gpu: must be 1"),
 }  # fmt: skip

@@ -63,8 +63,8 @@ def test_the_budget_is_the_policys_own_or_that_of_the_scenario():
 
 def test_it_is_said_that_no_schedule_keeps_a_budget():
     """1 and 2 GPU-hours of work and starts of 0.01 h at least, of which 2 may be drained."""
-    world, trace = rented((0.0, 3600.0), (3600.0, 7200.0), budget=0.5)
-    run = simulate(world, "boa-budgeted", trace=trace)
+    world, trace = rented((0.0, 3600.0), (3600.0, 7200.0))
+    run = simulate(world, "boa-budgeted:budget=0.5", trace=trace)
     least = run.metrics["least_budget_gpus"]
     assert 0.999 <= least <= 1.02  # the bound may leave out starts
     assert run.metrics["over_budget_gpu_h"] >= least - 0.5

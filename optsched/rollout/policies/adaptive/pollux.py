@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from optsched.rollout.engine.decision import NOTHING, Decision
@@ -13,9 +12,9 @@ from optsched.rollout.policies.adaptive.apart import Apart
 from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
 from optsched.rollout.policies.adaptive.rescaling import Rescaling
 from optsched.rollout.policies.adaptive.width_history import GROWTH, Growth
-from optsched.rollout.policies.fixed_capacity import SharedOptions
+from optsched.rollout.policies.fixed_capacity import SharedOfType, SharedOptions
 from optsched.rollout.policies.held_gpus import PLACEMENT, Placing
-from optsched.rollout.policy_options import Count, Options, Share, takes
+from optsched.rollout.policy_options import Count, OfType, Share, takes
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ Place = Literal["apart", "lowest", "best-fit", "pal"]
 APART = f"apart: at most one job of several nodes on each node. {PLACEMENT}"
 
 
-class PolluxOptions(Options):
+class PolluxOptions(OfType):
     """How many GPUs are shared out, which, and how fast jobs may grow."""
 
     gpus: Count | None = Field(
@@ -41,7 +40,7 @@ class PolluxOptions(Options):
     growth: Growth | None = Field(default=2.0, description=GROWTH)
 
 
-class AutoscalingOptions(Options):
+class AutoscalingOptions(OfType):
     """The band of utility that the number of nodes is kept in."""
 
     placement: Place = Field(default="apart", description=APART)
@@ -79,15 +78,16 @@ class Pollux(Rescaling):
     ) -> None:
         self.autoscale = isinstance(options, AutoscalingOptions)
         band = options if isinstance(options, AutoscalingOptions) else AutoscalingOptions()
-        gpus = options.gpus if isinstance(options, PolluxOptions) else scenario.gpus
-        super().__init__(name, scenario, SharedOptions(gpus=gpus), options.growth)
+        gpus = options.gpus if isinstance(options, PolluxOptions) else None
+        shared = SharedOfType(gpus=gpus, gpu_type=options.gpu_type)
+        super().__init__(name, scenario, shared, options.growth)
         self.placing = self.placed_by(options.placement)
         self.band = (band.low, band.high)
         self.min_nodes = band.min_nodes
         self.seen: deque[float] = deque(maxlen=band.rounds)
-        self._upto = np.cumsum([0, *self.held.cluster.size])
+        self._most = len(self.held.fleet)
         if self.autoscale:
-            self.gpus = int(self._upto[min(self.min_nodes, self.held.cluster.nodes)])
+            self.gpus = self.held.gpus_of_first(self.min_nodes)
 
     def decide(self, view: View) -> Decision:
         """Share out the GPUs at epochs; between them nothing changes."""
@@ -146,10 +146,10 @@ class Pollux(Rescaling):
         low, high = self.band
         nodes, least = self.held.nodes_for(self.gpus), self._least_nodes(curves)
         too_many = is_full and utility < low and nodes > least
-        too_few = is_full and utility > high and nodes < self.held.cluster.nodes
+        too_few = is_full and utility > high and nodes < self._most
         if too_many or too_few or nodes < least:
             wanted = self._nodes_near((low + high) / 2, view, jobs, curves, least)
-            self.gpus = int(self._upto[wanted])
+            self.gpus = self.held.gpus_of_first(wanted)
             self.seen.clear()
 
     def _nodes_near(
@@ -159,10 +159,10 @@ class Pollux(Rescaling):
 
         def distance(count: int) -> float:
             """Return by how much the utility is too high."""
-            gpus = int(self._upto[count])
+            gpus = self.held.gpus_of_first(count)
             return _utility(curves, self._best(view, jobs, gpus), gpus) - middle
 
-        few, many = least, self.held.cluster.nodes
+        few, many = least, self._most
         while few + 1 < many:
             half = (few + many) // 2
             few, many = (few, half) if distance(half) < 0 else (half, many)

@@ -8,7 +8,7 @@ from optsched.rollout.policies.adaptive.width_history import WidthHistory
 from optsched.rollout.policies.fixed_capacity import SharedOut
 
 if TYPE_CHECKING:
-    from optsched.rollout.engine.decision import Decision
+    from optsched.rollout.engine.decision import Decision, Rent
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.fixed_capacity import SharedOptions
     from optsched.rollout.policies.width_curves import Curve
@@ -33,7 +33,7 @@ class Rescaling(SharedOut):
         self.history.forget(view.ended)
         return super().take_note(view)
 
-    def share_out(self, view: View, gpus: int, rent: int | None) -> Decision:
+    def share_out(self, view: View, gpus: int, rent: Rent) -> Decision:
         """Give every active job its width of so many GPUs, or less where it finds no place."""
         decision = super().share_out(view, gpus, rent)
         self.history.stop(view, decision.stop)

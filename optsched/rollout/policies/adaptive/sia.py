@@ -12,7 +12,7 @@ from optsched.rollout.engine.decision import NOTHING, Decision, SolveRecord
 from optsched.rollout.policies.adaptive.rescaling import Rescaling
 from optsched.rollout.policies.adaptive.width_history import GROWTH, Growth
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
-from optsched.rollout.policies.fixed_capacity import SharedOptions
+from optsched.rollout.policies.fixed_capacity import SharedOfType
 from optsched.rollout.policy_options import Gap, Positive, takes
 from optsched.sia.instance import Configuration, GpuGroup, SiaInstance, SiaJob, configuration_cost
 from optsched.sia.plan import SiaPlan
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 
-class SiaOptions(SharedOptions):
+class SiaOptions(SharedOfType):
     """The costs of Sia's round."""
 
     power: Annotated[float, Field(lt=0, ge=-100)] = Field(

@@ -12,9 +12,11 @@ from pydantic import AfterValidator, Field
 
 from optsched.rollout.policies.budgets import arrival_rates as known
 from optsched.rollout.policies.budgets.streams import StreamOptions, StreamWidths
+from optsched.rollout.policies.budgets.typed_budgets import BoaOnTypes, FixedOnTypes
 from optsched.rollout.policies.elastic import Elastic, ElasticOptions
 from optsched.rollout.policies.epoch_solver import recorded, solved
 from optsched.rollout.policy_options import Count, Gap, Positive, takes
+from optsched.rollout.prices.fleets import check_type
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.decision import SolveRecord
@@ -99,6 +101,10 @@ class FixedOptions(ElasticOptions):
     """One width."""
 
     k: Count = Field(default=4, description="GPUs of every job.")
+    gpu_type: str | None = Field(
+        default=None,
+        description="Where GPUs are of several types: theirs; null: that of reference.",
+    )
 
 
 class FixedWidth(Elastic):
@@ -156,21 +162,28 @@ class OneWidthOptions(BoaOptions):
 
 
 @takes(BoaOptions, draws=True)
-def boa(scenario: Scenario, seed: int, options: BoaOptions) -> Boa:
+def boa(scenario: Scenario, seed: int, options: BoaOptions) -> StreamWidths:
     """Give jobs the stationary widths of least mean JCT within the budget."""
-    return Boa("boa", scenario, seed, options)
+    return _boa("boa", scenario, seed, options)
 
 
 @takes(OneWidthOptions, draws=True)
-def one_width_per_class(scenario: Scenario, seed: int, options: OneWidthOptions) -> Boa:
+def one_width_per_class(scenario: Scenario, seed: int, options: OneWidthOptions) -> StreamWidths:
     """Give all jobs of a class one width for life, the best within the budget."""
-    return Boa("one-width-per-class", scenario, seed, options)
+    return _boa("one-width-per-class", scenario, seed, options)
+
+
+def _boa(name: str, scenario: Scenario, seed: int, options: BoaOptions) -> StreamWidths:
+    several = len(set(scenario.node_types)) > 1
+    return (BoaOnTypes if several else Boa)(name, scenario, seed, options)
 
 
 @takes(FixedOptions)
-def fixed_width(scenario: Scenario, seed: int, options: FixedOptions) -> FixedWidth:
+def fixed_width(scenario: Scenario, seed: int, options: FixedOptions) -> Elastic:
     """Give every job k GPUs."""
-    return FixedWidth("fixed-width", scenario, options)
+    check_type(options.gpu_type, scenario)
+    made = FixedOnTypes if len(set(scenario.node_types)) > 1 else FixedWidth
+    return made("fixed-width", scenario, options)
 
 
 @takes(EfficiencyOptions)

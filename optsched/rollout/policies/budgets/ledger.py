@@ -34,8 +34,9 @@ class Ledger(Restorable):
         self.budget_gpus, self.repay_s, self.give_s = budget_gpus, repay_s, give_s
         self.jobs: dict[int, tuple[float, float, float]] = {}
         self.since_s = -1.0
-        self.held_us = self.ready_us = 0
-        self._last = (0, 0, 0)
+        self.held_us: float = 0
+        self.ready_us: float = 0
+        self._last: tuple[int, float, float] = (0, 0, 0)
 
     def enter(self, job: int, arrival_s: float, least: LeastUse, scale: float) -> None:
         """Enter a job, or enter it again as it is longer or shorter than was known."""
@@ -50,7 +51,7 @@ class Ledger(Restorable):
         self.ready_us += (now_us - before) * ready
         self._last = (now_us, held, ready)
 
-    def hold(self, held: int, ready: int) -> None:
+    def hold(self, held: float, ready: float) -> None:
         """Let so many GPUs be held, and ready, from now on."""
         self._last = (self._last[0], held, ready)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.budgets.priced_widths import Held
     from optsched.rollout.scenario import Scenario
 
 STEPS_OF_PRICE = 10  # of each factor e: prices are rounded to them, so that plans are kept
@@ -70,6 +71,10 @@ class PricedJobs(StreamWidths):
         self.scales: dict[int, float] = {}
         self._plans: dict[tuple[known.Key, float, int], PricedPlan] = {}
         self._least: dict[known.Key, LeastUse] = {}
+
+    def holding(self, job: int) -> Held:
+        """Return what a job holds, in the words of plans."""
+        return self.held.width(job)
 
     def renewed(self) -> None:
         """Forget plans for streams as they were."""
@@ -129,22 +134,33 @@ class PricedJobs(StreamWidths):
         named = (key, scale, step)
         if named not in self._plans:
             works = tuple(work * scale for work in self._works(key))
-            rescale_s = known.rescale_s(self.scenario, key[0])
-            curves, size = self.curves.of(*key), self.node_gpus
-            work = Work(works, curves, rescale_s, self.provision_s, size, HOLES)
-            self._plans[named] = priced_plan(work, math.exp(step / STEPS_OF_PRICE))
+            self._plans[named] = self.priced(key, works, math.exp(step / STEPS_OF_PRICE))
         return self._plans[named]
+
+    def priced(self, key: known.Key, works: tuple[float, ...], price: float) -> PricedPlan:
+        """Return the plan of a job of a class that has so much work, at a price."""
+        rescale_s = known.rescale_s(self.scenario, key[0])
+        curves, size = self.curves.of(*key), self.node_gpus
+        work = Work(works, curves, rescale_s, self.provision_s, size, HOLES)
+        return priced_plan(work, price)
 
     def least_use(self, key: known.Key) -> LeastUse:
         """Return what the mean job of a class takes at its widths of least use."""
         if key not in self._least:
             seconds = gpu_s = 0.0
-            for work, curve in zip(self._works(key), self.curves.of(*key), strict=True):
-                gpus = known.cheapest(curve.gpus, curve.speed)
-                seconds += work / curve.speed_at(gpus)
-                gpu_s += gpus * work / curve.speed_at(gpus)
+            for work, (rent, speed) in zip(self._works(key), self.cheapest(key), strict=True):
+                seconds += work / speed
+                gpu_s += rent * work / speed
             self._least[key] = LeastUse(seconds, gpu_s)
         return self._least[key]
+
+    def cheapest(self, key: known.Key) -> list[tuple[float, float]]:
+        """Return by phase of a class what its width of least use is billed, and how fast it is."""
+        found: list[tuple[float, float]] = []
+        for curve in self.curves.of(*key):
+            gpus = known.cheapest(curve.gpus, curve.speed)
+            found.append((gpus, curve.speed_at(gpus)))
+        return found
 
     def _works(self, key: known.Key) -> tuple[float, ...]:
         """Return the works of a class; of one that nobody has seen yet, those that it declares."""
@@ -172,7 +188,7 @@ class PricedJobs(StreamWidths):
 
     def phase_s(self, view: View, job: int, width: int) -> float:
         """Return the seconds of a whole phase, the one in which a job is, at a width or below."""
-        curve = self.curve(view, job)
+        curve = self.curve(view, job)  # of the type that it holds, where there are several
         speed = curve.speed_at(max(curve.at_most(width), curve.least))
         work = self._works(self.key(view, job))[self.phase(view, job)]
         return work * self.scale(view, job) / speed

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from optsched.documents.arrays import Floats, Indices
     from optsched.rollout.policies.width_curves import Curve
+
+    Held = int | tuple[str, int]
+    """GPUs that a job holds, with their type where there are several; 0 for none."""
 
 SLOWEST = 1e-200  # of a width that a phase may not have
 
@@ -47,18 +50,53 @@ class Work(NamedTuple):
 
     def billed(self, gpus: int) -> float:
         """Return the GPUs that are billed for a width: those of whole nodes, or of a shared one."""
-        nodes = -(-gpus // self.node_gpus)
-        whole = float(nodes * self.node_gpus)
-        return whole if nodes > 1 else min(gpus * self.holes, whole)
+        return billed(gpus, self.node_gpus, self.holes)
+
+
+class WorkOnTypes(NamedTuple):
+    """As `Work`, where GPUs are of several types.
+
+    Attributes
+    ----------
+    curves
+        By phase, the widths that it may have on each type.
+    usd_per_h
+        By type, the price of a GPU-hour.
+    node_gpus
+        By type, GPUs of a node.
+    """
+
+    works_s: Sequence[float]
+    curves: Sequence[Mapping[str, Curve]]
+    rescale_s: float
+    provision_s: float
+    usd_per_h: Mapping[str, float]
+    node_gpus: Mapping[str, int]
+    holes: float = 1.0
+
+    def rent(self, option: tuple[str, int]) -> float:
+        """Return what is billed for so many GPUs of a type, in USD per hour."""
+        name, gpus = option
+        return self.usd_per_h[name] * billed(gpus, self.node_gpus[name], self.holes)
+
+
+def billed(gpus: int, node_gpus: int, holes: float) -> float:
+    """Return the GPUs that are billed for a width: those of whole nodes, or of a shared one."""
+    nodes = -(-gpus // node_gpus)
+    whole = float(nodes * node_gpus)
+    return whole if nodes > 1 else min(gpus * holes, whole)
 
 
 class PricedPlan(NamedTuple):
     """What is best from the beginning of each phase on, for each width held before it.
 
+    Where GPUs are of several types, a width is of one of them, and GPU time is money: USD per hour
+    times seconds.
+
     Attributes
     ----------
     widths
-        No GPUs, then the widths that any phase may have, ascending.
+        No GPUs, then the widths that any phase may have, ascending; or all of each type.
     best
         Shape (phases, widths): the place in `widths` of the width that a phase gets.
     cost
@@ -67,17 +105,17 @@ class PricedPlan(NamedTuple):
         Shape (phases + 1, widths): the time, and the GPU time billed, of the same.
     """
 
-    widths: tuple[int, ...]
+    widths: tuple[Held, ...]
     best: Indices
     cost: Floats
     seconds: Floats
     gpu_s: Floats
 
-    def width(self, phase: int, held: int) -> int:
+    def width(self, phase: int, held: Held) -> Held:
         """Return the width of a phase for a job that holds so many GPUs before it, 0 for none."""
         return self.widths[int(self.best[phase, self.place(held)])]
 
-    def place(self, held: int) -> int:
+    def place(self, held: Held) -> int:
         """Return the place of a width; that of no GPUs if no phase may have it."""
         return self.widths.index(held) if held in self.widths else 0
 
@@ -89,14 +127,47 @@ def priced_plan(work: Work, price: float) -> PricedPlan:
     job that asks for it, while the job runs on as it was.
     """
     widths = (0, *sorted({k for curve in work.curves for k in curve.gpus}))
-    gpus, rows = np.array([work.billed(width) for width in widths]), np.arange(len(widths))
-    count = len(work.works_s)
+    gpus = np.array([work.billed(width) for width in widths])
+    more = np.maximum(gpus[None, :] - gpus[:, None], 0.0)  # from the row's to the column's width
+    speeds = [_speeds(widths, curve) for curve in work.curves]
+    return _plan(work, price, _Choice(widths, gpus, more, speeds))
+
+
+def priced_options(work: WorkOnTypes, price: float) -> PricedPlan:
+    """Return the best types and widths of all phases at a price, in seconds of JCT per USD/h x s.
+
+    As `priced_plan`. For GPUs of another type than before all are ordered.
+    """
+    options = sorted({(t, k) for phase in work.curves for t, c in phase.items() for k in c.gpus})
+    widths: tuple[Held, ...] = (0, *options)
+    rents = np.array([0.0, *map(work.rent, options)])
+    types = np.array(["", *(name for name, _ in options)])
+    more = np.maximum(rents[None, :] - rents[:, None], 0.0)
+    more = np.where(types[None, :] == types[:, None], more, rents[None, :])
+    speeds = []
+    for phase in work.curves:
+        known = {(t, k): v for t, c in phase.items() for k, v in zip(c.gpus, c.speed, strict=True)}
+        speeds.append(np.array([SLOWEST, *(known.get(option, SLOWEST) for option in options)]))
+    return _plan(work, price, _Choice(widths, rents, more, speeds))
+
+
+class _Choice(NamedTuple):
+    """Widths, what each is billed, what is ordered from one to another, and speeds by phase."""
+
+    widths: tuple[Held, ...]
+    gpus: Floats
+    more: Floats
+    speeds: Sequence[Floats]
+
+
+def _plan(work: Work | WorkOnTypes, price: float, choice: _Choice) -> PricedPlan:
+    widths, gpus, more, _ = choice
+    rows, count = np.arange(len(widths)), len(work.works_s)
     best = np.zeros((count, len(widths)), dtype=np.intp)
     cost, seconds, gpu_s = np.zeros((3, count + 1, len(widths)))
-    more = np.maximum(gpus[None, :] - gpus[:, None], 0.0)  # from the row's to the column's width
     weight, ordered = 1 + price * gpus, price * work.provision_s * more
     for phase in reversed(range(count)):
-        run = work.works_s[phase] / _speeds(widths, work.curves[phase])
+        run = work.works_s[phase] / choice.speeds[phase]
         change = weight * (run + work.rescale_s) + cost[phase + 1] + ordered
         change[rows, rows] = weight * run + cost[phase + 1]
         chosen = best[phase] = change.argmin(axis=1)

@@ -10,6 +10,7 @@ from pydantic import Field
 from optsched.rollout.policies.budgets import arrival_rates as known
 from optsched.rollout.policies.elastic import Elastic, ElasticOptions
 from optsched.rollout.policy_options import Positive  # noqa: TC001  pydantic needs it
+from optsched.rollout.prices.node_rates import prices_of_types
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ class StreamOptions(ElasticOptions):
     """A budget, and what is known of the jobs to come."""
 
     budget: Positive | None = Field(
-        default=None, description="Time-average GPUs; null: the scenario's, else all its GPUs."
+        default=None,
+        description="Time-average GPUs, or USD per hour where GPUs are of several types; null: the "
+        "scenario's, else all its GPUs.",
     )
     rates: Annotated[str, Field(min_length=1)] = Field(
         default="trace",
@@ -36,6 +39,15 @@ class StreamOptions(ElasticOptions):
     )
 
 
+def budget_of(scenario: Scenario) -> float:
+    """Return the budget of a scenario, else what all its GPUs would take; in the unit of both."""
+    if len(set(scenario.node_types)) < 2:
+        return scenario.budget_gpus or float(scenario.gpus)
+    prices = prices_of_types(scenario)
+    pairs = zip(scenario.node_types, scenario.node_sizes, strict=True)
+    return scenario.budget_usd_per_h or sum(prices[name] * size for name, size in pairs)
+
+
 class StreamWidths(Elastic):
     """Widths that follow from the streams of jobs and a budget; another class says which."""
 
@@ -44,7 +56,7 @@ class StreamWidths(Elastic):
     def __init__(self, name: str, scenario: Scenario, seed: int, options: StreamOptions) -> None:
         super().__init__(name, scenario, options)
         self.seed = seed
-        self.budget = options.budget or scenario.budget_gpus or float(scenario.gpus)
+        self.budget = options.budget or budget_of(scenario)
         self.every_us = round(options.every_s * US)
         self.next_us = 0
         self.streams: dict[known.Key, known.Stream] = {}

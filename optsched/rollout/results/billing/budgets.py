@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.rollout.policies.budgets.arrival_rates import cheapest
+from optsched.rollout.policies.budgets.typed_budgets import cheapest as cheapest_option
 from optsched.rollout.policies.width_curves import Curves
+from optsched.rollout.prices.node_rates import prices_of_types
 from optsched.rollout.results.time_averages import GPU_H
 from optsched.traces.trace import US
 
@@ -23,6 +25,8 @@ HOUR_S = 3600
 
 class Allowance(NamedTuple):
     """What budgets allow for the jobs of a trace.
+
+    Where GPUs are of several types, GPU-hours are USD, and budgets in USD per hour.
 
     Attributes
     ----------
@@ -68,7 +72,15 @@ def allowance(scenario: Scenario, trace: Trace) -> Allowance:
 def _least_use(curves: Curves, model: str, demand: int, run_s: float) -> tuple[float, float]:
     """Return seconds and GPU-seconds of a job at its widths of least use."""
     seconds = gpu_s = 0.0
-    for work, curve in zip(curves.works(model, demand), curves.of(model, demand), strict=True):
+    works = curves.works(model, demand)
+    if curves.types.are_several:
+        prices = prices_of_types(curves.scenario)
+        for work, own in zip(works, curves.by_type(model, demand), strict=True):
+            name, gpus = cheapest_option(own, prices)
+            seconds += work * run_s / own[name].speed_at(gpus)
+            gpu_s += prices[name] * gpus * work * run_s / own[name].speed_at(gpus)
+        return seconds, gpu_s
+    for work, curve in zip(works, curves.of(model, demand), strict=True):
         gpus = cheapest(curve.gpus, curve.speed)
         seconds += work * run_s / curve.speed_at(gpus)
         gpu_s += gpus * work * run_s / curve.speed_at(gpus)
@@ -76,7 +88,10 @@ def _least_use(curves: Curves, model: str, demand: int, run_s: float) -> tuple[f
 
 
 def budget_of(record: Record) -> float | None:
-    """Return the budget of rented nodes, in GPUs: the policy's option, else the scenario's."""
+    """Return the budget of rented nodes, in GPUs: the policy's option, else the scenario's.
+
+    In USD per hour where they are of several types.
+    """
     if record.scenario.rented is None:
         return None
     options = record.policy.partition(":")[2].split(",")
@@ -84,7 +99,7 @@ def budget_of(record: Record) -> float | None:
     try:
         return float(given.removeprefix("budget="))
     except ValueError:
-        return record.scenario.budget_gpus
+        return record.scenario.budget_usd_per_h or record.scenario.budget_gpus
 
 
 def least_bill(scenario: Scenario, trace: Trace) -> float | None:
@@ -117,7 +132,7 @@ def billed(record: Record) -> dict[str, float | None]:
         "least_budget_gpus": None,
     }
     budget = budget_of(record)
-    if budget is None:
+    if budget is None or len(set(record.scenario.node_types)) > 1:
         return told
     allowed = allowance(record.scenario, record.trace)
     told["over_budget_gpu_h"] = record.spent_gpu_us / GPU_H - allowed.gpu_hours(budget)

@@ -1,0 +1,1 @@
+"""What rented nodes cost."""
