@@ -97,20 +97,20 @@ def instance(method: str | None, gap: float, limit_s: float, budget: float = BUD
     )
 
 
-def offered(classes: int, gap: float, limit_s: float) -> Outcome:
+def offered(classes: int, gap: float, limit_s: float, seed: int = 0) -> Outcome:
     """Solve an instance of classes on three types in two markets each, integer widths."""
     options = {"gap": gap, "time_limit_s": limit_s}
-    optsched.solve(_offered(10), **options)  # imports everything
-    instance = _offered(classes)
+    optsched.solve(_offered(10, seed), **options)  # imports everything
+    instance = _offered(classes, seed)
     outcome = Outcome(
         f"{classes:,} classes on 3 types x 2 markets, {instance.budget_usd_per_h} USD/h"
     )
     return examined(outcome, instance, measured(outcome, optsched.solve, instance, **options))
 
 
-def _offered(classes: int) -> Any:
+def _offered(classes: int, seed: int) -> Any:
     """Return classes like those of boa/three-types, with loads and speeds by type drawn."""
-    base, draw = optsched.read("boa/three-types"), np.random.default_rng(0)
+    base, draw = optsched.read("boa/three-types"), np.random.default_rng(seed)
     made = []
     for n in range(classes):
         like = base.classes[n % len(base.classes)]

@@ -211,6 +211,10 @@ def budgets(sizes: Sizes) -> Iterator[Row]:
         yield Row(*size, name, "boa:instance", options, sizes.limit_s, is_ours=method is None)
     size, options = ("BOA offers, with proof", 100, "classes"), named | {"classes": 100}
     yield Row(*size, "exact", "boa:offered", options, sizes.limit_s, is_ours=True)
+    for seed in sizes.offer_draws:
+        size = (f"BOA offers, draw {seed}, with proof", 100, "classes")
+        drawn = options | {"seed": seed}
+        yield Row(*size, "exact", "boa:offered", drawn, sizes.limit_s, is_ours=True)
 
 
 def rollouts(sizes: Sizes, philly: str | None) -> Iterator[Row]:

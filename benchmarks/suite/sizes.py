@@ -28,6 +28,7 @@ class Sizes(NamedTuple):
     phases: tuple[int, ...]
     lp_phases: tuple[int, ...]
     proven_phases: tuple[int, ...]
+    offer_draws: tuple[int, ...]
     jobs: tuple[int, ...]
     bounded: tuple[int, ...]
     saved: tuple[int, ...]
@@ -57,6 +58,7 @@ FULL = Sizes(
     phases=(10_000, 30_000, 100_000, 1_000_000),
     lp_phases=(10_000, 30_000, 100_000),
     proven_phases=(1000, 10_000, 30_000),
+    offer_draws=(1, 2, 3, 4),
     jobs=(PHILLY_JOBS // 10, PHILLY_JOBS // 3, PHILLY_JOBS),
     bounded=(PHILLY_JOBS // 8, PHILLY_JOBS // 4, PHILLY_JOBS // 2, PHILLY_JOBS),
     saved=(20_000,),
@@ -85,6 +87,7 @@ QUICK = Sizes(
     phases=(10_000, 30_000, 100_000),
     lp_phases=(10_000,),
     proven_phases=(1000, 2000, 4000),
+    offer_draws=(),
     jobs=(1000, 2000, 4000),
     bounded=(1000, 2000, 4000),
     saved=(1000,),

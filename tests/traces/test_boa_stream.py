@@ -9,6 +9,7 @@ import pytest
 import optsched
 from optsched.documents.faults import InstanceError
 from optsched.traces import STEP_TIMES, US, generate, pollux_speedups
+from optsched.traces.generators.theory_streams import by_the_hour
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(
@@ -54,6 +55,21 @@ def test_another_distribution_leaves_arrivals_and_classes():
     assert (first.submit_us == second.submit_us).all()
     assert first.model == second.model
     assert (first.run_us != second.run_us).all()
+
+
+def test_diurnal_streams_are_steady_ones_in_other_time():
+    """Expected arrivals until t: t + A (1 - cos(2 pi t / day)); more by noon, and as many a day."""
+    turn, steady = 86_400 / (2 * np.pi), np.linspace(0, 10 * 86_400, 20_001)
+    moments = by_the_hour(steady, 0.8)
+    assert moments + 0.8 * turn * (1 - np.cos(moments / turn)) == pytest.approx(steady, abs=1e-6)
+    assert moments[::2000] == pytest.approx(steady[::2000], abs=1e-4)  # at midnight
+    by_half = np.bincount((moments % 86_400 >= 43_200).astype(int))
+    assert by_half[0] / by_half[1] == pytest.approx((np.pi + 1.6) / (np.pi - 1.6), rel=0.01)
+    assert by_the_hour(steady, 0.0) is steady
+    one, other = generate("boa", 500, 3), generate("boa", 500, 3, diurnal=0.8)
+    assert one.model == other.model
+    assert (one.run_us == other.run_us).all()
+    assert (one.submit_us != other.submit_us).any()
 
 
 def test_rate_scales_arrivals():

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from optsched.instance import CheckedDocument, Fault, InstanceError, Positive, read
+from optsched.traces.generators.arrivals import DAY_S
 from optsched.traces.generators.random_draws import bursty_gaps, pick, streams
 from optsched.traces.generators.synthetic import draw_models, weighted_names
 from optsched.traces.trace import Trace, trace_of
@@ -28,6 +29,13 @@ class StreamOptions(CheckedDocument):
         ge=1,
         le=1000,
         description="Coefficient of variation of gaps between arrivals; 1: Poisson.",
+    )
+    diurnal: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Amplitude of the arrival rate over the day: it is the mean rate times 1 + "
+        "diurnal x sin(2 pi t / 24 h); 0: constant.",
     )
     sizes: Literal["exponential", "deterministic", "pareto"] = Field(
         default="exponential", description="Distribution of work around its mean."
@@ -75,6 +83,24 @@ def arrivals_s(rng: Generator, jobs: int, rate_per_s: float, cv: float) -> Float
     return moments
 
 
+def by_the_hour(moments_s: Floats, diurnal: float) -> Floats:
+    """Return moments of a stream whose rate follows the time of day, of those of a steady one.
+
+    The moment t at which as many jobs are expected to have come: t + A (1 - cos(2 pi t / day))
+    equals the moment in the steady stream, A = diurnal x day / (2 pi). A Poisson process becomes an
+    inhomogeneous one (time change).
+    """
+    if not diurnal:
+        return moments_s
+    turn = DAY_S / (2 * np.pi)
+    low, high = np.maximum(moments_s - 2 * diurnal * turn, 0.0), moments_s.copy()
+    for _ in range(80):  # halves of a day, until floats are next to each other
+        middle = (low + high) / 2
+        is_below = middle + diurnal * turn * (1 - np.cos(middle / turn)) < moments_s
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return high
+
+
 def draw_work(rng: Generator, mean_s: Floats, options: StreamOptions) -> Floats:
     """Return work with these means, independent from job to job."""
     if options.sizes == "deterministic":
@@ -111,12 +137,16 @@ def boa(jobs: int, seed: int, options: BoaStreamOptions) -> Trace:
     means = np.array([sum(_on_one_gpu(p, name) for p in c.phases) for c in instance.classes])
     kind = pick(rng["classes"].random(jobs), rates)
     columns = {
-        "submit_s": arrivals_s(rng["arrivals"], jobs, rates.sum(), options.cv),
+        "submit_s": _submitted(rng["arrivals"], jobs, rates.sum(), options),
         "gpus": np.ones(jobs, dtype=np.int64),
         "run_s": draw_work(rng["work"], means[kind], options),
         "model": [instance.classes[n].id for n in kind],
     }
     return trace_of(f"{instance.name}, {jobs} jobs, seed {seed}", instance.source, columns)
+
+
+def _submitted(rng: Generator, jobs: int, rate_per_s: float, options: StreamOptions) -> Floats:
+    return by_the_hour(arrivals_s(rng, jobs, rate_per_s, options.cv), options.diurnal)
 
 
 def _on_one_gpu(phase: Any, gpu_type: str | None) -> float:
@@ -130,7 +160,7 @@ def poisson(jobs: int, seed: int, options: PoissonOptions) -> Trace:
     rng = streams(seed, ("arrivals", "work", "models"))
     mean_s = np.full(jobs, options.mean_run_s)
     columns = {
-        "submit_s": arrivals_s(rng["arrivals"], jobs, options.rate_per_h / 3600, options.cv),
+        "submit_s": _submitted(rng["arrivals"], jobs, options.rate_per_h / 3600, options),
         "gpus": np.full(jobs, options.gpus, dtype=np.int64),
         "run_s": draw_work(rng["work"], mean_s, options),
         "model": draw_models(rng["models"], jobs, options.models),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from optsched.rollout.policies.budgets.ledger import Ledger
 from optsched.rollout.policies.budgets.priced_jobs import (
     CHEAPEST,
     DEAREST,
+    STEPS_OF_PRICE,
     PricedJobs,
     PricedOptions,
 )
@@ -30,6 +32,11 @@ class BudgetedOptions(PricedOptions):
 
     settle_s: Positive = Field(
         default=28_800.0, description="Seconds over which what was saved is given out."
+    )
+    price: Positive | None = Field(
+        default=None,
+        description="A price for good, in seconds of JCT per GPU-second (USD/h x s of several GPU "
+        "types), whatever is billed: no budget is kept. null: as the ledger says.",
     )
     repay_s: Positive = Field(
         default=7_200.0,
@@ -53,6 +60,7 @@ class Ledgered(PricedJobs):
         super().__init__(name, scenario, seed, options)
         self.ledger = Ledger(PLANNED * self.budget, options.repay_s, options.settle_s)
         self._demand: tuple[list[float], list[int]] | None = None
+        self.price = options.price
 
     def arrive(self, view: View, job: int) -> None:
         """Let a job wait, and enter it."""
@@ -94,7 +102,10 @@ class Ledgered(PricedJobs):
 
     def _set_price(self, view: View) -> None:
         """Set the price at which the streams are billed what the ledger can afford."""
-        self.step = self._step_of(self.ledger.affordable(self.balance(view)))
+        if self.price is None:
+            self.step = self._step_of(self.ledger.affordable(self.balance(view)))
+        else:
+            self.step = round(STEPS_OF_PRICE * math.log(self.price))
 
     def balance(self, view: View) -> float:
         """Return the GPU-seconds that are neither billed nor promised to jobs at hand."""

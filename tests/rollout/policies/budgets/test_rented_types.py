@@ -293,3 +293,16 @@ def test_a_budget_in_usd_is_kept(cloud):
         record = simulate(world, f"boa-budgeted:budget={budget}", seed=1).record
         allowed = allowance(world, record.trace).gpu_hours(budget)
         assert record.billed_usd <= 1.01 * allowed
+
+
+def test_a_price_for_good_gives_every_job_the_same_option_whatever_was_billed(cloud):
+    world = cloud.changed({"trace.jobs": 40})
+    record = simulate(world, "boa-budgeted:price=2.0", keep_intervals=True).record
+    of_node = world.node_types
+    node_of = np.repeat(np.arange(len(of_node)), world.node_sizes)
+    options = {}
+    for job, _, _, gpus in record.intervals:
+        where = of_node[node_of[gpus[0]]], len(gpus)
+        options.setdefault(record.trace.model[job], set()).add(where)
+    assert len(options) > 2
+    assert all(len(each) == 1 for each in options.values())
