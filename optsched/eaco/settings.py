@@ -132,7 +132,7 @@ class EacoSettings:
         Annealing: times before integer programs; sweeps over pairs of groups, ways to part a pair's
         jobs, and groups costed (by the closed form, by phases), at most; first and last temperature
         in mean costs of a group; by how much lengths of a pair differ, in logarithms, in turn; on
-        a warm start, first temperature and share of the gap.
+        a warm start, first temperature, share of the gap, and sweeps at most.
     lns_dissolved, lns_alike
         Groups that are dissolved, and how many of them have jobs of like lengths, in turn.
     lns_tries, lns_patience, lns_gain
@@ -271,7 +271,7 @@ class EacoSettings:
     annealing_ways: int = 35
     annealing_heat: tuple[float, float] = (0.03, 3e-4)
     annealing_noise: tuple[float, ...] = (100.0, 0.2, 0.5, 0.2)
-    annealing_warm: tuple[float, float] = (0.003, 0.7)
+    annealing_warm: tuple[float, float, int] = (0.003, 0.7, 15)
     lns_dissolved: int = 10
     lns_alike: tuple[int, ...] = (0, 5, 10)
     lns_tries: int = 100

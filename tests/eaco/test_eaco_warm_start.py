@@ -10,7 +10,9 @@ from optsched.eaco.exact import large_scale
 from optsched.eaco.exact.column_generation import ColumnGeneration
 from optsched.eaco.exact.master import frame
 from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.primal.annealing import GroupAnnealing
 from optsched.eaco.primal.batch_greedy import filled
+from optsched.eaco.settings import SETTINGS
 
 
 def ten_minutes_later(instance):
@@ -50,3 +52,26 @@ def test_a_greedy_plan_keeps_groups_only_as_far_as_there_are_jobs_for_them():
     assert sorted(plan.members[plan.members < 12].tolist()) == list(range(12))
     alone = plan.members[(plan.members < 12).sum(axis=1) == 1][:, 0].tolist()
     assert {0, 1} <= set(alone)
+
+
+def test_a_warm_start_annealed_for_seconds_towards_what_its_old_prices_could_not_prove(monkeypatch):
+    """A large gang came, the bound was loose, and all sweeps were made before it was renewed."""
+    before = sharing(90, 4, 0.25, 1)
+    last = optsched.solve(before, gap=0.01)
+    later = ten_minutes_later(before)
+    sweeps = []
+    sweep = GroupAnnealing._sweep
+
+    def counted(annealing, number, heat):
+        sweeps.append(number)
+        sweep(annealing, number, heat)
+
+    def closed(solver, *given):
+        assert sweeps, "annealing comes first"
+        raise KeyboardInterrupt  # what comes after it is not of interest here
+
+    monkeypatch.setattr(large_scale._Columns, "_goal", lambda solver, share=1.0: -np.inf)
+    monkeypatch.setattr(GroupAnnealing, "_sweep", counted)
+    monkeypatch.setattr(large_scale._Columns, "_solved", closed)
+    optsched.solve(later, gap=1e-4, start=last)
+    assert 0 < max(sweeps) < SETTINGS.annealing_warm[2] < SETTINGS.annealing_sweeps

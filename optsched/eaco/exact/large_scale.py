@@ -184,11 +184,11 @@ class _Columns:
 
     def _anneal_again(self) -> None:
         """Anneal the plan of the epoch before: cool, and for the next ones below the gap."""
-        search, (heat, share) = self.search, SETTINGS.annealing_warm
+        search, (heat, share, sweeps) = self.search, SETTINGS.annealing_warm
         if self.best is None or self._is_closed() or search.out_of_time():
             return
         goal, clock = self._goal(share), search.seconds_left
-        x = annealed(self.generation, self.best, goal, search.seed, clock, heat)
+        x = annealed(self.generation, self.best, goal, search.seed, clock, heat, sweeps)
         self._take(x)
         self._keep(x)
 

@@ -37,6 +37,7 @@ def annealed(
     seed: int,
     clock: Clock,
     warmth: float | None = None,
+    most_sweeps: int | None = None,
 ) -> Floats:
     """Return how often each group of the program is in a plan that costs no more.
 
@@ -53,6 +54,8 @@ def annealed(
         Cost at which to stop.
     warmth
         The first temperature, in mean costs of a group; None for that of a plan that is not good.
+    most_sweeps
+        Over pairs of groups; None for as many as `SETTINGS` has.
     """
     rng = np.random.default_rng(seed)
     for pricing in generation.pricing_problems:
@@ -64,7 +67,7 @@ def annealed(
             continue
         at = _positions(generation, pricing)[generation.pool.members[which]]
         annealing = GroupAnnealing(pricing, at, rng, warmth)
-        at = annealing.run(annealing.cost - (cost - goal), clock)
+        at = annealing.run(annealing.cost - (cost - goal), clock, most_sweeps)
         kept = x - np.bincount(which, minlength=len(x))
         taken = generation.pool.place[: len(x)][kept > SETTINGS.whole]
         x = _better(generation, x, which, _columns(generation, pricing, at, taken))
@@ -189,11 +192,11 @@ class GroupAnnealing:
         work = np.append(pricing.work, 0.0)
         self._length = np.log(np.maximum(work, SETTINGS.done_share * work.max(initial=1e-300)))
 
-    def run(self, goal: float, clock: Clock) -> Indices:
+    def run(self, goal: float, clock: Clock, most_sweeps: int | None = None) -> Indices:
         """Return the best groups that were seen; it ends at once where they cost so little."""
         best, least = self._at.copy(), self.cost
         hot, cold = (share * least / len(best) for share in self._heat)
-        sweeps = self._sweeps()
+        sweeps = self._sweeps(most_sweeps)
         for sweep in range(sweeps):
             if clock() == 0 or least <= goal:
                 break
@@ -203,12 +206,13 @@ class GroupAnnealing:
                 best, least = self._at.copy(), cost
         return best
 
-    def _sweeps(self) -> int:
+    def _sweeps(self, most: int | None) -> int:
         """Return how often all pairs are parted anew: fewer times where that takes longer."""
-        groups, most = self._at.shape
-        ways = min(comb(2 * most - 1, most), SETTINGS.annealing_ways)
+        groups, width = self._at.shape
+        ways = min(comb(2 * width - 1, width), SETTINGS.annealing_ways)
         costs = SETTINGS.annealing_costs[not self._pricing.is_exact]
-        return int(min(SETTINGS.annealing_sweeps, costs // (ways * groups)))
+        sweeps = SETTINGS.annealing_sweeps if most is None else most
+        return int(min(sweeps, costs // (ways * groups)))
 
     def _sweep(self, sweep: int, heat: float) -> None:
         """Part the jobs of all pairs anew."""

@@ -16,7 +16,7 @@ import numpy as np
 from optsched.pal.job_types import GangType, job_types, slowdown_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.pal.instance import PalInstance
@@ -80,6 +80,30 @@ class SlowdownChain(NamedTuple):
     slowdown: Floats
 
 
+class ChainThresholds(NamedTuple):
+    """The thresholds of all chains of a class, domain after domain.
+
+    Attributes
+    ----------
+    domain, end
+        Shape (thresholds,): where each is, and how many GPUs there are at most as slow.
+    slowdown
+        Shape (thresholds,).
+    """
+
+    domain: Indices
+    end: Indices
+    slowdown: Floats
+
+    @classmethod
+    def of(cls, chains: Sequence[SlowdownChain]) -> ChainThresholds:
+        """Return those of the chains of all domains."""
+        counts = np.array([len(chain.ends) for chain in chains], dtype=np.intp)
+        end = np.concatenate([np.zeros(0, dtype=np.intp), *(chain.ends for chain in chains)])
+        slowdown = np.concatenate([np.zeros(0), *(chain.slowdown for chain in chains)])
+        return cls(np.repeat(np.arange(len(chains)), counts), end, slowdown)
+
+
 class KeepOption(NamedTuple):
     """A running job that may keep its GPUs: its number, type, GPUs, option and cost."""
 
@@ -109,6 +133,28 @@ class PalArrays:
     types: tuple[GangType, ...]
     keeps: tuple[KeepOption, ...]
     chains: tuple[tuple[SlowdownChain, ...], ...]
+
+    @cached_property
+    def thresholds(self) -> tuple[ChainThresholds, ...]:
+        """For each row of `slowdown` the thresholds of its chains."""
+        return tuple(map(ChainThresholds.of, self.chains))
+
+    @cached_property
+    def widths(self) -> Indices:
+        """Shape (classes, domains): GPUs of each chain."""
+        return np.array([[len(chain.order) for chain in chains] for chains in self.chains])
+
+    @cached_property
+    def orders(self) -> dict[int, tuple[Indices, Indices]]:
+        """The GPUs of all chains of equally many, by how many.
+
+        For each number of GPUs the numbers of the chains, row x domains + domain, ascending, and
+        their GPUs, shape (chains, GPUs).
+        """
+        flat = [chain.order for chains in self.chains for chain in chains]
+        widths = self.widths.ravel()
+        by_width = {int(w): np.flatnonzero(widths == w) for w in np.unique(widths)}
+        return {w: (at, np.stack([flat[n] for n in at.tolist()])) for w, at in by_width.items()}
 
 
 def arrays(instance: PalInstance) -> PalArrays:

@@ -212,32 +212,42 @@ class ChainGroup(NamedTuple):
 
 
 def _groups(problem: PalArrays, options: GangOptions) -> list[ChainGroup]:
-    chains: dict[tuple[int, int, int], list[slice]] = {}
-    for t, d, columns in options.blocks:
-        jobs = problem.types[t]
-        chains.setdefault((jobs.row, d, jobs.gpus), []).append(columns)
-    alike: dict[tuple[int, int], list[tuple[Indices, list[slice]]]] = {}
-    for (row, d, size), blocks in chains.items():
-        reach = max(int(options.end[columns].max()) for columns in blocks)
-        order = problem.chains[row][d].order
-        reach = len(order) if len(order) <= SETTINGS.priced_at_once else reach
-        alike.setdefault((size, reach), []).append((order[:reach], blocks))
-    groups = []
-    for (size, reach), members in alike.items():
-        is_short = reach <= SETTINGS.priced_at_once
-        batches = [members] if is_short else [[member] for member in members]
-        groups += [_group(options, size, batch) for batch in batches]
-    return groups
+    """Return short chains of equally many GPUs together, each long one by itself."""
+    first = options.first_keep
+    if not first:
+        return []
+    row, size = (
+        np.array(each)[options.type[:first]]
+        for each in zip(*((jobs.row, jobs.gpus) for jobs in problem.types), strict=True)
+    )
+    domain = options.domain[:first]
+    chain, width = row * len(problem.domains) + domain, problem.widths[row, domain]
+    is_long = width > SETTINGS.priced_at_once
+    keys = np.stack([size, width, np.where(is_long, chain, -1)], axis=1)
+    alike, group = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    stops = np.cumsum(np.bincount(group, minlength=len(alike)))[:-1]
+    parts = zip(alike.tolist(), np.split(order, stops), strict=True)
+    return [
+        _group(problem, options, gangs, gpus, members, chain[members])
+        for (gangs, gpus, _), members in parts
+    ]
 
 
 def _group(
-    options: GangOptions, size: int, members: list[tuple[Indices, list[slice]]]
+    problem: PalArrays,
+    options: GangOptions,
+    size: int,
+    width: int,
+    members: Indices,
+    chain: Indices,
 ) -> ChainGroup:
-    blocks = [(n, columns) for n, (_, blocks) in enumerate(members) for columns in blocks]
-    numbers = np.concatenate([np.arange(columns.start, columns.stop) for _, columns in blocks])
-    chain = np.concatenate([np.full(c.stop - c.start, n) for n, c in blocks])
-    order = np.stack([gpus for gpus, _ in members])
-    return ChainGroup(size, order, numbers, chain, options.end[numbers])
+    """Return the group of some options, in chains of some number of GPUs."""
+    numbers, at = np.unique(chain, return_inverse=True)
+    known, orders = problem.orders[width]
+    order, end = orders[np.searchsorted(known, numbers)], options.end[members]
+    reach = width if width <= SETTINGS.priced_at_once else int(end.max())
+    return ChainGroup(size, order[:, :reach], members, at, end)
 
 
 def _least_sums(duals: list[float], size: int) -> list[float]:

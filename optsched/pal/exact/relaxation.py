@@ -26,8 +26,6 @@ from scipy.sparse import csr_array
 from optsched.mip.highs import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from optsched.documents.arrays import Bools, Floats, Indices
     from optsched.pal.exact.arrays import PalArrays
 
@@ -78,28 +76,26 @@ class GangOptions:
 
 def all_options(problem: PalArrays) -> GangOptions:
     """Return every option that a job of each type may get, and the kept placements."""
-    blocks = [block for t in range(len(problem.types)) for block in _blocks_of_type(problem, t)]
+    blocks = [_options_of_type(problem, t) for t in range(len(problem.types))]
     return _joined([*blocks, _keeps(problem)])
 
 
-def _blocks_of_type(problem: PalArrays, t: int) -> Iterator[GangOptions]:
-    jobs = problem.types[t]
-    for d, chain in enumerate(problem.chains[jobs.row]):
-        level = problem.domains.level[d]
-        if len(chain.order) < jobs.gpus or jobs.factor[level] == np.inf:
-            continue
-        if jobs.gpus == 1 and problem.domains.has_children[d]:
-            continue  # a single GPU stands in a domain of the lowest level
-        first = int(np.searchsorted(chain.ends, jobs.gpus))
-        ends, slowdown = chain.ends[first:], chain.slowdown[first:]
-        yield GangOptions(
-            type=np.full(len(ends), t, dtype=np.intp),
-            domain=np.full(len(ends), d, dtype=np.intp),
-            end=ends,
-            slowdown=slowdown,
-            cost=jobs.cost(level, slowdown),
-            job=np.full(len(ends), -1, dtype=np.intp),
-        )
+def _options_of_type(problem: PalArrays, t: int) -> GangOptions:
+    jobs, domains = problem.types[t], problem.domains
+    every = problem.thresholds[jobs.row]
+    is_open = np.isfinite(jobs.factor)[domains.level]
+    if jobs.gpus == 1:
+        is_open &= ~domains.has_children  # a single GPU stands in a domain of the lowest level
+    mine = np.flatnonzero((every.end >= jobs.gpus) & is_open[every.domain])
+    domain, slowdown = every.domain[mine], every.slowdown[mine]
+    return GangOptions(
+        type=np.full(len(mine), t, dtype=np.intp),
+        domain=domain,
+        end=every.end[mine],
+        slowdown=slowdown,
+        cost=jobs.cost(domains.level[domain], slowdown),
+        job=np.full(len(mine), -1, dtype=np.intp),
+    )
 
 
 def _keeps(problem: PalArrays) -> GangOptions:
