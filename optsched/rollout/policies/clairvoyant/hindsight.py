@@ -1,9 +1,9 @@
 """Hindsight: the best schedule that is found when the whole trace is known.
 
-Lists of jobs by alpha-points of a relaxation, and the orders in which policies end the jobs, are
-improved by local search in a quick simulation without places; the engine itself runs the best ones,
-and says how long jobs really held GPUs for the next search. What rollouts are left move one job
-after the other in the best list.
+One candidate is foresight that is told who comes (`informed`). Lists of jobs by alpha-points of a
+relaxation, and the orders in which policies end the jobs, are improved by local search in a quick
+simulation without places; the engine itself runs the best ones, and says how long jobs really held
+GPUs for the next search. What rollouts are left move one job after the other in the best list.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pydantic import Field
 
 from optsched.rollout.checkpoints.restorable import Restorable, RestorablePolicy
 from optsched.rollout.policies.clairvoyant.alpha_points import alpha_order, relaxed_schedule
+from optsched.rollout.policies.clairvoyant.informed import Informed
 from optsched.rollout.policies.clairvoyant.list_search import ListSearch
 from optsched.rollout.policies.foresight.local_search import neighbour
 from optsched.rollout.policies.repacking.placement import Repacking
@@ -39,6 +40,7 @@ ALPHAS = (0.25, 0.5, 0.75, 1.0)
 RIVALS = (
     "wsrpt",
     "wsrpt-lookahead",
+    "foresight",
     "wsrpt:width_exponent=1,stay=0",
     "srtf:backfill=true",
     "las:backfill=true",
@@ -49,6 +51,8 @@ PLACING = ("pal-greedy:order=srtf,backfill=true", "pal:order=srtf,backfill=true"
 """Those that take part, too, where GPUs differ."""
 SHARING = ("fifo-packed",)
 """Those that take part, too, where GPUs may be shared."""
+INFORMED = "informed"
+"""The plan to search anew at every decision."""
 RENTING = ("boa-budgeted", "boa", "one-width-per-class")
 """Those that take part where nodes are rented, and no others."""
 
@@ -134,6 +138,10 @@ class Hindsight(RestorablePolicy):
         """Return a new policy that runs a plan."""
         from optsched.rollout.registry import make
 
+        if plan == INFORMED:
+            assert self._trace is not None, "the engine prepares its policy"
+            order = Informed(self._trace)
+            return Rounds(INFORMED, order, Repacking(self.options.horizon_s), backfill=True)
         if not isinstance(plan, str):
             return Rounds("listed", Listed(plan), Repacking(self.options.horizon_s), backfill=True)
         policy = make(plan, self.scenario, self.seed)
@@ -160,7 +168,7 @@ class Search:
             for name in RENTING:
                 self.tried(name)
             return self.plan
-        names = [*RIVALS, *(SHARING if scenario.sharing.max_jobs_per_gpu > 1 else ())]
+        names = [*RIVALS, INFORMED, *(SHARING if scenario.sharing.max_jobs_per_gpu > 1 else ())]
         names += PLACING if scenario.profile is not None else ()
         runs = [run for name in names if (run := self.tried(name)) is not None]
         pieces = relaxed_schedule(self.trace, scenario.gpus)

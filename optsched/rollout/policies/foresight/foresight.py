@@ -13,7 +13,7 @@ to come are simulated. Here they are those of the past.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -30,6 +30,7 @@ from optsched.rollout.policy_options import NonNegative, Tries, takes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from optsched.documents.arrays import Floats
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.foresight.quick_schedule import QuickSchedule
     from optsched.rollout.scenario import Scenario
@@ -49,6 +50,26 @@ class ForesightOptions(LookaheadOptions):
     )
 
 
+class Coming(NamedTuple):
+    """A job that is taken to come.
+
+    Attributes
+    ----------
+    name
+        Its number, or -1 - that of the job that comes once more.
+    work_us
+        What it needs at reference speed.
+    release_us
+        When it comes, from now on.
+    """
+
+    name: int
+    width: int
+    model: str
+    work_us: float
+    release_us: float
+
+
 class Foresight(Restorable):
     """Orders jobs by the best list of a local search."""
 
@@ -56,7 +77,7 @@ class Foresight(Restorable):
 
     def __init__(self, options: ForesightOptions) -> None:
         self.options = options
-        self._list: list[int] = []  # jobs at hand, and -1 - job for one that is to come once more
+        self._list: list[int] = []  # names of jobs at hand and to come
         self._first_us: dict[int, float] = {}  # of jobs that came lately: what was told of each
         self._draws = random.Random(0)
         self._needs: GangNeeds | None = None
@@ -64,16 +85,17 @@ class Foresight(Restorable):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the most urgent first."""
         numbers = sorted(jobs)
-        left = view.remaining_us(numbers)
+        left = self._left_us(view, numbers)
         self._note(view, dict(zip(numbers, left.tolist(), strict=True)))
         schedule = None
         if numbers and len(numbers) <= self.options.most_jobs and not np.isnan(left).any():
-            schedule = self._schedule(view, numbers, left.tolist())
+            coming = self._coming(view, len(numbers))
+            schedule = self._schedule(view, numbers, left.tolist(), coming)
         if schedule is None:
             self._list = []
             return Wsrpt(EXPONENTS[0], self.options.stay).sort(view, numbers)
         runs = [bool(view.gpus_of(job)) for job in numbers]
-        names = [*numbers, *(-1 - job for job in self._first_us)]
+        names = [*numbers, *(job.name for job in coming)]
         starts = self._starts(schedule, names, runs)
         order = improved(schedule, starts, self.options.moves, self._draws)
         self._list = [names[n] for n in order]
@@ -92,15 +114,33 @@ class Foresight(Restorable):
             if job not in self._first_us and view.submit_us(job) > since and not np.isnan(told):
                 self._first_us[job] = told
 
-    def _schedule(self, view: View, jobs: list[int], left: list[float]) -> QuickSchedule | None:
+    def _left_us(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return what jobs still need, as far as is known."""
+        return view.remaining_us(jobs)
+
+    def _coming(self, view: View, at_hand: int) -> list[Coming]:
+        """Return the jobs that are taken to come."""
+        later = self.options.expects_s * 1e6 - view.now_us
+        return [
+            Coming(-1 - job, view.demand(job), view.model(job), left, view.submit_us(job) + later)
+            for job, left in self._first_us.items()
+        ]
+
+    def _schedule(
+        self, view: View, jobs: list[int], left: list[float], coming: list[Coming]
+    ) -> QuickSchedule | None:
+        """Return the simulation of jobs at hand and to come; None if no node is ready."""
         if self._needs is None:
             self._needs = GangNeeds(view)
-        again = list(self._first_us)
-        later = self.options.expects_s * 1e6 - view.now_us
-        release = [0.0] * len(jobs) + [view.submit_us(job) + later for job in again]
-        return self._needs.schedule(
-            view, [*jobs, *again], [*left, *self._first_us.values()], release
-        )
+        sizes = view.cluster.size
+        gpus = sum(n for n, ready in zip(sizes, view.ready, strict=True) if ready)
+        if not gpus:
+            return None
+        gangs = [(view.demand(job), view.model(job)) for job in jobs]
+        gangs += [(job.width, job.model) for job in coming]
+        works = [*left, *(job.work_us for job in coming)]
+        release = [0.0] * len(jobs) + [job.release_us for job in coming]
+        return self._needs.schedule(gpus, gangs, works, release)
 
     def _starts(
         self, schedule: QuickSchedule, names: list[int], runs: list[bool]

@@ -31,9 +31,12 @@ class GangWorks(NamedTuple):
     width
         How many GPUs it takes, none more than there are.
     kind
-        Which row of slowdowns is its own.
+        Those of one kind want the same GPUs.
     factor
         How much slower it is for distance.
+    places, size
+        Slowdowns of the places that it can have, ascending: of nodes, or of parts of nodes, of so
+        many GPUs; of single GPUs, if it stands across nodes and the slowest of them counts.
     """
 
     release: Sequence[float]
@@ -41,31 +44,40 @@ class GangWorks(NamedTuple):
     width: Sequence[int]
     kind: Sequence[int]
     factor: Sequence[float]
+    places: Sequence[Sequence[float]]
+    size: Sequence[int]
 
 
 class QuickSchedule:
     """Schedules of lists on a cluster of which only the slowdowns of GPUs are known.
 
-    Of the gangs that run, those of the first row of slowdowns choose first, as in PAL, and the
-    first of the list among them. Each takes the fastest GPUs that those of its kind have left; the
-    ones that other kinds have taken are as fast as any for it. Moves are free.
+    Of the gangs that run, those of the first kind choose first, as in PAL, and the first of the
+    list among them. Each takes the fastest place that those of its kind have left; GPUs that other
+    kinds have taken are as fast as any for it. Moves are free.
 
     Parameters
     ----------
-    slowdowns
-        By kind those of all GPUs, ascending.
     gpus
-        How many there are, at most as many as a row has.
+        How many there are.
     in_rounds
         Whether gangs hold GPUs for whole units of time.
     """
 
-    def __init__(
-        self, gangs: GangWorks, slowdowns: Sequence[Sequence[float]], gpus: int, in_rounds: bool
-    ) -> None:
+    def __init__(self, gangs: GangWorks, gpus: int, in_rounds: bool) -> None:
         self.gangs, self.gpus, self.in_rounds = gangs, gpus, in_rounds
-        self.slowdowns = slowdowns
-        self._is_alike = all(row[0] == row[-1] for row in slowdowns)
+        self._fastest = [
+            row[(width - 1) // size] * factor
+            for row, width, size, factor in zip(
+                gangs.places, gangs.width, gangs.size, gangs.factor, strict=True
+            )
+        ]
+        """By gang how much slower it is than at reference in its best place."""
+        self._rest = sum(
+            work * slowdown + max(0.0, time)
+            for work, slowdown, time in zip(gangs.work, self._fastest, gangs.release, strict=True)
+        )
+        """What the ends add up to at least."""
+        self._is_alike = all(row[0] == row[-1] for row in gangs.places)
         self._by_release = sorted(
             (n for n, time in enumerate(gangs.release) if time > 0),
             key=lambda n: (gangs.release[n], n),
@@ -73,9 +85,7 @@ class QuickSchedule:
 
     def alone(self, n: int) -> float:
         """Return for how long a gang holds the fastest GPUs, with the cluster to itself."""
-        gangs = self.gangs
-        row = self.slowdowns[gangs.kind[n]]
-        return self._held(gangs.work[n] * row[gangs.width[n] - 1] * gangs.factor[n])
+        return self._held(self.gangs.work[n] * self._fastest[n])
 
     def total(self, order: Sequence[int], most: float = inf) -> float:
         """Return the sum of all ends, or some number above `most` if that is above it.
@@ -85,19 +95,20 @@ class QuickSchedule:
         order
             All gangs, the most urgent first; those behind one that does not fit may run before it.
         """
-        release, coming = self.gangs.release, self._by_release
+        release, coming, fastest = self.gangs.release, self._by_release, self._fastest
         place = [0] * len(order)
         for rank, n in enumerate(order):
             place[n] = rank
-        left = list(self.gangs.work)
+        left, rest = list(self.gangs.work), self._rest
         active = [(rank, n) for rank, n in enumerate(order) if release[n] <= 0]
         now = total = 0.0
-        come, count = 0, len(coming)
+        come, count, enough = 0, len(coming), most * (1 + ROUNDING)
         while active or come < count:
             if not active:
                 now = max(now, release[coming[come]])
             while come < count and release[coming[come]] <= now:
                 insort(active, (place[coming[come]], coming[come]))
+                rest -= release[coming[come]]
                 come += 1
             running = self._running(active)
             factors = self._factors(running)
@@ -110,13 +121,15 @@ class QuickSchedule:
                 lasts = min(lasts, release[coming[come]] - now)
             now += lasts
             for entry, need, factor in zip(running, needs, factors, strict=True):
+                n = entry[1]
+                done = left[n] if need <= lasts else lasts / factor
+                left[n] -= done
+                rest -= done * fastest[n]
                 if need <= lasts:
                     total += now
                     active.remove(entry)
-                else:
-                    left[entry[1]] -= lasts / factor
-            least = total + now * (len(active) + count - come)
-            if least > most:
+            least = total + now * len(active) + rest
+            if least > enough:
                 return least
         return total
 
@@ -135,10 +148,9 @@ class QuickSchedule:
 
     def _factors(self, running: list[Entry]) -> list[float]:
         """Return how much slower each gang is for slow GPUs and distance; sort them by kind."""
-        _, _, width, kind, factor = self.gangs
-        rows = self.slowdowns
+        _, _, width, kind, factor, places, size = self.gangs
         if self._is_alike:
-            return [rows[kind[n]][0] * factor[n] for _, n in running]
+            return [places[n][0] * factor[n] for _, n in running]
         running.sort(key=lambda entry: kind[entry[1]])
         found, gpus = [], self.gpus
         taken = others = 0  # by gangs of the present kind, and of those before it
@@ -148,6 +160,7 @@ class QuickSchedule:
                 last, others, taken = kind[n], others + taken, 0
             left = gpus - taken
             slowest = taken + -(-width[n] * left // (left - others)) - 1
-            found.append(rows[last][slowest] * factor[n])
+            row = places[n]
+            found.append(row[min(slowest // size[n], len(row) - 1)] * factor[n])
             taken += width[n]
         return found

@@ -23,11 +23,13 @@ ROWS = st.lists(
 )
 
 
-def quick(rows, slowdowns, *, in_rounds=True, kinds=None):
-    """The quick schedule of jobs as (release, width, work)."""
+def quick(rows, slowdowns, *, in_rounds=True, kinds=None, size=1):
+    """The quick schedule of jobs as (release, width, work), and of places of so many GPUs."""
     release, width, work = zip(*rows, strict=True)
-    gangs = GangWorks(release, work, width, kinds or [0] * len(rows), [1.0] * len(rows))
-    return QuickSchedule(gangs, slowdowns, len(slowdowns[0]), in_rounds)
+    kinds = kinds or [0] * len(rows)
+    places = [slowdowns[kind] for kind in kinds]
+    gangs = GangWorks(release, work, width, kinds, [1.0] * len(rows), places, [size] * len(rows))
+    return QuickSchedule(gangs, size * len(slowdowns[0]), in_rounds)
 
 
 def ends_s(world, jobs, policy):
@@ -76,6 +78,10 @@ def test_slow_gpus_by_hand():
     # The GPU that the first kind leaves is the slow one of one half, as far as anybody knows.
     assert quick(one_each, kinds, kinds=[0, 1]).total([0, 1]) == 10 + (10 + 7)
     assert quick(one_each, kinds, kinds=[0, 1]).total([1, 0]) == 10 + (10 + 7)
+    # On two nodes of two the first gang has the fast one.
+    pairs = [(0, 2, 10), (0, 2, 10)]
+    assert quick(pairs, [[1.0, 2.0]], size=2).total([0, 1]) == 10 + 15
+    assert quick(pairs, [[1.0, 1.0, 2.0, 2.0]]).total([1, 0]) == 10 + 15
     assert quick([(0, 1, 2.5)], [[1.0]]).total([0]) == 3
     assert quick([(0, 1, 2.5)], [[1.0]], in_rounds=False).total([0]) == 2.5
 
