@@ -2,6 +2,7 @@
 
     python -m benchmarks.brackets                          # seeds 0 to 9: half an hour of CPU
     python -m benchmarks.brackets --no-hindsight           # some five minutes
+    python -m benchmarks.brackets --policies foresight,wsrpt    # these alone, not for the page
     python -m benchmarks.brackets --orders                 # pal-64: orders x placements
     python -m benchmarks.brackets --told                   # with wrong estimates of run times
     python -m benchmarks.brackets --energy                 # eaco-28 and 64: watts beside bounds
@@ -25,6 +26,7 @@ from benchmarks.brackets.bills import BUDGETED, BUDGETS, bills_markdown, spent
 from benchmarks.brackets.energies import EXACT, SAVING, SCENARIOS, drawn, energies_markdown
 from benchmarks.brackets.measure import (
     ESTIMATED,
+    GUESSING,
     HINDSIGHT,
     POLICIES,
     TOLD,
@@ -35,6 +37,7 @@ from benchmarks.brackets.measure import (
 from benchmarks.brackets.report import markdown, orders_markdown, told_markdown
 from benchmarks.philly_tables.__main__ import seeds_of
 from benchmarks.philly_tables.report import put
+from optsched.cli.options import policies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +48,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "brackets.md"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables, and return the exit code."""
     chosen = _parser().parse_args(arguments)
+    if chosen.policies and chosen.to_docs:
+        raise SystemExit("error: tables of the page have all policies: no --policies")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     head = f"Seeds {', '.join(map(str, chosen.seeds))} ({today})."
     if chosen.energy or chosen.bills:
@@ -57,13 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         brackets = [orders_by_placements(chosen.seeds)]
         tables = orders_markdown(brackets[0], head)
     elif chosen.told:
-        brackets = [estimated(name, told, chosen.seeds) for name in ESTIMATED for told in TOLD]
+        guessing = chosen.policies or GUESSING
+        brackets = [estimated(n, t, guessing, chosen.seeds) for n in ESTIMATED for t in TOLD]
         tables = told_markdown(brackets, head)
     else:
         brackets = []
         for name in chosen.scenarios:
-            policies = POLICIES[name] + ((HINDSIGHT,) if chosen.hindsight else ())
-            brackets.append(bracket(name, policies, chosen.seeds))
+            usual = POLICIES[name] + ((HINDSIGHT,) if chosen.hindsight else ())
+            brackets.append(bracket(name, chosen.policies or usual, chosen.seeds))
             print(name, file=sys.stderr)
         tables = markdown(brackets, head)
     print(tables)
@@ -103,10 +109,15 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def _policies(text: str) -> tuple[str, ...]:
+    return tuple(policies([text]))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=seeds_of, default=list(range(10)), help="such as 0-4,7")
     parser.add_argument("--scenarios", type=_names, default=list(POLICIES), help="by commas")
+    parser.add_argument("--policies", type=_policies, help="these alone, in the usual or --told")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--orders", action="store_true", help="orders x placements instead")
     what.add_argument("--told", action="store_true", help="errors of estimates instead")

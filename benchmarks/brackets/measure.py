@@ -32,6 +32,7 @@ COMMON = (
 )
 GANGS = ("fifo:backfill=true", "tiresias")
 PLACING = (
+    "foresight",
     *("pal-greedy", "pal"),
     *("pal-greedy:order=srtf,backfill=true", "pal:order=srtf,backfill=true"),
 )
@@ -115,12 +116,12 @@ def bracket(name: str, policies: Sequence[str], seeds: Sequence[int]) -> Bracket
     return bracket_of(read_scenario(name), name, policies, seeds)
 
 
-def estimated(name: str, told: str, seeds: Sequence[int]) -> Bracket:
+def estimated(name: str, told: str, policies: Sequence[str], seeds: Sequence[int]) -> Bracket:
     """Return policies that are told of run times as `TOLD` has it; bounds do not depend on that."""
     scenario = read_scenario(name)
     if TOLD[told]:
         scenario = scenario.changed({"estimates": TOLD[told]})
-    return bracket_of(scenario, f"{name}, {told}", GUESSING, seeds)
+    return bracket_of(scenario, f"{name}, {told}", policies, seeds)
 
 
 def bracket_of(

@@ -104,6 +104,16 @@ def test_unknown_scenarios_are_refused_with_the_known_ones(capsys):
     assert "unknown: nonsense; known: philly-small" in capsys.readouterr().err
 
 
+def test_some_policies_alone_are_not_for_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "PAGE", tmp_path / "none.md")
+    few = ["--seeds", "0", "--scenarios", "eaco-64", "--policies", "fifo:backfill=true,srtf"]
+    assert command.main(few) == 0
+    rows = capsys.readouterr().out.partition("### eaco-64")[2].splitlines()[4:]
+    assert [row.split(" | ")[0] for row in rows] == ["| `fifo:backfill=true`", "| `srtf`"]
+    with pytest.raises(SystemExit, match="all policies"):
+        command.main([*few, "--to-docs"])
+
+
 def test_hindsight_stands_beside_the_best_policy():
     found = Bracket("x", {0: 10.0, 1: 10.0, 2: 10.0}, rows()[:3])
     told = report.markdown([found], "").splitlines()[4]
@@ -111,9 +121,8 @@ def test_hindsight_stands_beside_the_best_policy():
 
 
 def test_what_is_told_of_run_times_changes_policies_and_not_the_bound(monkeypatch, capsys):
-    monkeypatch.setattr(measure, "GUESSING", ("srtf", "las"))
     monkeypatch.setattr(command, "ESTIMATED", ("pal-64",))
-    assert command.main(["--seeds", "0", "--told"]) == 0
+    assert command.main(["--seeds", "0", "--told", "--policies", "srtf,las"]) == 0
     lines = capsys.readouterr().out.splitlines()[4:]
     assert [line.split(" | ")[0] for line in lines] == [f"| pal-64, {t}" for t in measure.TOLD]
     by_policy = list(zip(*(line.split(" | ")[1:] for line in lines), strict=True))
