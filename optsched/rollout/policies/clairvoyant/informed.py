@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.traces.trace import Trace
 
-PAIRS = 5_000_000
+PAIRS = 2_000_000
 """Moves at a decision x jobs^2: simulations grow with the jobs, decisions do, too."""
 
 
