@@ -127,7 +127,7 @@ CAPACITY = (
         "so many GPUs, what each job asks for, first in, first out: the baseline of the policies "
         "that choose widths",
         "no paper's: common practice",
-        POLICIES + "fixed_capacity:fifo_requested",
+        POLICIES + "capacity.requested:fifo_requested",
         faithful="Jobs start in the order of submission, with what they ask for, and keep it.",
         differs=(
             "It differs from fifo: it holds a number of GPUs rented for good (`gpus`), takes the "
@@ -142,7 +142,7 @@ CAPACITY = (
         "srpt-k",
         "so many GPUs, all it can use to the job with the least work left",
         "SRPT-k; no single source",
-        POLICIES + "fixed_capacity:srpt_k",
+        POLICIES + "capacity.least_work:srpt_k",
         faithful="The job with the least work left gets all that it can use, then the next.",
         differs=("Work left is the oracle's, by default the truth.", _FOR_GOOD),
         needs=(SPEEDUPS,),

@@ -15,11 +15,11 @@ from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, 
 from optsched.rollout.policies.steepest_steps import steepest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.policy_needs import refuse_quotas
-from optsched.rollout.policy_options import Count, NonNegative, OfType, OptionError, Options, takes
+from optsched.rollout.policy_options import Count, OfType, OptionError, Options, takes
 from optsched.rollout.prices.fleets import capacity, check_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from optsched.rollout.engine.decision import Rent
     from optsched.rollout.engine.view import View
@@ -60,6 +60,7 @@ class SharedOut(RestorablePolicy, ABC):
         self.gpus = capacity(scenario, options.gpus, self.held)
         self.active: dict[int, None] = {}
         self._phases: dict[int, tuple[Curve, ...]] = {}  # of active jobs, as they were asked for
+        self._speed_of: dict[tuple[int, int], tuple[Curve, float]] = {}  # by curve and demand
 
     def placed_by(self, placement: str) -> Placing:
         """Return what chooses GPUs, by its name: within a type, if there are several."""
@@ -85,7 +86,7 @@ class SharedOut(RestorablePolicy, ABC):
     @property
     def available(self) -> int:
         """GPUs in nodes that can be used, whoever holds them."""
-        return self.held.free + sum(map(len, self.held.of.values()))
+        return self.held.free + self.held.taken
 
     def take_note(self, view: View) -> bool:
         """Take note of what happened; tell whether anything did that concerns the shares."""
@@ -96,9 +97,11 @@ class SharedOut(RestorablePolicy, ABC):
         for job in left:
             self.active.pop(job, None)
             self._phases.pop(job, None)
-        if view.arrived:
-            self.active.update(dict.fromkeys(view.arrived))
-            self.active = dict.fromkeys(sorted(self.active))
+        for job in view.arrived:
+            is_last = not self.active or next(reversed(self.active)) < job
+            self.active[job] = None
+            if not is_last:
+                self.active = dict.fromkeys(sorted(self.active))
         news = (left, view.arrived, view.advanced)
         return any(news) or before != self.held.usable
 
@@ -106,20 +109,21 @@ class SharedOut(RestorablePolicy, ABC):
         """Give every active job its width of so many GPUs; on a closed node jobs keep theirs."""
         stuck = {job: self.held.width(job) for job in self.held.stuck}
         jobs = [job for job in self.active if job not in stuck] if stuck else list(self.active)
-        shares = self.shares(view, jobs, max(0, gpus - sum(stuck.values()))) | stuck
+        shares = self.shares(view, jobs, max(0, gpus - sum(stuck.values())))
+        if stuck:
+            shares |= stuck
         held = self.held.of
         before = list(held)
-        changes = {
-            job: width for job, width in shares.items() if width and not self.is_held(job, width)
-        }
+        changes = self.changed(shares)
         self.held.release([job for job in before if not shares.get(job)])
         places = self.placing.place(view, self.held, changes)
         stops = [job for job in before if job not in held]
         return Decision(place=places, stop=tuple(sorted(stops)), rent=rent)
 
-    def is_held(self, job: int, width: int) -> bool:
-        """Tell whether a job holds already what it is to have, where that is so many GPUs."""
-        return width == self.held.width(job)
+    def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
+        """Return the shares of jobs that do not hold already what they are to have."""
+        held, none = self.held.of, ()
+        return {job: n for job, n in shares.items() if n and len(held.get(job, none)) != n}
 
     def offers(self, view: View, job: int, width: int) -> list[tuple[str, int]]:
         """Return types, and so many GPUs of each, for a job that is given a width of some type.
@@ -163,9 +167,15 @@ class SharedOut(RestorablePolicy, ABC):
         """
         left = np.nan_to_num(view.remaining_us(jobs) / 1e6, nan=3600.0).tolist()
         return [
-            seconds * (self.curve(view, job).speed_at(view.demand(job)) or 1.0)
+            seconds * self._speed(self.curve(view, job), view.demand(job))
             for job, seconds in zip(jobs, left, strict=True)
         ]
+
+    def _speed(self, curve: Curve, gpus: int) -> float:
+        known = self._speed_of.get((id(curve), gpus))
+        if known is None or known[0] is not curve:
+            known = self._speed_of[id(curve), gpus] = (curve, curve.speed_at(gpus) or 1.0)
+        return known[1]
 
 
 class Equi(SharedOut):
@@ -180,69 +190,19 @@ class Equi(SharedOut):
             return {}
         curves = {job: self.curve(view, job) for job in jobs}
         share, shares = gpus // len(jobs), {}
+        least = {id(curve): curve.at_most(share) or curve.least for curve in curves.values()}
         for job, curve in curves.items():
-            width = curve.at_most(share) or curve.least
+            width = least[id(curve)]
             if width <= gpus:
                 shares[job] = width
                 gpus -= width
         for job, width in shares.items():
+            if not gpus:
+                break
             wider = curves[job].at_most(min(width + gpus, max(share + 1, width)))
             gpus -= wider - width
             shares[job] = wider
         return shares
-
-
-class Requested(SharedOut):
-    """What each job asks for, first in, first out; a job that does not fit holds up the others."""
-
-    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
-        """Return widths for jobs: running ones keep theirs."""
-        shares = {job: self.held.width(job) for job in jobs if job in self.held.of}
-        gpus -= sum(shares.values())
-        for job in jobs:
-            if job in shares:
-                continue
-            if view.demand(job) > gpus:
-                break
-            shares[job] = view.demand(job)
-            gpus -= shares[job]
-        return shares
-
-
-class SrptOptions(SharedOptions):
-    """What a job can use."""
-
-    knee: NonNegative = Field(
-        default=0.0,
-        description="A job uses no width at which a further GPU adds less to its speedup.",
-    )
-
-
-class Srpt(SharedOut):
-    """The job with the least work left gets all that it can use, then the next."""
-
-    def __init__(self, name: str, scenario: Scenario, options: SrptOptions) -> None:
-        super().__init__(name, scenario, options)
-        self.knee = options.knee
-
-    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
-        """Return widths for jobs."""
-        shares: dict[int, int] = {}
-        left = dict(zip(jobs, self.remaining_s(view, jobs), strict=True))
-        for job in sorted(jobs, key=lambda job: (left[job], job)):
-            curve = self.curve(view, job)
-            shares[job] = curve.at_most(min(gpus, self._most(curve)))
-            gpus -= shares[job]
-        return shares
-
-    def _most(self, curve: Curve) -> int:
-        most = curve.least
-        for n in range(1, len(curve.gpus)):
-            added = curve.speed[n] - curve.speed[n - 1]
-            if added < self.knee * (curve.gpus[n] - curve.gpus[n - 1]):
-                break
-            most = curve.gpus[n]
-        return most
 
 
 class Marginal(SharedOut):
@@ -274,18 +234,6 @@ class Marginal(SharedOut):
 def equi(scenario: Scenario, seed: int, options: SharedOfType) -> Equi:
     """Share the GPUs out equally."""
     return Equi("equi", scenario, options)
-
-
-@takes(SharedOptions)
-def fifo_requested(scenario: Scenario, seed: int, options: SharedOptions) -> Requested:
-    """Give jobs what they ask for, first in, first out."""
-    return Requested("fifo-requested", scenario, options)
-
-
-@takes(SrptOptions)
-def srpt_k(scenario: Scenario, seed: int, options: SrptOptions) -> Srpt:
-    """Give the job with the least work left all that it can use."""
-    return Srpt("srpt-k", scenario, options)
 
 
 @takes(SharedOptions)

@@ -81,6 +81,11 @@ class Holdings(Restorable):
             self.usable &= sum(1 << node for node in self.fleet)
 
     @property
+    def taken(self) -> int:
+        """GPUs that jobs hold, wherever they are."""
+        return self.cluster.gpus - self.nodes.total
+
+    @property
     def free(self) -> int:
         """Free GPUs in nodes that can be used."""
         if self.usable == ALL:

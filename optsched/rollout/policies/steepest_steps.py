@@ -63,16 +63,22 @@ def steepest(curves: Sequence[Curve], seconds: Sequence[float], gpus: int) -> li
     """
     if not curves:
         return []
-    steps = _steps(curves, seconds)
+    taken = steps_within(_steps(curves, seconds), gpus)
+    counts: list[int] = np.bincount(taken, minlength=len(curves)).tolist()
+    return counts
+
+
+def steps_within(steps: Steps, gpus: int) -> Integers:
+    """Return the job of each step that is taken within so many GPUs, the steepest first.
+
+    A job whose next step takes more GPUs than are left takes none any more.
+    """
     if int(steps.gpus.sum()) > gpus < len(steps.gain):
         least = np.partition(steps.gain, -gpus)[-gpus]
         taken, left = _taken(steps.only(np.flatnonzero(steps.gain >= least)).in_order(), gpus)
-        if left:  # some of these were too large
-            taken, _ = _taken(steps.in_order(), gpus)
-    else:
-        taken, _ = _taken(steps.in_order(), gpus)
-    counts: list[int] = np.bincount(taken, minlength=len(curves)).tolist()
-    return counts
+        if not left:  # else some of these were too large
+            return taken
+    return _taken(steps.in_order(), gpus)[0]
 
 
 def _steps(curves: Sequence[Curve], seconds: Sequence[float]) -> Steps:

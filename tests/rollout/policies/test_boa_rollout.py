@@ -13,7 +13,7 @@ import optsched
 from optsched.boa.instance import BoaInstance
 from optsched.rollout import simulate
 from optsched.rollout.engine.engine import Engine
-from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
+from optsched.rollout.policies.adaptive.power_mean import Choices, Row, best_widths, widths_within
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario, TraceSource
 from optsched.rollout.scenario_files import read_scenario
@@ -379,6 +379,22 @@ def test_best_widths_are_the_best(costs, gpus):
     assert sum(widths) <= gpus
     assert sum(r.cost[r.gpus.index(k)] for r, k in zip(rows, widths, strict=True)) == least
     assert best.value[gpus] == least
+
+
+@law(1000)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 7.0]), min_size=1, max_size=8),
+        max_size=9,
+    ),
+    st.integers(0, 40),
+)
+def test_widths_within_so_many_gpus_are_those_of_the_whole_table(costs, gpus):
+    rows = [Row((0, 1, 2, 3, 5, 8, 13, 14, 30)[: len(c) + 1], (10.0, *c)) for c in costs]
+    widths = np.array([width for row in rows for width in row.gpus], np.int64)
+    each = np.array([cost for row in rows for cost in row.cost])
+    choices = Choices(widths, each, np.array([len(row.gpus) for row in rows], np.int64))
+    assert widths_within(choices, gpus) == best_widths(rows, gpus).widths(gpus)
 
 
 def test_pollux_scales_with_the_load():

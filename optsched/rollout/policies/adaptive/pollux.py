@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.adaptive.apart import Apart
-from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
+from optsched.rollout.policies.adaptive.power_mean import Choices, widths_within
 from optsched.rollout.policies.adaptive.rescaling import Rescaling
 from optsched.rollout.policies.adaptive.width_history import GROWTH, Growth
 from optsched.rollout.policies.fixed_capacity import SharedOfType, SharedOptions
@@ -20,6 +21,7 @@ from optsched.traces.trace import US
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
@@ -86,6 +88,7 @@ class Pollux(Rescaling):
         self.min_nodes = band.min_nodes
         self.seen: deque[float] = deque(maxlen=band.rounds)
         self._most = len(self.held.fleet)
+        self._arrays: dict[int, tuple[Curve, tuple[Integers, Floats]]] = {}  # by identity
         if self.autoscale:
             self.gpus = self.held.gpus_of_first(self.min_nodes)
 
@@ -112,21 +115,44 @@ class Pollux(Rescaling):
     def _best(self, view: View, jobs: Sequence[int], gpus: int) -> list[int]:
         """Return the widths of the best power mean."""
         fair = -(-gpus // max(1, len(jobs)))
-        return best_widths([self._row(view, job, fair) for job in jobs], gpus).widths(gpus)
+        return widths_within(self._choices(view, jobs, fair), gpus)
 
-    def _row(self, view: View, job: int, fair: int) -> Row:
-        now, whole = self.held.width(job), self.curve(view, job)
-        base = whole.speed_at(whole.at_most(fair) or whole.least)
+    def _choices(self, view: View, jobs: Sequence[int], fair: int) -> Choices:
+        """Return what jobs may have, each GPU that is not held at a restart's cost."""
+        gpus, speeds, counts, now, factors, bases = [], [], [], [], [], []
+        known: dict[int, tuple[Curve, float]] = {}
+        for job in jobs:
+            whole = self.curve(view, job)
+            if id(whole) not in known:
+                known[id(whole)] = (whole, whole.speed_at(whole.at_most(fair) or whole.least))
+            count = 1 + self.history.count(view, job, whole)
+            columns = self._columns(whole)
+            gpus.append(columns[0][:count])
+            speeds.append(columns[1][:count])
+            counts.append(count)
+            bases.append(known[id(whole)][1])
+            now.append(self.held.width(job))
+            factors.append(self._factor(view, job) if now[-1] else 1.0)
+        if not counts:
+            return Choices.none()
+        every, many = np.concatenate(gpus), np.array(counts)
+        is_kept = every == np.repeat(now, many)
+        factor = np.where(is_kept, 1.0, np.repeat(factors, many))
+        speedup = np.concatenate(speeds) / np.repeat(bases, many) * factor
+        return Choices(every, 1 / np.maximum(speedup, LEAST_SPEEDUP), many)
+
+    def _factor(self, view: View, job: int) -> float:
         age = (view.now_us - view.submit_us(job)) / US
         restarts = self.history.restarts.get(job, 0)
-        factor = max(age - RESTART_S * restarts, 0.0) / (age + RESTART_S) if now else 1.0
-        widths, costs = [0], [1 / LEAST_SPEEDUP]
-        curve = self.history.limited(view, job, whole)
-        for gpus, speed in zip(curve.gpus, curve.speed, strict=True):
-            speedup = speed / base * (factor if gpus != now else 1.0)
-            widths.append(gpus)
-            costs.append(1 / max(speedup, LEAST_SPEEDUP))
-        return Row(tuple(widths), tuple(costs))
+        return max(age - RESTART_S * restarts, 0.0) / (age + RESTART_S)
+
+    def _columns(self, curve: Curve) -> tuple[Integers, Floats]:
+        """Return the widths and speeds of a curve, none at all first."""
+        found = self._arrays.get(id(curve))
+        if found is None or found[0] is not curve:
+            arrays = np.array((0, *curve.gpus)), np.array((0.0, *curve.speed))
+            found = self._arrays[id(curve)] = (curve, arrays)
+        return found[1]
 
     def _narrower(self, view: View, job: int, gpus: int) -> int:
         return self.allowed(view, job).at_most(gpus)

@@ -111,8 +111,11 @@ class Sia(Rescaling):
         self._shares = shares
         return shares
 
-    def is_held(self, job: int, width: int) -> bool:
-        """Tell whether a job holds so many GPUs of the type that it is to have."""
+    def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
+        """Return the shares of jobs that do not hold so many GPUs of the type that they get."""
+        return {job: n for job, n in shares.items() if n and not self._is_held(job, n)}
+
+    def _is_held(self, job: int, width: int) -> bool:
         now = self._holding(job)
         return now is not None and now == (self._types.get(job, now[0]), width)
 

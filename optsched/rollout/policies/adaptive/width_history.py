@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -75,17 +76,20 @@ class WidthHistory(Restorable):
 
         With `is_soon`, those that it may be given if it goes on as it is.
         """
-        if self.growth is None:
+        count = self.count(view, job, curve, is_soon=is_soon)
+        if count == len(curve.gpus):
             return curve
+        return Curve(curve.gpus[:count], curve.speed[:count])
+
+    def count(self, view: View, job: int, curve: Curve, *, is_soon: bool = False) -> int:
+        """Return how many widths of a curve these are."""
+        if self.growth is None:
+            return len(curve.gpus)
         self._learn(job, view.now_us)
         most = self.most.get(job, 0)
         if is_soon and job in self.last:
             most = max(most, self.last[job][0])
-        limit = max(self.growth * most, curve.least)
-        if limit >= curve.gpus[-1]:
-            return curve
-        count = sum(gpus <= limit for gpus in curve.gpus)
-        return Curve(curve.gpus[:count], curve.speed[:count])
+        return bisect_right(curve.gpus, max(self.growth * most, curve.gpus[0]))
 
     def _learn(self, job: int, now: int) -> None:
         if job in self.last:

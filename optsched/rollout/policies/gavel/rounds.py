@@ -18,7 +18,7 @@ from optsched.rollout.policy_options import takes
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
@@ -84,9 +84,10 @@ class Gavel(SharedOut):
         self._types = held | given
         return {job: view.demand(job) for job in given}
 
-    def is_held(self, job: int, width: int) -> bool:
-        """Tell whether a job holds GPUs of the type that it is to have."""
-        return self._holds(job) == self._types.get(job)
+    def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
+        """Return the shares of jobs that do not hold GPUs of the type that they get."""
+        items = shares.items()
+        return {job: n for job, n in items if n and self._holds(job) != self._types.get(job)}
 
     def offers(self, view: View, job: int, width: int) -> list[tuple[str, int]]:
         """Return the gang on the type that a job is to have."""

@@ -15,11 +15,11 @@ consistent derivative ratios. For s(k) = k ** p this gives heSRPT, in closed for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.rollout.policies.malleable.whole_gpus import filled
+from optsched.rollout.policies.malleable.whole_gpus import filled_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,62 @@ def hesrpt_shares(jobs: int, exponent: float) -> Floats:
     return shares
 
 
+class Fill(NamedTuple):
+    """What jobs come to that SmartFill has looked at, from the longest on.
+
+    Attributes
+    ----------
+    count
+        How many of them there are that could run at all.
+    weight
+        Of the last one: what a unit of its work left costs in total flow time.
+    gains
+        Of all of them, GPU by GPU, the largest first.
+    """
+
+    count: int
+    weight: float
+    gains: Floats
+
+    def next(self, speed: Floats, gpus: int) -> Fill:
+        """Return the same with one job more, of less work left."""
+        if len(speed) < 2:  # it cannot run on so few GPUs
+            return Fill(self.count, 0.0, self.gains)
+        count, gains = self.count + 1, self.gains
+        most = np.zeros(gpus + 1)  # F at 0, 1, ..., gpus
+        most[1 : len(gains) + 1] = np.cumsum(gains)
+        most[len(gains) + 1 :] = most[len(gains)]
+        cost = (count - most[gpus - np.arange(1, len(speed))]) / speed[1:]
+        weight = float(cost.min())
+        merged = np.sort(np.concatenate([gains, weight * np.diff(speed)]))[::-1][:gpus]
+        return Fill(count, weight, merged)
+
+
+class Filling:
+    """The fills of jobs, from call to call: those of jobs before any change are not made anew."""
+
+    def __init__(self) -> None:
+        self._gpus = 0
+        self._speeds: list[Floats] = []
+        self._fills: list[Fill] = []
+
+    def weights(self, speeds: Sequence[Floats], gpus: int) -> list[float]:
+        """Return what `smartfill_weights` does."""
+        if gpus != self._gpus:
+            self._gpus, self._speeds, self._fills = gpus, [], []
+        same = 0
+        for one, other in zip(self._speeds, speeds, strict=False):
+            if one is not other:
+                break
+            same += 1
+        del self._fills[same:]
+        for speed in speeds[same:]:
+            last = self._fills[-1] if self._fills else Fill(0, 0.0, np.zeros(0))
+            self._fills.append(last.next(speed, gpus))
+        self._speeds = list(speeds)
+        return [fill.weight for fill in self._fills]
+
+
 def smartfill_weights(speeds: Sequence[Floats], gpus: int) -> list[float]:
     """Return what a unit of work left costs in total flow time, from the longest job on.
 
@@ -56,37 +112,34 @@ def smartfill_weights(speeds: Sequence[Floats], gpus: int) -> list[float]:
         Of each job, the one with the most work left first: at 0, 1, 2, ... GPUs, concave, ascending
         from 0, up to `gpus` at most. Between whole numbers of GPUs speeds are linear.
     gpus
-        How many there are.
+        How many there are. A job that no width within them suits costs nothing, for it waits.
 
     Notes
     -----
     Source: Li, Ju, Eryilmaz and Shroff, SmartFill, arXiv 2509.01811. Since the speeds have corners
     at whole numbers only, so has F, and the minimum, of a ratio of linear functions, is at one.
     """
-    weights: list[float] = []
-    gains = np.zeros(0)  # of the jobs so far, GPU by GPU, the largest first
-    for count, speed in enumerate(speeds, start=1):
-        most = np.zeros(gpus + 1)  # F at 0, 1, ..., gpus
-        most[1 : len(gains) + 1] = np.cumsum(gains)
-        most[len(gains) + 1 :] = most[len(gains)]
-        cost = (count - most[gpus - np.arange(1, len(speed))]) / speed[1:]
-        weights.append(float(cost.min()))
-        gains = np.sort(np.concatenate([gains, weights[-1] * np.diff(speed)]))[::-1][:gpus]
-    return weights
+    return Filling().weights(speeds, gpus)
 
 
-def smartfill_shares(speeds: Sequence[Floats], gpus: int) -> Integers:
+def smartfill_shares(
+    speeds: Sequence[Floats], gpus: int, filling: Filling | None = None
+) -> Integers:
     """Return the GPUs of each job that are best until one ends.
 
     Parameters are those of `smartfill_weights`. Of shares that are as good, those that give the
-    jobs with less work left more.
+    jobs with less work left more. With `filling`, what the last call with it left is used.
     """
-    weights = smartfill_weights(speeds, gpus)
-    gains: list[Floats] = [w * np.diff(speed) for w, speed in zip(weights, speeds, strict=True)]
+    weights = (filling or Filling()).weights(speeds, gpus)
+    distinct = {id(speed): speed for speed in speeds}
+    rises = {key: np.diff(speed) for key, speed in distinct.items()}
+    gains = [w * rises[id(speed)] for w, speed in zip(weights, speeds, strict=True)]
     top = max((gain[0] for gain in gains if len(gain)), default=1.0)
+    if not gains:
+        return np.zeros(0, dtype=np.int64)
     # What is the same but for floating point goes to the job that ends first.
-    rounded = [(gain / top).round(12) for gain in reversed(gains)]
-    return filled(rounded, gpus)[::-1]
+    rounded = (np.concatenate(gains[::-1]) / top).round(12)
+    return filled_in_order(rounded, [len(gain) for gain in reversed(gains)], gpus)[::-1]
 
 
 def whittle_gains(speed: Floats) -> Floats:

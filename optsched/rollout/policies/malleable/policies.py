@@ -10,6 +10,7 @@ from pydantic import Field
 
 from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
 from optsched.rollout.policies.malleable.optimal_shares import (
+    Filling,
     hesrpt_shares,
     smartfill_shares,
     whittle_gains,
@@ -104,14 +105,17 @@ class OnEnvelopes(InShares):
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
-        self._known: dict[tuple[Curve, int], Floats] = {}  # by curve and GPUs, as asked for
+        self._known: dict[tuple[int, int], tuple[Curve, Floats]] = {}  # by identity, and GPUs
 
     def envelopes(self, curves: Sequence[Curve], gpus: int) -> list[Floats]:
         """Return the speeds of each job at 0, 1, 2, ... GPUs."""
-        for curve in curves:
-            if (curve, gpus) not in self._known:
-                self._known[curve, gpus] = envelope(curve, gpus)
-        return [self._known[curve, gpus] for curve in curves]
+        return [self._envelope(curve, gpus) for curve in curves]
+
+    def _envelope(self, curve: Curve, gpus: int) -> Floats:
+        known = self._known.get((id(curve), gpus))
+        if known is None or known[0] is not curve:
+            known = self._known[id(curve), gpus] = (curve, envelope(curve, gpus))
+        return known[1]
 
 
 class Smartfill(OnEnvelopes):
@@ -120,9 +124,14 @@ class Smartfill(OnEnvelopes):
     Source: Li, Ju, Eryilmaz and Shroff, arXiv 2509.01811.
     """
 
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        super().__init__(name, scenario, options)
+        self._filling = Filling()
+
     def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
         """Return the GPUs of each job."""
-        shares: list[float] = smartfill_shares(self.envelopes(curves, gpus), gpus).tolist()
+        speeds = self.envelopes(curves, gpus)
+        shares: list[float] = smartfill_shares(speeds, gpus, self._filling).tolist()
         return shares
 
 
@@ -138,7 +147,10 @@ class Wham(OnEnvelopes):
 
     def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
         """Return the GPUs of each job; where prices are infinite, the oldest come first."""
-        gains = [whittle_gains(speed) for speed in self.envelopes(curves, gpus)]
+        speeds = self.envelopes(curves, gpus)
+        distinct = {id(speed): speed for speed in speeds}
+        by_speed = {key: whittle_gains(speed) for key, speed in distinct.items()}
+        gains = [by_speed[id(speed)] for speed in speeds]
         shares: list[float] = filled(gains[::-1], gpus)[::-1].tolist()
         return shares
 

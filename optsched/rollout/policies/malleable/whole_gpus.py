@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optsched.boa.exact.hull import hull_vertices
+from optsched.rollout.policies.steepest_steps import Steps, steps_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,19 +43,26 @@ def rounded(curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list
     ]
     widths = [curve.gpus[n - 1] if n else 0 for curve, n in zip(curves, counts, strict=True)]
     left = gpus - sum(widths)
-    above = [(width - shares[job], job) for job, width in enumerate(widths)]
-    heapify(above)
-    while above and left:
-        _, job = heappop(above)
-        if counts[job] == len(curves[job].gpus):
-            continue
-        wider = curves[job].gpus[counts[job]]
-        if wider - widths[job] > left:
-            continue
-        left -= wider - widths[job]
-        widths[job], counts[job] = wider, counts[job] + 1
-        heappush(above, (wider - shares[job], job))
+    if left > 0 and widths:
+        steps = _steps(curves, counts, shares)
+        more = np.bincount(steps_within(steps, left), minlength=len(curves)).tolist()
+        for job, n in enumerate(more):
+            if n:
+                widths[job] = curves[job].gpus[counts[job] + n - 1]
     return widths
+
+
+def _steps(curves: Sequence[Curve], counts: Sequence[int], shares: Sequence[float]) -> Steps:
+    """Return the steps of all jobs from so many widths on: each gains by what a job is below."""
+    distinct = {id(curve): curve for curve in curves}
+    known = {key: np.array((0, *curve.gpus)) for key, curve in distinct.items()}
+    every = [known[id(curve)][n:] for curve, n in zip(curves, counts, strict=True)]
+    many = np.array([len(own) - 1 for own in every], dtype=np.int64)
+    job = np.repeat(np.arange(len(every)), many)
+    before = np.concatenate([own[:-1] for own in every])
+    gain = np.repeat(np.array(shares, dtype=float), many) - before
+    number = np.arange(len(job)) - np.repeat(np.cumsum(many) - many, many)
+    return Steps(gain, job, number, np.concatenate([own[1:] for own in every]) - before)
 
 
 def envelope(curve: Curve, gpus: int) -> Floats:
@@ -88,8 +95,17 @@ def filled(gains: Sequence[Floats], gpus: int) -> Integers:
     """
     if not gains:
         return np.zeros(0, dtype=np.int64)
-    every = np.concatenate(gains)
-    owner = np.repeat(np.arange(len(gains)), [len(gain) for gain in gains])
-    first = np.argsort(-every, kind="stable")[:gpus]
-    counts: Integers = np.bincount(owner[first][every[first] > 0], minlength=len(gains))
-    return counts
+    return filled_in_order(np.concatenate(gains), [len(gain) for gain in gains], gpus)
+
+
+def filled_in_order(every: Floats, counts: Sequence[int], gpus: int) -> Integers:
+    """Return what `filled` does for gains in one array, so many of each job."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    first = np.flatnonzero(every > 0)
+    if len(first) > gpus > 0:
+        positive = every[first]
+        least = np.partition(positive, -gpus)[-gpus]
+        above, equal = first[positive > least], first[positive == least]
+        first = np.concatenate([above, equal[: gpus - len(above)]])
+    found: Integers = np.bincount(owner[first[:gpus]], minlength=len(counts))
+    return found

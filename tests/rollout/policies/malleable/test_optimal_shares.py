@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from optsched.rollout.policies.malleable.optimal_shares import (
+    Filling,
     hesrpt_shares,
     smartfill_shares,
     smartfill_weights,
@@ -184,6 +185,24 @@ def test_shares_of_smartfill_are_feasible_and_know_no_unit_of_work(speeds, gpus,
     assert value == pytest.approx(len(speeds))  # the cost falls as fast as jobs are there
     scaled = smartfill_weights([factor * speed for speed in speeds], gpus)
     assert scaled == pytest.approx([weight / factor for weight in weights])
+
+
+def test_smartfill_leaves_a_job_alone_that_has_no_width_within_the_gpus():
+    none, flat = np.zeros(1), np.array([0.0, 1.0])
+    assert smartfill_weights([none, flat, none, flat], 1) == [0.0, 1.0, 0.0, 2.0]
+    assert smartfill_shares([none, flat, none, flat], 1).tolist() == [0, 0, 0, 1]
+
+
+@law(200)
+@given(st.lists(concave(), min_size=1, max_size=3), st.data())
+def test_fills_that_are_kept_from_call_to_call_are_those_made_anew(speeds, data):
+    filling = Filling()
+    for gpus in data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=3)):
+        known = [speed[: gpus + 1] for speed in speeds]
+        for _ in range(3):
+            jobs = data.draw(st.lists(st.sampled_from(range(len(known))), max_size=6))
+            rows = [known[n] for n in jobs]
+            assert filling.weights(rows, gpus) == smartfill_weights(rows, gpus)
 
 
 # --- Whittle's index --------------------------------------------------------------------------

@@ -54,6 +54,26 @@ def test_widths_are_those_of_jobs_and_no_gpu_is_idle_that_one_could_use(drawn):
         assert not wider or wider[0] - width > left
 
 
+@law(1000)
+@given(rounds())
+def test_gpus_that_rounding_leaves_go_one_by_one_to_the_job_furthest_below_its_share(drawn):
+    rows, shares, gpus = drawn
+    widths = [
+        max((k for k in row.gpus if k <= s + 1e-9), default=0)
+        for row, s in zip(*drawn[:2], strict=True)
+    ]
+    left, going = gpus - sum(widths), dict.fromkeys(range(len(rows)))
+    while going and left:
+        job = min(going, key=lambda job: (widths[job] - shares[job], job))
+        wider = [k for k in rows[job].gpus if k > widths[job]]
+        if not wider or wider[0] - widths[job] > left:
+            del going[job]
+            continue
+        left -= wider[0] - widths[job]
+        widths[job] = wider[0]
+    assert rounded(rows, shares, gpus) == widths
+
+
 @law(500)
 @given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.integers(1, 40))
 def test_with_all_widths_a_job_is_less_than_one_gpu_off_its_share(parts, gpus):

@@ -1,0 +1,74 @@
+"""Policies that keep what they know between calls decide as those that look at every job."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.rollout.policies.capacity.least_work import Srpt
+from optsched.rollout.policies.capacity.requested import Requested
+from optsched.rollout.policies.fixed_capacity import SharedOut
+from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
+from tests.support.strategies.common import law
+
+CURVE = {"kind": "table", "gpus": [1, 2, 4], "speedup": [1.0, 1.7, 2.5]}
+
+
+@st.composite
+def elastic_scenarios(draw):
+    """Clusters with models of one, two or no widths of their own, some with nodes that close."""
+    world = draw(still_scenarios())
+    phases = [{"work_gpu_s": 50, "speedup": CURVE}]
+    models = {"a": {"phases": phases}, "b": {"phases": phases * 2}, "c": {}}
+    downtime = [{"nodes": [0], "from_s": 12.0, "to_s": 40.0, "kind": draw(st.sampled_from(KINDS))}]
+    changes = {"models": models, "profile": None}
+    if draw(st.booleans()):
+        changes["downtime"] = downtime
+    told = world.model_dump(by_alias=True, exclude_unset=True) | changes
+    return type(world)(**told)
+
+
+KINDS = ("drain", "outage")
+
+
+@law(300)
+@given(st.data())
+def test_srpt_that_keeps_jobs_that_wait_in_order_decides_as_one_that_asks_them_all(data):
+    world = data.draw(elastic_scenarios())
+    jobs = data.draw(busy_traces(world))
+    kept = rolled_out(world, jobs, "srpt-k")
+    cut = rolled_out(world, jobs, "srpt-k", data.draw(st.integers(0, 30)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Srpt, "_ranked", _ranked_anew)
+        anew = rolled_out(world, jobs, "srpt-k")
+    assert kept == anew == cut
+
+
+def _ranked_anew(policy, view, jobs):
+    return sorted(zip(policy.remaining_s(view, jobs), jobs, strict=True))
+
+
+@law(300)
+@given(st.data())
+def test_a_queue_that_is_kept_starts_the_jobs_that_a_look_at_all_of_them_would(data):
+    world = data.draw(elastic_scenarios())
+    jobs = data.draw(busy_traces(world))
+    kept = rolled_out(world, jobs, "fifo-requested")
+    cut = rolled_out(world, jobs, "fifo-requested", data.draw(st.integers(0, 30)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Requested, "share_out", SharedOut.share_out)
+        patched.setattr(Requested, "shares", _all_shares)
+        anew = rolled_out(world, jobs, "fifo-requested")
+    assert kept == anew == cut
+
+
+def _all_shares(policy, view, jobs, gpus):
+    shares = {job: policy.held.width(job) for job in jobs if job in policy.held.of}
+    gpus -= sum(shares.values())
+    for job in jobs:
+        if job in shares:
+            continue
+        if view.demand(job) > gpus:
+            break
+        shares[job] = view.demand(job)
+        gpus -= shares[job]
+    return shares
