@@ -13,7 +13,7 @@ from optsched.rollout.engine.losses import Losses
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from optsched.rollout.engine.state import State
     from optsched.rollout.physics.physics import Physics
@@ -106,10 +106,26 @@ class Accounts(Restorable):
     def remaining(self, job: int, now: int) -> int:
         """Return the work that remains of a job now, without counting it."""
         state = self.state
+        left = state.remaining[job]
         if not state.gpus_of[job]:
-            return state.remaining[job]
-        worked = self._worked(job, now, state.settled[job])
-        return max(state.goal[job], state.remaining[job] - state.rate[job] * worked)
+            return left
+        span = now - max(state.settled[job], state.ready_at[job])
+        return max(state.goal[job], left - state.rate[job] * span) if span > 0 else left
+
+    def done_shares(self, jobs: Sequence[int], now: int) -> list[float]:
+        """Return the shares of their work that jobs have done until now, without counting it."""
+        state, shares = self.state, []
+        total, remaining, goal, held = state.total, state.remaining, state.goal, state.gpus_of
+        settled, ready_at, rate = state.settled, state.ready_at, state.rate
+        for job in jobs:
+            left, whole = remaining[job], total[job]
+            if held[job]:
+                since, ready = settled[job], ready_at[job]
+                span = now - (since if since > ready else ready)
+                if span > 0:
+                    left = max(goal[job], left - rate[job] * span)
+            shares.append(1 - left / whole if whole else 1.0)
+        return shares
 
     def attained(self, job: int, now: int) -> int:
         """Return the microseconds for which a job has held GPUs until now."""

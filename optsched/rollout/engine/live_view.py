@@ -180,7 +180,9 @@ class LiveView(Restorable):
 
     def remaining_us(self, jobs: Sequence[int]) -> Floats:
         """Return estimates of the microseconds that jobs still need at the gang asked for."""
-        return self._oracle.remaining_us(jobs, [self._done_share(job) for job in jobs])
+        for job in jobs:
+            self._known(job)
+        return self._oracle.remaining_us(jobs, self._accounts.done_shares(jobs, self.now_us))
 
     def slowdown(self, application_class: str) -> Sequence[float]:
         """Return what the profile says of each GPU for an application class."""
@@ -189,10 +191,6 @@ class LiveView(Restorable):
             known = Slowdowns(self.scenario, self.cluster).of(application_class)
             self._slowdowns[application_class] = known
         return known
-
-    def _done_share(self, job: int) -> float:
-        total = self._state.total[self._known(job)]
-        return 1 - self._accounts.remaining(job, self.now_us) / total if total else 1.0
 
     def _known(self, job: int) -> int:
         if 0 <= job < self._state.submitted:

@@ -60,7 +60,7 @@ class SharedOut(RestorablePolicy, ABC):
         self.gpus = capacity(scenario, options.gpus, self.held)
         self.active: dict[int, None] = {}
         self._phases: dict[int, tuple[Curve, ...]] = {}  # of active jobs, as they were asked for
-        self._speed_of: dict[tuple[int, int], tuple[Curve, float]] = {}  # by curve and demand
+        self._speed_asked: dict[int, float] = {}  # of active jobs of one phase, at their gangs
 
     def placed_by(self, placement: str) -> Placing:
         """Return what chooses GPUs, by its name: within a type, if there are several."""
@@ -97,6 +97,7 @@ class SharedOut(RestorablePolicy, ABC):
         for job in left:
             self.active.pop(job, None)
             self._phases.pop(job, None)
+            self._speed_asked.pop(job, None)
         for job in view.arrived:
             is_last = not self.active or next(reversed(self.active)) < job
             self.active[job] = None
@@ -166,16 +167,17 @@ class SharedOut(RestorablePolicy, ABC):
         nothing is known has an hour.
         """
         left = np.nan_to_num(view.remaining_us(jobs) / 1e6, nan=3600.0).tolist()
+        known = self._speed_asked
         return [
-            seconds * self._speed(self.curve(view, job), view.demand(job))
+            seconds * (known.get(job) or self._speed(view, job))
             for job, seconds in zip(jobs, left, strict=True)
         ]
 
-    def _speed(self, curve: Curve, gpus: int) -> float:
-        known = self._speed_of.get((id(curve), gpus))
-        if known is None or known[0] is not curve:
-            known = self._speed_of[id(curve), gpus] = (curve, curve.speed_at(gpus) or 1.0)
-        return known[1]
+    def _speed(self, view: View, job: int) -> float:
+        speed = self.curve(view, job).speed_at(view.demand(job)) or 1.0
+        if len(self._phases[job]) == 1:
+            self._speed_asked[job] = speed
+        return speed
 
 
 class Equi(SharedOut):

@@ -52,7 +52,7 @@ class Fill(NamedTuple):
 
     Attributes
     ----------
-    count
+    jobs
         How many of them there are that could run at all.
     weight
         Of the last one: what a unit of its work left costs in total flow time.
@@ -60,22 +60,22 @@ class Fill(NamedTuple):
         Of all of them, GPU by GPU, the largest first.
     """
 
-    count: int
+    jobs: int
     weight: float
     gains: Floats
 
     def next(self, speed: Floats, gpus: int) -> Fill:
         """Return the same with one job more, of less work left."""
         if len(speed) < 2:  # it cannot run on so few GPUs
-            return Fill(self.count, 0.0, self.gains)
-        count, gains = self.count + 1, self.gains
+            return Fill(self.jobs, 0.0, self.gains)
+        jobs, gains = self.jobs + 1, self.gains
         most = np.zeros(gpus + 1)  # F at 0, 1, ..., gpus
         most[1 : len(gains) + 1] = np.cumsum(gains)
         most[len(gains) + 1 :] = most[len(gains)]
-        cost = (count - most[gpus - np.arange(1, len(speed))]) / speed[1:]
+        cost = (jobs - most[gpus - np.arange(1, len(speed))]) / speed[1:]
         weight = float(cost.min())
         merged = np.sort(np.concatenate([gains, weight * np.diff(speed)]))[::-1][:gpus]
-        return Fill(count, weight, merged)
+        return Fill(jobs, weight, merged)
 
 
 class Filling:
