@@ -111,7 +111,16 @@ class SiaInstance(Instance):
     @cached_property
     def options(self) -> tuple[tuple[RoundOption, ...], ...]:
         """What each job may do, in the order of its configurations; to wait comes last."""
-        return tuple(tuple(self._options(job)) for job in self.jobs)
+        known: dict[tuple[Any, ...], tuple[RoundOption, ...]] = {}  # of jobs that are alike
+        options = []
+        for job in self.jobs:
+            current = None if job.current is None else (job.current.type, job.current.gpus)
+            rules = (job.restart_factor, job.preemptible, job.must_run)
+            key = (id(job.configurations), current, *rules)
+            if key not in known:
+                known[key] = tuple(self._options(job))
+            options.append(known[key])
+        return tuple(options)
 
     def _options(self, job: SiaJob) -> Iterator[RoundOption]:
         current = None if job.current is None else (job.current.type, job.current.gpus)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
@@ -208,8 +209,12 @@ class Sia(Rescaling):
 
 def _digest(instance: SiaInstance) -> str:
     """Return a digest of what decides a round: jobs, costs of options, GPUs."""
-    names = [job.id for job in instance.jobs]
-    return sha256(repr((names, instance.options, instance.gpus)).encode()).hexdigest()
+    rows = [row for own in instance.options for row in own]
+    names = [job.id for job in instance.jobs] + [str(row.type) for row in rows]
+    sizes = [len(own) for own in instance.options] + [row.gpus for row in rows]
+    costs = array("d", [row.cost for row in rows]).tobytes()
+    told = "\0".join([*names, repr(instance.gpus)]).encode()
+    return sha256(told + array("q", sizes).tobytes() + costs).hexdigest()
 
 
 @takes(SiaOptions)
