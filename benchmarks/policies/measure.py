@@ -82,6 +82,7 @@ def measured(policy: str, size: Size, limit_s: float, *, again: bool = False) ->
     function, needs = ".policies.rollout:simpy", ("simpy",)
     if policy != SIMPY:
         options |= {"policy": policy, "kind": KIND_OF[policy], "limit_s": limit_s}
+        options |= {"in_rounds": policy in EXACT}
         function, needs = ".policies.rollout:under", ()
     limits = {"limit_s": WALL * limit_s, "needs": needs}
     row = Row("rollout", size.jobs, "jobs", policy, function, options, **limits)  # type: ignore[arg-type]
@@ -107,9 +108,7 @@ def in_turn(
     rows: list[Measured] = []
     for size in sizes:
         seconds = expected_s(rows, size)
-        if policy in EXACT and rows:
-            found = skipped("exact policies: the least size alone")
-        elif rows and seconds is None:
+        if rows and seconds is None:
             found = skipped("a smaller size did not end")
         elif seconds is not None and seconds > (limit_s or inf):
             found = skipped(f"would take {seconds:,.0f} s") | {"expected_s": seconds}

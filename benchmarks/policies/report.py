@@ -47,6 +47,9 @@ def _note(row: Measured) -> str:
         median, worst = found["gap_median"], found["gap_worst"]
         said.append(f"gap {median:.2%} in the median, {worst:.2%} at worst")
         said.append(f"{found['unverified']} rounds not verified")
+    if found.get("round_worst_s") is not None:
+        middle, worst = found["round_median_s"], found["round_worst_s"]
+        said.append(f"{middle:.2f} s a round in the median, {worst:.1f} s at worst")
     return "; ".join(said)
 
 

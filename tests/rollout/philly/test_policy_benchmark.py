@@ -38,6 +38,17 @@ def test_a_rollout_tells_what_it_took(policy):
     assert found.unverified == 0
 
 
+@pytest.mark.parametrize("policy", measure.EXACT)
+def test_exact_policies_are_called_in_rounds_alone_and_tell_what_one_takes(policy):
+    size = vars(Size(20, 40, 0.8))
+    found = under(policy, KIND_OF[policy], size, 60.0, in_rounds=True)
+    at_events = under(policy, KIND_OF[policy], size, 60.0)
+    assert (found.status, found.unverified) == ("done", 0)
+    assert found.decisions < at_events.decisions
+    assert 0 < found.round_median_s <= found.round_worst_s <= found.cpu_s
+    assert at_events.round_worst_s is None
+
+
 def test_a_rollout_ends_at_its_limit():
     found = under("fifo", "gangs", vars(Size(20, 40)), 0.0)
     assert found.status == "stopped"
@@ -69,10 +80,11 @@ def test_sizes_that_would_take_too_long_are_skipped(monkeypatch):
     ]
 
 
-def test_exact_policies_are_measured_at_one_size(monkeypatch):
+def test_exact_policies_are_measured_at_larger_sizes_as_others_are(monkeypatch):
     monkeypatch.setattr(measure, "measured", lambda name, size, *_, **__: ended(9, size.jobs))
-    rows = in_turn("pal", [Size(10, 311), Size(100, 311)], 1e9)
-    assert [row.found["status"] for row in rows] == ["done", "skipped"]
+    for limit_s, last in ((1e9, "done"), (50.0, "skipped")):
+        rows = in_turn("pal", [Size(10, 311), Size(100, 311)], limit_s)
+        assert [row.found["status"] for row in rows] == ["done", last]
 
 
 def test_rows_tell_rates_and_gaps_and_growth():
@@ -81,6 +93,8 @@ def test_rows_tell_rates_and_gaps_and_growth():
     assert half == "| `fifo` | 2.00 | 25 | 100 | 100 | stopped with 50% of the jobs ended |"
     gaps = {"gap_median": 0.001, "gap_worst": 0.25, "unverified": 3}
     assert "0.10% in the median, 25.00% at worst; 3 rounds" in report.line(ended(2, 100, **gaps))
+    rounds = gaps | {"round_median_s": 0.312, "round_worst_s": 4.0}
+    assert "0.31 s a round in the median, 4.0 s at worst" in report.line(ended(2, 100, **rounds))
     table = report.growth([[ended(1, 10), ended(100, 100)]], [[ended(1, 10), skipped(10, 9.0)]])
     assert table.endswith("| `fifo` | 2.00 | stopped |")
 
