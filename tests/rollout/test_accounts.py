@@ -9,9 +9,11 @@ from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.engine.state import PPB
 from optsched.rollout.physics.regimes import LOSSES, Factors, regime_of
+from optsched.rollout.registry import make
 from optsched.rollout.results.metrics import metrics
 from optsched.rollout.results.parts_of_held_time import PARTS
 from optsched.traces.trace import US, Failure
+from tests.support.builders.any_rollouts import any_rollout
 from tests.support.builders.physics_parts import jobs
 from tests.support.builders.rollout_parts import Fifo, Script, scenario, trace
 from tests.support.strategies.common import law
@@ -197,3 +199,19 @@ def test_a_job_that_has_not_ended_has_done_what_it_has_done():
     record = rolled(world, jobs([2], run_s=100), [0, 2])
     assert parts(record) == {"useful": 30.0, "distance_loss": 30.0}
     assert metrics(record)["goodput_gpu_h"] == pytest.approx(30 / 3600)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_shares_that_are_done_are_those_of_the_work_that_remains(seed):
+    """All at once they are what is told of each job alone, at every moment, whatever it does."""
+    world, drawn, policy = any_rollout(seed)
+    engine, shares = Engine(world, drawn, make(policy, world, seed), seed), set()
+    while engine.step():
+        accounts, total, now = engine.world.accounts, engine.world.state.total, engine.now_us
+        told = range(engine.world.state.submitted)
+        alone = [
+            1 - accounts.remaining(job, now) / total[job] if total[job] else 1.0 for job in told
+        ]
+        assert accounts.done_shares(told, now) == alone
+        shares.update(alone)
+    assert len(shares) > 2

@@ -132,11 +132,6 @@ class Accounts(Restorable):
         since = now - self.state.settled[job] if self.state.gpus_of[job] else 0
         return self.running[job] + since
 
-    def attained_gpu(self, job: int, now: int) -> int:
-        """Return the GPU-microseconds that a job has held until now."""
-        state = self.state
-        return self.allocated[job] + state.width[job] * (now - state.settled[job])
-
     def lose(self, job: int) -> None:
         """Undo the work since the last checkpoint; the job is settled, its regime over."""
         state = self.state

@@ -147,8 +147,9 @@ class LiveView(Restorable):
 
     def attained_gpu_us(self, jobs: Sequence[int]) -> Integers:
         """Return the GPU-microseconds that jobs have held so far."""
-        attained = self._accounts.attained_gpu
-        return _fixed([attained(self._known(job), self.now_us) for job in jobs])
+        now, state, allocated = self.now_us, self._state, self._accounts.allocated
+        width, settled, known = state.width, state.settled, self._all_known(jobs)
+        return _fixed([allocated[job] + width[job] * (now - settled[job]) for job in known])
 
     def attained_us(self, jobs: Sequence[int]) -> Integers:
         """Return the microseconds for which jobs have held GPUs so far."""
@@ -180,9 +181,8 @@ class LiveView(Restorable):
 
     def remaining_us(self, jobs: Sequence[int]) -> Floats:
         """Return estimates of the microseconds that jobs still need at the gang asked for."""
-        for job in jobs:
-            self._known(job)
-        return self._oracle.remaining_us(jobs, self._accounts.done_shares(jobs, self.now_us))
+        shares = self._accounts.done_shares(self._all_known(jobs), self.now_us)
+        return self._oracle.remaining_us(jobs, shares)
 
     def slowdown(self, application_class: str) -> Sequence[float]:
         """Return what the profile says of each GPU for an application class."""
@@ -196,6 +196,12 @@ class LiveView(Restorable):
         if 0 <= job < self._state.submitted:
             return job
         raise LookupError(f"job {job} has not been submitted")
+
+    def _all_known(self, jobs: Sequence[int]) -> Sequence[int]:
+        if len(jobs) and not 0 <= min(jobs) <= max(jobs) < self._state.submitted:
+            for job in jobs:
+                self._known(job)
+        return jobs
 
     def _array(self, key: str, jobs: set[int]) -> Integers:
         known = self._arrays.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,7 +39,14 @@ class SteadyOrder(Protocol):
     """Sorts by keys, equal ones by number: they stay while jobs wait, and have bounds otherwise.
 
     A key has one number or several; of several the first counts first.
+
+    Attributes
+    ----------
+    is_exact
+        Whether `keys` is exact for jobs that have held GPUs since they were seen, too.
     """
+
+    is_exact: ClassVar[bool]
 
     def look(self, view: View, jobs: Sequence[int]) -> None:
         """Take note of all jobs that wait or run."""
@@ -56,7 +63,7 @@ class SteadyOrder(Protocol):
     def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
         """Return keys of jobs that have held GPUs for some time since they were seen: at most so.
 
-        Without such time they are exact.
+        Without such time they are exact, and where `is_exact` says so.
         """
         ...
 
@@ -73,6 +80,8 @@ class Unnoting(Restorable):
 
 class Fifo(Unnoting):
     """First in, first out: by submission."""
+
+    is_exact: ClassVar[bool] = True
 
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs by number, which is the order of submission."""
@@ -98,6 +107,8 @@ class Las(Unnoting):
     Source: Gu et al., "Tiresias", NSDI 2019 (2D-LAS). With `one_dimensional` it is time without
     regard to GPUs, as in the released Blox and its fork for PAL.
     """
+
+    is_exact: ClassVar[bool] = True
 
     one_dimensional: bool = False
 
@@ -127,6 +138,8 @@ class Srtf(Unnoting):
     Source: Blox orders by iteration time x iterations - attained service. With `times_gpus` it is
     the shortest remaining service of Tiresias: remaining time x size of the gang.
     """
+
+    is_exact: ClassVar[bool] = False
 
     times_gpus: bool = False
 

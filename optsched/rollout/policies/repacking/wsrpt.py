@@ -9,7 +9,7 @@ solves the relaxation by mean busy times on one machine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -64,6 +64,8 @@ class Wsrpt(Unnoting):
         A running job counts as if this share of what remains of it were done: it is stopped only
         for one that is so much shorter.
     """
+
+    is_exact: ClassVar[bool] = False
 
     width_exponent: float
     stay: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,6 +20,21 @@ class Standing(NamedTuple):
 
     key: tuple[float, ...]
     job: int
+
+
+class Tail(NamedTuple):
+    """Jobs that hold GPUs and stand behind another one, in order.
+
+    Attributes
+    ----------
+    standings
+        As `Standing`.
+    upto
+        How many GPUs the first n of them hold, from none to all of them.
+    """
+
+    standings: list[tuple[tuple[float, ...], int]]
+    upto: list[int]
 
 
 class Running:
@@ -62,14 +78,21 @@ class Running:
         """Return how many GPUs jobs hold that may stand behind another job now: at most so many."""
         return int(self._width @ self._may_be_behind(standing, now)) if self.gpus else 0
 
-    def tail(self, standing: Standing, view: View) -> list[Standing]:
-        """Return the jobs that do stand behind another job now, in order."""
+    def tail(self, standing: Standing, view: View) -> Tail:
+        """Return the jobs that do stand behind another job now."""
         now = view.now_us
         rows = np.flatnonzero(self._may_be_behind(standing, now) & (self._width > 0))
-        jobs = self._job[rows].tolist()
-        self._seen[:, rows], self._since[rows] = self.order.seen(view, jobs), now
-        behind = (s for s in standings(self.order, view, jobs) if s > standing)
-        return sorted(behind)
+        jobs = self._job[rows]
+        if not self.order.is_exact:
+            self._seen[:, rows], self._since[rows] = self.order.seen(view, jobs.tolist()), now
+        held_us, widths = now - self._since[rows], self._width[rows]
+        keys = self.order.keys(self._seen[:, rows], now, held_us, widths)
+        ordered = np.lexsort((jobs, *keys[::-1]))
+        columns = [column[ordered].tolist() for column in keys]
+        known = zip(*columns, strict=True) if columns else [()] * len(jobs)
+        behind = list(zip(known, jobs[ordered].tolist(), strict=True))
+        first = bisect_right(behind, standing)
+        return Tail(behind[first:], [0, *np.cumsum(widths[ordered[first:]]).tolist()])
 
     def _may_be_behind(self, standing: Standing, now: int) -> Bools:
         keys = self.order.keys(self._seen, now, now - self._since, self._width)

@@ -9,12 +9,13 @@ without asking for every job. Who stands behind it exactly is asked when they ma
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.placement_round import GangJob
 from optsched.rollout.policies.placement_rules import preempted
-from optsched.rollout.policies.rounds.running_jobs import Running, Standing, standings
+from optsched.rollout.policies.rounds.running_jobs import Running, standings
 from optsched.rollout.policies.rounds.waiting_jobs import WaitingJobs
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.job_orders import SteadyOrder
     from optsched.rollout.policies.placement_round import ClusterData
     from optsched.rollout.policies.rounds.places import OpenPlaces, Places
+    from optsched.rollout.policies.rounds.running_jobs import Tail
     from optsched.rollout.policies.rounds.waiting_jobs import Scan
 
 
@@ -77,7 +79,7 @@ class KeptJobs:
                 continue
             if self.running.behind(standing, view.now_us) + spare >= size:
                 tail = self.running.tail(standing, view)
-                room = spare + sum(len(self.running.gpus[job]) for _, job in tail)
+                room = spare + tail.upto[-1]
                 if room >= size:
                     return self._with_tail(scan, tail, admitted, room)
             if not self.backfill:
@@ -86,19 +88,26 @@ class KeptJobs:
         return admitted, []
 
     def _with_tail(
-        self, scan: Scan, tail: list[Standing], admitted: list[int], room: int
+        self, scan: Scan, tail: Tail, admitted: list[int], room: int
     ) -> tuple[list[int], list[int]]:
-        """Return the same, once a job is admitted for which some of those behind it may stop."""
-        lent: list[int] = []
-        behind = tail[::-1]
-        while scan.next is not None or behind:
-            if behind and (scan.next is None or behind[-1] < scan.next[0]):
-                job = behind.pop().job
-                size = len(self.running.gpus[job])
-                if size <= room:
-                    room -= size
+        """Return the same, once a job is admitted for which some of those behind it may stop.
+
+        Those of them that come before the next waiting job and fit together go on, all at once.
+        """
+        standings, upto = tail
+        lent, at = [], 0
+        while scan.next is not None or at < len(standings):
+            end = len(standings)
+            if scan.next is not None:
+                end = bisect_left(standings, scan.next[0], at)
+            if at < end:
+                fits = bisect_right(upto, upto[at] + room, at, end + 1) - 1
+                room -= upto[fits] - upto[at]
+                at = fits
+                if at == end:
                     continue
-                lent.append(job)
+                lent.append(standings[at][1])
+                at += 1
             else:
                 assert scan.next is not None
                 standing, size = scan.next
@@ -110,7 +119,7 @@ class KeptJobs:
                 scan.give_up_size()
             if not self.backfill:
                 break
-        lent += [job for _, job in reversed(behind)]
+        lent += [job for _, job in standings[at:]]
         return admitted, lent
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Tiresias(Restorable):
     counts, here the wait since the job last held GPUs.
     """
 
+    is_exact: ClassVar[bool] = True
     changing = ("_forgiven", "_first_us", "_since_us", "_called_us")
 
     thresholds_gpu_s: float | str = 3250.0
