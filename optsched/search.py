@@ -175,13 +175,18 @@ class Search:
         return "" if self.reporter is None else self.reporter.fault
 
     def begin(self, quick: Callable[[Any], Document | None] | None = None) -> None:
-        """Offer the plans to begin with: those that were given, else a quick one of the method."""
+        """Offer the plans to begin with: those that were given, else a quick one of the method.
+
+        Past the deadline no further one is made.
+        """
         before, plans = self.objective, self.plans
         if plans is None:
             plan = None if quick is None else quick(self.instance)
             plans = () if plan is None else (plan,)
         for plan in plans:
             self.offer(plan)
+            if self.objective is not None and self.seconds_left() == 0:
+                break
         if self.objective != before:
             self.begun_with = self.objective
 

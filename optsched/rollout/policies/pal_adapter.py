@@ -149,11 +149,13 @@ def _tree(cluster: Cluster) -> Topology:
 
 
 def _greedy_plans(batch: Batch, instance: PalInstance) -> Iterator[PalPlan]:
-    """Yield PAL's greedy plan and the quick ones."""
-    scores = batch.world.scores(binning.kmeans_as_released)
-    for plan in (pal_rules.pal(instance, scores), pal_rules.quick_start(instance)):
-        if plan is not None:
-            yield plan
+    """Yield the quick greedy plan, and PAL's; its bins of slowdowns take seconds at first."""
+    quick = pal_rules.quick_start(instance)
+    if quick is not None:
+        yield quick
+    best = pal_rules.pal(instance, batch.world.scores(binning.kmeans_as_released))
+    if best is not None:
+        yield best
 
 
 def _unswapped(

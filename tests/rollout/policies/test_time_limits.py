@@ -8,7 +8,7 @@ import pytest
 from optsched import search
 from optsched.mip import highs
 from optsched.rollout import simulate
-from optsched.rollout.policies import eaco
+from optsched.rollout.policies import eaco, pal_adapter
 from optsched.rollout.scenario_files import read_scenario
 from optsched.search import Search
 
@@ -75,3 +75,18 @@ def test_no_program_gets_more_seconds_than_its_call_has_left(policy, monkeypatch
     assert max(late.values()) <= SPARE_RUNS  # of no seconds each: what was begun is wound up
     assert {found.stopped for found in clock.searches} == {"", "time limit"}
     assert done.metrics["passed"] == len(done.record.trace)
+
+
+def test_no_further_greedy_plan_is_begun_past_the_limit(monkeypatch):
+    """PAL's bins of slowdowns took seconds in the first call, whatever its limit."""
+    WorkClock(monkeypatch)
+    begun = []
+    rule = pal_adapter.pal_rules.pal
+    monkeypatch.setattr(pal_adapter.pal_rules, "pal", lambda *of: begun.append(1) or rule(*of))
+    world = read_scenario("pal-64").changed({"trace.jobs": 8})
+    for limit_s, is_begun in ((1.0, False), (1e6, True)):
+        begun.clear()
+        done = simulate(world, f"pal:time_limit_s={limit_s}")
+        assert bool(begun) == is_begun
+        assert done.metrics["passed"] == len(done.record.trace)
+        assert {solve.verified for epoch in done.record.epochs for solve in epoch.solves} == {True}
