@@ -16,7 +16,7 @@ from optsched.rollout.policies.rounds.moving_places import ChangedMasks, MaskedP
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -128,6 +128,36 @@ class Bins:
             most += 1
         return rank, int((self._worst[most] <= rank).argmax()), most
 
+    def best_nodes(self, size: int) -> tuple[int, list[int]]:
+        """Return the least bin within which a node has so many free GPUs, and these nodes.
+
+        Without such a node the bin is one more than the last.
+        """
+        if size >= len(self._worst):
+            return len(self.values), []
+        worst = self._worst[size]
+        rank = int(worst.min())
+        if rank == len(self.values):
+            return rank, []
+        nodes: list[int] = (worst == rank).nonzero()[0].tolist()
+        return rank, nodes
+
+    def best(self, node: int, size: int) -> int:
+        """Return so many free GPUs of a node: of better bins first, and then the first ones."""
+        chosen, left, mask = 0, size, self._masks[node]
+        for rank, count in self._counts[node]:
+            of_bin = mask & self.inside[node][rank]
+            chosen |= of_bin if count <= left else lowest(of_bin, left)
+            left -= count
+            if left <= 0:
+                break
+        return chosen
+
+    def of(self, rank: int) -> Iterator[tuple[int, int]]:
+        """Yield (node, which GPUs) of all that are free and of a bin, the first node first."""
+        for node in members(sum(self._nodes_with[rank][1:])):
+            yield node, self._masks[node] & self.inside[node][rank]
+
     def better(self, rank: int) -> Iterator[tuple[int, int]]:
         """Yield (node, which GPUs) of all that are free and better than a bin."""
         if rank:
@@ -180,22 +210,32 @@ class BinnedPlaces(MaskedPlaces):
 
     def choose(self, gang: GangJob) -> Place | None:
         """Return a place for a gang; None if there is none."""
-        name, size = gang.application_class, gang.gpus
-        bins = self._bins.get(name)
-        if bins is None:
-            bins = self._bins[name] = Bins(self._scores[name], self._cluster, self.masks)
-        bins.look()
+        bins, size = self.bins(gang), gang.gpus
         across, within = bins.least_across(size), 0
         if across < 0:
             return None
         if self._penalties is not None and size > 1:
             within, node, count = bins.fullest(size)
-            penalty, values = self._penalties[gang.model], bins.values
+            penalty, values = self.penalties(gang), bins.values
             if node >= 0 and penalty[0] * values[within] <= penalty[-1] * values[across]:
                 free = self.masks[node] & bins.upto[node][within]
                 why = (WITHIN, within, node, count, across)
                 return self.place(((node, lowest(free, size)),), why)
         return self._fastest(bins, across, size, within)
+
+    def bins(self, gang: GangJob) -> Bins:
+        """Return the bins of a gang's class, up to date."""
+        name = gang.application_class
+        bins = self._bins.get(name)
+        if bins is None:
+            bins = self._bins[name] = Bins(self._scores[name], self._cluster, self.masks)
+        bins.look()
+        return bins
+
+    def penalties(self, gang: GangJob) -> Sequence[float]:
+        """Return the penalties of a gang's model by level."""
+        assert self._penalties is not None
+        return self._penalties[gang.model]
 
     def _fastest(self, bins: Bins, rank: int, size: int, within: int) -> Place:
         chosen, left = dict(bins.better(rank)), size

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.pal.greedy.packing_rules import consolidate
-from optsched.pal.greedy.pal_rules import pal_rule, pm_first_rule
+from optsched.pal.greedy.pal_rules import multilevel_rule, pal_rule, pm_first_rule
 from optsched.registry import loaded
 from optsched.rollout.policies.placement_rules import RoundRule
 from optsched.rollout.policies.rounds.binned_places import MOST_BINS, BinnedPlaces
 from optsched.rollout.policies.rounds.moving_places import MOST_GPUS, MovingPacked, MovingRuled
+from optsched.rollout.policies.rounds.multilevel_places import MultilevelPlaces
 from optsched.rollout.policies.rounds.places import ModelPenalties, ruled
 
 if TYPE_CHECKING:
@@ -26,9 +27,11 @@ def moving_places_of(view: View, world: ClusterData, rules: RoundRule) -> Moving
     if type(rules) is RoundRule and cluster.largest <= MOST_GPUS:
         if entry is consolidate:
             return MovingPacked(cluster)
-        if entry in (pm_first_rule, pal_rule):
+        has_nodes_alone = len(cluster.levels) == 2
+        if entry in (pm_first_rule, pal_rule) or (entry is multilevel_rule and has_nodes_alone):
             scores = rules.scores(world)
             if max(len(np.unique(row)) for row in scores.values()) <= MOST_BINS:
-                penalties = ModelPenalties(world) if entry is pal_rule else None
-                return BinnedPlaces(cluster, scores, penalties)
+                made = MultilevelPlaces if entry is multilevel_rule else BinnedPlaces
+                penalties = None if entry is pm_first_rule else ModelPenalties(world)
+                return made(cluster, scores, penalties)
     return MovingRuled(ruled(world, rules))

@@ -7,16 +7,17 @@ from hypothesis import strategies as st
 
 from optsched.pal.greedy.free_gpus import FreeGpus, column_of
 from optsched.pal.greedy.packing_rules import consolidate
-from optsched.pal.greedy.pal_rules import pal_rule, pm_first_rule
+from optsched.pal.greedy.pal_rules import multilevel_rule, pal_rule, pm_first_rule
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.placement_round import GangJob
 from optsched.rollout.policies.rounds.binned_places import BinnedPlaces
 from optsched.rollout.policies.rounds.moving_places import MovingPacked
+from optsched.rollout.policies.rounds.multilevel_places import MultilevelPlaces
 from tests.support.builders.rollout_parts import scenario
 from tests.support.strategies.common import law
 
 PENALTIES = {"near": (1.0, 1.0), "far": (1.0, 1.5), "odd": (1.1, 1.4)}
-RULES = ("packed", "pm-first", "pal")
+RULES = ("packed", "pm-first", "pal", "multilevel")
 
 
 @st.composite
@@ -40,15 +41,17 @@ def free_in_arrays(cluster):
 def free_in_masks(cluster, scores, rule):
     if rule == "packed":
         return MovingPacked(cluster)
+    if rule == "multilevel":
+        return MultilevelPlaces(cluster, scores, PENALTIES)
     return BinnedPlaces(cluster, scores, PENALTIES if rule == "pal" else None)
 
 
 def rule_on_arrays(state, scores, rule):
     if rule == "packed":
         return consolidate
-    return (
-        pm_first_rule(state, scores) if rule == "pm-first" else pal_rule(state, scores, PENALTIES)
-    )
+    if rule == "pm-first":
+        return pm_first_rule(state, scores)
+    return (pal_rule if rule == "pal" else multilevel_rule)(state, scores, PENALTIES)
 
 
 gangs = st.builds(
