@@ -10,7 +10,8 @@ from optsched.pal.greedy.packing_rules import consolidate
 from optsched.pal.greedy.pal_rules import multilevel_rule, pal_rule, pm_first_rule
 from optsched.registry import loaded
 from optsched.rollout.policies.placement_rules import RoundRule
-from optsched.rollout.policies.rounds.binned_places import MOST_BINS, BinnedPlaces
+from optsched.rollout.policies.rounds.binned_places import BinnedPlaces
+from optsched.rollout.policies.rounds.bins import MOST_BINS
 from optsched.rollout.policies.rounds.moving_places import MOST_GPUS, MovingPacked, MovingRuled
 from optsched.rollout.policies.rounds.multilevel_places import MultilevelPlaces
 from optsched.rollout.policies.rounds.places import ModelPenalties, ruled

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from optsched.rollout.policies.placement_round import GangJob
-    from optsched.rollout.policies.rounds.binned_places import Bins
+    from optsched.rollout.policies.rounds.bins import Bins
     from optsched.rollout.policies.rounds.moving_places import Place
 
 
