@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from math import isnan
+from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from optsched.cluster.power import GpuPower, NodePower
 from optsched.eaco.instance import EacoInstance, GpuType, Job, JobType, Nodes, Running
@@ -31,7 +31,7 @@ ANY_MEMORY_GB = 1e6
 UNKNOWN_S = 3600.0
 EPOCH_S = 3600.0
 """A training epoch of any job, alone, for equation (1) of the paper: scenarios know none."""
-LEAST_S = 1e-3
+LEAST_S, MOST_S = 1e-3, float_info.max
 
 
 def _at_least(value: Fraction) -> float:
@@ -42,8 +42,8 @@ def _at_least(value: Fraction) -> float:
 
 def work_left_s(view: View, jobs: Sequence[int]) -> list[float]:
     """Return the seconds that jobs still need alone, as far as the view tells."""
-    left = np.nan_to_num(view.remaining_us(jobs) / US, nan=UNKNOWN_S).tolist()
-    return [max(seconds, LEAST_S) for seconds in left]
+    left = (view.remaining_us(jobs) / US).tolist()
+    return [UNKNOWN_S if isnan(seconds) else min(max(seconds, LEAST_S), MOST_S) for seconds in left]
 
 
 class Present(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.group_figures import JOULES_PER_KWH
 from optsched.eaco.settings import SETTINGS
@@ -19,6 +20,30 @@ if TYPE_CHECKING:
     Types = tuple[str, ...]
 
 
+NEAR = 1e-7
+"""Relative: neither rounding nor `SETTINGS.done_share` makes as much of a difference."""
+
+
+class Step(NamedTuple):
+    """A group of equally slow jobs, and one more: rates, watts of a GPU, and the most ever."""
+
+    rate: float
+    rate_before: float
+    watts: float
+    watts_before: float
+    watts_alone: float
+    most_watts: float
+
+
+class Joining(NamedTuple):
+    """What a job works beside others and apart from them, and GPUs of a node here and there."""
+
+    beside_s: float
+    apart_s: float
+    gpus: int
+    gpus_apart: int
+
+
 class Energy:
     """Energies of groups until their last jobs end, at full power, nobody moved."""
 
@@ -26,6 +51,7 @@ class Energy:
         power = parts.template.nodes[0].power
         self.mixes = mixes
         self._above_sleep_w = power.base_w - power.sleep_w
+        self._steps: dict[tuple[Types, str], Step | None] = {}
         self._left_s: dict[int, float] = {}
         self._kwh: dict[KeptGroup, tuple[Types, float]] = {}
         self._view: View | None = None
@@ -55,6 +81,13 @@ class Energy:
         """Return the kWh of jobs, by type and work, on nodes of so many GPUs."""
         works.sort()
         types = tuple([name for name, _ in works])
+        share = self._above_sleep_w / gpus
+        if len(works) == 1:
+            return gang * (works[0][1] * (self.mixes.of(types).gpu_w + share)) / JOULES_PER_KWH
+        if len(works) == 2:
+            joules = self._of_two(types, works[0][1], works[1][1], share)
+            if joules is not None:
+                return gang * joules / JOULES_PER_KWH
         return self._of(types, [work for _, work in works], gang, gpus)
 
     def rise(self, group: KeptGroup, member: Member, gpus: int) -> float:
@@ -70,19 +103,88 @@ class Energy:
 
     def _of(self, types: Types, works: Sequence[float], gang: int, gpus: int) -> float:
         """Return the kWh of jobs of some types, sorted, with so much work each."""
-        share, total, mix = self._above_sleep_w / gpus, 0.0, self.mixes.of(types)
-        left = list(works)
+        share, of, done = self._above_sleep_w / gpus, self.mixes.of, SETTINGS.done_share
+        total, mix, left = 0.0, of(types), list(works)
         while len(left) > 1:
-            now = self.mixes.of(types)
+            now = of(types)
             mix = now if now.is_known else mix
-            rates = [mix.speeds[name] for name in types]
+            speeds, watts = mix.speeds, mix.gpu_w + share
+            rates = [speeds[name] for name in types]
             seconds = min([work / rate for work, rate in zip(left, rates, strict=True)])
-            total += seconds * (mix.gpu_w + share)
-            left = [work - seconds * rate for work, rate in zip(left, rates, strict=True)]
-            going = [n for n, rest in enumerate(left) if rest > SETTINGS.done_share * works[n]]
-            left = [left[n] for n in going]
+            rest = [work - seconds * rate for work, rate in zip(left, rates, strict=True)]
+            total += seconds * watts
+            going = [n for n, work in enumerate(rest) if work > done * works[n]]
+            left = [rest[n] for n in going]
             works = [works[n] for n in going]
             types = tuple([types[n] for n in going])
         if left:  # one alone, at rate 1
-            total += left[0] * (self.mixes.of(types).gpu_w + share)
+            total += left[0] * (of(types).gpu_w + share)
         return gang * total / JOULES_PER_KWH
+
+    def _of_two(self, types: Types, one_s: float, other_s: float, share_w: float) -> float | None:
+        """Return the joules of a GPU of two jobs; None if rounding leaves something of both."""
+        mix, done = self.mixes.of(types), SETTINGS.done_share
+        first, second = types
+        rate, other_rate = mix.speeds[first], mix.speeds[second]
+        seconds = min(one_s / rate, other_s / other_rate)
+        total = seconds * (mix.gpu_w + share_w)
+        rest, other_rest = one_s - seconds * rate, other_s - seconds * other_rate
+        if other_rest > done * other_s:
+            if rest > done * one_s:
+                return None
+            return total + other_rest * (self.mixes.of((second,)).gpu_w + share_w)
+        if rest > done * one_s:
+            return total + rest * (self.mixes.of((first,)).gpu_w + share_w)
+        return total
+
+    # --- what is told without the costs -------------------------------------------------------
+
+    def rises_by_less(
+        self, types: Types, name: str, shortest_s: float, longest_s: float, works: Joining
+    ) -> bool | None:
+        """Tell whether a group costs less with one more job than both apart, if that is certain.
+
+        Where all jobs of the group are equally slow, with that job and without it, and it ends
+        first, then the rest of the group goes on as it would have. So only its own time counts.
+
+        Parameters
+        ----------
+        types
+            Of the group, sorted.
+        name
+            The type of the job.
+        shortest_s, longest_s
+            The least and the most work of the group's jobs.
+        """
+        key = (types, name)
+        if key not in self._steps:
+            self._steps[key] = self._step(types, name)
+        step = self._steps[key]
+        if step is None or works.beside_s * (1 + NEAR) >= shortest_s:
+            return None
+        beside, apart = (self._above_sleep_w / gpus for gpus in (works.gpus, works.gpus_apart))
+        seconds = works.beside_s / step.rate
+        less = seconds * step.rate / step.rate_before * (step.watts_before + beside)
+        less += works.apart_s * (step.watts_alone + apart)
+        rise = seconds * (step.watts + beside) - less
+        most_s = longest_s / step.rate + seconds + works.apart_s
+        if abs(rise) <= NEAR * most_s * (step.most_watts + beside + apart):
+            return None
+        return rise < 0
+
+    def _step(self, types: Types, name: str) -> Step | None:
+        wider = tuple(sorted((*types, name)))
+        after, before = self.mixes.of(wider), self.mixes.of(types)
+        rates, rates_before = {*after.speeds.values()}, {*before.speeds.values()}
+        if len(rates) != 1 or len(rates_before) != 1:
+            return None
+        sizes = range(1, len(wider) + 1)
+        parts = {part for size in sizes for part in combinations(wider, size)}
+        return Step(
+            rates.pop(),
+            rates_before.pop(),
+            after.gpu_w,
+            before.gpu_w,
+            self.mixes.of((name,)).gpu_w,
+            max(self.mixes.of(part).gpu_w for part in parts),
+        )

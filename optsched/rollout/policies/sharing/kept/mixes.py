@@ -39,8 +39,10 @@ class Mixes:
         }
         self.memory_gb = {name: kind.memory_gb for name, kind in self.costs.types.items()}
         self.limit_gb = self.costs.gpus[GPU].memory_gb
+        self._mixes: dict[Types, TypeMix] = {}
         self._allowed: dict[Types, bool] = {}
         self._wider: dict[tuple[Types, str], Types | None] = {}
+        self._followers: dict[Types, list[str]] = {}
         self._labels: dict[Types, dict[str, int]] = {}
 
     def type_of(self, model: str) -> str:
@@ -49,7 +51,10 @@ class Mixes:
 
     def of(self, types: Types) -> TypeMix:
         """Return how jobs of some types get on."""
-        return self.costs.side_by_side(GPU, types)
+        mix = self._mixes.get(types)
+        if mix is None:
+            mix = self._mixes[types] = self.costs.side_by_side(GPU, types)
+        return mix
 
     def allows(self, types: Types) -> bool:
         """Tell whether jobs of some types may be a group; one alone, whether it fits on a GPU."""
@@ -74,6 +79,14 @@ class Mixes:
             more = tuple(sorted((*types, name)))
             self._wider[key] = more if self.allows(more) else None
         return self._wider[key]
+
+    def followers(self, types: Types) -> list[str]:
+        """Return the types of which one more job may come to a group."""
+        known = self._followers.get(types)
+        if known is None:
+            names = [name for name in self.memory_gb if self.wider(types, name) is not None]
+            known = self._followers[types] = names
+        return known
 
     def labels(self, names: Iterable[str]) -> dict[str, int]:
         """Return Lucid's label of each type, if these are the types there are."""

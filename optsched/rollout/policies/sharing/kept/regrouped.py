@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING
 
+from optsched.rollout.policies.sharing.kept.energy import Joining
 from optsched.rollout.policies.sharing.kept.pool_packing import PoolPacking
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ class Draft:
         The node that is its pool; -1 for the pool of whole nodes.
     """
 
-    __slots__ = ("gang", "home", "kwh", "members", "node", "types")
+    __slots__ = ("gang", "home", "kwh", "members", "node", "types", "works")
 
     def __init__(self, member: Member, home: KeptGroup | None, node: int) -> None:
         self.members, self.home, self.node = [member], home, node
         self.types: tuple[str, ...] = (member.type,)
         self.gang = member.gang
+        self.works: list[tuple[str, float]] = []
         self.kwh: float | None = None
 
 
@@ -95,7 +97,10 @@ class Regrouped:
         if home is not draft.home:
             self.packing.remove(draft.node, draft.gang)
             draft.home = home
+            draft.works = []
             self._settle(draft)
+        if draft.works:
+            draft.works.append((member.type, self._work_s(member, home)))
         insort(draft.members, member)
         draft.types = tuple(sorted((*draft.types, member.type)))
         draft.kwh = None
@@ -110,21 +115,49 @@ class Regrouped:
     def kwh(self, draft: Draft) -> float:
         """Return what a group costs."""
         if draft.kwh is None:
-            draft.kwh = self._cost(draft.members, draft.home, draft)
+            gpus = self.packing.gpus_of(draft.node)
+            draft.kwh = self.energy.kwh(self._works(draft), draft.gang, gpus)
         return draft.kwh
 
     def kwh_with(self, draft: Draft, member: Member) -> float:
         """Return what a group costs with one more job."""
-        return self._cost([*draft.members, member], self.home_beside(draft, member), draft)
-
-    def _cost(self, members: list[Member], home: KeptGroup | None, draft: Draft) -> float:
-        of, left = self.kept.of, self.energy.left_s
-        works = []
-        for member in members:
-            now = of.get(member.job)
-            is_moved = now is not None and now is not home
-            works.append((member.type, left(member) + self.move_s if is_moved else left(member)))
+        home = self.home_beside(draft, member)
+        works = [(each.type, self._work_s(each, home)) for each in (*draft.members, member)]
         return self.energy.kwh(works, draft.gang, self.packing.gpus_of(draft.node))
+
+    def pays(self, draft: Draft, member: Member) -> bool:
+        """Tell whether a job beside others costs less than apart, if it can be apart at all."""
+        stays = self.home_beside(draft, member) is draft.home
+        least = (self.energy.left_s(member), self.kept.pools.width)  # of what it takes apart
+        if stays and self._is_cheaper(draft, member, *least):
+            return True
+        alone = self.alone(member)
+        if alone is None:
+            return True
+        if stays:
+            apart = (self._work_s(member, alone.home), self.packing.gpus_of(alone.node))
+            is_cheaper = self._is_cheaper(draft, member, *apart)
+            if is_cheaper is not None:
+                return is_cheaper
+        return self.kwh_with(draft, member) < self.kwh(draft) + self.kwh(alone)
+
+    def _is_cheaper(self, draft: Draft, member: Member, apart_s: float, gpus: int) -> bool | None:
+        """Tell whether a job beside others costs less than apart, if that is certain."""
+        works = [work for _, work in self._works(draft)]
+        beside = self._work_s(member, draft.home)
+        joining = Joining(beside, apart_s, self.packing.gpus_of(draft.node), gpus)
+        limits = min(works), max(works)
+        return self.energy.rises_by_less(draft.types, member.type, *limits, joining)
+
+    def _works(self, draft: Draft) -> list[tuple[str, float]]:
+        if not draft.works:
+            draft.works = [(each.type, self._work_s(each, draft.home)) for each in draft.members]
+        return draft.works
+
+    def _work_s(self, member: Member, home: KeptGroup | None) -> float:
+        """Return how long a job takes alone on the GPUs of a running group, or on others."""
+        now, left = self.kept.of.get(member.job), self.energy.left_s(member)
+        return left if now is None or now is home else left + self.move_s
 
     # --- the end ------------------------------------------------------------------------------
 

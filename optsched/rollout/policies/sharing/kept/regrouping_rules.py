@@ -69,7 +69,7 @@ def longest_first(groups: Regrouped, jobs: Sequence[Member]) -> None:
         found = left.after(n, groups, draft)
         while found is not None:
             other = left.jobs[found]
-            if _pays(groups, draft, other):
+            if groups.pays(draft, other):
                 left.take(found)
                 groups.join(draft, other)
             found = left.after(found, groups, draft)
@@ -79,13 +79,6 @@ def longest_first(groups: Regrouped, jobs: Sequence[Member]) -> None:
             groups.join(min(rises, key=lambda rise: rise[0])[1], member)
         else:
             groups.waiting.append(member)
-
-
-def _pays(groups: Regrouped, draft: Draft, other: Member) -> bool:
-    alone = groups.alone(other)
-    if alone is None:
-        return True
-    return groups.kwh_with(draft, other) < groups.kwh(draft) + groups.kwh(alone)
 
 
 class _Left:
@@ -109,10 +102,10 @@ class _Left:
 
     def after(self, n: int, groups: Regrouped, draft: Draft) -> int | None:
         """Return the next job behind another that may join a group; None if there is none."""
-        wider = groups.mixes.wider
-        found = [
-            rest[bisect_right(rest, n)]
-            for name, rest in self._of[draft.gang].items()
-            if rest and rest[-1] > n and wider(draft.types, name) is not None
-        ]
-        return min(found, default=None)
+        left = self._of[draft.gang]
+        found = []
+        for name in groups.mixes.followers(draft.types):
+            rest = left.get(name)
+            if rest and rest[-1] > n:
+                found.append(rest[bisect_right(rest, n)])
+        return min(found) if found else None
