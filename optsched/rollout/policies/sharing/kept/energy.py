@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.group_figures import JOULES_PER_KWH
@@ -156,10 +157,7 @@ class Energy:
         shortest_s, longest_s
             The least and the most work of the group's jobs.
         """
-        key = (types, name)
-        if key not in self._steps:
-            self._steps[key] = self._step(types, name)
-        step = self._steps[key]
+        step = self._step(types, name)
         if step is None or works.beside_s * (1 + NEAR) >= shortest_s:
             return None
         beside, apart = (self._above_sleep_w / gpus for gpus in (works.gpus, works.gpus_apart))
@@ -172,7 +170,27 @@ class Energy:
             return None
         return rise < 0
 
+    def rise_within(self, group: KeptGroup, member: Member, gpus: int) -> tuple[float, float]:
+        """Return limits of `rise`; infinite where more than types must be looked at."""
+        step = self._step(group.types, member.type)
+        lefts = [self._left_s[each.job] for each in group.members]
+        work = self._left_s[member.job]
+        if step is None or work * (1 + NEAR) >= min(lefts):
+            return -inf, inf
+        share, seconds = self._above_sleep_w / gpus, work / step.rate
+        rise = seconds * (step.watts + share)
+        rise -= seconds * step.rate / step.rate_before * (step.watts_before + share)
+        error = NEAR * (max(lefts) / step.rate + seconds) * (step.most_watts + share)
+        each = group.gang / JOULES_PER_KWH
+        return (rise - error) * each, (rise + error) * each
+
     def _step(self, types: Types, name: str) -> Step | None:
+        key = (types, name)
+        if key not in self._steps:
+            self._steps[key] = self._made_step(types, name)
+        return self._steps[key]
+
+    def _made_step(self, types: Types, name: str) -> Step | None:
         wider = tuple(sorted((*types, name)))
         after, before = self.mixes.of(wider), self.mixes.of(types)
         rates, rates_before = {*after.speeds.values()}, {*before.speeds.values()}

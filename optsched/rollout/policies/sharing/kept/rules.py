@@ -97,29 +97,55 @@ def best_fit_memory(round_: Round, queue: Sequence[Member]) -> None:
 
 def best_delta_energy(round_: Round, queue: Sequence[Member]) -> None:
     """Do as the rule of that name."""
-    energy = round_.energy
     for member in _still_possible(round_, queue):
         groups = sorted(open_to(round_, member), key=position)
+        energy = round_.energy
         energy.look_at([member, *(each for group in groups for each in group.members)])
-        least, best = inf, None
-        for group in groups:
-            rise = energy.rise(group, member, round_.gpus_beside(group))
+        alone = _rises_alone(round_, member)
+        least, best, node = inf, None, None
+        for group, gpus in _perhaps_least(round_, groups, member, min(alone, default=inf)):
+            rise = energy.rise(group, member, gpus)
             if rise < least:
                 least, best = rise, group
-        node, sizes = None, set()
-        for host in round_.hosts(member):
-            gpus = round_.gpus_of_node(host)
-            if gpus not in sizes:
-                sizes.add(gpus)
-                rise = energy.alone(member, gpus)
-                if rise < least:
-                    least, node = rise, host
+        for rise, host in alone.items():
+            if rise < least:
+                least, node = rise, host
         if node is not None:
             round_.open(member, node)
         elif best is not None:
             round_.join(best, member)
         else:
             _waits(round_, member)
+
+
+def _rises_alone(round_: Round, member: Member) -> dict[float, int]:
+    """Return by kWh of a job on GPUs of its own the first node where it costs so much."""
+    nodes: dict[int, int] = {}
+    for host in round_.hosts(member):
+        nodes.setdefault(round_.gpus_of_node(host), host)
+    rises: dict[float, int] = {}
+    for gpus, host in nodes.items():
+        rises.setdefault(round_.energy.alone(member, gpus), host)
+    return rises
+
+
+def _perhaps_least(
+    round_: Round, groups: Sequence[KeptGroup], member: Member, other: float
+) -> Iterator[tuple[KeptGroup, int]]:
+    """Yield the groups that may rise least with one more job, and GPUs of a node there.
+
+    Parameters
+    ----------
+    other
+        A rise that can be had besides.
+    """
+    found, most = [], other
+    for group in groups:
+        gpus = round_.gpus_beside(group)
+        low, high = round_.energy.rise_within(group, member, gpus)
+        most = min(most, high)
+        found.append((low, group, gpus))
+    return ((group, gpus) for low, group, gpus in found if low <= most)
 
 
 def sharing_scores(round_: Round, queue: Sequence[Member]) -> None:
