@@ -69,13 +69,19 @@ def steepest(curves: Sequence[Curve], seconds: Sequence[float], gpus: int) -> li
 
 
 def steps_within(steps: Steps, gpus: int) -> Integers:
-    """Return the job of each step that is taken within so many GPUs, the steepest first.
+    """Return the job of each step that is taken within so many GPUs, in any order.
 
-    A job whose next step takes more GPUs than are left takes none any more.
+    The steepest are taken first; a job whose next step takes more GPUs than are left takes none
+    any more.
     """
-    if int(steps.gpus.sum()) > gpus < len(steps.gain):
+    if int(steps.gpus.sum()) <= gpus:
+        return steps.job
+    if gpus < len(steps.gain):
         least = np.partition(steps.gain, -gpus)[-gpus]
-        taken, left = _taken(steps.only(np.flatnonzero(steps.gain >= least)).in_order(), gpus)
+        steepest = np.flatnonzero(steps.gain >= least)
+        if int(steps.gpus[steepest].sum()) <= gpus:
+            return steps.job[steepest]
+        taken, left = _taken(steps.only(steepest).in_order(), gpus)
         if not left:  # else some of these were too large
             return taken
     return _taken(steps.in_order(), gpus)[0]
@@ -86,15 +92,15 @@ def _steps(curves: Sequence[Curve], seconds: Sequence[float]) -> Steps:
     alike: dict[int, list[int]] = {}  # jobs by curve: one object stands for a model's
     for n, curve in enumerate(curves):
         alike.setdefault(id(curve), []).append(n)
-    parts = []
-    for jobs in alike.values():
+    parts, every = [], np.array(seconds)
+    for jobs in map(np.array, alike.values()):
         curve = curves[jobs[0]]
         wider = np.diff(np.array(curve.gpus, dtype=np.int64))
-        left = np.array([seconds[n] for n in jobs])[:, None] / np.array(curve.speed)
+        left = every[jobs][:, None] / np.array(curve.speed)
         gain = np.minimum.accumulate((left[:, :-1] - left[:, 1:]) / wider, axis=1)
-        numbers = np.tile(np.arange(len(wider)), len(jobs))
-        own = np.repeat(np.array(jobs, dtype=np.int64), len(wider))
-        parts.append(Steps(gain.ravel(), own, numbers, np.tile(wider, len(jobs))))
+        columns = (jobs[:, None], np.arange(len(wider)), wider)
+        same = [np.broadcast_to(column, gain.shape).ravel() for column in columns]
+        parts.append(Steps(gain.ravel(), *same))
     return Steps(*map(np.concatenate, zip(*parts, strict=True)))
 
 
