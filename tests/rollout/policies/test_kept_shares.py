@@ -4,10 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.capacity.least_work import Srpt
 from optsched.rollout.policies.capacity.requested import Requested
 from optsched.rollout.policies.fixed_capacity import SharedOut
+from optsched.rollout.registry import make
+from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
+from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
 
 CURVE = {"kind": "table", "gpus": [1, 2, 4], "speedup": [1.0, 1.7, 2.5]}
@@ -41,6 +45,15 @@ def test_srpt_that_keeps_jobs_that_wait_in_order_decides_as_one_that_asks_them_a
         patched.setattr(Srpt, "_ranked", _ranked_anew)
         anew = rolled_out(world, jobs, "srpt-k")
     assert kept == anew == cut
+
+
+def test_a_job_that_failed_and_is_back_at_once_is_asked_what_it_has_left():
+    """It waited with 70 s left, ran, failed, lost it all: 100 s are more than another one's 85."""
+    world = scenario(1, 1, retries={"delay_s": 0.0, "limits": {}})
+    failures = [[Failure("CPU out of memory", 40_000_000)], [], []]
+    jobs = trace((0.0, 1, 100.0), (30.0, 1, 5.0), (32.0, 1, 85.0), failures=failures)
+    record = Engine(world, jobs, make("srpt-k", world), 0).run()
+    assert record.jobs.first_start_us.tolist() == [0, 30_000_000, 45_000_000]
 
 
 def _ranked_anew(policy, view, jobs):

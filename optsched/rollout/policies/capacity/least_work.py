@@ -43,6 +43,12 @@ class Srpt(SharedOut):
         self._in_order: list[tuple[float, int]] = []
         self._most_of: dict[int, tuple[Curve, int]] = {}  # by the curve's identity
 
+    def take_note(self, view: View) -> bool:
+        """Take note of what happened; tell whether anything did that concerns the shares."""
+        for job in (*view.ended, *view.failed):  # who failed may be back already, with more to do
+            self._forget(job)
+        return super().take_note(view)
+
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
         shares: dict[int, int] = {}
@@ -61,9 +67,8 @@ class Srpt(SharedOut):
         held, known = self.held.of, self._left
         if self._learns:
             return sorted(zip(self.remaining_s(view, jobs), jobs, strict=True))
-        gone = [job for job in known if job in held or job not in self.active]
-        for job in gone:
-            del self._in_order[bisect_left(self._in_order, (known.pop(job), job))]
+        for job in [job for job in known if job in held]:
+            self._forget(job)
         asked = [job for job in jobs if job not in known]
         running = []
         for left, job in zip(self.remaining_s(view, asked), asked, strict=True):
@@ -73,6 +78,11 @@ class Srpt(SharedOut):
                 known[job] = left
                 insort(self._in_order, (left, job))
         return merge(sorted(running), self._in_order)
+
+    def _forget(self, job: int) -> None:
+        left = self._left.pop(job, None)
+        if left is not None:
+            del self._in_order[bisect_left(self._in_order, (left, job))]
 
     def _most(self, curve: Curve) -> int:
         known = self._most_of.get(id(curve))
