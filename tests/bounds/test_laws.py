@@ -83,7 +83,7 @@ def test_no_policy_of_the_registry_is_below_its_bound(data):
     jobs = data.draw(traces(world))
     name = data.draw(
         st.sampled_from(
-            ["fifo", "srtf", "srtf:backfill=true", "las", "pal-greedy", "foresight:moves=9"]
+            ["fifo", "srtf", "srtf:backfill=true", "las", "pal-greedy", "foresight:simulated=50"]
         )
     )
     check(world, jobs, Schedules(), Engine(world, jobs, make(name, world), 0).run())

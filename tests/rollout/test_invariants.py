@@ -134,7 +134,7 @@ KNOWN = (
     *("packed-non-sticky", "random-sticky", "wsrpt", "random-non-sticky", "pm-first", "pal-greedy"),
     *("philly:pre_run=true,pre_run_s=3,stop_retrying=true", "philly:dedicated=true"),
     "philly:spread=true,relax_by=one,relax_for=place",
-    "foresight:moves=3",
+    "foresight:simulated=20",
     "philly:retry_s=2,defragment=true,dedicated=true,share_after=3,pre_run=true,pre_run_s=3,pool=1,"
     "stop_retrying=true,stop_below=0.45,learn_by=queue",
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 PAIRS = 2_000_000
-"""Moves at a decision x jobs^2: simulations grow with the jobs, decisions do, too."""
+"""Jobs that are simulated at a decision x jobs of the trace, for decisions grow with these."""
 
 
 class Informed(Foresight):
@@ -26,8 +26,8 @@ class Informed(Foresight):
     """
 
     def __init__(self, trace: Trace) -> None:
-        moves = max(1, PAIRS // max(1, len(trace)) ** 2)
-        super().__init__(ForesightOptions(moves=min(300, moves), expects_s=0.0))
+        simulated = min(1_000_000, PAIRS // max(1, len(trace)))
+        super().__init__(ForesightOptions(simulated=simulated, expects_s=0.0))
         self.trace = trace
 
     def _left_us(self, view: View, jobs: Sequence[int]) -> Floats:

@@ -36,12 +36,17 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 
+MOST_MOVES = 4
+"""Of each job to each place in a list: of short lists no more need be tried."""
+
+
 class ForesightOptions(LookaheadOptions):
     """What is simulated, and how jobs are placed."""
 
-    moves: Tries = Field(
-        default=60,
-        description="Lists that are tried at a decision, beside those that it begins with.",
+    simulated: Tries = Field(
+        default=3000,
+        description="At a decision so many jobs are simulated, in lists beside those that it "
+        "begins with: the fewer jobs there are, the more lists.",
     )
     expects_s: NonNegative = Field(
         default=1800.0,
@@ -97,7 +102,9 @@ class Foresight(Restorable):
         runs = [bool(view.gpus_of(job)) for job in numbers]
         names = [*numbers, *(job.name for job in coming)]
         starts = self._starts(schedule, names, runs)
-        order = improved(schedule, starts, self.options.moves, self._draws)
+        count = len(names)
+        moves = min(self.options.simulated // count, MOST_MOVES * count**2)
+        order = improved(schedule, starts, moves, self._draws)
         self._list = [names[n] for n in order]
         return [names[n] for n in order if n < len(numbers)]
 

@@ -92,7 +92,7 @@ def test_where_all_jobs_are_there_it_is_no_worse_than_the_lists_it_begins_with(r
     """One node, equal GPUs, nobody to come: the simulation is right, and the best list stays."""
     rounds = {"epoch_s": 7, "decide_on": [], "finish_at_epochs": True} if in_rounds else {}
     world, jobs = scenario(1, 4, **rounds), trace(*((0, *row[1:]) for row in rows))
-    found = sum(ends_s(world, jobs, "foresight:expects_s=0,moves=5"))
+    found = sum(ends_s(world, jobs, "foresight:expects_s=0,simulated=30"))
     for power in EXPONENTS:
         unit = 7 if in_rounds else 1
         keys = [-(-run // unit) * width**power for _, width, run in rows]
@@ -120,7 +120,9 @@ def test_jobs_that_came_long_ago_are_forgotten():
 def test_a_rollout_that_was_cut_short_ends_in_the_same_bytes(data):
     world = data.draw(still_scenarios())
     jobs = data.draw(busy_traces(world))
-    text = data.draw(st.sampled_from(["foresight:moves=5", "foresight:moves=5,expects_s=20"]))
+    text = data.draw(
+        st.sampled_from(["foresight:simulated=30", "foresight:simulated=30,expects_s=20"])
+    )
     cut = rolled_out(world, jobs, text, data.draw(st.integers(0, 30)))
     assert cut == rolled_out(world, jobs, text)
 
