@@ -2,6 +2,7 @@
 
     python -m benchmarks.boa_budget                 # 8 budgets, 20 seeds: some ten CPU minutes
     python -m benchmarks.boa_budget --types         # over GPU types, beside Pollux and Sia
+    python -m benchmarks.boa_budget --regret        # what learning the price costs
     python -m benchmarks.boa_budget --freeze        # the policies of the code at hand, as they are
 
 For each budget: GPU-hours billed over the allowance (budget x time from first to last arrival +
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from benchmarks.boa_budget import types
+from benchmarks.boa_budget import regret, types
 from benchmarks.boa_budget.compare import markdown, measured
 from benchmarks.boa_budget.today import freeze
 
@@ -29,12 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="measure anew")
     parser.add_argument("--freeze", action="store_true", help="write today.json, where rows lack")
     parser.add_argument("--types", action="store_true", help="rented nodes of several GPU types")
+    parser.add_argument("--regret", action="store_true", help="learnt prices beside known ones")
     chosen = parser.parse_args(arguments)
     if chosen.freeze:
         freeze()
         return 0
     if chosen.types:
         print(types.markdown(types.measured(chosen.again)))
+        return 0
+    if chosen.regret:
+        print(regret.markdown(regret.measured(chosen.again)))
         return 0
     print(markdown(measured(chosen.again)))
     return 0

@@ -47,6 +47,27 @@ class LeastUse(NamedTuple):
     gpu_s: float
 
 
+class Facts(NamedTuple):
+    """What never changes of a job.
+
+    Attributes
+    ----------
+    key
+        Its class.
+    last
+        Its last phase.
+    over
+        The share of its run time that is over when each phase begins, then 1.
+    work
+        Of all phases, per second of its run time, at speedup 1.
+    """
+
+    key: known.Key
+    last: int
+    over: Sequence[float]
+    work: float
+
+
 class PricedJobs(StreamWidths):
     """Jobs with plans at prices, each as long as it is known to be.
 
@@ -71,6 +92,9 @@ class PricedJobs(StreamWidths):
         self.scales: dict[int, float] = {}
         self._plans: dict[tuple[known.Key, float, int], PricedPlan] = {}
         self._least: dict[known.Key, LeastUse] = {}
+        self._facts: dict[int, Facts] = {}
+        self._known_works: dict[known.Key, tuple[float, ...]] = {}
+        self._totals: dict[known.Key, float] = {}
 
     def holding(self, job: int) -> Held:
         """Return what a job holds, in the words of plans."""
@@ -80,11 +104,24 @@ class PricedJobs(StreamWidths):
         """Forget plans for streams as they were."""
         self._plans.clear()
         self._least.clear()
+        self._known_works.clear()
+        self._totals.clear()
 
     def forget(self, job: int) -> None:
         """Let a job want nothing."""
         super().forget(job)
         self.scales.pop(job, None)
+        self._facts.pop(job, None)
+
+    def facts(self, view: View, job: int) -> Facts:
+        """Return what never changes of a job."""
+        facts = self._facts.get(job)
+        if facts is None:
+            own, curves = (view.model(job), view.demand(job)), self.curves
+            last, work = len(curves.of(*own)) - 1, sum(curves.works(*own))
+            facts = Facts(self.sums.key(*own), last, curves.marks(*own), work)
+            self._facts[job] = facts
+        return facts
 
     # --- how long jobs are --------------------------------------------------------------------
 
@@ -93,7 +130,7 @@ class PricedJobs(StreamWidths):
         if self.sizes != "observed":
             return
         for job in view.advanced:
-            over = self._shares_over(view, job)[self.phase(view, job)]
+            over = self.facts(view, job).over[self.phase(view, job)]
             if job in self.held.of and over > 0:
                 run_s = float(view.done_us([job])[0]) / US / over
                 self.scales[job] = self._ratio(view, job, run_s)
@@ -106,24 +143,20 @@ class PricedJobs(StreamWidths):
         return self.scales.get(job, 1.0)
 
     def _ratio(self, view: View, job: int, run_s: float) -> float:
-        works = self.curves.works(view.model(job), view.demand(job))
-        ratio = run_s * sum(works) / sum(self._works(self.key(view, job))) if run_s > 0 else 1.0
+        facts = self.facts(view, job)
+        ratio = run_s * facts.work / self._total_work(facts.key) if run_s > 0 else 1.0
         step = round(STEPS_OF_SIZE * math.log2(min(max(ratio, 1e-3), 1e3)))
         return float(2.0 ** (step / STEPS_OF_SIZE))
-
-    def _shares_over(self, view: View, job: int) -> Sequence[float]:
-        """Return the share of a job's run time that is over when each phase begins, then 1."""
-        return self.curves.marks(view.model(job), view.demand(job))
 
     # --- plans --------------------------------------------------------------------------------
 
     def phase(self, view: View, job: int) -> int:
         """Return the phase of a job, the last one if all its work is done."""
-        return min(view.phase(job), len(self.curves.of(view.model(job), view.demand(job))) - 1)
+        return min(view.phase(job), self.facts(view, job).last)
 
     def key(self, view: View, job: int) -> known.Key:
         """Return the class of a job."""
-        return self.sums.key(view.model(job), view.demand(job))
+        return self.facts(view, job).key
 
     def plan(self, view: View, job: int) -> PricedPlan:
         """Return the plan of a job at the price of the moment."""
@@ -164,6 +197,18 @@ class PricedJobs(StreamWidths):
 
     def _works(self, key: known.Key) -> tuple[float, ...]:
         """Return the works of a class; of one that nobody has seen yet, those that it declares."""
+        works = self._known_works.get(key)
+        if works is None:
+            works = self._known_works[key] = self._told_works(key)
+        return works
+
+    def _total_work(self, key: known.Key) -> float:
+        total = self._totals.get(key)
+        if total is None:
+            total = self._totals[key] = sum(self._works(key))
+        return total
+
+    def _told_works(self, key: known.Key) -> tuple[float, ...]:
         stream = self.streams.get(key)
         if stream is not None:
             return tuple(max(work, known.LEAST_WORK_S) for work in stream.works_s)
@@ -179,9 +224,9 @@ class PricedJobs(StreamWidths):
         jobs = list(self.held.of)
         left = {}
         for job, done_us in zip(jobs, view.done_us(jobs).tolist() if jobs else (), strict=True):
-            phase, over = self.phase(view, job), self._shares_over(view, job)
-            works = self.curves.works(view.model(job), view.demand(job))
-            run_s = self.scale(view, job) * sum(self._works(self.key(view, job))) / sum(works)
+            facts = self.facts(view, job)
+            phase, over = self.phase(view, job), facts.over
+            run_s = self.scale(view, job) * self._total_work(facts.key) / facts.work
             rest = over[phase + 1] - done_us / US / run_s
             left[job] = min(max(rest / max(over[phase + 1] - over[phase], 1e-12), 0.0), 1.0)
         return left
