@@ -1,6 +1,7 @@
 """A budget of what is billed: `boa-budgeted` beside the best of the policies as they were.
 
     python -m benchmarks.boa_budget                 # 8 budgets, 20 seeds: some ten CPU minutes
+    python -m benchmarks.boa_budget --large         # boa-large, fewer budgets and seeds
     python -m benchmarks.boa_budget --types         # over GPU types, beside Pollux and Sia
     python -m benchmarks.boa_budget --regret        # what learning the price costs
     python -m benchmarks.boa_budget --freeze        # the policies of the code at hand, as they are
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.boa_budget import regret, types
 from benchmarks.boa_budget.compare import markdown, measured
-from benchmarks.boa_budget.today import freeze
+from benchmarks.boa_budget.today import CLOUD, LARGE, freeze
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--again", action="store_true", help="measure anew")
     parser.add_argument("--freeze", action="store_true", help="write today.json, where rows lack")
+    parser.add_argument("--large", action="store_true", help="the scenario boa-large")
     parser.add_argument("--types", action="store_true", help="rented nodes of several GPU types")
     parser.add_argument("--regret", action="store_true", help="learnt prices beside known ones")
     chosen = parser.parse_args(arguments)
+    setting = LARGE if chosen.large else CLOUD
     if chosen.freeze:
-        freeze()
+        freeze(setting)
         return 0
     if chosen.types:
         print(types.markdown(types.measured(chosen.again)))
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.regret:
         print(regret.markdown(regret.measured(chosen.again)))
         return 0
-    print(markdown(measured(chosen.again)))
+    print(markdown(measured(chosen.again, setting), setting))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.boa_budget.today import BUDGETS, SCENARIO, SEEDS, Row, frozen, row
+from benchmarks.boa_budget.today import CLOUD, Row, Setting, frozen, row
 from optsched.reproduction.envelopes import lower_hull
 from optsched.rollout.results.billing.budgets import allowance, least_bill
 from optsched.rollout.scenario_files import read_scenario
@@ -17,51 +17,55 @@ from optsched.rollout.trace_source import jobs_of
 if TYPE_CHECKING:
     from optsched.documents.arrays import Floats
 
-KEPT = Path(__file__).parents[1] / "results" / "boa_budget.json"
+KEPT = Path(__file__).parents[1] / "results"
 
 
-def measured(again: bool = False) -> dict[int, list[Row]]:
-    """Return the rows of `boa-budgeted` by budget, from a file if they were measured before."""
-    if KEPT.exists() and not again:
-        kept = json.loads(KEPT.read_text())
-        return {int(budget): [tuple(r) for r in rows] for budget, rows in kept.items()}
-    rows = {b: [row(f"boa-budgeted:budget={b}", seed) for seed in SEEDS] for b in BUDGETS}
-    KEPT.parent.mkdir(parents=True, exist_ok=True)
-    KEPT.write_text(json.dumps(rows))
+def measured(again: bool = False, setting: Setting = CLOUD) -> dict[int, list[Row]]:
+    """Return the rows of `boa-budgeted` by budget, from a file where they were measured before."""
+    file, rows = KEPT / f"boa_budget_{setting.scenario}.json", dict[int, list[Row]]()
+    if file.exists() and not again:
+        kept = json.loads(file.read_text())
+        rows = {int(budget): [tuple(r) for r in told] for budget, told in kept.items()}
+    for budget in setting.budgets:
+        label, told = f"boa-budgeted:budget={budget}", rows.setdefault(budget, [])
+        for seed in setting.seeds[len(told) :]:
+            told.append(row(label, seed, setting.scenario))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(rows))
     return rows
 
 
-def facts_of(seed: int) -> tuple[float, float, float]:
+def facts_of(seed: int, name: str = CLOUD.scenario) -> tuple[float, float, float]:
     """Return the hours from first to last arrival, the drain in GPU-hours, and the least budget.
 
     The least budget is proven: no schedule keeps a smaller one.
     """
-    scenario = read_scenario(SCENARIO)
+    scenario = read_scenario(name)
     trace = jobs_of(scenario, None, seed)
     allowed, least_gpu_h = allowance(scenario, trace), least_bill(scenario, trace)
     assert least_gpu_h is not None, "the bounds know the scenario"
     return (*allowed, allowed.least_budget(least_gpu_h))
 
 
-def envelope(chosen: Floats) -> tuple[Floats, Floats]:
+def envelope(chosen: Floats, setting: Setting = CLOUD) -> tuple[Floats, Floats]:
     """Return mean bills, ascending, and mean JCTs of the lower convex hull, over some seeds."""
     points = []
-    for rows in frozen().values():
+    for rows in frozen(setting).values():
         figures = np.array(rows)[chosen]
         points.append((float(figures[:, 1].mean()), float(figures[:, 2].mean())))
     bills, times = np.array(lower_hull(points)).T
     return bills, times
 
 
-def markdown(rows: dict[int, list[Row]]) -> str:
+def markdown(rows: dict[int, list[Row]], setting: Setting = CLOUD) -> str:
     """Return the table for docs."""
-    facts = np.array([facts_of(seed) for seed in SEEDS])
+    facts = np.array([facts_of(seed, setting.scenario) for seed in setting.seeds])
     least = facts[:, 2]
     lines = [
-        f"`{SCENARIO}`, {len(SEEDS)} seeds. Impossible: traces whose own work is billed more than "
-        f"the budget allows, whatever the schedule; their least budgets are {least.min():.1f} "
-        f"to {least.max():.1f} GPUs. JCT / envelope: of the seeds whose bill a frozen "
-        "policy reaches, in brackets how many.",
+        f"`{setting.scenario}`, {len(setting.seeds)} seeds. Impossible: traces whose own work is "
+        "billed more than the budget allows, whatever the schedule; their least budgets are "
+        f"{least.min():.1f} to {least.max():.1f} GPUs. JCT / envelope: of the seeds whose bill a "
+        "frozen policy reaches, in brackets how many.",
         "",
         "| budget | billed / allowance, mean | greatest | above 1.01 | impossible | until the last "
         "arrival / budget | mean JCT s | JCT / envelope |",
@@ -74,16 +78,16 @@ def markdown(rows: dict[int, list[Row]]) -> str:
         lines.append(
             f"| {budget} | {ratio.mean():.3f} | {ratio.max():.3f} | {int((ratio > 1.01).sum())} | "
             f"{broken} | {figures[:, 3].mean() / budget:.3f} | {figures[:, 2].mean():,.0f} | "
-            f"{_against(figures)} |"
+            f"{_against(figures, setting)} |"
         )
     return "\n".join(lines)
 
 
-def _against(figures: Floats) -> str:
+def _against(figures: Floats, setting: Setting) -> str:
     """Return JCT over that of the seed's own envelope at the same bill, with its interval."""
     ratios = []
     for seed, (_, bill, jct, _) in enumerate(figures):
-        bills, times = envelope(np.array([seed]))
+        bills, times = envelope(np.array([seed]), setting)
         if bill >= bills[0]:
             ratios.append(jct / np.interp(bill, bills, times))
     if not ratios:

@@ -8,6 +8,7 @@ code at hand: only with the commit that the file names is it what it says.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import optsched
 from optsched.documents.json_files import dumps, load, write_text
@@ -20,8 +21,28 @@ BANDS = ((0.35, 0.65), (0.45, 0.7), (0.55, 0.8), (0.6, 0.85), (0.7, 0.95))
 Row = tuple[int, float, float, float]
 
 
-def policies() -> dict[str, tuple[str, ...]]:
+class Setting(NamedTuple):
+    """A scenario, what is measured on it, and the file of the policies as they were."""
+
+    scenario: str
+    budgets: tuple[int, ...]
+    seeds: tuple[int, ...]
+    file: Path
+
+
+CLOUD = Setting(SCENARIO, BUDGETS, SEEDS, FILE)
+LARGE = Setting("boa-large", (60, 90, 120, 160), (0, 1, 2), FILE.parent / "today_large.json")
+
+
+def policies(setting: Setting = CLOUD) -> dict[str, tuple[str, ...]]:
     """Return the policies by name, each with the values of its own parameter."""
+    if setting is LARGE:  # of those that are as they were before the ledger, and end within minutes
+        budgets = ("100", "120", "140", "180", "240")
+        return {
+            "boa": tuple(f"boa:budget={b}" for b in budgets),
+            "one-width-per-class": tuple(f"one-width-per-class:budget={b}" for b in budgets),
+            "fixed-width": tuple(f"fixed-width:k={k}" for k in (1, 2, 4, 8)),
+        }
     fixed = tuple(str(budget) for budget in (24, 28, 32, 36, 40, 44, 48))
     budgets = tuple(str(budget) for budget in BUDGETS)
     return {
@@ -44,21 +65,20 @@ def row(policy: str, seed: int, scenario: str = SCENARIO) -> Row:
     return seed, billed, jct, steady
 
 
-def freeze() -> None:
+def freeze(setting: Setting = CLOUD) -> None:
     """Run all policies, and write the file; those that are in it already are kept."""
-    known = load(FILE) if FILE.exists() else {"scenario": SCENARIO, "rows": {}}
-    for labels in policies().values():
+    file, name = setting.file, setting.scenario
+    known = load(file) if file.exists() else {"scenario": name, "rows": {}}
+    for labels in policies(setting).values():
         for label in labels:
             if label in known["rows"]:
                 continue
-            known["rows"][label] = [list(row(label, seed)) for seed in SEEDS]
-            write_text(FILE, dumps(known))
+            known["rows"][label] = [list(row(label, seed, name)) for seed in setting.seeds]
+            write_text(file, dumps(known))
             print(label, flush=True)
 
 
-def frozen() -> dict[str, list[Row]]:
+def frozen(setting: Setting = CLOUD) -> dict[str, list[Row]]:
     """Return the rows of the file, by policy."""
-    return {label: [tuple(r) for r in rows] for label, rows in load(FILE)["rows"].items()}
-
-
-__all__ = ["BUDGETS", "FILE", "SCENARIO", "SEEDS", "freeze", "frozen", "policies", "row"]
+    rows = load(setting.file)["rows"]
+    return {label: [tuple(r) for r in told] for label, told in rows.items()}
