@@ -29,6 +29,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Tries = Annotated[int, Field(ge=0, le=1_000_000)]
 Gap = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+GpuType = Annotated[
+    str | None,
+    Field(
+        description="Where rented GPUs are of several types: rent these alone; null: all types, in "
+        "the proportion of the scenario's nodes."
+    ),
+]
 
 WORDS = {"true": True, "yes": True, "on": True, "1": True,
          "false": False, "no": False, "off": False, "0": False}  # fmt: skip
@@ -43,16 +50,6 @@ class Options(BaseModel):
 
 class OptionError(ValueError):
     """Options that a policy does not take, or not as they are."""
-
-
-class OfType(Options):
-    """GPUs of one type, where rented ones are of several."""
-
-    gpu_type: str | None = Field(
-        default=None,
-        description="Where rented GPUs are of several types: rent these alone; null: all types, in "
-        "the proportion of the scenario's nodes.",
-    )
 
 
 O_contra = TypeVar("O_contra", bound=Options, contravariant=True)

@@ -15,7 +15,7 @@ from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, 
 from optsched.rollout.policies.steepest_steps import steepest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.policy_needs import refuse_quotas
-from optsched.rollout.policy_options import Count, OfType, OptionError, Options, takes
+from optsched.rollout.policy_options import Count, GpuType, OptionError, Options, takes
 from optsched.rollout.prices.fleets import capacity, check_type
 
 if TYPE_CHECKING:
@@ -37,8 +37,10 @@ class SharedOptions(Options):
     placement: Placement = Field(default="lowest", description=PLACEMENT)
 
 
-class SharedOfType(SharedOptions, OfType):
+class SharedOfType(SharedOptions):
     """As `SharedOptions`; of rented GPUs of several types those of one, or of all."""
+
+    gpu_type: GpuType = None
 
 
 class SharedOut(RestorablePolicy, ABC):
@@ -53,7 +55,7 @@ class SharedOut(RestorablePolicy, ABC):
         refuse_quotas(name, scenario)
         self.name = name
         self.curves = Curves(scenario)
-        self.gpu_type = options.gpu_type if isinstance(options, OfType) else None
+        self.gpu_type = options.gpu_type if isinstance(options, SharedOfType) else None
         check_type(self.gpu_type, scenario)
         self.held = Holdings(scenario, self.gpu_type)
         self.placing = self.placed_by(options.placement)

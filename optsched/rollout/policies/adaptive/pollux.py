@@ -15,7 +15,7 @@ from optsched.rollout.policies.adaptive.rescaling import Rescaling
 from optsched.rollout.policies.adaptive.width_history import GROWTH, Growth
 from optsched.rollout.policies.fixed_capacity import SharedOfType, SharedOptions
 from optsched.rollout.policies.held_gpus import PLACEMENT, Placing
-from optsched.rollout.policy_options import Count, OfType, Share, takes
+from optsched.rollout.policy_options import Count, GpuType, Options, Share, takes
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Place = Literal["apart", "lowest", "best-fit", "pal"]
 APART = f"apart: at most one job of several nodes on each node. {PLACEMENT}"
 
 
-class PolluxOptions(OfType):
+class PolluxOptions(Options):
     """How many GPUs are shared out, which, and how fast jobs may grow."""
 
     gpus: Count | None = Field(
@@ -40,9 +40,10 @@ class PolluxOptions(OfType):
     )
     placement: Place = Field(default="apart", description=APART)
     growth: Growth | None = Field(default=2.0, description=GROWTH)
+    gpu_type: GpuType = None
 
 
-class AutoscalingOptions(OfType):
+class AutoscalingOptions(Options):
     """The band of utility that the number of nodes is kept in."""
 
     placement: Place = Field(default="apart", description=APART)
@@ -51,6 +52,7 @@ class AutoscalingOptions(OfType):
     high: Share = Field(default=0.65, description="Upper end of the band, above the lower one.")
     rounds: Count = Field(default=15, description="Epochs over which utility is averaged.")
     min_nodes: Count = Field(default=1, description="Nodes that are always there.")
+    gpu_type: GpuType = None
 
     @model_validator(mode="after")
     def _is_a_band(self) -> Self:
