@@ -31,17 +31,15 @@ class Setting(NamedTuple):
 
 
 CLOUD = Setting(SCENARIO, BUDGETS, SEEDS, FILE)
-LARGE = Setting("boa-large", (60, 90, 120, 160), (0, 1, 2), FILE.parent / "today_large.json")
+LARGE = Setting("boa-large", (60, 90, 120, 160), (0,), FILE.parent / "today_large.json")
 
 
 def policies(setting: Setting = CLOUD) -> dict[str, tuple[str, ...]]:
     """Return the policies by name, each with the values of its own parameter."""
-    if setting is LARGE:  # of those that are as they were before the ledger, and end within minutes
-        budgets = ("100", "120", "140", "180", "240")
+    if setting is LARGE:  # of those that have not changed since, and end within seconds
         return {
-            "boa": tuple(f"boa:budget={b}" for b in budgets),
-            "one-width-per-class": tuple(f"one-width-per-class:budget={b}" for b in budgets),
-            "fixed-width": tuple(f"fixed-width:k={k}" for k in (1, 2, 4, 8)),
+            "boa": tuple(f"boa:budget={b}" for b in ("120", "140", "180", "240")),
+            "fixed-width": tuple(f"fixed-width:k={k}" for k in (2, 4, 8)),
         }
     fixed = tuple(str(budget) for budget in (24, 28, 32, 36, 40, 44, 48))
     budgets = tuple(str(budget) for budget in BUDGETS)
