@@ -44,6 +44,31 @@ class JctCertificate(Document):
     )
 
 
+class GangCertificate(Document):
+    """Prices of a gang's time by its width: whatever they are, they prove what they prove.
+
+    Source: Lagrangian relaxation of the time-indexed formulation with completions in it, and of
+    which gangs fit together (configurations; Gilmore and Gomory, Operations Research 9, 1961).
+    """
+
+    kind: Literal["completion-by-gangs"] = "completion-by-gangs"
+    unit_us: Annotated[int, Field(ge=1, le=10**12, description="Microseconds in a unit of time.")]
+    price_bits: Annotated[
+        int, Field(ge=16, le=60, description="A price of 1 is 2 to the power of so many.")
+    ]
+    edges: Items[Moment] = Field(
+        min_length=1, description="Where slots begin and end, ascending; GPUs are free outside."
+    )
+    widths: Items[Annotated[int, Field(ge=1, le=1 << 20)]] = Field(
+        description="Of gangs that have prices, ascending; jobs of others count until their "
+        "earliest end alone."
+    )
+    prices: Items[Items[Price]] = Field(
+        description="By width and slot, in units of time of all jobs' JCT per gang and unit of "
+        "time."
+    )
+
+
 class EnergyCertificate(Document):
     """Prices of work by type of job, a bill of its energy: whatever they are, they prove something.
 
@@ -114,7 +139,7 @@ class Bounds(Document):
     cost_usd: Figure | None = Field(
         default=None, description="No schedule costs less; None without prices."
     )
-    jct: JctCertificate | None = None
+    jct: Annotated[JctCertificate | GangCertificate, Field(discriminator="kind")] | None = None
     trade: TradeCertificate | None = Field(
         default=None, description="Mean JCT by GPU-hours; None where no job is elastic."
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.bounds.certificate import GangCertificate
 from optsched.bounds.least_times import US, world_of
+from optsched.bounds.verify.gangs import ends_by_gangs_us, rents_of
 from optsched.bounds.verify.mean_jct import least_ends_us
 
 if TYPE_CHECKING:
-    from optsched.bounds.certificate import Bounds
+    from optsched.bounds.certificate import Bounds, JctCertificate
+    from optsched.bounds.least_times import World
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
@@ -41,28 +44,44 @@ def worth(scenario: Scenario, trace: Trace, bounds: Bounds, most: int = 3) -> Wo
     certificate = bounds.jct
     if certificate is None:
         return Worth(0.0, 0.0, (), ())
-    unit, scale = certificate.unit_us, 2.0**certificate.price_bits
-    by_hour: dict[int, float] = {}
-    for price, (begin, end) in zip(certificate.prices, pairwise(certificate.edges), strict=True):
-        if price:
-            hour = (begin + end) * unit // 2 // HOUR_US
-            paid = price / scale * (end - begin) * unit / US
-            by_hour[hour] = by_hour.get(hour, 0.0) + paid
-    total = sum(by_hour.values())
-    shared = scenario.sharing.max_jobs_per_gpu
-    gpu_s = total * shared / max(1, bounds.jobs)
-    dearest = sorted(by_hour.items(), key=lambda entry: (-entry[1], entry[0]))[:most]
     world = world_of(scenario, trace, bounds.schedules)
+    shared = scenario.sharing.max_jobs_per_gpu
+    paid_s = _paid_s(world, certificate, world.capacity)
+    total = sum(paid_s)
+    jobs = max(1, bounds.jobs)
+    gpu_s = (sum(_paid_s(world, certificate, world.capacity + shared)) - total) / jobs
+    node = shared * world.largest_node
+    node_s = (sum(_paid_s(world, certificate, world.capacity + node)) - total) / jobs
+    by_hour: dict[int, float] = {}
+    for paid, (begin, end) in zip(paid_s, pairwise(certificate.edges), strict=True):
+        if paid:
+            hour = (begin + end) * certificate.unit_us // 2 // HOUR_US
+            by_hour[hour] = by_hour.get(hour, 0.0) + paid
+    dearest = sorted(by_hour.items(), key=lambda entry: (-entry[1], entry[0]))[:most]
+    if isinstance(certificate, GangCertificate):
+        ends = ends_by_gangs_us(world, certificate)
+    else:
+        ends = least_ends_us(world.jobs, certificate)
     added = [
-        (end - job.end_us, -n)
-        for n, (end, job) in enumerate(
-            zip(least_ends_us(world.jobs, certificate), world.jobs, strict=True)
-        )
+        (end - job.end_us, -n) for n, (end, job) in enumerate(zip(ends, world.jobs, strict=True))
     ]
     held = sorted(added, reverse=True)[:most]
     return Worth(
         gpu_s,
-        gpu_s * world.largest_node,
+        node_s,
         tuple((hour, paid / total) for hour, paid in dearest),
         tuple((trace.ids[-n], late / US) for late, n in held if late > 0),
     )
+
+
+def _paid_s(
+    world: World, certificate: JctCertificate | GangCertificate, capacity: int
+) -> list[float]:
+    """Return by slot what so many GPUs are worth at the prices, in seconds of all jobs' JCT."""
+    if isinstance(certificate, GangCertificate):
+        rents = rents_of(world, certificate, capacity)
+    else:
+        rents = [capacity * price for price in certificate.prices]
+    unit_s = certificate.unit_us / US / 2.0**certificate.price_bits
+    slots = zip(rents, pairwise(certificate.edges), strict=True)
+    return [rent * (end - begin) * unit_s for rent, (begin, end) in slots]

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 import optsched
 from optsched.bounds.bound import bound_of, relaxation
 from optsched.bounds.certificate import Bounds
+from optsched.bounds.least_times import world_of
+from optsched.bounds.relaxation.prices import relaxed
+from optsched.bounds.relaxation.rounding import certificate_of
 from optsched.bounds.schedules import Schedules
-from optsched.bounds.verify.bounds import verify_bounds
+from optsched.bounds.verify.bounds import proven_mean_jct_s, verify_bounds
 from optsched.rollout.trace_source import jobs_of
 from optsched.traces.trace import Failure
 from optsched.verification import Violation
@@ -115,9 +118,17 @@ def test_a_slow_gpu_and_distance_count_only_where_no_place_avoids_them():
     assert lengths == pytest.approx([9, 13.5, 27], rel=1e-6)
 
 
+def by_gpus(scene, jobs):
+    """Bounds by prices of GPUs, as where there are too many gangs for prices of their own."""
+    found, world = bound_of(scene, jobs, PLAIN), world_of(scene, jobs, PLAIN)
+    certificate = certificate_of(relaxed(world), len(jobs))
+    told = {"jct": certificate, "jct_mean_s": proven_mean_jct_s(world, certificate)}
+    return found.model_copy(update=told)
+
+
 def test_any_prices_prove_their_value_and_no_more():
     scene, jobs = scenario(1, 2), trace(*[(n, 1 + n % 2, 5 + n) for n in range(8)])
-    found = bound_of(scene, jobs, PLAIN)
+    found = by_gpus(scene, jobs)
     document = found.model_dump(mode="json", by_alias=True)
     for price in (0, 1, 2**39):
         prices = [price] * len(found.jct.prices)
@@ -143,7 +154,8 @@ def test_what_is_not_so_is_refused(change):
 @pytest.mark.parametrize("part", ["edges", "prices", "thresholds"])
 def test_certificates_of_another_shape_are_refused(part):
     scene, jobs = scenario(1, 2), trace(*[(0, 1, 5 + n) for n in range(4)])
-    found = bound_of(scene, jobs, PLAIN)
+    found = by_gpus(scene, jobs)
+    verify_bounds(scene, jobs, found)
     short = found.jct.model_copy(update={part: getattr(found.jct, part)[:-1]})
     with pytest.raises(Violation, match=r"certificate|jct_mean_s"):
         verify_bounds(scene, jobs, found.model_copy(update={"jct": short}))

@@ -63,7 +63,7 @@ def test_a_file_that_is_no_bound_is_told_fault_by_fault(written):
 def test_json_has_certificate_and_worth():
     found = json.loads(run("bound", "pal-64", *FEW, "--json").stdout)
     assert found["schema"] == "optsched/bound/1"
-    assert len(found["jct"]["thresholds"]) == 30
+    assert len(found["jct"]["prices"]) == len(found["jct"]["widths"])
     assert {"gpu_s", "node_s", "hours", "jobs"} == {*found["worth"]}
 
 
@@ -185,7 +185,7 @@ def test_what_one_more_gpu_is_worth_is_in_table_and_json():
     shown = run(*command).stdout
     for name in ("one more GPU", "one more node", "dearest hours", "jobs kept longest"):
         assert name in shown
-    assert told["node_s"] == pytest.approx(4 * told["gpu_s"])
+    assert told["node_s"] >= told["gpu_s"] > 0  # which gangs fit is no line in GPUs
     assert told["gpu_s"] > 0
     assert all(0 < share <= 1 for _, share in told["hours"])
     assert told["jobs"][0][0] in shown

@@ -6,10 +6,16 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from optsched.bounds.certificate import TradeCertificate, scenario_digest, trace_digest
+from optsched.bounds.certificate import (
+    GangCertificate,
+    TradeCertificate,
+    scenario_digest,
+    trace_digest,
+)
 from optsched.bounds.least_times import US, world_of
 from optsched.bounds.verify.bill import Bill
 from optsched.bounds.verify.energy import proven_energy_kwh
+from optsched.bounds.verify.gangs import proven_by_gangs_us
 from optsched.bounds.verify.makespan import least_end_us
 from optsched.bounds.verify.mean_jct import proven_total_us
 from optsched.bounds.verify.refusal import Refused
@@ -25,12 +31,16 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 
-def proven_mean_jct_s(world: World, certificate: JctCertificate | None) -> float | None:
+def proven_mean_jct_s(
+    world: World, certificate: JctCertificate | GangCertificate | None
+) -> float | None:
     """Return the mean JCT that a certificate proves, or the jobs' earliest ends without one."""
     if not world.jobs:
         return None
     total = sum(job.end_us for job in world.jobs)
-    if certificate is not None:
+    if isinstance(certificate, GangCertificate):
+        total = max(total, proven_by_gangs_us(world, certificate))
+    elif certificate is not None:
         total = max(total, proven_total_us(world, certificate))
     return _down(Fraction(total - sum(world.submit_us), US * len(world.jobs)))
 
