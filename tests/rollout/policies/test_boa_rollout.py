@@ -470,7 +470,7 @@ def test_the_bundled_cloud():
         ("equi:gpus=401", "option 'gpus': must be at most 400, found 401"),
         ("srpt-k:knee=-1", "option 'knee': must be at least 0, found -1"),
         ("pollux-autoscaling:low=0.9", "expected 0 < low < high, found 0.9 and 0.65$"),
-        ("pollux:low=0.2", "there is no option 'low'; known: gpu_type, gpus, placement, growth"),
+        ("pollux:low=0.2", "there is no option 'low'; known: gpus, placement, growth, gpu_type"),
         ("sia:power=0.5", "option 'power': expected less than 0, found 0.5"),
         ("sia:wait=0", "option 'wait': expected greater than 0, found 0"),
         ("sia:restart_s=-1", "option 'restart_s': expected greater than 0, found -1"),
