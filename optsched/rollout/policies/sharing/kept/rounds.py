@@ -100,6 +100,8 @@ class KeptRounds:
         rank
             Of a job, at present; None: as when it came.
         """
+        if self.rule == "fifo-exclusive":  # each job takes a GPU, or holds up all behind it
+            window = min(window or len(self.queue), self.groups.free.total + 1)
         queue = self.queue[:window]
         if rank is not None:
             present = rank
