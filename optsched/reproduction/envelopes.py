@@ -39,3 +39,16 @@ def at_cost(points: Iterable[Point], cost: float) -> float | None:
         return None
     costs, times = zip(*hull, strict=True)
     return float(np.interp(cost, costs, times))
+
+
+def common_costs(curves: Iterable[Iterable[Point]]) -> tuple[float, float] | None:
+    """Return the least and the greatest cost between which all curves have points; None if none.
+
+    Curves are taken as their lower hulls.
+    """
+    hulls = [lower_hull(points) for points in curves]
+    if not all(hulls):
+        return None
+    least = max(hull[0][0] for hull in hulls)
+    most = min(hull[-1][0] for hull in hulls)
+    return (least, most) if least < most else None

@@ -119,6 +119,23 @@ def test_ratios_of_boa_are_at_equal_bills():
     assert boa.ratio(sweeps, "other", (29, 40)).of_draw(draw) is None
 
 
+def test_ratios_of_unlike_seeds_are_at_shares_of_the_bills_of_both():
+    """BOA's curve is of 100 to 300 USD, the other's of 200 to 400: a quarter of the way is 225."""
+
+    def figures(usd, jct):
+        return {boa.BILL: 1.0, boa.USD: usd, boa.JCT: jct, "unfinished": 0}
+
+    sweeps = {boa.BOA: ["b1", "b2"], "other": ["o1", "o2"], "dear": ["d"]}
+    draw = {
+        "b1": figures(100, 1200.0), "b2": figures(300, 400.0),
+        "o1": figures(200, 2000.0), "o2": figures(400, 1200.0), "d": figures(500, 1.0),
+    }  # fmt: skip
+    reading = boa.ratio_within(sweeps, "other", (0.25, 0.5))
+    quarter, half = 1900 / 700, 1800 / 600
+    assert reading.told(reading.of_draw(draw)) == pytest.approx(math.sqrt(quarter * half))
+    assert boa.ratio_within(sweeps, "dear", (0.5,)).of_draw(draw) is None
+
+
 def test_errors_of_beliefs_are_set_beside_the_curve():
     cell = f"boa:budget=30{boa.BELIEVING}works 0.5"
     true = {"boa:budget=30": (30.0, 1000.0), "boa:budget=40": (40.0, 800.0), cell: (35.0, 1080.0)}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
-BILL, JCT = "steady_rented_gpus_mean", "jct_mean_s"
+BILL, USD, JCT = "steady_rented_gpus_mean", "cost_usd", "jct_mean_s"
 BOA, AUTOSCALING = "boa", "pollux-autoscaling"
 BANDS = ("0.35,high=0.65", "0.45,high=0.7", "0.55,high=0.8", "0.6,high=0.85", "0.7,high=0.95")
 BUDGETS = (22, 24, 27, 30, 33, 36, 40, 45, 50)
@@ -34,14 +34,17 @@ SWEEPS = {
 """By policy the values of its own parameter that make its curve."""
 COSTS = (34, 38, 42)
 """GPUs billed on average at which curves are compared: those that all of them reach."""
-LARGE = 1.672
-"""Arrivals of the larger workload over those of the smaller: 918 jobs in 48 hours."""
 LARGE_SWEEPS = {
-    BOA: [f"boa:budget={b}" for b in (45, 55, 65, 75, 90)],
+    BOA: [f"boa:budget={b}" for b in (140, 150, 160, 180, 200, 240, 300)],
     AUTOSCALING: [f"{AUTOSCALING}:low={band}" for band in BANDS],
-    "pollux": [f"pollux:gpus={gpus}" for gpus in (60, 75, 90)],
+    "pollux": [f"pollux:gpus={gpus}" for gpus in (120, 160, 200)],
+    "sia": [f"sia:gpus={gpus}" for gpus in (120, 200)],
+    "equi": [f"equi:gpus={gpus}" for gpus in (160, 240)],
+    "fixed-width": [f"fixed-width:k={k}" for k in (2, 4, 8, 16)],
+    "one-width-per-class": [f"one-width-per-class:budget={b}" for b in (140, 160, 200, 240)],
 }
-LARGE_COSTS = (60, 70, 80)
+SHARES = (0.25, 0.5, 0.75)
+"""Where curves of the larger workload are compared: shares of the range of bills of both."""
 SIGMAS = (0.1, 0.25, 0.5)
 ERRORS = {"arrivals": "arrival rates", "works": "mean works", "speedups": "speedup curves"}
 BELIEVING = " believing "
@@ -91,18 +94,16 @@ def _is_one(path: str) -> int:
 
 
 def on_many_nodes(task: Task) -> Figures:
-    """Measure a policy on jobs that come 1.67 times as fast."""
-    changes = {
-        "trace.jobs": 250 if task.level is Level.QUICK else 918,
-        "trace.options": {"instance": "boa/cbd-85", "rate": LARGE},
-        "nodes": 64,
-    }
-    return _figures(read_scenario("boa-cloud").changed(changes), task.cell, task.seed)
+    """Measure a policy on six models, as many jobs as the authors' larger streams have."""
+    scenario = read_scenario("boa-large")
+    if task.level is Level.QUICK:
+        scenario = scenario.changed({"trace.jobs": 250})
+    return _figures(scenario, task.cell, task.seed)
 
 
 def _figures(scenario: Scenario, policy: str, seed: int, trace: Trace | None = None) -> Figures:
     told = simulate(scenario, policy, trace=trace, seed=seed).metrics
-    return {key: told[key] for key in (BILL, JCT, "cost_usd", "unfinished")}
+    return {key: told[key] for key in (BILL, JCT, USD, "unfinished")}
 
 
 def _swept(level: Level) -> list[str]:
@@ -111,7 +112,8 @@ def _swept(level: Level) -> list[str]:
 
 
 def _swept_large(level: Level) -> list[str]:
-    return [cell for cells in LARGE_SWEEPS.values() for cell in cells]
+    names = (BOA, AUTOSCALING) if level is Level.QUICK else tuple(LARGE_SWEEPS)
+    return [cell for name in names for cell in LARGE_SWEEPS[name]]
 
 
 def believing(kind: str, sigma: float) -> str:
@@ -133,8 +135,8 @@ STUDIES = (
     Study(
         "boa-large",
         Basis.GENERATED,
-        "918 jobs of the same classes in 48 hours (--quick: 250 of them), up to 64 rented nodes of "
-        "4 GPUs",
+        "boa-large: 960 jobs of six models in 48 hours (--quick: 250 jobs), up to 100 rented nodes "
+        "of 4 GPUs",
         _swept_large,
         on_many_nodes,
         {Level.QUICK: 1, Level.DEFAULT: 3, Level.FULL: 20},
