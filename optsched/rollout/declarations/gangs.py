@@ -193,7 +193,7 @@ GANGS = (
             "The orders in which policies end the jobs are lists, too, and jobs are moved in the "
             "best list (local search), in a quick simulation without places and then by the "
             "engine. Some policies take part: none of those is better.",
-            "foresight that is told which jobs come takes part, too: it searches anew at every "
+            "Among them is foresight, told which jobs come: it searches anew at every "
             "decision, and is often the best.",
             "Where nodes are rented, only policies that rent are compared.",
         ),
