@@ -126,6 +126,7 @@ def test_rollout_is_as_the_second_engine_has_it(engine):
     assert len(record.epochs) <= len(policy.calls)
     assert tuple(map(tuple, record.window)) == replay.counted_in_window()
     assert record.energy_j == pytest.approx(replay.joules, rel=1e-9, abs=1e-9)
+    assert record.billed_usd == pytest.approx(replay.usd, rel=1e-6, abs=1e-9)
     check_record(record)
 
 

@@ -58,6 +58,15 @@ class Job:
         self.first_start_us = self.end_us = self.outcome = -1
 
 
+def usd_per_us_of(scenario):
+    """What each node costs in a microsecond, where groups of nodes have prices; else nothing."""
+    groups = [] if isinstance(scenario.nodes, int) else scenario.nodes or []
+    if not any(group.usd_per_gpu_h for group in groups):
+        return []
+    prices = [(group.usd_per_gpu_h * group.gpus, group.count) for group in groups]
+    return [usd / 3600 / US for usd, count in prices for _ in range(count)]
+
+
 class Replay:
     """Replays a list of calls; see `Watched` for what a call holds."""
 
@@ -74,7 +83,8 @@ class Replay:
         self.node_at, self.closed_at = {}, [-1] * self.cluster.nodes
         self.now = self.events = self.idle = 0
         self.busy = self.available = self.spent = 0
-        self.joules = 0.0
+        self.joules = self.usd = 0.0
+        self.usd_per_us = usd_per_us_of(scenario)
         self.epoch = us(scenario.epoch_s)
         self.last_epoch = -1
         self.changed = self.triggered = self.starved = self.is_begun = False
@@ -139,7 +149,8 @@ class Replay:
         effective = sum(self.computed(job) for job in self.jobs)
         waiting = sum(job.waiting_us for job in self.jobs)
         whole = (self.now, self.busy, self.available, self.spent, effective, waiting)
-        return (*whole, pytest.approx(self.joules, rel=1e-9, abs=1e-9))
+        joules = pytest.approx(self.joules, rel=1e-9, abs=1e-9)
+        return (*whole, joules, pytest.approx(self.usd, rel=1e-6, abs=1e-9))
 
     def counted_in_window(self):
         """What was counted at the ends of the window, or when the rollout ended before."""
@@ -165,6 +176,8 @@ class Replay:
             if s not in ("off", "outage")
         )
         self.joules += watts * span / US
+        paid = (n for n, s in enumerate(self.nodes) if s != "off")
+        self.usd += span * sum(self.usd_per_us[n] for n in paid) if self.usd_per_us else 0.0
         for job in self.active():
             if job.gpus:
                 self.hold(job, until)
@@ -315,7 +328,7 @@ class Replay:
 
     def happens(self):
         """Remember what is so just after something happened: an event, or a policy's change."""
-        whole = ("now", "events", "busy", "available", "spent", "joules")
+        whole = ("now", "events", "busy", "available", "spent", "joules", "usd")
         self.quiet = {key: getattr(self, key) for key in whole}
         waits = ("waiting_us", *(f"{kind}_us" for kind in KINDS))
         self.waits = [{key: getattr(job, key) for key in waits} for job in self.jobs]
