@@ -225,6 +225,7 @@ def _groups(problem: PalArrays, options: GangOptions) -> list[ChainGroup]:
     is_long = width > SETTINGS.priced_at_once
     keys = np.stack([size, width, np.where(is_long, chain, -1)], axis=1)
     alike, group = np.unique(keys, axis=0, return_inverse=True)
+    group = group.reshape(-1)  # NumPy 2.0 gives it two dimensions
     order = np.argsort(group, kind="stable")
     stops = np.cumsum(np.bincount(group, minlength=len(alike)))[:-1]
     parts = zip(alike.tolist(), np.split(order, stops), strict=True)
