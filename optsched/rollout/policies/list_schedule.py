@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from optsched.rollout.scenario import Scenario
 
+    Entry = tuple[int, int]  # place in the list, gang
+
 
 class GangTimes(NamedTuple):
     """Jobs by number, in whole units of time.
@@ -36,6 +38,18 @@ def unit_us(scenario: Scenario) -> int:
     return max(1, round(scenario.epoch_s * 1_000_000)) if in_rounds else 1
 
 
+def first_fit(active: Sequence[Entry], width: Sequence[int], gpus: int) -> list[Entry]:
+    """Return the first gangs of a list that fit on so many GPUs, some behind one that does not."""
+    running = []
+    for entry in active:
+        if width[entry[1]] <= gpus:
+            gpus -= width[entry[1]]
+            running.append(entry)
+            if not gpus:
+                break
+    return running
+
+
 def list_schedule(gangs: GangTimes, order: Sequence[int], gpus: int) -> list[int]:
     """Return when jobs end: at each release and end the first of the list that fit hold GPUs.
 
@@ -47,7 +61,7 @@ def list_schedule(gangs: GangTimes, order: Sequence[int], gpus: int) -> list[int
     rank = {job: n for n, job in enumerate(order)}
     release, width, left = gangs.release, gangs.width, list(gangs.length)
     coming = sorted(order, key=lambda job: (release[job], job))
-    active: list[tuple[int, int]] = []
+    active: list[Entry] = []
     ends, now, come, count = [0] * len(left), 0, 0, len(coming)
     while active or come < count:
         if not active:
@@ -55,13 +69,7 @@ def list_schedule(gangs: GangTimes, order: Sequence[int], gpus: int) -> list[int
         while come < count and release[coming[come]] <= now:
             insort(active, (rank[coming[come]], coming[come]))
             come += 1
-        free, running = gpus, []
-        for entry in active:
-            if width[entry[1]] <= free:
-                free -= width[entry[1]]
-                running.append(entry)
-                if not free:
-                    break
+        running = first_fit(active, width, gpus)
         until = now + min(left[job] for _, job in running)
         if come < count:
             until = min(until, release[coming[come]])

@@ -10,10 +10,12 @@ from bisect import insort
 from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.rollout.policies.list_schedule import first_fit
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    Entry = tuple[int, int]  # place in the list, gang
+    from optsched.rollout.policies.list_schedule import Entry
 
 ROUNDING = 1e-9
 """In rounds: so much of one more round is an error of floats."""
@@ -110,7 +112,7 @@ class QuickSchedule:
                 insort(active, (place[coming[come]], coming[come]))
                 rest -= release[coming[come]]
                 come += 1
-            running = self._running(active)
+            running = first_fit(active, self.gangs.width, self.gpus)
             factors = self._factors(running)
             needs = [
                 self._held(left[n] * factor)
@@ -135,16 +137,6 @@ class QuickSchedule:
 
     def _held(self, time: float) -> float:
         return float(max(1, ceil(time - ROUNDING))) if self.in_rounds else time
-
-    def _running(self, active: Sequence[Entry]) -> list[Entry]:
-        width, free, running = self.gangs.width, self.gpus, []
-        for entry in active:
-            if width[entry[1]] <= free:
-                free -= width[entry[1]]
-                running.append(entry)
-                if not free:
-                    break
-        return running
 
     def _factors(self, running: list[Entry]) -> list[float]:
         """Return how much slower each gang is for slow GPUs and distance; sort them by kind."""
