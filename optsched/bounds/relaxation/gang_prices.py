@@ -110,10 +110,11 @@ class _Pricing:
         spans = self.spans[slot:stop].copy()
         spans[0] = self.edges[slot + 1] - release
         spans[-1] -= max(0.0, self.edges[stop] - end)
-        order = np.argsort(price[slot:stop], kind="stable")
+        order = price[slot:stop].argsort(kind="stable")
         free = max(0.0, end - self.edges[stop])
-        upto = np.minimum(np.cumsum(spans[order]), length - free)
-        use[slot + order] += np.maximum(np.diff(upto, prepend=0.0), 0)
+        held = np.minimum(spans[order].cumsum(), length - free)
+        held[1:] -= held[:-1].copy()
+        use[slot:stop][order] += np.maximum(held, 0)
 
 
 def gang_certificate(
