@@ -1,6 +1,6 @@
 """Published figures beside ours, off a run of `optsched reproduce`, as tables of docs.
 
-    optsched reproduce -o FOLDER                            # six minutes on two cores
+    optsched reproduce -o FOLDER                            # ten minutes on two cores
     python -m benchmarks.reproduction FOLDER                # prints the tables
     python -m benchmarks.reproduction FOLDER --to-docs      # into docs/reproduce.md
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.philly_tables.report import put
 from optsched.reproduction.estimates import Estimate
 from optsched.reproduction.registry import SYSTEMS
-from optsched.reproduction.texts import interval_text, number, published_text
+from optsched.reproduction.texts import exact_text, interval_text, number, published_text
 from optsched.reproduction.verdicts import Published, Verdict
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     ours = Estimate(row["ours"], row["low"], row["high"], row["seeds"])
     return (
         f"{row['what']}, {row['unit']} ({row['where']})", published_text(published),
-        number(ours.value), interval_text(ours), str(ours.seeds), _figure(row["exact"]),
+        number(ours.value), interval_text(ours), str(ours.seeds),
+        exact_text(ours.seeds, row["exact"], row["exact_seeds"], row["beside_exact"]),
         _figure(row["bound"]), row["verdict"],
     )  # fmt: skip
 

@@ -90,6 +90,8 @@ class Row:
         What ours rests on; None if nothing was measured.
     ours, exact, bound
         What was measured.
+    beside_exact
+        Ours on those seeds alone that the exact method has.
     """
 
     claim: Claim
@@ -97,6 +99,7 @@ class Row:
     ours: Estimate | None
     exact: Estimate | None
     bound: Estimate | None
+    beside_exact: Estimate | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -127,6 +130,8 @@ class Row:
             "high": None if ours is None else ours.high,
             "seeds": 0 if ours is None else ours.seeds,
             "exact": None if self.exact is None else self.exact.value,
+            "exact_seeds": 0 if self.exact is None else self.exact.seeds,
+            "beside_exact": None if self.beside_exact is None else self.beside_exact.value,
             "bound": None if self.bound is None else self.bound.value,
             "verdict": str(self.verdict),
             "why": self.why,
@@ -140,12 +145,19 @@ class Row:
 def row_of(claim: Claim, basis: Basis | None, draws: Sequence[Draw]) -> Row:
     """Return a claim beside what the draws of its study found."""
 
-    def read(reading: Reading | None) -> Estimate | None:
-        return None if reading is None else estimate(reading, draws)
+    def read(reading: Reading | None, of: Sequence[Draw] = draws) -> Estimate | None:
+        return None if reading is None else estimate(reading, of)
 
     ours = read(claim.ours)
+    exact = claim.exact
+    both = [] if exact is None else [each for each in draws if exact.of_draw(each) is not None]
     return Row(
-        claim, basis if ours or claim.timed else None, ours, read(claim.exact), read(claim.bound)
+        claim,
+        basis if ours or claim.timed else None,
+        ours,
+        read(exact),
+        read(claim.bound),
+        read(claim.ours, both),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from optsched.reports import html as parts
 from optsched.reproduction.pictures import overview
 from optsched.reproduction.registry import STUDIES, SYSTEMS
-from optsched.reproduction.texts import interval_text, number, published_text
+from optsched.reproduction.texts import exact_text, interval_text, number, published_text
 from optsched.results.result import versions
 
 if TYPE_CHECKING:
@@ -107,9 +107,17 @@ def _cells(row: Row) -> tuple[object, ...]:
         published += f" ({claim.published.note})"
     return (
         f"{claim.what}, {claim.unit} ({claim.where})", published, _figure(ours),
-        interval_text(ours), "" if ours is None else str(ours.seeds), _figure(row.exact),
+        interval_text(ours), "" if ours is None else str(ours.seeds), _exact(row),
         _figure(row.bound), str(row.verdict), row.why,
     )  # fmt: skip
+
+
+def _exact(row: Row) -> str:
+    exact, beside = row.exact, row.beside_exact
+    if exact is None:
+        return ""
+    seeds = 0 if row.ours is None else row.ours.seeds
+    return exact_text(seeds, exact.value, exact.seeds, None if beside is None else beside.value)
 
 
 def _figure(value: Estimate | None) -> str:

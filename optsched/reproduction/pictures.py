@@ -65,7 +65,7 @@ def _forest(shown: Sequence[tuple[Row, Estimate, Published]], unit: str) -> Figu
         if row.exact is not None:
             ax.plot(row.exact.value, y, "|", color="black", ms=11)
     if any(row.exact for row, *_ in shown):
-        ax.plot([], [], "|", color="black", ms=11, label="exact method")
+        ax.plot([], [], "|", color="black", ms=11, label="exact method, on its seeds")
     if unit == MINUTES:
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")

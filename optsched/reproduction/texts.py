@@ -31,3 +31,13 @@ def interval_text(ours: Estimate | None) -> str:
     if ours is None or ours.low == ours.high:
         return ""
     return f"{number(ours.low)} to {number(ours.high)}"
+
+
+def exact_text(seeds: int, exact: float | None, exact_seeds: int, beside: float | None) -> str:
+    """Return the figure of the exact method; where it has fewer seeds, ours on these as well."""
+    if exact is None:
+        return ""
+    if beside is None or exact_seeds == seeds:
+        return number(exact)
+    seeds_text = "1 seed" if exact_seeds == 1 else f"{exact_seeds} seeds"
+    return f"{number(exact)} ({seeds_text}; ours there {number(beside)})"

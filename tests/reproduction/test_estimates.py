@@ -4,7 +4,10 @@ import math
 
 import pytest
 
+from optsched.reproduction.claim import Claim, row_of
 from optsched.reproduction.estimates import Estimate, change, estimate, level
+from optsched.reproduction.texts import exact_text
+from optsched.reproduction.verdicts import Basis
 
 
 def draws(*pairs):
@@ -31,3 +34,22 @@ def test_seeds_without_the_figure_are_left_out_and_counted():
     assert found.value == pytest.approx(-50)
     assert estimate(level("a", "y"), draws((1.0, 2.0))) is None
     assert estimate(level("c", "x"), draws((1.0, 2.0))) is None
+
+
+def test_the_exact_method_was_shown_beside_ours_of_other_seeds():
+    """Ours over three seeds, the exact method over one: ours of that seed is told, too."""
+    ours, exact = level("greedy", "x"), level("exact", "x")
+    claim = Claim(
+        "key", "pal", "where", "what", "s", None, "setting", study="pal", ours=ours, exact=exact
+    )
+    draws = [
+        {"greedy": {"x": 1.0}, "exact": {"x": 4.0}},
+        {"greedy": {"x": 2.0}},
+        {"greedy": {"x": 6.0}},
+    ]
+    row = row_of(claim, Basis.GENERATED, draws)
+    assert (row.ours.value, row.exact.value, row.beside_exact.value) == (3.0, 4.0, 1.0)
+    assert row.record()["exact_seeds"] == 1
+    assert exact_text(3, 4.0, 1, 1.0) == "4.00 (1 seed; ours there 1.00)"
+    assert exact_text(1, 4.0, 1, 1.0) == "4.00"
+    assert exact_text(3, None, 0, None) == ""
