@@ -63,45 +63,43 @@ class Accounts(Restorable):
         self.outages = [0] * count
         self.losses = Losses(state)
 
-    def settle(self, job: int, now: int) -> None:
-        """Count a running job's work and GPU-time up to now."""
-        state = self.state
-        start = state.settled[job]
-        span = now - start
-        if not span:
-            return
-        state.settled[job] = now
-        width, rate = state.width[job], state.rate[job]
-        self.running[job] += span
-        self.allocated[job] += width * span
-        worked = self._worked(job, now, start)
-        if worked < span:
-            idle = self.overhead if rate else self.pre_run  # nothing gets on in a trial
-            idle[job] += width * (span - worked)
-        if not worked:
-            return
-        before = state.remaining[job]
-        state.remaining[job] = max(state.goal[job], before - rate * worked)
-        state.attempt_us[job] += worked
-        state.unsaved_us[job] += worked
-        state.unsaved_gpu_us[job] += width * worked
-        every = self.checkpoint_every_us
-        if every is not None and state.unsaved_us[job] >= every:
-            since = state.unsaved_us[job] % every
-            state.unsaved_us[job] = since
-            state.unsaved_gpu_us[job] = width * since
-            state.saved[job] = max(state.goal[job], before - rate * (worked - since))
-
-    def _worked(self, job: int, now: int, start: int) -> int:
-        """Return for how long a job has really got on since `start`."""
-        state = self.state
-        span = now - max(start, state.ready_at[job])
-        rate = state.rate[job]
-        if span <= 0 or not rate:
-            return 0
-        left = state.remaining[job] - state.goal[job]
-        needed = -(-left // rate)
-        return needed if needed < span else span
+    def settle(self, jobs: Iterable[int], now: int) -> None:
+        """Count running jobs' work and GPU-time up to now."""
+        state, every = self.state, self.checkpoint_every_us
+        settled, widths, rates, ready_at = state.settled, state.width, state.rate, state.ready_at
+        remaining, goals, attempt_us = state.remaining, state.goal, state.attempt_us
+        unsaved_us, unsaved_gpu_us = state.unsaved_us, state.unsaved_gpu_us
+        running, allocated = self.running, self.allocated
+        for job in jobs:
+            start = settled[job]
+            span = now - start
+            if not span:
+                continue
+            settled[job] = now
+            width, rate, ready = widths[job], rates[job], ready_at[job]
+            running[job] += span
+            allocated[job] += width * span
+            worked = 0  # for how long the job has really got on since `start`
+            if rate and ready < now:
+                worked = now - ready if ready > start else span
+                before, goal = remaining[job], goals[job]
+                after = before - rate * worked
+                if after < goal:
+                    worked, after = -((goal - before) // rate), goal
+            if worked < span:
+                idle = self.overhead if rate else self.pre_run  # nothing gets on in a trial
+                idle[job] += width * (span - worked)
+            if not worked:
+                continue
+            remaining[job] = after
+            attempt_us[job] += worked
+            unsaved_us[job] += worked
+            unsaved_gpu_us[job] += width * worked
+            if every is not None and unsaved_us[job] >= every:
+                since = unsaved_us[job] % every
+                unsaved_us[job] = since
+                unsaved_gpu_us[job] = width * since
+                state.saved[job] = max(goal, before - rate * (worked - since))
 
     def remaining(self, job: int, now: int) -> int:
         """Return the work that remains of a job now, without counting it."""

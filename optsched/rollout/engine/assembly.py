@@ -65,7 +65,7 @@ class Simulation(Restorable):
         self.state = State(scenario, self.cluster, trace)
         self.accounts = Accounts(self.state, None if every_s is None else round(every_s * US))
         self.waiting = Waiting(self.state, trace.queue, scenario.quotas, scenario.lends_quotas)
-        self.events = EventQueue(len(trace), self.cluster.nodes)
+        self.events = EventQueue(self.cluster.nodes)
         self.closed_nodes = ClosedNodes(scenario)
         self.closed_nodes.announce(self.events)
         self.fleet = Fleet(scenario, self.state, self.events)
@@ -153,9 +153,9 @@ class Simulation(Restorable):
 
     def settle_running(self) -> None:
         """Count what running jobs have had, done and lost up to now."""
-        for job in sorted(self.state.running):
-            self.accounts.settle(job, self.now)
-            self.accounts.losses.count(job)
+        running = sorted(self.state.running)
+        self.accounts.settle(running, self.now)
+        self.accounts.losses.count(running)
 
     @property
     def joules(self) -> float:

@@ -29,7 +29,7 @@ class ClosedNodes:
         for node, entries in sorted(self._of.items()):
             moments = {time for start, end, _ in entries for time in (start, end)}
             for time in sorted(moment for moment in moments if moment is not None):
-                events.add(time, DOWNTIME, node)
+                events.add_of_node(time, DOWNTIME, node)
 
     def status(self, node: int, now: int) -> int:
         """Return what a node is from now on: READY, DRAINING or DOWN."""

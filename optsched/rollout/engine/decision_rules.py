@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Gpus = tuple[int, ...]
 
 
+MAY_BE_PLACED = (WAITING, RUNNING)
 EXPECTED = "Decision(place={job: [GPU, ...]}, stop=[job, ...], rent=nodes)"
 
 
@@ -80,15 +81,18 @@ class DecisionRules:
             raise InvalidDecision("types", text) from error
 
     def _changes(self, decision: Decision) -> Changes:
-        held, demand = self.state.gpus_of, self.state.demand
+        state = self.state
+        held, demand, status, submitted = state.gpus_of, state.demand, state.status, state.submitted
+        types = self.types if self.types.are_several else None
         stops = [self._stopped(job) for job in decision.stop]
         places = []
         for job, gpus in decision.place.items():
-            self._status(job)
+            if not (0 <= job < submitted and status[job] in MAY_BE_PLACED):
+                self._status(job)
             chosen = self._gpus(job, gpus)
             if chosen == held[job]:
                 continue
-            kind = self._type(job, chosen) if self.types.are_several else self.types.reference
+            kind = self.types.reference if types is None else self._type(job, chosen)
             if len(chosen) != demand[job]:
                 self._check_width(job, len(chosen), kind)
             places.append((job, chosen))
@@ -172,8 +176,9 @@ class DecisionRules:
 
     def _check_width(self, job: int, width: int, kind: str) -> None:
         tables = self.widths.get((self.trace.model[job], kind), ())
-        if any(width in widths for widths in tables):
-            return
+        for widths in tables:
+            if width in widths:
+                return
         text = f"{self._job(job)} needs {self.state.demand[job]} GPUs, not {width}"
         if tables:
             text = f"{self._job(job)} cannot run on {width} GPUs: no phase of its model has it"
@@ -184,10 +189,12 @@ class DecisionRules:
     def _gpus(self, job: int, gpus: Iterable[int]) -> Gpus:
         """Return the GPUs in ascending order, if they exist, differ and can be used."""
         state = self.state
-        chosen = tuple(sorted(map(index, gpus)))
+        chosen = tuple(map(index, gpus))
         if not chosen:
             raise InvalidDecision("gang-size", f"{self._job(job)} is placed on no GPU")
-        if len(set(chosen)) != len(chosen):
+        if len(chosen) > 1:
+            chosen = tuple(sorted(chosen))
+        if len(chosen) > 1 and len(set(chosen)) != len(chosen):
             raise InvalidDecision("repeated-gpu", f"{self._job(job)} gets a GPU twice: {chosen}")
         if chosen[0] < 0 or chosen[-1] >= len(state.jobs_on):
             text = f"{self._job(job)} gets {chosen}; there are {len(state.jobs_on)} GPUs"

@@ -8,6 +8,8 @@ from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.physics.regimes import LOSSES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from optsched.rollout.engine.state import State
     from optsched.rollout.physics.regimes import Regime
 
@@ -39,46 +41,52 @@ class Losses(Restorable):
         self.total: dict[int, list[int]] = {}
         self.unsaved: dict[int, list[int]] = {}
 
-    def begin(self, job: int, regime: Regime) -> None:
-        """Let a regime begin; the job is settled, and its last regime is over."""
-        if regime.loses or job in self.unsaved:
-            self.present[job] = regime.per_us
-            self.since[job] = self.state.attempt_us[job]
+    def begin(self, regimes: Iterable[tuple[int, Regime]]) -> None:
+        """Let regimes of jobs begin; the jobs are settled, and their last regimes are over."""
+        present, since, attempt_us = self.present, self.since, self.state.attempt_us
+        for job, regime in regimes:
+            if regime.loses or job in self.unsaved:
+                present[job] = regime.per_us
+                since[job] = attempt_us[job]
 
-    def end(self, job: int) -> None:
-        """Let a regime end; the job is settled."""
-        if job in self.present:
-            self.count(job)
-            del self.present[job]
+    def end(self, jobs: Collection[int]) -> None:
+        """Let the regimes of some jobs end; they are settled."""
+        present = self.present
+        if present:
+            self.count(jobs)
+            for job in jobs:
+                present.pop(job, None)
 
     def lasts(self, job: int, regime: Regime) -> bool:
         """Return whether a job already loses what another regime would let it lose."""
         present = self.present.get(job)
         return not regime.loses if present is None else present == regime.per_us
 
-    def count(self, job: int) -> None:
-        """Count what was lost up to now; the job is settled."""
-        per_us = self.present.get(job)
-        if per_us is None:
-            return
-        state = self.state
-        worked = state.attempt_us[job] - self.since[job]
-        if not worked:
-            return
-        self.since[job] = state.attempt_us[job]
-        total, unsaved = self.total.get(job), self.unsaved.get(job)
-        if total is None:
-            total = self.total[job] = [0] * len(per_us)
-        # A checkpoint during the regime leaves what came after it, and of that regime alone.
-        open_us = state.unsaved_us[job]
-        if unsaved is None or open_us <= worked:
-            unsaved = self.unsaved[job] = [0] * len(per_us)
-        if open_us > worked:
-            open_us = worked
-        for n, rate in enumerate(per_us):
-            if rate:
-                total[n] += rate * worked
-                unsaved[n] += rate * open_us
+    def count(self, jobs: Iterable[int]) -> None:
+        """Count what was lost by jobs up to now; they are settled."""
+        present, begun, attempt_us = self.present, self.since, self.state.attempt_us
+        unsaved_us, totals, unsaveds = self.state.unsaved_us, self.total, self.unsaved
+        for job in jobs:
+            per_us = present.get(job)
+            if per_us is None:
+                continue
+            worked = attempt_us[job] - begun[job]
+            if not worked:
+                continue
+            begun[job] = attempt_us[job]
+            total, unsaved = totals.get(job), unsaveds.get(job)
+            if total is None:
+                total = totals[job] = [0] * len(per_us)
+            # A checkpoint during the regime leaves what came after it, and of that regime alone.
+            open_us = unsaved_us[job]
+            if unsaved is None or open_us <= worked:
+                unsaved = unsaveds[job] = [0] * len(per_us)
+            if open_us > worked:
+                open_us = worked
+            for n, rate in enumerate(per_us):
+                if rate:
+                    total[n] += rate * worked
+                    unsaved[n] += rate * open_us
 
     def undo(self, job: int) -> None:
         """Take back what was lost since the last checkpoint; the GPUs were unused all the same."""

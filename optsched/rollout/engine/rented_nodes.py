@@ -71,7 +71,7 @@ class Fleet(Restorable):
 
     def _order(self, node: int, now: int) -> None:
         self._set(node, STARTING)
-        self.events.add(now + self.provision_us, NODE, node)
+        self.events.add_of_node(now + self.provision_us, NODE, node)
 
     def _give_back(self, node: int) -> None:
         self._set(node, OFF)

@@ -183,6 +183,38 @@ class State(Restorable):
         self.width[job] = 0
         return gpus
 
+    def move(self, places: Sequence[tuple[int, tuple[int, ...]]], *, are_shared: bool) -> None:
+        """Put jobs that hold GPUs on other ones: all leave theirs before any of them comes.
+
+        Where GPUs are shared, the order in which jobs came to them counts, and a job that is moved
+        comes anew to those that it keeps.
+        """
+        if are_shared or self.closed:
+            left = [self.detach(job, () if are_shared else gpus) for job, gpus in places]
+            for (job, gpus), kept in zip(places, left, strict=True):
+                self.attach(job, gpus, () if are_shared else kept)
+            return
+        jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
+        gpus_of, widths = self.gpus_of, self.width
+        coming: list[tuple[int, Iterable[int]]] = []
+        for job, gpus in places:
+            old, width = gpus_of[job], len(gpus)
+            leaves: Iterable[int] = old
+            comes: Iterable[int] = gpus
+            if len(old) != width:  # it keeps most of them
+                leaves, comes = set(old).difference(gpus), set(gpus).difference(old)
+            coming.append((job, comes))
+            for gpu in leaves:
+                jobs_on[gpu] = ()
+                free_of[node_of[gpu]] += 1
+            self.busy_gpus += width - len(old)
+            gpus_of[job], widths[job] = gpus, width
+        for job, more in coming:
+            alone = (job,)
+            for gpu in more:
+                jobs_on[gpu] = alone
+                free_of[node_of[gpu]] -= 1
+
     def _on_closed(self, gpus: Iterable[int]) -> list[int]:
         node_of, status = self.cluster.node_of, self.node_state
         return [gpu for gpu in gpus if status[node_of[gpu]] != READY]

@@ -12,13 +12,14 @@ from optsched.traces.failure_reasons import SHOWN_BY_ONE_GPU
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from optsched.rollout.engine.accounting import Accounts
     from optsched.rollout.engine.decision_rules import Changes
     from optsched.rollout.engine.events import EventQueue
     from optsched.rollout.engine.state import State
     from optsched.rollout.engine.waiting import Waiting
     from optsched.rollout.physics.physics import Physics
-    from optsched.rollout.physics.regimes import Regime
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
@@ -65,22 +66,16 @@ class Dispatch(Restorable):
         self.intervals: list[tuple[int, int, int, tuple[int, ...]]] = []
 
     def apply(self, changes: Changes, pre_run_us: int, now: int) -> None:
-        """Apply the changes of a decision: all who leave GPUs leave them first.
-
-        Where GPUs are shared, the order in which jobs came to them counts, and a job that is moved
-        comes anew to those that it keeps.
-        """
+        """Apply the changes of a decision: all who leave GPUs leave them first."""
         for job in changes.stops:
             self._stop(job, now)
-        moves, starts = [], []
-        for job, gpus in changes.places:
-            if self.state.status[job] == RUNNING:
-                kept = () if self.is_shared else gpus
-                moves.append((job, gpus, self._take_off(job, now, kept)))
-            else:
-                starts.append((job, gpus))
-        for job, gpus, old in moves:
-            self._move(job, gpus, old, now)
+        status = self.state.status
+        moves: list[tuple[int, tuple[int, ...]]] = []
+        starts: list[tuple[int, tuple[int, ...]]] = []
+        for place in changes.places:
+            (moves if status[place[0]] == RUNNING else starts).append(place)
+        if moves:
+            self._move(moves, now)
         for job, gpus in starts:
             self._start(job, gpus, now)
         for job, gpus in changes.trials:
@@ -99,17 +94,32 @@ class Dispatch(Restorable):
         self._put_on(job, gpus, overhead, now)
         self.touched.append(job)
 
-    def _move(self, job: int, gpus: tuple[int, ...], old: tuple[int, ...], now: int) -> None:
-        if len(gpus) == len(old):
-            self.accounts.migrations[job] += 1
-            self._interrupt(job)
-            overhead = self.overheads.move()
-        else:
-            self.accounts.rescales[job] += 1
-            self.accounts.save(job)
-            overhead = self.overheads.rescale(job)
-        self._put_on(job, gpus, overhead, now, () if self.is_shared else old)
-        self.touched.append(job)
+    def _move(self, moves: Sequence[tuple[int, tuple[int, ...]]], now: int) -> None:
+        """Put running jobs on other GPUs, as many or another number."""
+        state, accounts, held, dirty = self.state, self.accounts, self.held_since, self.dirty
+        gpus_of, ready_at, migrations = state.gpus_of, state.ready_at, accounts.migrations
+        jobs = [job for job, _ in moves]
+        accounts.settle(jobs, now)
+        accounts.losses.end(jobs)
+        ready = now + self.overheads.move()
+        for job, gpus in moves:
+            old = gpus_of[job]
+            dirty += old
+            dirty += gpus
+            if held is not None:
+                self.intervals.append((job, held.pop(job), now, old))
+                held[job] = now
+            if len(gpus) == len(old):
+                migrations[job] += 1
+                self._interrupt(job)
+                ready_at[job] = ready
+            else:
+                accounts.rescales[job] += 1
+                accounts.save(job)
+                ready_at[job] = now + self.overheads.rescale(job)
+                self.waiting.hold(job, len(gpus) - len(old))
+        state.move(moves, are_shared=self.is_shared)
+        self.touched += jobs
 
     def _stop(self, job: int, now: int) -> None:
         self._take_off(job, now)
@@ -135,8 +145,7 @@ class Dispatch(Restorable):
         self._put_on(job, gpus, 0, now)
         self.trial_fails[job] = left <= pre_run_us
         kind = FAILURE if self.trial_fails[job] else FINISH
-        self.events.forget(job)
-        self.events.add(now + min(left, pre_run_us), kind, job)
+        self.events.set_all([(now + min(left, pre_run_us), kind, job)])
 
     def _interrupt(self, job: int) -> None:
         (self.accounts.lose if self.stop_loses_work else self.accounts.save)(job)
@@ -146,7 +155,7 @@ class Dispatch(Restorable):
     def advance(self, job: int, now: int) -> bool:
         """Let a job go on to its next phase; return False if its work is done."""
         state = self.state
-        self.accounts.settle(job, now)
+        self.accounts.settle((job,), now)
         if not state.goal[job]:
             return False
         state.phase[job] += 1
@@ -184,7 +193,7 @@ class Dispatch(Restorable):
 
     def delay(self, job: int, until: int) -> None:
         """Let a job that failed come back later."""
-        self.events.add(until, ARRIVAL, job)
+        self.events.set_all([(until, ARRIVAL, job)])
 
     def end(self, job: int, outcome: int, now: int) -> None:
         """Let a job end for good."""
@@ -212,74 +221,79 @@ class Dispatch(Restorable):
         if self.accounts.first_start[job] < 0:
             self.accounts.first_start[job] = now
 
-    def _put_on(
-        self, job: int, gpus: tuple[int, ...], overhead: int, now: int, kept: tuple[int, ...] = ()
-    ) -> None:
+    def _put_on(self, job: int, gpus: tuple[int, ...], overhead: int, now: int) -> None:
         state = self.state
-        state.attach(job, gpus, kept)
+        state.attach(job, gpus)
         state.running.add(job)
         state.settled[job] = now
         state.ready_at[job] = now + overhead
         self.waiting.hold(job, len(gpus))
-        self.dirty.extend(gpus)
+        self.dirty += gpus
         if self.held_since is not None:
             self.held_since[job] = now
 
-    def _take_off(self, job: int, now: int, kept: tuple[int, ...] = ()) -> tuple[int, ...]:
-        self.accounts.settle(job, now)
-        self.accounts.losses.end(job)
-        gpus = self.state.detach(job, kept)
+    def _take_off(self, job: int, now: int) -> None:
+        self.accounts.settle((job,), now)
+        self.accounts.losses.end((job,))
+        gpus = self.state.detach(job)
         self.state.running.remove(job)
         self.waiting.hold(job, -len(gpus))
         self.events.forget(job)
-        self.dirty.extend(gpus)
+        self.dirty += gpus
         if self.held_since is not None:
             self.intervals.append((job, self.held_since.pop(job), now, gpus))
-        return gpus
 
     # --- what comes next ----------------------------------------------------------------------
 
     def refresh(self, now: int) -> None:
         """Ask for the rates that may have changed, and set the next events of these jobs."""
-        state, accounts, touched = self.state, self.accounts, self.touched
-        if self.physics.is_plain:
+        state, physics, losses = self.state, self.physics, self.accounts.losses
+        status, rates = state.status, state.rate
+        touched = [job for job in self.touched if status[job] == RUNNING]
+        self.touched.clear()
+        if physics.is_plain:
             for job in touched:
-                if state.status[job] == RUNNING:
-                    state.rate[job] = PPB
-                    self._schedule(job, now)
-            touched.clear()
+                rates[job] = PPB
+            self._schedule(touched, now)
             return
-        others = set(self.physics.affected(self.dirty, state)).difference(touched)
-        for job in sorted({*touched, *others}):
-            if state.status[job] != RUNNING:
-                continue
-            regime = self.physics.regime(job, state)
-            if job in others and self._goes_on(job, regime):
-                continue
-            accounts.settle(job, now)
-            accounts.losses.end(job)
-            accounts.losses.begin(job, regime)
-            state.rate[job] = regime.rate
-            self._schedule(job, now)
-        touched.clear()
+        news = set(touched)
+        others = [
+            job
+            for job in physics.affected(self.dirty, state)
+            if job not in news and status[job] == RUNNING
+        ]
+        regimes = physics.regimes(sorted([*news, *others]), state)
+        if others:
+            regimes = [
+                (job, regime)
+                for job, regime in regimes
+                if job in news or regime.rate != rates[job] or not losses.lasts(job, regime)
+            ]
+        jobs = [job for job, _ in regimes]
+        self.accounts.settle(jobs, now)
+        losses.end(jobs)
+        losses.begin(regimes)
+        for job, regime in regimes:
+            rates[job] = regime.rate
+        self._schedule(jobs, now)
 
-    def _goes_on(self, job: int, regime: Regime) -> bool:
-        is_as_fast = regime.rate == self.state.rate[job]
-        return is_as_fast and self.accounts.losses.lasts(job, regime)
-
-    def _schedule(self, job: int, now: int) -> None:
-        """Set the next event of a job that is settled: the end of a phase, or a failure."""
-        state, events = self.state, self.events
-        begin = max(now, state.ready_at[job])
-        goal = state.goal[job]
-        done = begin - (goal - state.remaining[job]) // state.rate[job]
-        events.forget(job)
-        failures = self.trace.failures.get(job)
-        if failures is not None and state.failed[job] < len(failures):
-            left = failures[state.failed[job]].run_us - state.attempt_us[job]
-            if begin + left < done:
-                events.add(begin + max(0, left), FAILURE, job)
-                return
-        if not goal and self.ends_at_us > 1:
-            done = -(-done // self.ends_at_us) * self.ends_at_us
-        events.add(done, FINISH, job)
+    def _schedule(self, jobs: Sequence[int], now: int) -> None:
+        """Set the next events of jobs that are settled: the end of a phase, or a failure."""
+        state, failures_of, epoch_us = self.state, self.trace.failures, self.ends_at_us
+        ready_at, goals, remaining, rates = state.ready_at, state.goal, state.remaining, state.rate
+        events = []
+        for job in jobs:
+            begin, goal = ready_at[job], goals[job]
+            if begin < now:
+                begin = now
+            done = begin - (goal - remaining[job]) // rates[job]
+            failures = failures_of.get(job)
+            if failures is not None and state.failed[job] < len(failures):
+                left = failures[state.failed[job]].run_us - state.attempt_us[job]
+                if begin + left < done:
+                    events.append((begin + max(0, left), FAILURE, job))
+                    continue
+            if epoch_us > 1 and not goal:
+                done = -(-done // epoch_us) * epoch_us
+            events.append((done, FINISH, job))
+        self.events.set_all(events)

@@ -12,7 +12,7 @@ from optsched.rollout.engine.state import DOWN, OFF, PPB
 from optsched.rollout.physics.colocation import Colocation
 from optsched.rollout.physics.distance import Distances
 from optsched.rollout.physics.node_slowdowns import Transients
-from optsched.rollout.physics.regimes import AT_REFERENCE, Factors, Regime, busy_shares, regime_of
+from optsched.rollout.physics.regimes import Factors, Regime, busy_shares, regime_of
 from optsched.rollout.physics.speeds import JobPace, paces
 from optsched.rollout.physics.widths import phase_marks, width_speed
 
@@ -82,7 +82,6 @@ class Physics(Restorable):
         self._regimes: dict[Factors, Regime] = {}
         self._stays: dict[int, Stay] = {}
         self._ratios: dict[tuple[str, int, int, int], float] = {}
-        self._of_width: dict[tuple[str, int, int, int], Regime] = {}
         self._marks: dict[tuple[str, int], tuple[Fraction, ...]] = {}
         self._is_crowded = self._neighbours != 1 or self._most > 1
         self._needs_mixes = needs_mixes
@@ -90,25 +89,35 @@ class Physics(Restorable):
         distinct = list({id(pace): pace for pace in self._pace}.values())
         is_alike = scenario.spread is None and self._types is None and not self._is_crowded
         self.is_plain = is_alike and all(pace.is_plain for pace in distinct)
-        is_anywhere = all(pace[:2] == (None, None) for pace in distinct) and events is None
-        self._is_of_width = is_alike and is_anywhere  # all that a rate depends on
+        # Whether a rate depends on model, gang, phase and place alone.
+        self._is_by_place = not self._is_crowded and events is None and self._types is None
+        self._known: dict[tuple[int, int, int, float, float | None], Regime] = {}
+        kinds: dict[tuple[str, int], int] = {}
+        asked = zip(trace.model, self._demand, strict=True)
+        self._kind = [kinds.setdefault(kind, len(kinds)) for kind in asked]
 
     # --- speed --------------------------------------------------------------------------------
 
-    def rate(self, job: int, state: Occupancy) -> int:
-        """Return the parts per billion at which a job gets on; it holds GPUs."""
-        return self.regime(job, state).rate
+    def regimes(self, jobs: Iterable[int], state: Occupancy) -> list[tuple[int, Regime]]:
+        """Return how each of some jobs gets on, and what it loses; they hold GPUs."""
+        if not self._is_by_place:
+            return [(job, self._beside_others(job, state)) for job in jobs]
+        known, kinds, paces, node_of = self._known, self._kind, self._pace, self.cluster.node_of
+        gpus_of, phases, found = state.gpus_of, state.phase, []
+        for job in jobs:
+            gpus, pace = gpus_of[job], paces[job]
+            slow = 1.0 if pace.slowdown is None else max(map(pace.slowdown.__getitem__, gpus))
+            is_near = node_of[gpus[0]] == node_of[gpus[-1]]
+            distance = None if is_near else self._distances.factor(pace.locality, gpus)
+            key = (kinds[job], phases[job], len(gpus), slow, distance)
+            regime = known.get(key)
+            if regime is None:
+                regime = known[key] = self._regime(self._factors(job, gpus, False, state))
+            found.append((job, regime))
+        return found
 
-    def regime(self, job: int, state: Occupancy) -> Regime:
-        """Return the rate at which a job gets on, and what it loses; it holds GPUs."""
-        if self.is_plain:
-            return AT_REFERENCE
+    def _beside_others(self, job: int, state: Occupancy) -> Regime:
         gpus = state.gpus_of[job]
-        if self._is_of_width:
-            width = (self.trace.model[job], state.phase[job], self._demand[job], len(gpus))
-            if width not in self._of_width:
-                self._of_width[width] = self._regime(self._factors(job, gpus, False, state))
-            return self._of_width[width]
         is_beside = self._neighbours != 1 and len(gpus) > 1 and self._has_neighbour(gpus, state)
         if self._most > 1 or self.transients is not None:
             return self._regime(self._factors(job, gpus, is_beside, state))

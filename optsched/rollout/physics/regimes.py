@@ -53,10 +53,6 @@ class Regime(NamedTuple):
         return self.per_us[-1]
 
 
-AT_REFERENCE = Regime(PPB, (0,) * (len(LOSSES) + 1), loses=False)
-"""The regime of a job that runs as the reference does."""
-
-
 class Factors(NamedTuple):
     """Factors on the speed of a job, and for slow GPUs and distance on its iteration time.
 
