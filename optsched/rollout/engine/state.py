@@ -201,17 +201,22 @@ class State(Restorable):
             old, width = gpus_of[job], len(gpus)
             leaves: Iterable[int] = old
             comes: Iterable[int] = gpus
-            if len(old) != width:  # it keeps most of them
-                leaves, comes = set(old).difference(gpus), set(gpus).difference(old)
+            more = width - len(old)
+            if more > 0:  # it keeps most of them
+                comes = set(gpus).difference(old)
+                leaves = () if len(comes) == more else set(old).difference(gpus)
+            elif more:
+                leaves = set(old).difference(gpus)
+                comes = () if len(leaves) == -more else set(gpus).difference(old)
             coming.append((job, comes))
             for gpu in leaves:
                 jobs_on[gpu] = ()
                 free_of[node_of[gpu]] += 1
-            self.busy_gpus += width - len(old)
+            self.busy_gpus += more
             gpus_of[job], widths[job] = gpus, width
-        for job, more in coming:
+        for job, comes in coming:
             alone = (job,)
-            for gpu in more:
+            for gpu in comes:
                 jobs_on[gpu] = alone
                 free_of[node_of[gpu]] -= 1
 

@@ -89,27 +89,27 @@ class Physics(Restorable):
         distinct = list({id(pace): pace for pace in self._pace}.values())
         is_alike = scenario.spread is None and self._types is None and not self._is_crowded
         self.is_plain = is_alike and all(pace.is_plain for pace in distinct)
-        # Whether a rate depends on model, gang, phase and place alone.
         self._is_by_place = not self._is_crowded and events is None and self._types is None
-        self._known: dict[tuple[int, int, int, float, float | None], Regime] = {}
-        kinds: dict[tuple[str, int], int] = {}
-        asked = zip(trace.model, self._demand, strict=True)
-        self._kind = [kinds.setdefault(kind, len(kinds)) for kind in asked]
+        self._known: dict[tuple[str, int, int, int, float, float | None], Regime] = {}
 
     # --- speed --------------------------------------------------------------------------------
+
+    def rate(self, job: int, state: Occupancy) -> int:
+        """Return the parts per billion at which a job gets on; it holds GPUs."""
+        return self.regimes((job,), state)[0][1].rate
 
     def regimes(self, jobs: Iterable[int], state: Occupancy) -> list[tuple[int, Regime]]:
         """Return how each of some jobs gets on, and what it loses; they hold GPUs."""
         if not self._is_by_place:
             return [(job, self._beside_others(job, state)) for job in jobs]
-        known, kinds, paces, node_of = self._known, self._kind, self._pace, self.cluster.node_of
-        gpus_of, phases, found = state.gpus_of, state.phase, []
+        known, paces, node_of = self._known, self._pace, self.cluster.node_of
+        models, demand, phases, found = self.trace.model, self._demand, state.phase, []
         for job in jobs:
-            gpus, pace = gpus_of[job], paces[job]
+            gpus, pace = state.gpus_of[job], paces[job]
             slow = 1.0 if pace.slowdown is None else max(map(pace.slowdown.__getitem__, gpus))
             is_near = node_of[gpus[0]] == node_of[gpus[-1]]
             distance = None if is_near else self._distances.factor(pace.locality, gpus)
-            key = (kinds[job], phases[job], len(gpus), slow, distance)
+            key = (models[job], demand[job], phases[job], len(gpus), slow, distance)
             regime = known.get(key)
             if regime is None:
                 regime = known[key] = self._regime(self._factors(job, gpus, False, state))

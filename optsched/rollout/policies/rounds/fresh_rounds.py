@@ -118,8 +118,9 @@ class FreshRounds:
             place, gang = last, active[job]
             if last is None or (changed and not places.stays(gang, last, changed)):
                 place = choose(gang) if gang.gpus <= places.free else None
-                _turn(changed, last)
-                _turn(changed, place)
+                if place is None or last is None or place.masks != last.masks:
+                    _turn(changed, last)
+                    _turn(changed, place)
             if place is not None:
                 places.take(place)
             after.append((job, place))

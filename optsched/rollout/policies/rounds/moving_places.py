@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 MOST_GPUS = 64
 """Of a node, for masks in an array."""
 
-MOST_MASKS = 1 << 12
-"""For which what follows from them is remembered."""
+MOST_MASKS, MOST_PLACES = 1 << 12, 1 << 14
+"""For how many of which what follows from them is remembered: masks, and masks of a node."""
 
 
 class Place(NamedTuple):
@@ -110,7 +110,10 @@ class MaskedPlaces:
     def place(self, masks: Iterable[tuple[int, int]], why: tuple[int, ...]) -> Place:
         """Return the place of some GPUs of each node."""
         ordered, first = tuple(sorted(masks)), self.first
-        gpus = [first[node] + n for node, mask in ordered for n in _bits(mask)]
+        if len(ordered) == 1:
+            ((node, mask),) = ordered
+            return Place(_gpus(first[node], mask), ordered, why)
+        gpus = [gpu for node, mask in ordered for gpu in _gpus(first[node], mask)]
         return Place(tuple(gpus), ordered, why)
 
 
@@ -137,10 +140,28 @@ class MovingPacked(MaskedPlaces):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._changes = ChangedMasks()
-        self._count = [0] * cluster.nodes
+        self._count = list(cluster.size)
         self._nodes_with = [0] * (cluster.largest + 1)
-        self._nodes_with[0] = (1 << cluster.nodes) - 1
+        for node, size in enumerate(cluster.size):
+            self._nodes_with[size] |= 1 << node
+
+    def take(self, place: Place) -> None:
+        """Mark the free GPUs of a place as in use."""
+        super().take(place)
+        self._count_again(place)
+
+    def release(self, place: Place) -> None:
+        """Mark the GPUs of a place as free."""
+        super().release(place)
+        self._count_again(place)
+
+    def _count_again(self, place: Place) -> None:
+        masks, counts, nodes_with = self.masks, self._count, self._nodes_with
+        for node, _ in place.masks:
+            before, count, bit = counts[node], masks[node].bit_count(), 1 << node
+            nodes_with[before] ^= bit
+            nodes_with[count] ^= bit
+            counts[node] = count
 
     def begin(self) -> Choose:
         """Begin a round, and return the rule."""
@@ -148,7 +169,6 @@ class MovingPacked(MaskedPlaces):
 
     def choose(self, gang: GangJob) -> Place | None:
         """Return the best fit of a node, else the nodes with the most free GPUs."""
-        self._look()
         left, masks = gang.gpus, self.masks
         for group in self._nodes_with[left:]:
             if group:
@@ -170,21 +190,12 @@ class MovingPacked(MaskedPlaces):
         """Tell whether no node that has changed is a better fit than the one of a place."""
         if not place.why:
             return False
-        (best, fewest), size, masks = place.why, gang.gpus, self.masks
+        (best, fewest), size, counts = place.why, gang.gpus, self._count
         for node in changed:
-            count = masks[node].bit_count()
+            count = counts[node]
             if node == best or size <= count < fewest or (count == fewest and node < best):
                 return False
         return True
-
-    def _look(self) -> None:
-        masks, counts, nodes_with = self.masks, self._count, self._nodes_with
-        for node in self._changes.nodes(masks):
-            before, count = counts[node], masks[node].bit_count()
-            if count != before:
-                nodes_with[before] ^= 1 << node
-                nodes_with[count] ^= 1 << node
-                counts[node] = count
 
 
 class MovingRuled:
@@ -230,6 +241,7 @@ def lowest(mask: int, count: int) -> int:
     return mask ^ rest
 
 
-@lru_cache(MOST_MASKS)
-def _bits(mask: int) -> tuple[int, ...]:
-    return tuple(members(mask))
+@lru_cache(MOST_PLACES)
+def _gpus(first: int, mask: int) -> tuple[int, ...]:
+    """Return which GPUs of a node a mask is of."""
+    return tuple([first + n for n in members(mask)])
