@@ -8,6 +8,7 @@
     python -m benchmarks.brackets --energy                 # eaco-28 and 64: watts beside bounds
     python -m benchmarks.brackets --energy --exact --seeds 0-2    # policy eaco, 1 to 3 CPU min each
     python -m benchmarks.brackets --bills --seeds 0-2      # boa-cloud: mean JCT at what was billed
+    python -m benchmarks.brackets --makespan               # who ends all jobs soonest
     python -m benchmarks.brackets --to-docs                # into docs/brackets.md
 
 Each seed has a trace of its own, and each trace its bound, which the verifier proves before
@@ -22,6 +23,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.brackets import makespans
 from benchmarks.brackets.bills import BUDGETED, BUDGETS, bills_markdown, spent
 from benchmarks.brackets.energies import EXACT, SAVING, SCENARIOS, drawn, energies_markdown
 from benchmarks.brackets.measure import (
@@ -52,8 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit("error: tables of the page have all policies: no --policies")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     head = f"Seeds {', '.join(map(str, chosen.seeds))} ({today})."
-    if chosen.energy or chosen.bills:
-        tables, is_below = _energies(chosen, head) if chosen.energy else _bills(chosen, head)
+    if chosen.energy or chosen.bills or chosen.makespan:
+        measured = _energies if chosen.energy else _bills if chosen.bills else _makespans
+        tables, is_below = measured(chosen, head)
         print(tables)
         if chosen.to_docs:
             put(PAGE, tables, _mark(chosen))
@@ -90,8 +93,19 @@ def _bills(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
     return bills_markdown(found, head), any(row.is_below for rows in found.values() for row in rows)
 
 
+def _makespans(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
+    usual = makespans.POLICIES
+    found = {
+        name: makespans.makespans(name, chosen.policies or usual[name], chosen.seeds)
+        for name in chosen.scenarios
+    }
+    values = [value for rows in found.values() for told in rows.values() for value in told]
+    return makespans.makespans_markdown(found, head), min(values, default=0.0) < 0
+
+
 def _mark(chosen: argparse.Namespace) -> str:
-    what = "--bills" if chosen.bills else "--energy --exact" if chosen.exact else "--energy"
+    what = "--bills" if chosen.bills else "--makespan" if chosen.makespan else "--energy"
+    what += " --exact" if chosen.exact else ""
     return f"<!-- begin: python -m benchmarks.brackets {what} --to-docs -->"
 
 
@@ -128,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--bills", action="store_true", help="mean JCT at the bill, by budget instead"
     )
+    what.add_argument("--makespan", action="store_true", help="makespans instead")
     parser.add_argument("--exact", action="store_true", help="with --energy: of policy eaco")
     parser.add_argument("--to-docs", action="store_true", help="put the tables on the page")
     return parser

@@ -9,6 +9,7 @@ from optsched.bounds.least_times import world_of
 from optsched.bounds.relaxation.bill_prices import bill_prices
 from optsched.bounds.relaxation.energy_prices import energy_prices
 from optsched.bounds.relaxation.gang_prices import gang_certificate
+from optsched.bounds.relaxation.makespan_values import makespan_certificate
 from optsched.bounds.relaxation.prices import relaxed
 from optsched.bounds.relaxation.rounding import certificate_of
 from optsched.bounds.schedules import Schedules
@@ -77,6 +78,7 @@ def bound_of(scenario: Scenario, trace: Trace, schedules: Schedules, seed: int =
     """Return the bounds of jobs that are there already."""
     world = world_of(scenario, trace, schedules)
     certificate, jct_s = _best(scenario, world)
+    makespan = makespan_certificate(world)
     energy = energy_prices(scenario, trace, world, schedules)
     energy_kwh = proven_kwh(scenario, trace, schedules, energy)
     gpu_hours, cost_usd = proven_bill(scenario, trace, schedules, energy_kwh)
@@ -91,11 +93,12 @@ def bound_of(scenario: Scenario, trace: Trace, schedules: Schedules, seed: int =
         schedules=schedules,
         class_of_schedules=schedules.words(scenario),
         jct_mean_s=jct_s,
-        makespan_s=proven_makespan_s(world),
+        makespan_s=proven_makespan_s(world, makespan),
         energy_kwh=energy_kwh,
         rented_gpu_hours=gpu_hours,
         cost_usd=cost_usd,
         jct=certificate,
+        makespan=makespan,
         trade=proven_trade(scenario, trace, schedules, prices),
         energy=energy,
     )

@@ -69,6 +69,23 @@ class GangCertificate(Document):
     )
 
 
+class MakespanCertificate(Document):
+    """Values of a gang's time by its width: whatever they are, they prove what they prove.
+
+    Source: the linear programming dual of which gangs fit together (configurations; Gilmore and
+    Gomory, Operations Research 9, 1961).
+    """
+
+    kind: Literal["gangs-at-once"] = "gangs-at-once"
+    since_us: Annotated[
+        int, Field(ge=0, lt=1 << 62, description="Jobs that are released then or later count.")
+    ]
+    widths: Items[Annotated[int, Field(ge=1, le=1 << 20)]] = Field(
+        min_length=1, description="Of gangs that are worth something, ascending."
+    )
+    values: Items[Price] = Field(description="By width, what a gang is worth while it is held.")
+
+
 class EnergyCertificate(Document):
     """Prices of work by type of job, a bill of its energy: whatever they are, they prove something.
 
@@ -140,6 +157,9 @@ class Bounds(Document):
         default=None, description="No schedule costs less; None without prices."
     )
     jct: Annotated[JctCertificate | GangCertificate, Field(discriminator="kind")] | None = None
+    makespan: MakespanCertificate | None = Field(
+        default=None, description="None where earliest ends and GPU time prove as much."
+    )
     trade: TradeCertificate | None = Field(
         default=None, description="Mean JCT by GPU-hours; None where no job is elastic."
     )

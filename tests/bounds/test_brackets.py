@@ -4,7 +4,7 @@ import pytest
 
 import optsched
 from benchmarks.brackets import __main__ as command
-from benchmarks.brackets import bills, energies, measure, report
+from benchmarks.brackets import bills, energies, makespans, measure, report
 from benchmarks.brackets.measure import Bracket, Row
 from tests.support.builders.rollout_parts import scenario, trace
 
@@ -152,3 +152,12 @@ def test_energy_is_beside_the_bound_of_the_class_that_a_rollout_is_in(monkeypatc
     assert "| eaco-64 | `longest-first` | " in capsys.readouterr().out
     told = energies.energies_markdown({"x": {"y": [energies.Drawn(0.5, None)]}}, "head")
     assert "slower than that" in told
+
+
+def test_a_makespan_is_set_beside_its_bound(monkeypatch, capsys):
+    world, jobs = scenario(1, 1), trace((0, 1, 20), (5, 1, 10))
+    monkeypatch.setattr(makespans, "read_scenario", lambda name: world)
+    monkeypatch.setattr(makespans, "jobs_of", lambda world, seed: jobs)
+    few = ["--makespan", "--scenarios", "pal-64", "--seeds", "0,1", "--policies", "fifo,lrpt"]
+    assert command.main(few) == 0
+    assert "| pal-64 | `fifo` | 0.0 % | 0.0 % |\n| pal-64 | `lrpt` |" in capsys.readouterr().out

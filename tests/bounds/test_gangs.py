@@ -112,6 +112,38 @@ def test_whatever_prices_gangs_have_no_schedule_is_below_what_they_prove(rows, d
     assert proven <= best_total(jobs, 3) * SECOND
 
 
+@law(60)
+@given(SMALL, st.data())
+def test_times_scale_what_prices_prove_a_later_day_adds_itself_and_a_gpu_never_raises_it(
+    rows, data
+):
+    slots, factor = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
+    row = st.lists(st.integers(0, 3 << 16), min_size=slots, max_size=slots)
+    prices = [data.draw(row) for _ in range(3)]
+
+    def proven(world, edges):
+        return proven_by_gangs_us(world, priced([1, 2, 3], prices, edges=edges))
+
+    edges, world = list(range(slots + 1)), _world(rows)
+    before, rounding = proven(world, edges), factor * (len(rows) + 1)
+    scaled = _world([(s * factor, k, t * factor) for s, k, t in rows])
+    assert abs(proven(scaled, [e * factor for e in edges]) - before * factor) <= rounding
+    later = later_by(world, 7 * SECOND)
+    assert proven(later, [e + 7 for e in edges]) == before + 7 * len(rows) * SECOND
+    assert proven(_world(rows, 4), edges) <= before
+
+
+def _world(rows, gpus=3):
+    return world_of(scenario(1, gpus), trace(*sorted(rows)), PLAIN)
+
+
+def later_by(world, us):
+    """The same jobs later: a trace begins with its first one."""
+    jobs = [job._replace(release_us=job.release_us + us, end_us=job.end_us + us)
+            for job in world.jobs]  # fmt: skip
+    return world._replace(jobs=jobs)
+
+
 def test_gangs_that_do_not_fit_together_are_one_after_the_other():
     """Two of two GPUs on three: by prices of GPUs alone they would share them."""
     scene, jobs = scenario(1, 3), trace((0, 2, 10), (0, 2, 10))

@@ -16,7 +16,7 @@ from optsched.bounds.least_times import US, world_of
 from optsched.bounds.verify.bill import Bill
 from optsched.bounds.verify.energy import proven_energy_kwh
 from optsched.bounds.verify.gangs import proven_by_gangs_us
-from optsched.bounds.verify.makespan import least_end_us
+from optsched.bounds.verify.makespan import end_by_gangs_us, least_end_us
 from optsched.bounds.verify.mean_jct import proven_total_us
 from optsched.bounds.verify.refusal import Refused
 from optsched.verification import BrokenRule, Violation
@@ -24,7 +24,12 @@ from optsched.verification import BrokenRule, Violation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optsched.bounds.certificate import Bounds, EnergyCertificate, JctCertificate
+    from optsched.bounds.certificate import (
+        Bounds,
+        EnergyCertificate,
+        JctCertificate,
+        MakespanCertificate,
+    )
     from optsched.bounds.least_times import World
     from optsched.bounds.schedules import Schedules
     from optsched.rollout.scenario import Scenario
@@ -45,9 +50,12 @@ def proven_mean_jct_s(
     return _down(Fraction(total - sum(world.submit_us), US * len(world.jobs)))
 
 
-def proven_makespan_s(world: World) -> float:
+def proven_makespan_s(world: World, certificate: MakespanCertificate | None = None) -> float:
     """Return the makespan below which no schedule is, from the first submission on."""
-    return _down(Fraction(least_end_us(world) - min(world.submit_us, default=0), US))
+    latest = least_end_us(world)
+    if certificate is not None:
+        latest = max(latest, end_by_gangs_us(world, certificate))
+    return _down(Fraction(latest - min(world.submit_us, default=0), US))
 
 
 def proven_kwh(
@@ -132,7 +140,8 @@ def _of_others(scenario: Scenario, trace: Trace, bounds: Bounds) -> list[BrokenR
 
 def _unproven(world: World, bounds: Bounds) -> list[BrokenRule]:
     try:
-        jct, makespan = proven_mean_jct_s(world, bounds.jct), proven_makespan_s(world)
+        jct = proven_mean_jct_s(world, bounds.jct)
+        makespan = proven_makespan_s(world, bounds.makespan)
     except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
         return [BrokenRule("certificate", str(error))]
     broken = []

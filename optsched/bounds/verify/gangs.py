@@ -47,7 +47,7 @@ def ends_by_gangs_us(world: World, certificate: GangCertificate) -> list[int]:
     }
     ends = []
     for job in world.jobs:
-        length, prices = job.length_us // unit, by_width.get(_width(job))
+        length, prices = job.length_us // unit, by_width.get(width_of(job))
         if not length or prices is None or job.release_us // unit + length >= FAR:
             ends.append(job.end_us)
             continue
@@ -63,7 +63,7 @@ def rents_of(world: World, certificate: GangCertificate, capacity: int) -> list[
     unit = certificate.unit_us
     releases: dict[int, list[int]] = {width: [] for width in certificate.widths}
     for job in world.jobs:
-        if (width := _width(job)) in releases:
+        if (width := width_of(job)) in releases:
             releases[width].append(job.release_us // unit)
     return fullest(
         [(width, sorted(releases[width])) for width in certificate.widths],
@@ -73,7 +73,7 @@ def rents_of(world: World, certificate: GangCertificate, capacity: int) -> list[
     )
 
 
-def _width(job: Needs) -> int:
+def width_of(job: Needs) -> int:
     """Return the width of a rigid job; 0 of one that needs no GPUs."""
     if len(job.pieces) > 1 or any(piece.width.denominator != 1 for piece in job.pieces):
         raise Refused("gangs: jobs are elastic")

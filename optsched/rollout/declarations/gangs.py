@@ -160,6 +160,20 @@ GANGS = (
         example="optsched compare pal-64 --policy wsrpt,wsrpt-lookahead",
     ),
     Entry(
+        "lrpt",
+        "longest remaining processing time first, preemptive: for a short makespan",
+        "Muntz and Coffman, Journal of the ACM 1970",
+        POLICIES + "repacking.lrpt:lrpt",
+        faithful="The longest remaining time first, asked again at every epoch.",
+        differs=(
+            "Jobs are gangs: one that finds no room is overtaken by those that fit.",
+            "Remaining times are those of the scenario's `estimates`, by default the truth: no "
+            "real scheduler has it. Those of unknown ones are taken to be longest.",
+            "Placed and moved as by wsrpt. Mean JCTs are long, for short jobs wait.",
+        ),
+        example="optsched compare philly-small --policy wsrpt,lrpt",
+    ),
+    Entry(
         "foresight",
         "at every decision the best list that a search finds in a simulation of the jobs at hand "
         "and of some to come",

@@ -136,6 +136,7 @@ KEEPERS = [
         "pal",
         "wsrpt",
         "wsrpt-lookahead",
+        "lrpt",
         "foresight",
         "hindsight",
     ),

@@ -1,0 +1,80 @@
+"""Longest remaining processing time first: who takes longest may not wait, for a short makespan.
+
+Source: Muntz and Coffman, "Preemptive scheduling of real-time tasks on multiprocessor systems",
+Journal of the ACM 1970: on equal machines the longest remaining first ends all jobs soonest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from optsched.rollout.policies.job_orders import Unnoting
+from optsched.rollout.policies.repacking.placement import Repacking
+from optsched.rollout.policies.repacking.wsrpt import RepackingOptions
+from optsched.rollout.policies.round_based import Rounds
+from optsched.rollout.policy_options import Share, takes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.scenario import Scenario
+
+
+class LrptOptions(RepackingOptions):
+    """Who comes first, and how jobs are placed."""
+
+    width_exponent: Annotated[float, Field(ge=0, le=2)] = Field(
+        default=0.0,
+        description="The order is by remaining time x width to this power: 1 by GPU-time.",
+    )
+    stay: Share = Field(
+        default=0.0,
+        description="A running job stands in the order as if so much more of it remained.",
+    )
+    backfill: bool = Field(
+        default=True, description="Whether jobs that fit may overtake a gang that does not."
+    )
+
+
+@dataclass
+class Lrpt(Unnoting):
+    """The most remaining time x width^width_exponent first; jobs of unknown times before all.
+
+    Parameters
+    ----------
+    stay
+        A running job counts as if so much more of it remained.
+    """
+
+    is_exact: ClassVar[bool] = False
+
+    width_exponent: float
+    stay: float
+
+    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
+        """Return the jobs, the longest first; of equal ones those that run, then by number."""
+        numbers = sorted(jobs)
+        left = view.remaining_us(numbers)
+        widths = np.array([view.demand(job) for job in numbers], dtype=float)
+        runs = np.array([bool(view.gpus_of(job)) for job in numbers], dtype=float)
+        keys = -left * widths**self.width_exponent * (1 + self.stay * runs)
+        keys = np.where(np.isnan(left), -np.inf, keys)
+        return [numbers[n] for n in np.lexsort((-runs, keys)).tolist()]
+
+    def steady(self, scenario: Scenario) -> None:
+        """Return nothing: jobs that run fall behind others."""
+
+
+@takes(LrptOptions)
+def lrpt(scenario: Scenario, seed: int, options: LrptOptions) -> Rounds:
+    """Longest remaining processing time first, moved where that pays; called at every epoch.
+
+    Of two jobs of equal length one overtakes the other while that runs.
+    """
+    order, placement = Lrpt(options.width_exponent, options.stay), Repacking(options.horizon_s)
+    return Rounds("lrpt", order, placement, backfill=options.backfill, every_epoch=True)
