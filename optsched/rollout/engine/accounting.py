@@ -121,7 +121,9 @@ class Accounts(Restorable):
                 since, ready = settled[job], ready_at[job]
                 span = now - (since if since > ready else ready)
                 if span > 0:
-                    left = max(goal[job], left - rate[job] * span)
+                    left -= rate[job] * span
+                    if left < goal[job]:
+                        left = goal[job]
             shares.append(1 - left / whole if whole else 1.0)
         return shares
 

@@ -200,10 +200,17 @@ class Equi(SharedOut):
             if width <= gpus:
                 shares[job] = width
                 gpus -= width
+        found: dict[tuple[int, int], int] = {}  # by curve and limit; few differ
         for job, width in shares.items():
             if not gpus:
                 break
-            wider = curves[job].at_most(min(width + gpus, max(share + 1, width)))
+            curve, limit = curves[job], width if width > share else share + 1
+            if limit > width + gpus:
+                limit = width + gpus
+            key = (id(curve), limit)
+            wider = found.get(key)
+            if wider is None:
+                wider = found[key] = curve.at_most(limit)
             gpus -= wider - width
             shares[job] = wider
         return shares

@@ -54,6 +54,7 @@ class FreeNodes(Restorable):
         self.nodes_with = [0] * (cluster.largest + 1)
         for node, size in enumerate(cluster.size):
             self.nodes_with[size] |= 1 << node
+        self._all = (1 << cluster.nodes) - 1
         self._free = [(1 << size) - 1 for size in cluster.size]
         self._domains = [_domains(column) for column in cluster.ancestors[1:]]
         self._sizes = list(cluster.size)
@@ -67,6 +68,11 @@ class FreeNodes(Restorable):
         self.nodes_with = [0] * len(self.nodes_with)
         for node, count in enumerate(self.count):
             self.nodes_with[count] |= 1 << node
+
+    @property
+    def some_free(self) -> int:
+        """The set of nodes with free GPUs."""
+        return self._all ^ self.nodes_with[0]
 
     def take(self, gpus: Sequence[int]) -> None:
         """Mark free GPUs as in use."""

@@ -127,13 +127,13 @@ class Holdings(Restorable):
 
     def lowest(self, count: int, nodes: int = ALL) -> Gpus:
         """Return free GPUs, those of the lowest nodes; so that the highest ones fall empty."""
-        some_free = 0
-        for group in self.nodes.nodes_with[1:]:
-            some_free |= group
+        free = self.nodes
         chosen: list[int] = []
-        for node in members(some_free & self.usable & nodes):
-            share = min(count - len(chosen), self.nodes.count[node])
-            chosen.extend(self.nodes.gpus(node, share))
+        for node in members(free.some_free & self.usable & nodes):
+            left = count - len(chosen)
+            if not chosen and left <= free.count[node]:
+                return free.gpus(node, left)
+            chosen += free.gpus(node, min(left, free.count[node]))
             if len(chosen) == count:
                 break
         return tuple(chosen)

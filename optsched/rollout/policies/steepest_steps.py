@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
 
     from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.policies.width_curves import Curve
+
+
+MOST_CURVES = 1 << 10
+"""Of which arrays are kept."""
 
 
 class Steps(NamedTuple):
@@ -94,14 +99,21 @@ def _steps(curves: Sequence[Curve], seconds: Sequence[float]) -> Steps:
         alike.setdefault(id(curve), []).append(n)
     parts, every = [], np.array(seconds)
     for jobs in map(np.array, alike.values()):
-        curve = curves[jobs[0]]
-        wider = np.diff(np.array(curve.gpus, dtype=np.int64))
-        left = every[jobs][:, None] / np.array(curve.speed)
+        speed, wider, numbers = _columns(curves[jobs[0]])
+        left = every[jobs][:, None] / speed
         gain = np.minimum.accumulate((left[:, :-1] - left[:, 1:]) / wider, axis=1)
-        columns = (jobs[:, None], np.arange(len(wider)), wider)
-        same = [np.broadcast_to(column, gain.shape).ravel() for column in columns]
-        parts.append(Steps(gain.ravel(), *same))
+        same = np.empty((3, *gain.shape), dtype=np.int64)
+        same[0], same[1], same[2] = jobs[:, None], numbers, wider
+        parts.append((gain.ravel(), *same.reshape(3, -1)))
     return Steps(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+@lru_cache(MOST_CURVES)
+def _columns(curve: Curve) -> tuple[Floats, Integers, Integers]:
+    """Return the speeds of a curve, how much wider each step makes a job, and their numbers."""
+    gpus: Integers = np.array(curve.gpus, dtype=np.int64)
+    wider = gpus[1:] - gpus[:-1]
+    return np.array(curve.speed), wider, np.arange(len(wider), dtype=np.int64)
 
 
 def _taken(steps: Steps, gpus: int) -> tuple[Integers, int]:
