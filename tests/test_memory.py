@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import optsched
 from optsched import memory
 from optsched.cli.main import app
-from optsched.eaco.exact import large_scale
+from optsched.eaco.exact import listed_groups
 from optsched.eaco.exact import memory as eaco_memory
 from optsched.eaco.groups import enumeration
 from optsched.eaco.groups.columns import columns
@@ -89,10 +89,10 @@ def test_jobs_that_are_equal_count_once_unless_the_formulation_tells_them_apart(
 @pytest.mark.parametrize("limit", ["most_listed_jobs", "most_wide_classes", "most_groups"])
 def test_estimates_of_eaco_go_by_columns_where_exact_does(monkeypatch, limit):
     instance = small_eaco(["a"] * 12, max_jobs_per_gpu=3)
-    assert not large_scale.is_large(instance)
+    assert not listed_groups.is_large(instance)
     assert needed(instance, "exact") != needed(instance, "columns")
     monkeypatch.setitem(vars(EACO_SETTINGS), limit, 0)
-    assert large_scale.is_large(instance)
+    assert listed_groups.is_large(instance)
     assert needed(instance, "exact") == needed(instance, "columns")
 
 

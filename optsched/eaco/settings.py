@@ -31,11 +31,9 @@ class EacoSettings:
         what is so near to a limit is decided in fractions, as floats err by about 1e-12.
     instant_share
         Of a run time: a phase so short is none, but two jobs that end at once.
-    calm_watts
-        Of the greatest watts of a GPU: above, the fluid bound trusts watts in floats.
-    memory_cells, utilisation_cells, few_priced_jobs
-        Of the completion bounds' tables; more of them sieve better and take longer to make, which
-        is not worth it for so few jobs.
+    calm_watts, memory_cells, utilisation_cells, few_priced_jobs
+        Of the greatest watts of a GPU: above, the fluid bound trusts watts in floats. Of the
+        completion bounds' tables; more sieve better, not worth the time for so few jobs.
     most_measured_types, most_multisets, scarce_share, most_sequences
         Measured types that are priced; multisets of them looked at one by one; share of the jobs up
         to which dives do without them; sequences of types priced where watts are not affine.
@@ -52,10 +50,9 @@ class EacoSettings:
         Counts of columns by cuts that are added up in one go; relative error of a column's cost and
         of what its jobs pay, about 50 roundings; and how far below zero a reduced cost must be,
         relative to the costliest group.
-    term_rounding
-        Relative error of one term of the Lagrangian value.
-    penalty_factor
-        Penalty for a job left out and for a missed bound, in multiples of the costliest plan.
+    term_rounding, penalty_factor
+        Relative error of one term of the Lagrangian value; penalty for a job left out and for a
+        missed bound, in multiples of the costliest plan.
     missed_count, least_ray, ray_margin
         Misses that are none; of a miss, the least that a Farkas ray must prove; how much longer
         than it should suffice a ray is made.
@@ -96,8 +93,9 @@ class EacoSettings:
     first_width, most_width, seed_width, width_growth
         Groups that grow on in a pricing search: at first, at most, for the first groups; and by
         what this grows once the bound rests on what a search left out.
-    most_near
-        Groups of a branch and bound, after column generation.
+    most_near, most_near_warm, most_cut_groups
+        Groups of a branch and bound, after column generation; on a warm start to a loose gap; and
+        of a gang size, up to which they are listed and cut.
     smoothing, scarce_groups
         Share of the duals that proved most in those that are priced next (Wentges); fewer groups
         in a round tell that it may go nearer to the duals of the program.
@@ -112,11 +110,10 @@ class EacoSettings:
         Groups that are added in a round whichever jobs they have; times that each job gets the best
         group at each place, in rounds and at first; what first groups cost more, as shares of what
         their first jobs pay.
-    trials
+    trials, listing_tries, listing_tolerance
         Of rounds and a dive: how much of the gap asked for the bound may fall short of the
-        relaxation, and which share of the groups that are left each step of the dive fixes.
-    listing_tries, listing_tolerance
-        Times that the groups which better plans may have are listed again; slack for rounding.
+        relaxation, and which share of the groups that are left each step of the dive fixes. Times
+        that the groups which better plans may have are listed again; slack for rounding.
     kept_per_class, fewest_kept, lowered_share
         Groups for the next epoch. Share of the gap that is left over, by which duals are lowered.
     search_steps, step_gain, step_gain_kwh
@@ -133,8 +130,9 @@ class EacoSettings:
         jobs, and groups costed (by the closed form, by phases), at most; first and last temperature
         in mean costs of a group; by how much lengths of a pair differ, in logarithms, in turn; on
         a warm start, first temperature, share of the gap, and sweeps at most.
-    lns_dissolved, lns_alike
-        Groups that are dissolved, and how many of them have jobs of like lengths, in turn.
+    lns_dissolved, lns_alike, lns_least_share
+        Groups that are dissolved, and how many of them have jobs of like lengths, in turn; of what
+        is to be gained, the least that jobs of a gang size must cost too much to be parted anew.
     lns_tries, lns_patience, lns_gain
         Tries at most, tries without gain, and the relative gain (and gap) that counts.
     lns_full_groups, lns_smaller_groups, lns_nodes
@@ -239,6 +237,8 @@ class EacoSettings:
     seed_width: int = 30_000
     width_growth: int = 8
     most_near: int = 400_000
+    most_near_warm: int = 20_000
+    most_cut_groups: int = 16_000
     smoothing: float = 0.8
     scarce_groups: int = 200
     generation_rounds: int = 200
@@ -277,6 +277,7 @@ class EacoSettings:
     lns_tries: int = 100
     lns_patience: int = 15
     lns_gain: float = 1e-5
+    lns_least_share: float = 0.1
     lns_full_groups: int = 800
     lns_smaller_groups: int = 200
     lns_nodes: int = 5

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import optsched
 from benchmarks.generators import sharing_live
 from optsched.eaco import EacoInstance
-from optsched.eaco.exact import column_generation, large_scale, master
+from optsched.eaco.exact import column_generation, large_scale, listed_groups, master
 from optsched.eaco.exact import warm_start as warm
+from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.groups.columns import columns as all_columns
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems, pricing_problems
@@ -17,6 +18,7 @@ from optsched.eaco.plan import Group
 from optsched.eaco.primal import diving, large_neighbourhood_search
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.settings import SETTINGS
+from optsched.eaco.verify.certificate import prove
 from optsched.eaco.verify.feasibility import total_j
 from optsched.eaco.verify.group_energy import ExactFigures, wakes_j
 from optsched.eaco.verify.group_enumeration import GroupOptions
@@ -242,7 +244,7 @@ def test_exact_takes_columns_where_groups_are_too_many(monkeypatch):
 def test_a_pair_a_cap_or_a_running_job_once_switched_column_generation_off(besides):
     """Then all groups were listed, far beyond the time limit, and few bounds could be verified."""
     instance = sharing_live(90, 3, 0.25, besides)
-    assert large_scale.is_large(instance)
+    assert listed_groups.is_large(instance)
     result = optsched.solve(instance, gap=0.1)
     assert result.status == "optimal"
     assert proof_terms(instance, result.certificate) < 10_000
@@ -395,3 +397,54 @@ def test_a_plan_of_before_further_groups_came_can_be_offered():
     assert len(columns.generation.pool.cost) > 1
     columns._take(np.zeros(1))
     assert search.objective == before
+
+
+def _cut_bound(instance):
+    """Return column generation to its end, what cuts prove besides, and its certificate."""
+    columns = large_scale._Columns(instance, Search(instance, gap=1e-2))
+    columns.generation.prove_first_bound()
+    columns.generation.run(0.0, lambda: None)
+    columns.cuts.tighten()
+    proof, value = columns.cuts.proof
+    certificate = Writer(instance, columns.classes).single(proof, value, np.inf)
+    return columns.generation.bound.value, value, certificate
+
+
+@law(500)
+@given(priced(5, max_nodes=3) | bent(5, max_nodes=3))
+def test_cuts_within_gang_sizes_prove_no_more_than_the_optimum(instance):
+    assume(has_pricing_problems(instance))
+    relaxed, value, certificate = _cut_bound(instance)
+    assume(np.isfinite(value))
+    assert value >= relaxed
+    assert not prove(instance, certificate)
+    least = brute_force(instance)
+    assert least is None or certificate.bound <= least
+
+
+def test_a_third_large_job_was_thought_to_share_halves():
+    """Ten jobs of 16 GPUs held a gap of 1 % open: the relaxation shares them out in halves."""
+    jobs = [{"work_s": 3600.0 + n, "gpus": 4} for n in range(3)]
+    jobs += [{"work_s": 600.0 * (n + 1)} for n in range(3)]
+    nodes = {"x": {"gpus": 4, "count": 6, "power": {"base_w": 0.0}}}
+    instance = small_instance(jobs, nodes=nodes, max_jobs_per_gpu=2, fallback="utilisation")
+    relaxed, value, certificate = _cut_bound(instance)
+    assert value > 1.01 * relaxed
+    assert not prove(instance, certificate)
+    assert value == pytest.approx(optsched.solve(instance).objective, rel=1e-6)
+
+
+def test_parting_a_gang_size_anew_loses_no_job_and_costs_no_more():
+    search = Search(optsched.read("eaco/quads-60"), gap=1e-3)
+    columns = large_scale._Columns(search.instance, search)
+    columns.relaxed()
+    generation = columns.generation
+    alone = generation.pool.take(np.arange(len(columns.classes)))
+    assert sorted(alone.members[:, 0].tolist()) == list(range(len(columns.classes)))
+    x = generation.frame.copies[alone.members[:, 0]]
+    better = large_neighbourhood_search.repaired_by_gangs(generation, x, 0.0, 0, lambda: None)
+    members = generation.pool.members
+    held = diving.held(members[: len(better)], better, len(columns.classes))
+    assert (held == generation.frame.copies).all()
+    before = large_neighbourhood_search.total(generation, x)
+    assert large_neighbourhood_search.total(generation, better) < 0.9 * before

@@ -51,12 +51,16 @@ class Writer:
         )
 
     def single(self, proof: Proof, value: float, most: float) -> plan.EacoCertificate:
-        """Return what duals prove without any branch or cut, but no more than `most`."""
+        """Return what duals prove without any branch, but no more than `most`."""
         nothing = np.zeros(0)
         point = Point(value, proof, nothing.astype(np.intp), nothing, {}, 0.0, 0.0)
+        number = {rule: n for n, rule in enumerate(proof.cuts)}
         stated = min(value, most) - SETTINGS.stated_slack * abs(value)
         return plan.EacoCertificate(
-            kind="prices", bound=stated, nodes=(plan.Leaf(prices=self._prices(point, {})),)
+            kind="prices",
+            bound=stated,
+            rules=tuple(self._rule(rule) for rule in proof.cuts),
+            nodes=(plan.Leaf(prices=self._prices(point, number)),),
         )
 
     def _used(self, tree: GroupingTree) -> list[cuts_and_branching.Rule]:

@@ -55,8 +55,8 @@ class ColumnGeneration:
     bound
         What is proven of the relaxation, and duals that prove it: no group costs less than its jobs
         pay.
-    lengths
-        Shape (classes,): logarithms of the work of the jobs.
+    lengths, gangs
+        Shape (classes,): logarithms of the work of the jobs, and their GPUs.
     fresh
         Groups that the rounds have found.
     """
@@ -71,6 +71,7 @@ class ColumnGeneration:
         self.frame, self._instance, self._classes = frame, instance, classes
         self.pricing_problems = pricing_problems(instance, classes)
         self._figures = TypeFigures(instance)
+        self.gangs = np.array([c.job.gpus for c in classes], dtype=np.intp)
         self.lengths = np.log(np.maximum([c.job.work_s for c in classes], 1e-300))
         singles = [pricing.alone() for pricing in self.pricing_problems]
         costliest = float(np.max([single.cost.max(initial=0.0) for single in singles], initial=0.0))
@@ -212,12 +213,12 @@ class ColumnGeneration:
         which = best_groups(groups, pays, SETTINGS.best_layers)
         return groups, self._columns(pricing, groups, which)
 
-    def near(self, duals: Duals, slack: float) -> Columns | None:
+    def near(self, duals: Duals, slack: float, most: int | None = None) -> Columns | None:
         """Return all groups that cost less than `slack` above what jobs pay; None if too many."""
-        parts = [none(self._instance)]
+        parts, most = [none(self._instance)], most or SETTINGS.most_near
         for pricing in self.pricing_problems:
             pays, charges = duals.jobs[pricing.classes], _charges(pricing, duals)
-            groups = pricing.below(pays, charges, slack, SETTINGS.most_near)
+            groups = pricing.below(pays, charges, slack, most)
             if pricing.is_cut:
                 return None
             parts.append(self._columns(pricing, groups, np.arange(len(groups.at))))

@@ -7,63 +7,34 @@ listed, for branch and bound.
 
 from __future__ import annotations
 
-from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.eaco.cuts.gang_cuts import CutBound, lowered
 from optsched.eaco.exact import listed_groups, proving
 from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.exact.column_generation import ColumnGeneration
 from optsched.eaco.exact.heuristics import offer_columns, quick_start
-from optsched.eaco.exact.lp_solution import Proof, lagrangian
-from optsched.eaco.exact.master import Duals, frame
-from optsched.eaco.exact.memory import groups
+from optsched.eaco.exact.master import frame
 from optsched.eaco.exact.warm_start import WarmStart, matched_start
 from optsched.eaco.groups.enumeration import job_classes
 from optsched.eaco.groups.pricing_scope import has_pricing_problems
-from optsched.eaco.groups.type_sequences import needs_sequences
 from optsched.eaco.primal.annealing import annealed
 from optsched.eaco.primal.batch_greedy import filled
 from optsched.eaco.primal.diving import dive, held
-from optsched.eaco.primal.large_neighbourhood_search import repaired, total
+from optsched.eaco.primal.large_neighbourhood_search import repaired, repaired_by_gangs, total
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optsched.eaco.exact.master import Duals
     from optsched.eaco.groups.columns import Columns
     from optsched.eaco.instance import EacoInstance
     from optsched.eaco.plan import EacoCertificate
     from optsched.mip.incremental_lp import Solved
     from optsched.search import Search
-
-
-def is_large(instance: EacoInstance) -> bool:
-    """Tell whether an instance has too many jobs or groups to list them, and need not be listed.
-
-    From about eighty jobs on, more than two of which share, `columns` has better plans and bounds
-    in the same time; from forty on where watts are not affine in utilisation, since there pricing
-    takes little. Where the tree over all groups comes to its end, as below, it takes less.
-    """
-    if not has_pricing_problems(instance):
-        return False
-    classes, most = len(job_classes(instance)), instance.max_jobs_per_gpu
-    is_bent = any(needs_sequences(gpu) for gpu in instance.gpu_types)
-    few = SETTINGS.most_bent_classes if is_bent else SETTINGS.most_wide_classes
-    is_wide = most > 2 and classes > few
-    groups = comb(classes + most - 1, most)
-    is_long = len(instance.jobs) > SETTINGS.most_listed_jobs
-    return is_wide or is_long or groups > SETTINGS.most_groups
-
-
-def is_closed_sooner_by_listing(instance: EacoInstance, search: Search) -> bool:
-    """Tell whether so small a gap takes a tree over the groups anyway, and they can be listed."""
-    left = search.seconds_left()
-    is_in_time = left is None or left > SETTINGS.listing_s
-    if search.gap > SETTINGS.tight_gap or not is_in_time:
-        return False
-    return groups(instance) <= SETTINGS.most_closed_groups
 
 
 def columns(instance: EacoInstance, search: Search) -> EacoCertificate | None:
@@ -96,27 +67,32 @@ class _Columns:
         self.generation = ColumnGeneration(instance, self.classes, self.frame, search.seed)
         self.first = self.generation.bound.duals.jobs
         self.best: NDArray[np.float64] | None = None  # the best plan to repair, over the program
+        self.cuts = CutBound(self.generation, search)
         self.last = matched_start(search.start, self.classes, self.first, instance.max_jobs_per_gpu)
         self.is_warm = self.last is not None and self.last.jobs is not None
+        self.has_parts = (
+            len(np.unique(self.generation.gangs)) > 1 and search.gap > SETTINGS.tight_gap
+        )
 
     def relaxed(self) -> EacoCertificate:
         """Return what the relaxation proves; offer the plans that dives from it find.
 
-        After a warm start, too: its plan is annealed and repaired, not made anew.
+        After a warm start its plan is annealed, or parted anew by gang sizes, and not made anew.
         """
-        search = self.search
+        search, is_quick = self.search, self.is_warm and self.has_parts
         self._begin()
-        if self.is_warm:
+        if self.is_warm and not is_quick:
             self._anneal_again()
         search.enter("column generation")
         for margin, step in SETTINGS.trials:
             if self._is_closed() or search.out_of_time():
                 break
             solved = self._solved(margin)
+            self.cuts.tighten()
             search.certificate = self.certificate()
             if solved is not None and not self._is_closed():
-                self._dive(solved, step)
-        if search.gap > SETTINGS.tight_gap:  # else a tree follows, which finds plans itself
+                self._improve(solved, step)
+        if search.gap > SETTINGS.tight_gap and not is_quick:  # else a tree follows, with plans
             self._repair()
         search.certificate = self.certificate()
         search.state = WarmStart.of(self.classes, self.first, self.generation)
@@ -170,6 +146,27 @@ class _Columns:
         if self.is_warm:  # else a dive's plan, too dear in a few groups only, is repaired sooner
             self._keep(self.generation.amounts_of(filling))
 
+    def _improve(self, solved: Solved, step: float) -> None:
+        """Part jobs of a known plan anew, those of a gang size at once; dive if there is none."""
+        if not (self.is_warm and self.has_parts) or self.best is None:
+            self._dive(solved, step)
+        elif not self._part_anew(self.best):
+            self._anneal_again()
+            self._part_anew(self.best)
+
+    def _part_anew(self, x: NDArray[np.float64]) -> bool:
+        """Part the jobs of a plan anew, those of a gang size at once; tell whether that is enough.
+
+        Where all jobs have one gang size, annealing is quicker.
+        """
+        if self._is_closed() or not self.has_parts:
+            return self._is_closed()
+        search, goal = self.search, self._goal()
+        x = repaired_by_gangs(self.generation, x, goal, search.seed, search.seconds_for_program)
+        self._take(x)
+        self._keep(x)
+        return self._is_closed()
+
     def _dive(self, solved: Solved, step: float) -> None:
         """Offer the plan of a dive."""
         search, clock = self.search, self.search.seconds_for_program
@@ -177,10 +174,12 @@ class _Columns:
         if x is None:
             return
         self._take(x)
-        if not self._is_closed():
-            x = annealed(self.generation, x, self._goal(), search.seed, search.seconds_left)
-            self._take(x)
         self._keep(x)
+        if not self._part_anew(x) and self.best is not None:
+            x, clock = self.best, search.seconds_left
+            x = annealed(self.generation, x, self._goal(), search.seed, clock)
+            self._take(x)
+            self._keep(x)
 
     def _anneal_again(self) -> None:
         """Anneal the plan of the epoch before: cool, and for the next ones below the gap."""
@@ -213,7 +212,7 @@ class _Columns:
 
     def _goal(self, share: float = SETTINGS.gap_share) -> float:
         """Return what a plan may cost that closes so much of the gap."""
-        return self.generation.bound.value / (1 - share * self.search.gap)
+        return self.cuts.proof[1] / (1 - share * self.search.gap)
 
     def run(self) -> EacoCertificate | None:
         """Solve the relaxation, find a plan, and close the gap between them."""
@@ -265,34 +264,27 @@ class _Columns:
         """Put all groups into the program that pay at some duals; return it, None if too many."""
         best = self.search.objective
         assert best is not None
-        fresh = self.generation.near(duals, best - value + SETTINGS.listing_tolerance * abs(best))
+        slack = best - value + SETTINGS.listing_tolerance * abs(best)
+        is_quick = self.is_warm and self.has_parts
+        most = SETTINGS.most_near_warm if is_quick else SETTINGS.most_near
+        fresh = self.generation.near(duals, slack, most)
         if fresh is None:
             return None
         self.generation.add(fresh)
         return self.generation.pool
 
     def _is_closed(self, share: float = SETTINGS.gap_share) -> bool:
-        return self.search.is_closed(self.generation.bound.value, share)
+        return self.search.is_closed(self.cuts.proof[1], share)
 
     def certificate(self) -> EacoCertificate:
         """Return what is proven so far."""
         best = self.search.objective
-        duals, value = self.generation.bound.duals, self.generation.bound.value
+        proof, value = self.cuts.proof
         most = np.inf if best is None else best
         if self._is_closed():
             slack = SETTINGS.gap_share * self.search.gap * most - (most - value)
-            duals, value = self._lowered(slack)
-        return Writer(self.instance, self.classes).single(Proof(duals, (), {}), value, most)
-
-    def _lowered(self, slack: float) -> tuple[Duals, float]:
-        """Return lower duals that prove less by most of the slack: so verifying takes less."""
-        generation = self.generation
-        share = 1 - SETTINGS.lowered_share * slack / (
-            max(abs(generation.bound.value), slack) or 1.0
-        )
-        parts: list[Any] = [share * part for part in generation.bound.duals]
-        duals = Duals(*parts)
-        return duals, lagrangian(self.frame, {}, (), Proof(duals, (), {}), 0.0)
+            proof, value = lowered(self.frame, proof, value, slack)
+        return Writer(self.instance, self.classes).single(proof, value, most)
 
     def _take(self, x: NDArray[np.float64]) -> None:
         """Offer the plan that has each group so often; of those that came later, none."""

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.eaco.exact.listed_groups import over_all, prove_over_all, refuse_below_idle_power
+from optsched.eaco.exact.listed_groups import (
+    is_closed_sooner_by_listing,
+    is_large,
+    over_all,
+    prove_over_all,
+    refuse_below_idle_power,
+)
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance
@@ -26,11 +32,10 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     Infeasible
         If the power cap, the nodes or the tolerances leave no room for all jobs.
     """
-    from optsched.eaco.exact import large_scale  # for large instances only
-
     refuse_below_idle_power(instance)
-    is_large = large_scale.is_large(instance)
-    if is_large and not large_scale.is_closed_sooner_by_listing(instance, search):
+    if is_large(instance) and not is_closed_sooner_by_listing(instance, search):
+        from optsched.eaco.exact import large_scale  # for large instances only
+
         return large_scale.columns(instance, search)
     search.begin()
     return over_all(instance, search)
@@ -38,9 +43,9 @@ def exact(instance: EacoInstance, search: Search) -> EacoCertificate | None:
 
 def certify(instance: EacoInstance, search: Search) -> EacoCertificate | None:
     """Certify what the root of the tree proves; a method that found no plan gets one if it can."""
-    from optsched.eaco.exact import large_scale  # for large instances only
-
     refuse_below_idle_power(instance)
-    if large_scale.is_large(instance):
+    if is_large(instance):
+        from optsched.eaco.exact import large_scale  # for large instances only
+
         return large_scale.certify(instance, search)
     return prove_over_all(instance, search, np.inf, most_nodes=1)

@@ -47,11 +47,52 @@ def repaired(
             break
         alike = SETTINGS.lns_alike[trial % 3]
         free = _drawn(generation, chosen, np.maximum(excess, 0.0), alike, rng)
-        x = _reoptimised(generation, x, chosen[free], float(excess[free].sum()), seed, clock)
+        free, slack = chosen[free], float(excess[free].sum())
+        left = held(generation.pool.members[free], x[free], len(generation.frame.copies))
+        x = _reoptimised(generation, x, free, left, slack, seed, clock)
         idle = 0 if total(generation, x) < cost * (1 - SETTINGS.lns_gain) else idle + 1
         if len(free) == len(chosen):
             break
     return x
+
+
+def repaired_by_gangs(
+    generation: ColumnGeneration, x: Floats, goal: float, seed: int, clock: Clock
+) -> Floats:
+    """Return how often each group of the program is in a plan whose jobs are parted anew.
+
+    All jobs of a gang size at once, first those whose groups cost most above what they pay; sizes
+    at which little can be gained stay as they are.
+
+    Parameters
+    ----------
+    x, goal
+        As of `repaired`.
+    """
+    x = np.append(x, np.zeros(len(generation.pool.cost) - len(x)))
+    sizes, excess = _excess(generation, x)
+    for n in np.argsort(-excess, kind="stable").tolist():
+        above = total(generation, x) - goal
+        if above <= 0 or excess[n] <= SETTINGS.lns_least_share * above or clock() == 0:
+            break
+        chosen = np.flatnonzero(x)
+        free = chosen[generation.pool.gang[chosen] == sizes[n]]
+        left = np.where(generation.gangs == sizes[n], generation.frame.copies, 0.0)
+        x = _reoptimised(generation, x, free, left, float(excess[n]), seed, clock)
+    return x
+
+
+def _excess(generation: ColumnGeneration, x: Floats) -> tuple[Indices, Floats]:
+    """Return the gang sizes, and what the jobs of each cost above what they pay."""
+    duals, frame = generation.bound.duals, generation.frame
+    sizes, of = np.unique(generation.gangs, return_inverse=True)
+    chosen = np.flatnonzero(x)
+    plan = generation.pool.take(chosen)
+    where, too_much = np.searchsorted(sizes, plan.gang), duals.reduced(plan) * x[chosen]
+    above = np.bincount(where, too_much, minlength=len(sizes)).astype(float)
+    waiting = frame.copies - held(plan.members, x[chosen], len(frame.copies))
+    worth = np.where(frame.must, 0.0, frame.waiting) - duals.jobs
+    return sizes, above + np.bincount(of, np.maximum(waiting * worth, 0.0), minlength=len(sizes))
 
 
 def total(generation: ColumnGeneration, x: Floats) -> float:
@@ -88,10 +129,15 @@ def _drawn(
 
 
 def _reoptimised(
-    generation: ColumnGeneration, x: Floats, free: Indices, slack: float, seed: int, clock: Clock
+    generation: ColumnGeneration,
+    x: Floats,
+    free: Indices,
+    left: Floats,
+    slack: float,
+    seed: int,
+    clock: Clock,
 ) -> Floats:
-    """Return the plan with the jobs of some groups in others, if that is better."""
-    left = held(generation.pool.members[free], x[free], len(generation.frame.copies))
+    """Return the plan with the jobs that are left by all but some groups in others, if better."""
     generation.add(generation.among(generation.bound.duals, left, slack))
     pool = generation.pool
     x = np.append(x, np.zeros(len(pool.cost) - len(x)))
