@@ -10,7 +10,7 @@ one over the whole cycle. Halves alone are the zero-half cuts of Koster, Zymolka
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,6 +52,15 @@ def mod_k_sets(held: Floats, x: Floats, copies: Floats) -> dict[tuple[tuple[int,
     return violations
 
 
+def _summed(weights: NDArray[Any], x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return weights @ x, all of which are finite.
+
+    BLAS pads its blocks with what memory holds, and numpy now and then warns of that.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(weights @ x)
+
+
 class _Elimination:
     """Gaussian elimination modulo k: a row for each sum of jobs' rows with weights.
 
@@ -84,7 +93,7 @@ class _Elimination:
         having = np.flatnonzero(self._is_left & (rows[:, column] > 0))
         if not len(having):
             return having
-        pivot = having[((rows[having, :count] > 0) @ self.x).argmin()]
+        pivot = having[_summed(rows[having, :count] > 0, self.x).argmin()]
         others = having[having != pivot]
         inverse = pow(int(rows[pivot, column]), -1, k)
         times = self._times[k - inverse][rows[others, column]]
@@ -102,6 +111,6 @@ class _Elimination:
         found = []
         for times in range(1, k):
             multiple = self._times[times][rows]
-            excess = multiple[:, count] - multiple[:, :count] @ self.x
+            excess = multiple[:, count] - _summed(multiple[:, :count], self.x)
             found.append(multiple[excess > k * SETTINGS.mod_k_violation, count + 1 :])
         return np.concatenate(found).astype(np.intp)

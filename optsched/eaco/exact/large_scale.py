@@ -120,12 +120,15 @@ class _Columns:
     def _begin(self) -> None:
         """Prove a first bound and offer a first plan, in little time."""
         search, generation = self.search, self.generation
-        generation.prove_first_bound()  # whatever the time
+        if self.last is not None:
+            generation.begin(self.last)  # whatever the time, and so is what follows
+        if not self.is_warm:
+            generation.prove_first_bound()
         for pricing in generation.pricing_problems:
             pricing.stops = search.out_of_time
-        if self.last is not None:
-            generation.begin(self.last)
         search.certificate = self.certificate()
+        if self.is_warm and search.plan is not None and search.out_of_time():
+            return
         self._fill(self.first)
         if self.last is not None and not self._is_closed():
             self._fill(generation.bound.duals.jobs, generation.known_groups(self.last.planned))
