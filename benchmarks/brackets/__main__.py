@@ -8,6 +8,7 @@
     python -m benchmarks.brackets --energy                 # eaco-28 and 64: watts beside bounds
     python -m benchmarks.brackets --energy --exact --seeds 0-2    # policy eaco, 1 to 3 CPU min each
     python -m benchmarks.brackets --bills --seeds 0-2      # boa-cloud: mean JCT at what was billed
+    python -m benchmarks.brackets --starts --seeds 0-2     # boa-cloud: where the bill goes
     python -m benchmarks.brackets --makespan               # who ends all jobs soonest
     python -m benchmarks.brackets --to-docs                # into docs/brackets.md
 
@@ -37,6 +38,7 @@ from benchmarks.brackets.measure import (
     orders_by_placements,
 )
 from benchmarks.brackets.report import markdown, orders_markdown, told_markdown
+from benchmarks.brackets.starts import splits, splits_markdown
 from benchmarks.philly_tables.__main__ import seeds_of
 from benchmarks.philly_tables.report import put
 from optsched.cli.options import policies
@@ -54,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit("error: tables of the page have all policies: no --policies")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     head = f"Seeds {', '.join(map(str, chosen.seeds))} ({today})."
-    if chosen.energy or chosen.bills or chosen.makespan:
-        measured = _energies if chosen.energy else _bills if chosen.bills else _makespans
+    measured = next((OTHERS[name] for name in OTHERS if getattr(chosen, name)), None)
+    if measured is not None:
         tables, is_below = measured(chosen, head)
         print(tables)
         if chosen.to_docs:
@@ -103,8 +105,17 @@ def _makespans(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
     return makespans.makespans_markdown(found, head), min(values, default=0.0) < 0
 
 
+def _starts(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
+    found = splits(chosen.budget, chosen.seeds)
+    return splits_markdown(found, head), any(row.jct_s < row.bound_s for row in found)
+
+
+OTHERS = {"energy": _energies, "bills": _bills, "makespan": _makespans, "starts": _starts}
+"""What is measured instead of mean JCTs, by option."""
+
+
 def _mark(chosen: argparse.Namespace) -> str:
-    what = "--bills" if chosen.bills else "--makespan" if chosen.makespan else "--energy"
+    what = next(f"--{name}" for name in OTHERS if getattr(chosen, name))
     what += " --exact" if chosen.exact else ""
     return f"<!-- begin: python -m benchmarks.brackets {what} --to-docs -->"
 
@@ -142,6 +153,10 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--bills", action="store_true", help="mean JCT at the bill, by budget instead"
     )
+    what.add_argument(
+        "--starts", action="store_true", help="where boa-budgeted's bill goes, and what starts cost"
+    )
+    parser.add_argument("--budget", type=float, default=30.0, help="GPUs, with --starts")
     what.add_argument("--makespan", action="store_true", help="makespans instead")
     parser.add_argument("--exact", action="store_true", help="with --energy: of policy eaco")
     parser.add_argument("--to-docs", action="store_true", help="put the tables on the page")
