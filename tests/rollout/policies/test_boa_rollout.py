@@ -476,7 +476,7 @@ def test_the_bundled_cloud():
         ("sia:restart_s=-1", "option 'restart_s': expected greater than 0, found -1"),
         ("sia:gap=2", "option 'gap': expected less than 1, found 2"),
         ("boa-budgeted:settle_s=0", "option 'settle_s': expected greater than 0, found 0"),
-        ("boa-budgeted:repay_s=-1", "option 'repay_s': expected greater than 0, found -1"),
+        ("boa-budgeted:advance_s=-1", "option 'advance_s': expected greater than 0, found -1"),
         ("boa-budgeted:budget=2,sizes=all", "option 'sizes': expected 'observed', 'mean' or"),
         ("boa:bugdet=3", "there is no option 'bugdet'; did you mean 'budget'\\? known: placement,"),
         ("boa:budget=3,rates=pal/tiny", "is no instance of BOA"),

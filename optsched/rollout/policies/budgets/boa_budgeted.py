@@ -23,7 +23,7 @@ class Budgeted(Ledgered, SharedNodes):
     At the price mu a job gets the widths of least time + mu x GPU time billed (`priced_plan`).
     """
 
-    changing = (*SharedNodes.changing, "ledger")
+    changing = tuple(dict.fromkeys((*Ledgered.changing, *SharedNodes.changing)))
 
     def width(self, view: View, job: int) -> int:
         """Return the width that a job wants in its phase, at the price of the moment."""

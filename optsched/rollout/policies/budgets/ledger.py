@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from optsched.rollout.policies.budgets.priced_jobs import LeastUse
@@ -12,28 +13,45 @@ if TYPE_CHECKING:
 FIRST_H = 1.0  # so long it is believed that nothing is idle
 
 
+class Entry(NamedTuple):
+    """A job of a ledger: its arrival, and what it takes at its widths of least use.
+
+    `gpu_s` in GPU-seconds, or USD per hour times seconds.
+    """
+
+    arrival_s: float
+    seconds: float
+    gpu_s: float
+
+    def left(self, now_s: float) -> float:
+        """Return what it would still take, had it run at these widths from its arrival on."""
+        share = 1 - (now_s - self.arrival_s) / self.seconds
+        return self.gpu_s * min(max(share, 0.0), 1.0)
+
+
 class Ledger(Restorable):
     """GPU-seconds that a budget allows, against those billed and promised.
 
-    The budget allows `budget_gpus` for every second since the first arrival, and after that what
-    the jobs that came so far, begun at their arrival at their widths of least use, would still
-    take: the drain of a stream that ended now.
+    The budget allows `budget_gpus` for every second from the first arrival to the last, and after
+    that what the jobs that came so far, begun at their arrival at their widths of least use, would
+    still take: the drain of a stream.
 
     Attributes
     ----------
     jobs
-        By job, its arrival in seconds and what it takes at widths of least use; jobs that would
-        have ended are dropped.
+        By job, its entry; jobs that would have ended before the last arrival are dropped.
+    since_s, last_s
+        When the first job came, and the last one so far; -1 before.
     held_us, ready_us
         GPU-microseconds that jobs held, and those of nodes that were ready.
     """
 
-    changing = ("jobs", "since_s", "held_us", "ready_us", "_last")
+    changing = ("jobs", "since_s", "last_s", "held_us", "ready_us", "_last")
 
-    def __init__(self, budget_gpus: float, repay_s: float, give_s: float) -> None:
-        self.budget_gpus, self.repay_s, self.give_s = budget_gpus, repay_s, give_s
-        self.jobs: dict[int, tuple[float, float, float]] = {}
-        self.since_s = -1.0
+    def __init__(self, budget_gpus: float) -> None:
+        self.budget_gpus = budget_gpus
+        self.jobs: dict[int, Entry] = {}
+        self.since_s = self.last_s = -1.0
         self.held_us: float = 0
         self.ready_us: float = 0
         self._last: tuple[int, float, float] = (0, 0, 0)
@@ -42,7 +60,14 @@ class Ledger(Restorable):
         """Enter a job, or enter it again as it is longer or shorter than was known."""
         if self.since_s < 0:
             self.since_s = arrival_s
-        self.jobs[job] = (arrival_s, least.seconds * scale, least.gpu_s * scale)
+        if arrival_s > self.last_s:
+            self.last_s = arrival_s
+            self.jobs = {n: entry for n, entry in self.jobs.items() if entry.left(arrival_s) > 0}
+        entry = Entry(arrival_s, least.seconds * scale, least.gpu_s * scale)
+        if entry.left(self.last_s) > 0:
+            self.jobs[job] = entry
+        else:
+            self.jobs.pop(job, None)
 
     def pass_time(self, now_us: int) -> None:
         """Count the GPUs held and ready until now."""
@@ -56,29 +81,30 @@ class Ledger(Restorable):
         self._last = (self._last[0], held, ready)
 
     def allowed(self, now_s: float) -> float:
-        """Return the GPU-seconds that are allowed if no job comes any more."""
-        total = self.budget_gpus * max(now_s - self.since_s, 0.0) if self.since_s >= 0 else 0.0
-        for job, (arrival_s, seconds, gpu_s) in list(self.jobs.items()):
-            left = 1 - (now_s - arrival_s) / seconds
-            if left > 0:
-                total += gpu_s * min(left, 1.0)
-            else:
-                del self.jobs[job]
-        return total
+        """Return the GPU-seconds that are allowed if the last job so far comes at a moment.
+
+        At the last arrival this is what is allowed if no job comes any more.
+        """
+        if self.since_s < 0:
+            return 0.0
+        drain = sum(entry.left(now_s) for entry in self.jobs.values())
+        return self.budget_gpus * (now_s - self.since_s) + drain
+
+    def sure(self, now_s: float) -> float:
+        """Return the GPU-seconds that are allowed whether another job comes now or none ever.
+
+        A lull allows nothing before it is over, as it may be the end; and what a job that comes
+        takes away, time in which others would have drained, is not there to be spent either.
+        """
+        return min(self.allowed(self.last_s), self.allowed(now_s))
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds without an arrival."""
+        return max(self._last[0] / US - self.last_s, 0.0) if self.last_s >= 0 else 0.0
 
     @property
     def waste(self) -> float:
         """GPUs that are ready per GPU held, so far."""
         first = FIRST_H * 3600e6 * self.budget_gpus
         return (max(self.ready_us, self.held_us) + first) / (self.held_us + first)
-
-    def affordable(self, balance: float) -> float:
-        """Return how many GPUs new jobs may be billed on average at a balance in GPU-seconds.
-
-        A debt is paid back within `repay_s`, and what was saved is given out within `give_s`. So
-        nothing is affordable with a debt of `repay_s` of the budget: the most overdraft.
-        """
-        if balance <= -self.repay_s * self.budget_gpus:
-            return 0.0
-        rate = balance / (self.give_s if balance > 0 else self.repay_s)
-        return max((self.budget_gpus + rate) / self.waste, 0.0)

@@ -20,10 +20,17 @@ from optsched.rollout.policy_options import Positive  # noqa: TC001  pydantic ne
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
+    from optsched.documents.arrays import Floats
     from optsched.rollout.engine.decision import Decision
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.budgets.arrival_rates import Key
     from optsched.rollout.scenario import Scenario
 
+LULL = 10.0  # gaps between arrivals after which none may come any more
+AHEAD_S = 86_400.0  # so long it is believed that jobs come
+DEARER = 10  # steps of price
+GRID = tuple(range(DEAREST, CHEAPEST - 1, -3))
+LOOK_US = 60 * US  # between two looks at the price, if no job comes or ends
 PLANNED = 0.99  # of the budget: the rest is for jobs that turn out longer than they seemed
 
 
@@ -31,46 +38,47 @@ class BudgetedOptions(PricedOptions):
     """How the budget is kept."""
 
     settle_s: Positive = Field(
-        default=28_800.0, description="Seconds over which what was saved is given out."
+        default=28_800.0,
+        description="Seconds over which what was saved is given out, and a debt paid back.",
     )
     price: Positive | None = Field(
         default=None,
         description="A price for good, in seconds of JCT per GPU-second (USD/h x s of several GPU "
         "types), whatever is billed: no budget is kept. null: as the ledger says.",
     )
-    repay_s: Positive = Field(
-        default=7_200.0,
-        description="Seconds over which a debt is paid back; with a debt of the budget of so many "
-        "seconds jobs get the widths of the dearest price.",
+    advance_s: Positive = Field(
+        default=600.0,
+        description="Seconds of the budget that may be promised before they are allowed, so "
+        "that the first jobs of a stream need not wait for it.",
     )
 
 
 class Ledgered(PricedJobs):
     """Widths at a price, which a ledger sets so that what is billed keeps to the budget.
 
-    The balance of the ledger is what the budget allows - what was billed - what jobs at hand will
-    be billed at their plans; the price is that at which the streams are billed the budget and a
-    share of the balance. With a debt of `repay_s` of the budget it is the dearest one. Another
-    class says how jobs hold GPUs.
+    What jobs at hand will be billed at their plans, and jobs to come within `settle_s`, is to be
+    what the budget allows by then and was not billed yet: that sets the price, one for all of them.
+    Another class says how jobs hold GPUs.
     """
 
-    changing = (*PricedJobs.changing, "ledger")
+    changing = (*PricedJobs.changing, "ledger", "look_us")
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: BudgetedOptions) -> None:
         super().__init__(name, scenario, seed, options)
-        self.ledger = Ledger(PLANNED * self.budget, options.repay_s, options.settle_s)
-        self._demand: tuple[list[float], list[int]] | None = None
+        self.ledger = Ledger(PLANNED * self.budget)
+        self.settle_s = options.settle_s
+        self.advance = options.advance_s * self.ledger.budget_gpus
+        self.look_us = 0
+        self._demand: Floats | None = None
+        self._bills_of: dict[Key, Floats] = {}
         self.price = options.price
-
-    def arrive(self, view: View, job: int) -> None:
-        """Let a job wait, and enter it."""
-        super().arrive(view, job)
-        self._enter(view, job)
 
     def decide(self, view: View) -> Decision:
         """Set the price; then decide at it."""
         self.learn(view)
         self.observe(view)
+        for job in view.arrived:
+            self._enter(view, job)
         for job in view.advanced:
             if job in self.held.of:
                 self._enter(view, job)
@@ -93,6 +101,7 @@ class Ledgered(PricedJobs):
         """Forget what follows from streams as they were."""
         super().renewed()
         self._demand = None
+        self._bills_of.clear()
 
     def _enter(self, view: View, job: int) -> None:
         least, scale = self.least_use(self.key(view, job)), self.scale(view, job)
@@ -101,43 +110,87 @@ class Ledgered(PricedJobs):
     # --- the price ----------------------------------------------------------------------------
 
     def _set_price(self, view: View) -> None:
-        """Set the price at which the streams are billed what the ledger can afford."""
+        """Set the price at which all that is to be billed is what is allowed."""
         if self.price is None:
-            self.step = self._step_of(self.ledger.affordable(self.balance(view)))
+            if view.now_us >= self.look_us or view.arrived or view.ended:
+                self.step = self._step_of(view)
+                self.look_us = view.now_us + LOOK_US
         else:
             self.step = round(STEPS_OF_PRICE * math.log(self.price))
 
-    def balance(self, view: View) -> float:
-        """Return the GPU-seconds that are neither billed nor promised to jobs at hand."""
-        promised = self.ledger.waste * self._promised(view)
-        return self.ledger.allowed(view.now_us / US) - self.billed_s(view) - promised
+    def _step_of(self, view: View) -> int:
+        """Return the price at which what is promised and will be taken is what is allowed by then.
+
+        In a lull nothing counts but what jobs at hand are promised and what is allowed if nobody
+        comes any more. Before, that makes the price dearer by `DEARER` at most: jobs to come pay
+        debts back, too.
+        """
+        now_s, billed, waste = view.now_us / US, self.billed_s(view), self.ledger.waste
+        promised, sure = self._promised(view), self.ledger.sure(now_s)
+        if self.ledger.silence_s > LULL * super().gap_s():
+            return round(_price(sure - billed, waste * promised))
+        ahead = sure + self.settle_s * self._growth(now_s, sure)
+        steady = _price(ahead - billed, waste * (promised + self.settle_s * self._taken()))
+        alone = _price(sure + self.advance - billed, waste * promised)
+        return round(max(steady, min(alone, steady + DEARER)))
+
+    def gap_s(self) -> float:
+        """Return the mean time between two arrivals; in a lull, how long it has lasted."""
+        return max(super().gap_s(), self.ledger.silence_s)
 
     def rent_of(self, job: int) -> float:
         """Return what a job is billed for what it holds."""
         return self.held.width(job)
 
-    def _promised(self, view: View) -> float:
-        """Return the GPU-seconds that jobs at hand are to be billed at their plans."""
-        total = sum(
-            float(self.plan(view, job).gpu_s[self.phase(view, job), 0]) for job in self.waiting
-        )
+    def _promised(self, view: View) -> Floats:
+        """Return by price of the grid the GPU-seconds that jobs at hand are still to be billed.
+
+        Of a phase that runs what it holds; of later ones, their plans.
+        """
+        total = np.zeros(len(GRID))
+        for job in (*self.waiting, *view.arrived):
+            total += self._bills(view, job, self.phase(view, job), 0)
         for job, left in self.left_of_phases(view).items():
-            plan, phase, width = self.plan(view, job), self.phase(view, job), self.held.width(job)
+            phase, width = self.phase(view, job), self.held.width(job)
             total += left * self.phase_s(view, job, width) * self.rent_of(job)
-            total += float(plan.gpu_s[phase + 1, plan.place(self.holding(job))])
+            place = self.plan(view, job).place(self.holding(job))
+            total += self._bills(view, job, phase + 1, place)
         return total
 
-    def _step_of(self, gpus: float) -> int:
-        """Return the price at which the streams take so many GPUs on average."""
-        if self._demand is None:
-            steps = list(range(DEAREST, CHEAPEST - 1, -3))
-            taken = np.maximum.accumulate([self._taken(step) for step in steps])
-            self._demand = taken.tolist(), steps
-        return round(float(np.interp(gpus, *self._demand)))
+    def _bills(self, view: View, job: int, phase: int, place: int) -> Floats:
+        """Return by price what a job will be billed from a phase on, for what it held before."""
+        return self.scale(view, job) * self._mean_bills(self.key(view, job))[phase, place]
 
-    def _taken(self, step: int) -> float:
-        """Return how many GPUs the streams are billed for on average at a price."""
-        return sum(
-            stream.rate_per_h / 3600 * float(self.plan_at(key, 1.0, step).gpu_s[0, 0])
-            for key, stream in self.streams.items()
-        )
+    def _mean_bills(self, key: Key) -> Floats:
+        if key not in self._bills_of:
+            bills = [self.plan_at(key, 1.0, step).gpu_s for step in GRID]
+            self._bills_of[key] = np.ascontiguousarray(np.moveaxis(bills, 0, -1))
+        return self._bills_of[key]
+
+    def _taken(self) -> Floats:
+        """Return by price of the grid how many GPUs the streams are billed for on average."""
+        if self._demand is None:
+            self._demand = np.zeros(len(GRID))
+            for key, stream in self.streams.items():
+                self._demand += stream.rate_per_h / 3600 * self._mean_bills(key)[0, 0]
+        return self._demand
+
+    def _growth(self, now_s: float, sure: float) -> float:
+        """Return by how many GPUs what is allowed grows within a day, if jobs come as they do."""
+        later = self.ledger.allowed(now_s + AHEAD_S) + self._drain(AHEAD_S)
+        return (later - sure) / AHEAD_S
+
+    def _drain(self, ahead_s: float) -> float:
+        """Return the drain that jobs which are still to come will have by then, on average."""
+        total = 0.0
+        for key, stream in self.streams.items():
+            least = self.least_use(key)
+            until_s = min(ahead_s, least.seconds)
+            share_s = until_s * (1 - until_s / (2 * least.seconds))
+            total += stream.rate_per_h / 3600 * least.gpu_s * share_s
+        return total
+
+
+def _price(gpu_s: float, bills: Floats) -> float:
+    """Return the price of the grid, in steps, at which a bill is so much."""
+    return float(np.interp(gpu_s, np.maximum.accumulate(bills), GRID))
