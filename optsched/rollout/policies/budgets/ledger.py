@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.traces.trace import US
@@ -11,22 +11,6 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.budgets.priced_jobs import LeastUse
 
 FIRST_H = 1.0  # so long it is believed that nothing is idle
-
-
-class Entry(NamedTuple):
-    """A job of a ledger: its arrival, and what it takes at its widths of least use.
-
-    `gpu_s` in GPU-seconds, or USD per hour times seconds.
-    """
-
-    arrival_s: float
-    seconds: float
-    gpu_s: float
-
-    def left(self, now_s: float) -> float:
-        """Return what it would still take, had it run at these widths from its arrival on."""
-        share = 1 - (now_s - self.arrival_s) / self.seconds
-        return self.gpu_s * min(max(share, 0.0), 1.0)
 
 
 class Ledger(Restorable):
@@ -39,7 +23,9 @@ class Ledger(Restorable):
     Attributes
     ----------
     jobs
-        By job, its entry; jobs that would have ended before the last arrival are dropped.
+        By job, its arrival in seconds and what it takes at widths of least use: seconds, and
+        GPU-seconds, or USD per hour times seconds; those that would have ended before the last
+        arrival are dropped.
     since_s, last_s
         When the first job came, and the last one so far; -1 before.
     held_us, ready_us
@@ -50,7 +36,7 @@ class Ledger(Restorable):
 
     def __init__(self, budget_gpus: float) -> None:
         self.budget_gpus = budget_gpus
-        self.jobs: dict[int, Entry] = {}
+        self.jobs: dict[int, tuple[float, float, float]] = {}
         self.since_s = self.last_s = -1.0
         self.held_us: float = 0
         self.ready_us: float = 0
@@ -62,9 +48,9 @@ class Ledger(Restorable):
             self.since_s = arrival_s
         if arrival_s > self.last_s:
             self.last_s = arrival_s
-            self.jobs = {n: entry for n, entry in self.jobs.items() if entry.left(arrival_s) > 0}
-        entry = Entry(arrival_s, least.seconds * scale, least.gpu_s * scale)
-        if entry.left(self.last_s) > 0:
+            self.jobs = {n: entry for n, entry in self.jobs.items() if _left(entry, arrival_s) > 0}
+        entry = (arrival_s, least.seconds * scale, least.gpu_s * scale)
+        if _left(entry, self.last_s) > 0:
             self.jobs[job] = entry
         else:
             self.jobs.pop(job, None)
@@ -87,7 +73,7 @@ class Ledger(Restorable):
         """
         if self.since_s < 0:
             return 0.0
-        drain = sum(entry.left(now_s) for entry in self.jobs.values())
+        drain = sum(_left(entry, now_s) for entry in self.jobs.values())
         return self.budget_gpus * (now_s - self.since_s) + drain
 
     def sure(self, now_s: float) -> float:
@@ -108,3 +94,9 @@ class Ledger(Restorable):
         """GPUs that are ready per GPU held, so far."""
         first = FIRST_H * 3600e6 * self.budget_gpus
         return (max(self.ready_us, self.held_us) + first) / (self.held_us + first)
+
+
+def _left(entry: tuple[float, float, float], now_s: float) -> float:
+    """Return what a job would still take, had it run at its widths of least use since it came."""
+    arrival_s, seconds, gpu_s = entry
+    return gpu_s * min(max(1 - (now_s - arrival_s) / seconds, 0.0), 1.0)
