@@ -159,12 +159,13 @@ class Ledgered(PricedJobs):
 
     def _bills(self, view: View, job: int, phase: int, place: int) -> Floats:
         """Return by price what a job will be billed from a phase on, for what it held before."""
-        return self.scale(view, job) * self._mean_bills(self.key(view, job))[phase, place]
+        bills: Floats = self._mean_bills(self.key(view, job))[phase, place]
+        return self.scale(view, job) * bills
 
     def _mean_bills(self, key: Key) -> Floats:
         if key not in self._bills_of:
             bills = [self.plan_at(key, 1.0, step).gpu_s for step in GRID]
-            self._bills_of[key] = np.ascontiguousarray(np.moveaxis(bills, 0, -1))
+            self._bills_of[key] = np.stack(bills, axis=-1)
         return self._bills_of[key]
 
     def _taken(self) -> Floats:
