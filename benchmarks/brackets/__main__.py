@@ -1,7 +1,7 @@
 """How far policies are from the certified bound of mean JCT, on the bundled scenarios.
 
-    python -m benchmarks.brackets                          # seeds 0 to 9: half an hour of CPU
-    python -m benchmarks.brackets --no-hindsight           # some five minutes
+    python -m benchmarks.brackets                          # with hindsight: hours of CPU
+    python -m benchmarks.brackets --no-hindsight           # eight minutes: the tables of the page
     python -m benchmarks.brackets --policies foresight,wsrpt    # these alone, not for the page
     python -m benchmarks.brackets --orders                 # pal-64: orders x placements
     python -m benchmarks.brackets --told                   # with wrong estimates of run times
@@ -10,7 +10,7 @@
     python -m benchmarks.brackets --bills --seeds 0-2      # boa-cloud: mean JCT at what was billed
     python -m benchmarks.brackets --starts --seeds 0-2     # boa-cloud: where the bill goes
     python -m benchmarks.brackets --makespan               # who ends all jobs soonest
-    python -m benchmarks.brackets --to-docs                # into docs/brackets.md
+    python -m benchmarks.brackets --no-hindsight --to-docs # into docs/brackets.md
 
 Each seed has a trace of its own, and each trace its bound, which the verifier proves before
 anything is set beside it. The exit code is 1 if a policy is below its bound.

@@ -49,7 +49,7 @@ Only = Annotated[
     ),
 ]
 Quick = Annotated[
-    bool, options.limit("--quick", help="Few seeds and jobs: one minute on two cores.")
+    bool, options.limit("--quick", help="Few seeds and jobs: about a minute on two cores.")
 ]
 Full = Annotated[bool, options.limit("--full", help="20 seeds.")]
 Folder = Annotated[
@@ -78,7 +78,7 @@ def reproduce(
 
     Each row: what was published and where, ours with a 95 % interval over seeds,
     the same by the exact method, what no schedule can pass, and a verdict. All
-    together take ten minutes on two cores.
+    together take 18 minutes on two cores.
 
     JSON: systems, level, seed, files, versions, rows, sha256_of_draws, sha256, timings_cpu_s,
     timings_of_decisions.

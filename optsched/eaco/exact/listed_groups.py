@@ -36,9 +36,9 @@ def is_large(instance: EacoInstance) -> bool:
     is_bent = any(needs_sequences(gpu) for gpu in instance.gpu_types)
     few = SETTINGS.most_bent_classes if is_bent else SETTINGS.most_wide_classes
     is_wide = most > 2 and classes > few
-    groups = comb(classes + most - 1, most)
+    multisets = comb(classes + most - 1, most)
     is_long = len(instance.jobs) > SETTINGS.most_listed_jobs
-    return is_wide or is_long or groups > SETTINGS.most_groups
+    return is_wide or is_long or multisets > SETTINGS.most_groups
 
 
 def is_closed_sooner_by_listing(instance: EacoInstance, search: Search) -> bool:

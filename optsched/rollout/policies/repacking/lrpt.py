@@ -14,7 +14,7 @@ from pydantic import Field
 
 from optsched.rollout.policies.job_orders import Unnoting
 from optsched.rollout.policies.repacking.placement import Repacking
-from optsched.rollout.policies.repacking.wsrpt import RepackingOptions
+from optsched.rollout.policies.repacking.wsrpt import WsrptOptions, remaining_of
 from optsched.rollout.policies.round_based import Rounds
 from optsched.rollout.policy_options import Share, takes
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 
-class LrptOptions(RepackingOptions):
+class LrptOptions(WsrptOptions):
     """Who comes first, and how jobs are placed."""
 
     width_exponent: Annotated[float, Field(ge=0, le=2)] = Field(
@@ -35,9 +35,6 @@ class LrptOptions(RepackingOptions):
     stay: Share = Field(
         default=0.0,
         description="A running job stands in the order as if so much more of it remained.",
-    )
-    backfill: bool = Field(
-        default=True, description="Whether jobs that fit may overtake a gang that does not."
     )
 
 
@@ -59,9 +56,7 @@ class Lrpt(Unnoting):
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the longest first; of equal ones those that run, then by number."""
         numbers = sorted(jobs)
-        left = view.remaining_us(numbers)
-        widths = np.array([view.demand(job) for job in numbers], dtype=float)
-        runs = np.array([bool(view.gpus_of(job)) for job in numbers], dtype=float)
+        left, widths, runs = remaining_of(view, numbers)
         keys = -left * widths**self.width_exponent * (1 + self.stay * runs)
         keys = np.where(np.isnan(left), -np.inf, keys)
         return [numbers[n] for n in np.lexsort((-runs, keys)).tolist()]

@@ -9,7 +9,7 @@ solves the relaxation by mean busy times on one machine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -54,6 +54,24 @@ class WsrptOptions(RepackingOptions):
     )
 
 
+class Remaining(NamedTuple):
+    """Microseconds that jobs have still to run, NaN if unknown, their GPUs, and 1 for who runs.
+
+    Each has shape (jobs,).
+    """
+
+    left_us: Floats
+    widths: Floats
+    runs: Floats
+
+
+def remaining_of(view: View, jobs: Sequence[int]) -> Remaining:
+    """Return what orders by remaining time and width go by."""
+    widths = np.array([view.demand(job) for job in jobs], dtype=float)
+    runs = np.array([bool(view.gpus_of(job)) for job in jobs], dtype=float)
+    return Remaining(view.remaining_us(jobs), widths, runs)
+
+
 @dataclass
 class Wsrpt(Unnoting):
     """The least remaining time per weight first; a gang's weight is its width^(-width_exponent).
@@ -85,9 +103,7 @@ class Wsrpt(Unnoting):
 
         Of jobs that nothing is known of, those that run go first, for a stop gains nothing.
         """
-        left = view.remaining_us(jobs)
-        widths = np.array([view.demand(job) for job in jobs], dtype=float)
-        runs = np.array([bool(view.gpus_of(job)) for job in jobs], dtype=float)
+        left, widths, runs = remaining_of(view, jobs)
         keys = np.where(np.isnan(left), np.inf, left) * widths**self.width_exponent
         keys[np.isfinite(keys)] *= (1 - self.stay * runs)[np.isfinite(keys)]
         return np.array([keys, -runs])

@@ -10,7 +10,6 @@ from optsched.rollout.engine.engine import Engine
 from optsched.rollout.registry import make
 from optsched.rollout.results.metrics import metrics
 from tests.rollout.policies.repacking.test_wsrpt import ends_s
-from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
 from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
 
@@ -53,15 +52,6 @@ def test_single_gpus_end_within_an_epoch_for_each_job_of_the_least_makespan(rows
     assert bound <= found["makespan_s"]
     if len({submit for submit, _, _ in rows}) == 1:
         assert found["makespan_s"] <= bound + 0.25 * len(rows)
-
-
-@law(40)
-@given(st.data())
-def test_a_rollout_that_was_cut_short_ends_in_the_same_bytes(data):
-    world = data.draw(still_scenarios())
-    jobs = data.draw(busy_traces(world))
-    cut = rolled_out(world, jobs, "lrpt", data.draw(st.integers(0, 30)))
-    assert cut == rolled_out(world, jobs, "lrpt")
 
 
 @pytest.mark.parametrize("option", ["width_exponent=3", "stay=-1", "horizon_s=0"])

@@ -31,13 +31,14 @@ def test_it_need_not_be_called_when_nothing_has_happened(data):
     assert one.jobs.end_us.tolist() == other.jobs.end_us.tolist()
 
 
+@pytest.mark.parametrize("policy", ["wsrpt", "lrpt"])
 @law(100)
 @given(st.data())
-def test_a_rollout_that_was_cut_short_ends_in_the_same_bytes(data):
+def test_a_rollout_that_was_cut_short_ends_in_the_same_bytes(policy, data):
     world = data.draw(still_scenarios())
     jobs = data.draw(busy_traces(world))
-    cut = rolled_out(world, jobs, "wsrpt", data.draw(st.integers(0, 30)))
-    assert cut == rolled_out(world, jobs, "wsrpt")
+    cut = rolled_out(world, jobs, policy, data.draw(st.integers(0, 30)))
+    assert cut == rolled_out(world, jobs, policy)
 
 
 def test_on_equal_gpus_of_one_node_it_is_srtf_or_srsf():
